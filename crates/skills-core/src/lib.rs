@@ -1,0 +1,18 @@
+//! Agent Skills as a library.
+
+mod builder;
+pub mod diagnostic;
+pub mod name;
+pub mod set;
+pub mod skill;
+pub mod toolbox;
+
+pub use builder::{BuildError, SkillBuilder};
+pub use diagnostic::{Diagnostic, Severity};
+pub use name::SkillName;
+pub use set::{SkillSet, SkillSetBuilder};
+pub use skill::{
+    CallContext, Instructions, Properties, Scope, Skill, SkillTool, Source, Stored, ToolError, ToolHandler,
+    Virtual,
+};
+pub use toolbox::{ToolDefinition, ToolOutput, Toolbox};

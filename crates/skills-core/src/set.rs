@@ -1,0 +1,194 @@
+//! [`SkillSet`]: an immutable, ordered snapshot of skills, and look-up in it.
+//!
+//! Sets are cheap to clone and never change; a reload makes a new one, so a call that runs keeps the set it began with.
+
+use std::{collections::HashMap, path::PathBuf, sync::Arc};
+
+use serde::Serialize;
+
+use crate::{Diagnostic, Skill, SkillName};
+
+/// An ordered set of skills with unique names (case does not count), and what was left out of it.
+///
+/// ```
+/// use skills_core::{Skill, SkillSet};
+///
+/// let skill = Skill::builder("greet", "Greets people.").body("Say hello.").build()?;
+/// let set: SkillSet = [skill].into_iter().collect();
+/// assert!(set.get("GREET").is_some());
+/// # Ok::<(), skills_core::BuildError>(())
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct SkillSet(Arc<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    skills: Vec<Entry>,
+    by_key: HashMap<Box<str>, usize>,
+    shadowed: Vec<Shadowed>,
+    skipped: Vec<Skipped>,
+}
+
+/// A skill of a set and what was found wrong with it.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Entry {
+    /// The skill.
+    pub skill: Arc<Skill>,
+    /// Findings that did not prevent loading it.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// A skill that lost its name to one with higher precedence.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Shadowed {
+    /// The name they share, as the loser spells it.
+    pub name: SkillName,
+    /// The loser's `SKILL.md`; `None` for a virtual skill.
+    pub path: Option<PathBuf>,
+    /// The winner's `SKILL.md`; `None` for a virtual skill.
+    pub by: Option<PathBuf>,
+}
+
+/// A skill that could not be loaded.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Skipped {
+    /// Its `SKILL.md`, or the directory that should have had one.
+    pub path: PathBuf,
+    /// Why.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+impl Skipped {
+    /// A file that could not be loaded, and why.
+    pub fn new(path: impl Into<PathBuf>, diagnostics: Vec<Diagnostic>) -> Self {
+        Self { path: path.into(), diagnostics }
+    }
+}
+
+impl SkillSet {
+    /// Collects skills in the order of their precedence: the first with a name wins.
+    pub fn builder() -> SkillSetBuilder {
+        SkillSetBuilder::default()
+    }
+
+    /// The skill with this name; case does not count.
+    pub fn get(&self, name: &str) -> Option<&Arc<Skill>> {
+        self.entry(name).map(|entry| &entry.skill)
+    }
+
+    /// The skill with this name and its diagnostics; case does not count.
+    pub fn entry(&self, name: &str) -> Option<&Entry> {
+        self.0.by_key.get(SkillName::key_of(name).as_str()).map(|&index| &self.0.skills[index])
+    }
+
+    /// All skills in order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Arc<Skill>> + Clone {
+        self.0.skills.iter().map(|entry| &entry.skill)
+    }
+
+    /// All skills with their diagnostics, in order.
+    pub fn entries(&self) -> &[Entry] {
+        &self.0.skills
+    }
+
+    /// The skills that the model may see, in order ([`Skill::is_listed`]).
+    pub fn listed(&self) -> impl Iterator<Item = &Arc<Skill>> + Clone {
+        self.iter().filter(|skill| skill.is_listed())
+    }
+
+    /// How many skills there are.
+    pub fn len(&self) -> usize {
+        self.0.skills.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.skills.is_empty()
+    }
+
+    /// Skills that lost their name to another one.
+    pub fn shadowed(&self) -> &[Shadowed] {
+        &self.0.shadowed
+    }
+
+    /// Skills that could not be loaded.
+    pub fn skipped(&self) -> &[Skipped] {
+        &self.0.skipped
+    }
+}
+
+impl FromIterator<Skill> for SkillSet {
+    fn from_iter<I: IntoIterator<Item = Skill>>(skills: I) -> Self {
+        let mut builder = Self::builder();
+        for skill in skills {
+            builder.add(skill, Vec::new());
+        }
+        builder.build()
+    }
+}
+
+/// Builds a [`SkillSet`]; reports what is shadowed instead of losing it.
+#[derive(Debug, Default)]
+pub struct SkillSetBuilder(Inner);
+
+impl SkillSetBuilder {
+    /// Adds a skill; returns whether it got in, or lost its name to an earlier one.
+    pub fn add(&mut self, skill: Skill, diagnostics: Vec<Diagnostic>) -> bool {
+        self.add_shared(Arc::new(skill), diagnostics)
+    }
+
+    /// The same for a skill that is shared with another set.
+    pub fn add_shared(&mut self, skill: Arc<Skill>, diagnostics: Vec<Diagnostic>) -> bool {
+        let key = skill.name.key().into_boxed_str();
+        if let Some(&index) = self.0.by_key.get(&key) {
+            let (path, by) = (file(&skill), file(&self.0.skills[index].skill));
+            // The same file reached twice is no conflict.
+            if path.is_none() || path != by {
+                self.0.shadowed.push(Shadowed { name: skill.name.clone(), path, by });
+            }
+            return false;
+        }
+        self.0.by_key.insert(key, self.0.skills.len());
+        self.0.skills.push(Entry { skill, diagnostics });
+        true
+    }
+
+    /// Records a skill that could not be loaded.
+    pub fn skip(&mut self, skipped: Skipped) {
+        self.0.skipped.push(skipped);
+    }
+
+    /// Adds the skills of `set`, and what it left out, behind those already here.
+    pub fn extend(&mut self, set: &SkillSet) {
+        for entry in set.entries() {
+            self.add_shared(Arc::clone(&entry.skill), entry.diagnostics.clone());
+        }
+        self.0.shadowed.extend_from_slice(set.shadowed());
+        self.0.skipped.extend_from_slice(set.skipped());
+    }
+
+    /// How many skills there are so far.
+    pub fn len(&self) -> usize {
+        self.0.skills.len()
+    }
+
+    /// Whether there are none so far.
+    pub fn is_empty(&self) -> bool {
+        self.0.skills.is_empty()
+    }
+
+    /// The finished set.
+    pub fn build(self) -> SkillSet {
+        SkillSet(Arc::new(self.0))
+    }
+}
+
+fn file(skill: &Skill) -> Option<PathBuf> {
+    match &skill.source {
+        crate::Source::Stored(stored) => Some(stored.file()),
+        crate::Source::Virtual(_) => None,
+    }
+}
