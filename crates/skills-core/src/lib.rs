@@ -1,6 +1,7 @@
 //! Agent Skills as a library.
 
 mod builder;
+pub mod catalog;
 pub mod diagnostic;
 pub mod name;
 pub mod set;
@@ -8,6 +9,7 @@ pub mod skill;
 pub mod toolbox;
 
 pub use builder::{BuildError, SkillBuilder};
+pub use catalog::{Catalog, CatalogOptions, Guide, estimate_tokens, guide};
 pub use diagnostic::{Diagnostic, Severity};
 pub use name::SkillName;
 pub use set::{SkillSet, SkillSetBuilder};

@@ -1,0 +1,153 @@
+//! How a catalog is written down: XML, JSON, Markdown. Everything that a skill says is escaped here.
+
+use std::borrow::Cow;
+
+use serde_json::{Map, Value};
+
+use super::{Item, shorten};
+
+/// The notation of a catalog.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Format {
+    /// `<available_skills>` with a `<skill>` for each.
+    #[default]
+    Xml,
+    /// `{"available_skills":[…]}`, one skill a line.
+    Json,
+    /// `## Available skills` and a list.
+    Markdown,
+}
+
+impl Format {
+    /// The whole catalog, descriptions cut to `cap` characters, `omitted` at the end.
+    pub(super) fn render(self, items: &[Item], cap: usize, omitted: Option<&str>) -> String {
+        let entries: Vec<String> = items.iter().map(|item| self.entry(item, cap)).collect();
+        let (open, between, close) = match self {
+            Self::Xml => ("<available_skills>\n", "\n", "\n</available_skills>"),
+            Self::Json => ("{\"available_skills\":[\n", ",\n", "\n]"),
+            Self::Markdown => ("## Available skills\n\n", "\n", ""),
+        };
+        let mut text = format!("{open}{}", entries.join(between));
+        match (self, omitted) {
+            (Self::Xml, Some(sentence)) => {
+                text.push_str("\n  ");
+                text.push_str(sentence);
+                text.push_str(close);
+            }
+            (Self::Json, Some(sentence)) => {
+                text.push_str(close);
+                text.push_str(",\"more\":");
+                text.push_str(&json(sentence));
+                text.push('}');
+            }
+            (Self::Json, None) => {
+                text.push_str(close);
+                text.push('}');
+            }
+            (Self::Markdown, Some(sentence)) => {
+                text.push_str("\n\n");
+                text.push_str(sentence);
+            }
+            (Self::Xml | Self::Markdown, None) => text.push_str(close),
+        }
+        text
+    }
+
+    /// One skill.
+    pub(super) fn entry(self, item: &Item, cap: usize) -> String {
+        let description = shorten(&item.description, cap);
+        match self {
+            Self::Xml => xml_entry(item, &description),
+            Self::Json => json_entry(item, &description),
+            Self::Markdown => markdown_entry(item, &description),
+        }
+    }
+}
+
+fn xml_entry(item: &Item, description: &str) -> String {
+    let mut fields = vec![format!("<name>{}</name>", escape_xml(&item.name))];
+    if !description.is_empty() {
+        fields.push(format!("<description>{}</description>", escape_xml(description)));
+    }
+    if let Some(location) = &item.location {
+        fields.push(format!("<location>{}</location>", escape_xml(location)));
+    }
+    if description.is_empty() {
+        return format!("  <skill>{}</skill>", fields.concat());
+    }
+    format!("  <skill>\n    {}\n  </skill>", fields.join("\n    "))
+}
+
+fn json_entry(item: &Item, description: &str) -> String {
+    let mut entry = Map::new();
+    entry.insert("name".into(), item.name.as_str().into());
+    if !description.is_empty() {
+        entry.insert("description".into(), description.into());
+    }
+    if let Some(location) = &item.location {
+        entry.insert("location".into(), location.as_str().into());
+    }
+    Value::Object(entry).to_string()
+}
+
+fn markdown_entry(item: &Item, description: &str) -> String {
+    let mut line = format!("- {}", code_span(&item.name));
+    if !description.is_empty() {
+        line.push_str(": ");
+        line.push_str(&escape_markdown(description));
+    }
+    if let Some(location) = &item.location {
+        line.push_str(" (");
+        line.push_str(&code_span(location));
+        line.push(')');
+    }
+    line
+}
+
+fn json(text: &str) -> String {
+    Value::from(text).to_string()
+}
+
+/// `text` as the content of an XML element or of an attribute in double quotes.
+pub(crate) fn escape_xml(text: &str) -> Cow<'_, str> {
+    if !text.contains(['&', '<', '>', '"']) {
+        return text.into();
+    }
+    let mut escaped = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            c => escaped.push(c),
+        }
+    }
+    escaped.into()
+}
+
+/// `text` as literal Markdown; an underscore within a word is literal anyway and stays readable.
+fn escape_markdown(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len() + 16);
+    let mut previous = ' ';
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        let within_word =
+            previous.is_alphanumeric() && chars.peek().is_some_and(|next| next.is_alphanumeric());
+        if matches!(c, '\\' | '`' | '*' | '[' | ']' | '<' | '>' | '&' | '~') || (c == '_' && !within_word) {
+            escaped.push('\\');
+        }
+        escaped.push(c);
+        previous = c;
+    }
+    escaped
+}
+
+/// `text` as a code span: the fence is one backtick longer than the longest run inside.
+fn code_span(text: &str) -> String {
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(longest + 1);
+    let pad = if longest > 0 { " " } else { "" };
+    format!("{fence}{pad}{text}{pad}{fence}")
+}
