@@ -3,6 +3,7 @@
 mod builder;
 pub mod catalog;
 pub mod diagnostic;
+pub mod files;
 pub mod name;
 pub mod set;
 pub mod skill;
@@ -11,6 +12,7 @@ pub mod toolbox;
 pub use builder::{BuildError, SkillBuilder};
 pub use catalog::{Catalog, CatalogOptions, Guide, estimate_tokens, guide};
 pub use diagnostic::{Diagnostic, Severity};
+pub use files::{FileContent, FileEntry, FileError, Listing, ReadOptions, SkillFiles};
 pub use name::SkillName;
 pub use set::{SkillSet, SkillSetBuilder};
 pub use skill::{

@@ -1,0 +1,191 @@
+//! Reads and listings below a skill's directory, and nowhere else.
+//!
+//! Paths come from models, and skills come from strangers. So no comparison of strings decides what is inside: each
+//! open goes through a handle of the skill's directory ([`cap_std::fs::Dir`]), and the operating system refuses
+//! whatever leads out, be it `..`, an absolute path or a symbolic link that was swapped a moment ago. What was opened
+//! is asked for its type *after* the open, so that there is no moment between check and use either; the open never
+//! blocks, so that a FIFO cannot hold a caller.
+//!
+//! This module never writes, never executes and never follows a link out, not even one that the user made.
+
+mod content;
+mod error;
+mod list;
+mod path;
+
+use std::{
+    io::{self, Read},
+    path::Path,
+};
+
+use cap_fs_ext::{OpenOptionsMaybeDirExt, OpenOptionsSyncExt};
+use cap_std::{
+    ambient_authority,
+    fs::{Dir, File, OpenOptions},
+};
+
+pub use content::{FileContent, ReadOptions};
+pub use error::FileError;
+pub use list::{FileEntry, Listing};
+
+use crate::Skill;
+
+/// Text beyond this many bytes is left out of one [`SkillFiles::read`], with a sentence that says how to read on;
+/// images beyond it are described, not shown. 2 MiB.
+pub const SOFT_CAP_BYTES: u64 = 2 * 1024 * 1024;
+
+/// Files beyond this many bytes are refused by [`SkillFiles::read`]. 64 MiB.
+pub const HARD_CAP_BYTES: u64 = 64 * 1024 * 1024;
+
+/// How much of a `SKILL.md` discovery reads: enough for any frontmatter that is allowed. 64 KiB.
+pub const FRONTMATTER_CAP_BYTES: u64 = 64 * 1024;
+
+/// The largest `SKILL.md` that is read as a whole, for activation. 1 MiB.
+pub const SKILL_MD_CAP_BYTES: u64 = 1024 * 1024;
+
+/// The names that a skill's file may have; the first is the standard's, the others occur.
+pub const SKILL_FILE_NAMES: [&str; 3] = ["SKILL.md", "skill.md", "Skill.md"];
+
+/// The files below one directory.
+///
+/// ```
+/// use skills_core::files::{FileContent, ReadOptions, SkillFiles};
+///
+/// let dir = tempfile::tempdir()?;
+/// std::fs::create_dir(dir.path().join("references"))?;
+/// std::fs::write(dir.path().join("references/notes.md"), "one\ntwo\n")?;
+///
+/// let files = SkillFiles::open(dir.path())?;
+/// assert_eq!(files.list(200).files[0].path, "references/notes.md");
+///
+/// let FileContent::Text { text, .. } = files.read("references/notes.md", ReadOptions::default())? else {
+///     panic!("not a text");
+/// };
+/// assert_eq!(text, "one\ntwo\n");
+/// assert!(files.read("../etc/passwd", ReadOptions::default()).is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct SkillFiles {
+    dir: Dir,
+}
+
+/// The first bytes of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Head {
+    /// At most as many bytes as were asked for; a truncated UTF-8 text ends between two characters.
+    pub bytes: Vec<u8>,
+    /// Whether the file has no further bytes.
+    pub complete: bool,
+}
+
+impl SkillFiles {
+    /// Opens the directory of a skill.
+    ///
+    /// # Errors
+    /// [`FileError::Directory`] when there is no such directory, or it cannot be opened.
+    pub fn open(dir: &Path) -> Result<Self, FileError> {
+        match Dir::open_ambient_dir(dir, ambient_authority()) {
+            Ok(dir) => Ok(Self { dir }),
+            Err(source) => Err(FileError::Directory { dir: dir.to_owned(), source }),
+        }
+    }
+
+    /// Opens the directory of a stored skill.
+    ///
+    /// # Errors
+    /// [`FileError::NoFiles`] for a virtual skill, else as [`SkillFiles::open`].
+    pub fn of(skill: &Skill) -> Result<Self, FileError> {
+        match skill.dir() {
+            Some(dir) => Self::open(dir),
+            None => Err(FileError::NoFiles(skill.name.clone())),
+        }
+    }
+
+    /// The files that come with the skill, sorted by path, without its `SKILL.md`; the first `max` of them.
+    ///
+    /// Directories whose name starts with a dot, `node_modules`, `__pycache__` and links to directories are passed
+    /// over; links to files that lead outside are not listed. The walk is bounded, see [`Listing::complete`].
+    pub fn list(&self, max: usize) -> Listing {
+        list::list(&self.dir, max)
+    }
+
+    /// Reads the file at `path`, relative to the skill's directory and separated by `/`.
+    ///
+    /// # Errors
+    /// A [`FileError`] that says why the path is not served; nothing outside of the directory is ever opened for
+    /// reading.
+    pub fn read(&self, path: &str, options: ReadOptions) -> Result<FileContent, FileError> {
+        let (file, size) = self.open_file(path)?;
+        if size > HARD_CAP_BYTES {
+            return Err(FileError::TooLarge { path: path.to_owned(), size, cap: HARD_CAP_BYTES });
+        }
+        content::read(path, file, size, options)
+    }
+
+    /// Reads the first `max` bytes of the file at `path`, as they are.
+    ///
+    /// Discovery reads a `SKILL.md` with [`FRONTMATTER_CAP_BYTES`], activation with [`SKILL_MD_CAP_BYTES`].
+    ///
+    /// # Errors
+    /// As [`SkillFiles::read`].
+    pub fn head(&self, path: &str, max: u64) -> Result<Head, FileError> {
+        let (file, size) = self.open_file(path)?;
+        let mut bytes = Vec::with_capacity(usize::try_from(size.min(max)).unwrap_or(0) + 1);
+        // One byte more than wanted tells whether there are any.
+        let read = file.take(max.saturating_add(1)).read_to_end(&mut bytes);
+        read.map_err(|source| FileError::Io { path: path.to_owned(), source })?;
+        let max = usize::try_from(max).unwrap_or(usize::MAX);
+        let complete = bytes.len() <= max;
+        if !complete {
+            bytes.truncate(content::char_boundary(&bytes[..max]));
+        }
+        Ok(Head { bytes, complete })
+    }
+
+    /// The regular file at `path` and its size.
+    fn open_file(&self, path: &str) -> Result<(File, u64), FileError> {
+        let relative = path::check(path)?;
+        let mut options = OpenOptions::new();
+        options.read(true).nonblock(true).maybe_dir(true);
+        let opened = self.dir.open_with(&relative, &options).and_then(|file| {
+            let metadata = file.metadata()?;
+            Ok((file, metadata))
+        });
+        let (file, metadata) = opened.map_err(|source| self.explain(path, source))?;
+        if metadata.is_dir() {
+            // The handle that was opened is listed, not whatever the path means by now.
+            return Err(list::directory_error(path, &Dir::from_std_file(file.into_std())));
+        }
+        if !metadata.is_file() {
+            return Err(FileError::NotAFile { path: path.to_owned() });
+        }
+        Ok((file, metadata.len()))
+    }
+
+    /// What an error of the operating system means to somebody who asked for `path`.
+    fn explain(&self, path: &str, source: io::Error) -> FileError {
+        let path = path.to_owned();
+        match source.kind() {
+            // `cap_std` reports an escape as this kind without an OS error code.
+            io::ErrorKind::PermissionDenied if source.raw_os_error().is_none() => FileError::Outside { path },
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
+                let similar = path::similar(&path, &self.list(path::MAX_CANDIDATES));
+                FileError::NotFound { path, similar }
+            }
+            // Opening a socket fails with an error that has no kind: ENXIO, or EOPNOTSUPP on macOS.
+            _ if self.dir.symlink_metadata(&path).is_ok_and(|m| is_special(&m)) => {
+                FileError::NotAFile { path }
+            }
+            _ => FileError::Io { path, source },
+        }
+    }
+}
+
+fn is_special(metadata: &cap_std::fs::Metadata) -> bool {
+    !(metadata.is_file() || metadata.is_dir() || metadata.is_symlink())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,329 @@
+//! Confinement: what is below the directory is served, and nothing else, whatever the path and whoever moves files.
+
+use std::fs;
+
+use expect_test::{Expect, expect};
+use proptest::prelude::*;
+use tempfile::TempDir;
+
+use super::*;
+
+const INSIDE: &str = "inside\n";
+const SECRET: &str = "SECRET\n";
+
+/// A skill beside a secret: `root/secret.txt`, `root/outside/secret.txt`, `root/skill/…`.
+fn tree() -> (TempDir, SkillFiles) {
+    let root = tempfile::tempdir().unwrap();
+    let skill = root.path().join("skill");
+    for dir in ["skill/references/deep", "skill/.git", "skill/node_modules/x", "outside"] {
+        fs::create_dir_all(root.path().join(dir)).unwrap();
+    }
+    for file in ["SKILL.md", "a.txt", ".env", "references/b.md", "references/deep/c.md", ".git/config"] {
+        fs::write(skill.join(file), INSIDE).unwrap();
+    }
+    fs::write(skill.join("node_modules/x/index.js"), INSIDE).unwrap();
+    fs::write(root.path().join("secret.txt"), SECRET).unwrap();
+    fs::write(root.path().join("outside/secret.txt"), SECRET).unwrap();
+    let files = SkillFiles::open(&skill).unwrap();
+    (root, files)
+}
+
+fn show(result: Result<FileContent, FileError>) -> String {
+    match result {
+        Ok(FileContent::Text { text, .. }) => format!("{text:?}"),
+        Ok(other) => format!("{other:?}"),
+        Err(error) => format!("{}: {error}", error.code()),
+    }
+}
+
+fn check(files: &SkillFiles, paths: &[&str], expected: Expect) {
+    let lines: Vec<_> = paths.iter().map(|path| show(files.read(path, ReadOptions::default()))).collect();
+    expected.assert_eq(&lines.join("\n"));
+}
+
+#[test]
+fn reads() {
+    let (_root, files) = tree();
+    check(
+        &files,
+        &[
+            "a.txt",
+            "./a.txt",
+            "references//b.md",
+            "references/deep/../b.md",
+            "SKILL.md",
+            ".env",
+            "references",
+            "references/",
+            ".",
+            "a.txt/x",
+            "refrences/b.md",
+            "nothing",
+        ],
+        expect![[r#"
+            "inside\n"
+            "inside\n"
+            "inside\n"
+            "inside\n"
+            "inside\n"
+            "inside\n"
+            is-directory: `references` is a directory; it has `b.md`, `deep/`
+            is-directory: `references/` is a directory; it has `b.md`, `deep/`
+            is-directory: `.` is a directory; it has `.env`, `.git/`, `SKILL.md`, `a.txt`, `node_modules/`, `references/`
+            not-found: the skill has no file `a.txt/x`; did you mean `a.txt`?
+            not-found: the skill has no file `refrences/b.md`; did you mean `references/b.md`?
+            not-found: the skill has no file `nothing`"#]],
+    );
+}
+
+#[test]
+fn listing() {
+    let (_root, files) = tree();
+    let shown = |max| serde_json::to_string(&files.list(max)).unwrap();
+    expect![[r#"{"files":[{"path":".env","size":7},{"path":"a.txt","size":7},{"path":"references/b.md","size":7},{"path":"references/deep/c.md","size":7}],"more":0,"complete":true}"#]]
+        .assert_eq(&shown(10));
+    expect![[r#"{"files":[{"path":".env","size":7},{"path":"a.txt","size":7}],"more":2,"complete":true}"#]]
+        .assert_eq(&shown(2));
+    assert_eq!(files.list(0).total(), 4);
+}
+
+#[test]
+fn a_listing_is_bounded() {
+    let root = tempfile::tempdir().unwrap();
+    let deep = "d/".repeat(20);
+    fs::create_dir_all(root.path().join(&deep)).unwrap();
+    fs::write(root.path().join(&deep).join("f"), "").unwrap();
+    fs::write(root.path().join("near"), "").unwrap();
+    let listing = SkillFiles::open(root.path()).unwrap().list(10);
+    assert_eq!((listing.total(), listing.complete), (1, false));
+}
+
+#[test]
+fn heads() {
+    let root = tempfile::tempdir().unwrap();
+    fs::write(root.path().join("f"), "aé€").unwrap();
+    let files = SkillFiles::open(root.path()).unwrap();
+    let head = |max| files.head("f", max).map(|head| (head.bytes, head.complete)).unwrap();
+    assert_eq!(head(0), (b"".to_vec(), false));
+    assert_eq!(head(2), (b"a".to_vec(), false));
+    assert_eq!(head(5), ("aé".as_bytes().to_vec(), false));
+    assert_eq!(head(6), ("aé€".as_bytes().to_vec(), true));
+    assert_eq!(head(u64::MAX), ("aé€".as_bytes().to_vec(), true));
+    assert_eq!(files.head("g", 1).unwrap_err().code(), "not-found");
+}
+
+#[test]
+fn a_file_beyond_the_hard_cap_is_refused_unread() {
+    let (root, files) = tree();
+    let file = fs::File::create(root.path().join("skill/huge")).unwrap();
+    file.set_len(HARD_CAP_BYTES + 1).unwrap();
+    check(
+        &files,
+        &["huge"],
+        expect!["too-large: `huge` has 67108865 bytes, more than the 67108864 that can be read"],
+    );
+}
+
+#[test]
+fn what_has_no_directory() {
+    let missing = SkillFiles::open(Path::new("no/such/skill")).unwrap_err();
+    assert!(missing.to_string().contains("no/such/skill"), "{missing}");
+    let skill = Skill::builder("greet", "Greets.").body("Say hello.").build().unwrap();
+    expect!["skill `greet` is defined in code or configuration and has no files"]
+        .assert_eq(&SkillFiles::of(&skill).unwrap_err().to_string());
+}
+
+#[cfg(unix)]
+mod unix {
+    use std::{
+        os::unix::{fs::symlink, net::UnixListener},
+        sync::atomic::{AtomicBool, Ordering},
+        thread,
+    };
+
+    use super::*;
+
+    #[test]
+    fn links() {
+        let (root, files) = tree();
+        let skill = root.path().join("skill");
+        symlink("a.txt", skill.join("in")).unwrap();
+        symlink("references", skill.join("in-dir")).unwrap();
+        symlink("../a.txt", skill.join("references/up")).unwrap();
+        symlink("../secret.txt", skill.join("out")).unwrap();
+        symlink(root.path().join("secret.txt"), skill.join("out-absolute")).unwrap();
+        symlink(skill.join("a.txt"), skill.join("in-absolute")).unwrap();
+        symlink("../outside", skill.join("out-dir")).unwrap();
+        symlink("out-dir", skill.join("out-twice")).unwrap();
+        symlink("loop", skill.join("loop")).unwrap();
+        symlink("gone", skill.join("dangling")).unwrap();
+        check(
+            &files,
+            &[
+                "in",
+                "in-dir/b.md",
+                "in-dir/../a.txt",
+                "references/up",
+                "out",
+                "out-absolute",
+                "in-absolute",
+                "out-dir/secret.txt",
+                "out-twice/secret.txt",
+                "out-dir",
+                "in-dir/../../secret.txt",
+                "dangling",
+            ],
+            expect![[r#"
+                "inside\n"
+                "inside\n"
+                "inside\n"
+                "inside\n"
+                outside-skill: `out` leads outside of the skill's directory, and only files inside can be read
+                outside-skill: `out-absolute` leads outside of the skill's directory, and only files inside can be read
+                outside-skill: `in-absolute` leads outside of the skill's directory, and only files inside can be read
+                outside-skill: `out-dir/secret.txt` leads outside of the skill's directory, and only files inside can be read
+                outside-skill: `out-twice/secret.txt` leads outside of the skill's directory, and only files inside can be read
+                outside-skill: `out-dir` leads outside of the skill's directory, and only files inside can be read
+                outside-skill: `in-dir/../../secret.txt` leads outside of the skill's directory, and only files inside can be read
+                not-found: the skill has no file `dangling`"#]],
+        );
+        assert_eq!(files.read("loop", ReadOptions::default()).unwrap_err().code(), "unreadable");
+        let listed: Vec<_> = files.list(99).files.into_iter().map(|file| file.path).collect();
+        assert_eq!(
+            listed,
+            [".env", "a.txt", "in", "references/b.md", "references/deep/c.md", "references/up"]
+        );
+    }
+
+    #[test]
+    fn special_files_are_refused_at_once() {
+        let (root, files) = tree();
+        let fifo = root.path().join("skill/fifo");
+        let made = std::process::Command::new("mkfifo").arg(&fifo).status().unwrap();
+        assert!(made.success());
+        let _listener = UnixListener::bind(root.path().join("skill/socket")).unwrap();
+        check(
+            &files,
+            &["fifo", "socket"],
+            expect![[r"
+                not-a-file: `fifo` is not a regular file
+                not-a-file: `socket` is not a regular file"]],
+        );
+        assert_eq!(files.list(99).total(), 4);
+    }
+
+    #[test]
+    fn unreadable_files_say_so() {
+        use std::os::unix::fs::PermissionsExt;
+        let (root, files) = tree();
+        let path = root.path().join("skill/a.txt");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o0)).unwrap();
+        if fs::read(&path).is_ok() {
+            return; // The superuser reads everything.
+        }
+        check(
+            &files,
+            &["a.txt"],
+            expect!["unreadable: cannot read `a.txt`: Permission denied (os error 13)"],
+        );
+    }
+
+    /// Whoever exchanges a directory or a file for a link while it is read, gains nothing.
+    #[test]
+    fn a_swapped_link_never_wins() {
+        let (root, files) = tree();
+        let skill = root.path().join("skill");
+        fs::write(skill.join("references/secret.txt"), INSIDE).unwrap();
+        fs::write(skill.join("secret.txt"), INSIDE).unwrap();
+        let done = AtomicBool::new(false);
+        let put = |target: &str, name: &str| {
+            let next = skill.join("next");
+            symlink(target, &next).unwrap();
+            fs::rename(next, skill.join(name)).unwrap();
+        };
+        put("references", "dir");
+        put("secret.txt", "file");
+        let (mut inside, mut refused) = (0, 0);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    put("../outside", "dir");
+                    put("../secret.txt", "file");
+                    put("references", "dir");
+                    put("secret.txt", "file");
+                }
+            });
+            let mut round = 0;
+            // Until both sides of the race have run often; the last bound only ends a hopeless test.
+            while round < 20_000 || (inside.min(refused) == 0 && round < 2_000_000) {
+                round += 1;
+                let path = if round % 2 == 0 { "dir/secret.txt" } else { "file" };
+                match files.read(path, ReadOptions::default()) {
+                    Ok(FileContent::Text { text, .. }) => {
+                        assert_eq!(text, INSIDE, "round {round}");
+                        inside += 1;
+                    }
+                    Ok(other) => panic!("{other:?}"),
+                    Err(_) => refused += 1,
+                }
+            }
+            done.store(true, Ordering::Relaxed);
+        });
+        assert!(
+            inside > 0 && refused > 0,
+            "both sides of the race must have run: {inside} inside, {refused} refused"
+        );
+    }
+}
+
+fn parts() -> impl Strategy<Value = String> {
+    let part = prop_oneof![
+        Just(".."),
+        Just("."),
+        Just(""),
+        Just("a.txt"),
+        Just("references"),
+        Just("deep"),
+        Just("in-dir"),
+        Just("out-dir"),
+        Just("out"),
+        Just("skill"),
+        Just("outside"),
+        Just("secret.txt"),
+        Just("C:"),
+        Just("\0"),
+        Just("..\\.."),
+        Just("\u{2025}"),
+        Just(".. "),
+        Just("%2e%2e"),
+    ];
+    (prop_oneof![Just(""), Just("/"), Just("//"), Just("./")], prop::collection::vec(part, 0..9))
+        .prop_map(|(start, parts)| format!("{start}{}", parts.join("/")))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    #[test]
+    fn a_path_never_escapes(path in prop_oneof![3 => parts(), 1 => "\\PC{0,20}"]) {
+        thread_local!(static TREE: (TempDir, SkillFiles) = {
+            let (root, files) = tree();
+            #[cfg(unix)]
+            for (target, name) in [("references", "in-dir"), ("../outside", "out-dir"), ("../secret.txt", "out")] {
+                std::os::unix::fs::symlink(target, root.path().join("skill").join(name)).unwrap();
+            }
+            (root, files)
+        });
+        TREE.with(|(_, files)| {
+            match files.read(&path, ReadOptions::default()) {
+                Ok(FileContent::Text { text, .. }) => prop_assert_eq!(text, INSIDE),
+                Ok(other) => prop_assert!(false, "{:?}", other),
+                Err(FileError::IsDirectory { entries, .. }) => {
+                    prop_assert!(!entries.contains(&"secret.txt".to_owned()));
+                }
+                Err(_) => {}
+            }
+            Ok(())
+        })?;
+    }
+}
