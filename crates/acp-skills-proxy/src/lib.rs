@@ -1,1 +1,5 @@
 //! The proxy.
+
+pub mod intercept;
+pub mod session;
+pub mod wire;

@@ -1,0 +1,218 @@
+//! What becomes of a message from the agent.
+
+use super::{
+    Actions, AgentFacts, Effect, Interceptor, Level, Open, Pass, Purpose,
+    strip::{self, Chunk},
+};
+use crate::{
+    session::{Mcp, SessionKey, Told},
+    wire::{AUTH_REQUIRED, Edit, Id, Kind, Message, Node},
+};
+
+impl Interceptor {
+    pub(super) fn agent_message(&mut self, message: &Message<'_>, actions: &mut Actions) -> Pass {
+        self.flush_strips(message, actions);
+        match message.kind() {
+            Kind::Response => self.response(message, actions),
+            Kind::Notification if message.method() == "session/update" => self.update(message, actions),
+            Kind::Request if message.method() == "mcp/message" => self.mcp_message(message, actions),
+            Kind::Request | Kind::Notification => Pass::Untouched,
+        }
+    }
+
+    fn response(&mut self, message: &Message<'_>, actions: &mut Actions) -> Pass {
+        let Some(id) = message.id() else { return Pass::Untouched };
+        let Some(open) = self.open.remove(&id) else { return Pass::Untouched };
+        match (open.purpose, message.result) {
+            (Purpose::Initialize, Some(result)) => {
+                self.agent = AgentFacts::read(result);
+                actions.effects.push(Effect::Log(Level::Debug, format!("the agent: {:?}", self.agent)));
+                Pass::Untouched
+            }
+            (Purpose::Name { session, .. }, Some(result)) => {
+                match result.str("sessionId") {
+                    Some(name) => {
+                        if let Some(before) = self.sessions.name(session, &name) {
+                            self.drop_session(before);
+                        }
+                    }
+                    None => self.drop_session(session),
+                }
+                Pass::Untouched
+            }
+            (Purpose::Name { session, retry }, None) => {
+                self.refused(id, open.method, session, false, retry, message, actions)
+            }
+            (Purpose::Enter { session, known, retry }, None) => {
+                self.refused(id, open.method, session, known, retry, message, actions)
+            }
+            (Purpose::Leave { id }, Some(_)) => {
+                if let Some(key) = self.sessions.find(&id).map(|session| session.key) {
+                    self.drop_session(key);
+                }
+                self.strips.remove(&id);
+                Pass::Untouched
+            }
+            (Purpose::List, Some(result)) => self.list(message, result),
+            _ => Pass::Untouched,
+        }
+    }
+
+    /// A session could not be set up. Perhaps the agent does not take our server: it gets a second chance without.
+    #[expect(clippy::too_many_arguments, reason = "the parts of one open request, taken apart by the caller")]
+    fn refused(
+        &mut self,
+        id: Id,
+        method: String,
+        key: SessionKey,
+        known: bool,
+        retry: Option<Vec<u8>>,
+        message: &Message<'_>,
+        actions: &mut Actions,
+    ) -> Pass {
+        let code = message.error.and_then(|error| error.get("code")).map(|code| code.raw().to_vec());
+        let wants_login = code.as_deref() == Some(AUTH_REQUIRED.to_string().as_bytes());
+        if let Some(line) = retry.filter(|_| !wants_login)
+            && let Some(mut session) = self.sessions.remove(key)
+            && let Some(again) = Message::parse(&line)
+        {
+            Self::warn(actions, format!("{method} failed with the skills server; trying without it"));
+            self.host.close(key);
+            session.catalog = None;
+            session.told = Told::Nothing;
+            let pass = self.set_up(&mut session, &again, false, actions);
+            self.sessions.add(session);
+            let purpose = if method == "session/new" || method == "session/fork" {
+                Purpose::Name { session: key, retry: None }
+            } else {
+                Purpose::Enter { session: key, known, retry: None }
+            };
+            actions.to_agent.push(match pass {
+                Pass::Edited(edited) => edited,
+                _ => line,
+            });
+            self.open.insert(id, Open { method, purpose });
+            return Pass::Consumed;
+        }
+        if !known {
+            self.drop_session(key);
+        }
+        Pass::Untouched
+    }
+
+    fn drop_session(&mut self, key: SessionKey) {
+        self.host.close(key);
+        self.sessions.remove(key);
+    }
+
+    fn mcp_message(&mut self, message: &Message<'_>, actions: &mut Actions) -> Pass {
+        let server = message.param(&["serverId"]).and_then(|id| id.as_str());
+        let Some(session) =
+            self.sessions.iter_mut().find(|session| server.is_some() && session.server_id.as_deref() == server.as_deref())
+        else {
+            return Pass::Untouched;
+        };
+        session.mcp = Mcp::Listed;
+        actions.effects.push(Effect::Mcp { session: session.key, line: message.line.to_vec() });
+        Pass::Consumed
+    }
+
+    fn update(&mut self, message: &Message<'_>, actions: &mut Actions) -> Pass {
+        let Some(update) = message.param(&["update"]) else { return Pass::Untouched };
+        match update.str("sessionUpdate").as_deref() {
+            Some("user_message_chunk") => self.user_chunk(message, update, actions),
+            Some("session_info_update") => self.info(message, update),
+            _ => Pass::Untouched,
+        }
+    }
+
+    /// The user's words, as the agent remembers them: without ours.
+    fn user_chunk(&mut self, message: &Message<'_>, update: Node<'_>, actions: &mut Actions) -> Pass {
+        let Some(node) = update.at(&["content", "text"]) else { return Pass::Untouched };
+        let Some(text) = node.as_str() else { return Pass::Untouched };
+        let session = message.session_id().unwrap_or_default().into_owned();
+        let stream = self.strips.entry(session.clone()).or_default();
+        let chunk = stream.chunk(&text, message.line, &mut actions.to_client);
+        if stream.is_idle() {
+            self.strips.remove(&session);
+        }
+        match chunk {
+            Chunk::Untouched => Pass::Untouched,
+            Chunk::Text(text) => Pass::Edited(with_text(message, node, &text)),
+            Chunk::Nothing => Pass::Consumed,
+        }
+    }
+
+    /// Chunks that were kept back, in case the end of our text follows, go on before anything else of their session.
+    fn flush_strips(&mut self, message: &Message<'_>, actions: &mut Actions) {
+        if self.strips.is_empty() {
+            return;
+        }
+        let is_chunk = message.method() == "session/update"
+            && message.param(&["update", "sessionUpdate"]).is_some_and(|kind| kind.is_str("user_message_chunk"));
+        if is_chunk {
+            return;
+        }
+        // A response may end a replay, whoever's it is.
+        let session = (message.kind() != Kind::Response).then(|| message.session_id()).flatten();
+        self.strips.retain(|id, stream| {
+            if session.as_ref().is_some_and(|session| session != id) {
+                return true;
+            }
+            actions.to_client.append(&mut stream.flush());
+            false
+        });
+    }
+
+    fn info(&mut self, message: &Message<'_>, update: Node<'_>) -> Pass {
+        let Some((title, text)) = polluted_title(update) else { return Pass::Untouched };
+        let ours = message.session_id().and_then(|id| self.sessions.find(&id));
+        let words = ours.and_then(|session| session.first_words.clone());
+        let mut edit = Edit::new();
+        if !clean_title(&mut edit, update, title, text, words) && update.members().count() == 2 {
+            // Nothing is left to say.
+            return Pass::Consumed;
+        }
+        Pass::Edited(edit.apply(message.line))
+    }
+
+    fn list(&mut self, message: &Message<'_>, result: Node<'_>) -> Pass {
+        let mut edit = Edit::new();
+        for entry in result.get("sessions").into_iter().flat_map(|sessions| sessions.elements()) {
+            if let Some((title, text)) = polluted_title(entry) {
+                let known = entry.str("sessionId").and_then(|id| self.sessions.find(&id));
+                let words = known.and_then(|session| session.first_words.clone());
+                clean_title(&mut edit, entry, title, text, words);
+            }
+        }
+        if edit.is_empty() { Pass::Untouched } else { Pass::Edited(edit.apply(message.line)) }
+    }
+}
+
+/// The title of `object` and what is left of it without our text; `None` when there is nothing of ours in it.
+fn polluted_title(object: Node<'_>) -> Option<(Node<'_>, String)> {
+    let title = object.get("title")?;
+    let text = strip::title(&title.as_str()?)?;
+    Some((title, text))
+}
+
+/// Writes a clean title; returns whether there is one.
+fn clean_title(edit: &mut Edit, object: Node<'_>, title: Node<'_>, text: String, words: Option<String>) -> bool {
+    let clean = if text.is_empty() { words } else { Some(text) };
+    match clean {
+        Some(clean) => {
+            edit.set(title, &clean.into());
+            true
+        }
+        None => {
+            edit.remove(object, "title");
+            false
+        }
+    }
+}
+
+fn with_text(message: &Message<'_>, node: Node<'_>, text: &str) -> Vec<u8> {
+    let mut edit = Edit::new();
+    edit.set(node, &text.into());
+    edit.apply(message.line)
+}

@@ -1,0 +1,190 @@
+//! What becomes of a message from the client.
+
+use std::{mem, path::PathBuf};
+
+use serde_json::json;
+
+use super::{
+    Actions, Effect, Endpoint, Interceptor, Level, Open, Pass, Purpose, placement, placement::Placement, servers,
+};
+use crate::{
+    session::{Mcp, Session, SessionKey, Told},
+    wire::{Edit, Kind, Message, REQUEST_CANCELLED, say},
+};
+
+impl Interceptor {
+    pub(super) fn client_message(&mut self, message: &Message<'_>, actions: &mut Actions) -> Pass {
+        match message.kind() {
+            Kind::Response => Pass::Untouched,
+            Kind::Notification => match message.method().as_ref() {
+                "session/cancel" => self.cancel(message, actions),
+                "$/cancel_request" => self.cancel_request(message, actions),
+                _ => Pass::Untouched,
+            },
+            Kind::Request => self.request(message, actions),
+        }
+    }
+
+    fn request(&mut self, message: &Message<'_>, actions: &mut Actions) -> Pass {
+        let Some(id) = message.id() else { return Pass::Untouched };
+        let method = message.method();
+        let (purpose, pass) = match method.as_ref() {
+            "initialize" => (Purpose::Initialize, Pass::Untouched),
+            "session/new" => self.new_session(message, None, actions),
+            "session/fork" => {
+                let parent = message.session_id().and_then(|id| self.sessions.find(&id).map(|found| found.key));
+                self.new_session(message, parent, actions)
+            }
+            "session/load" | "session/resume" => self.enter_session(message, actions),
+            "session/close" | "session/delete" => match message.session_id() {
+                Some(id) => (Purpose::Leave { id: id.into_owned() }, Pass::Untouched),
+                None => (Purpose::Other, Pass::Untouched),
+            },
+            "session/list" => (Purpose::List, Pass::Untouched),
+            "session/prompt" => (Purpose::Other, self.prompt(message, &id, actions)),
+            _ => (Purpose::Other, Pass::Untouched),
+        };
+        self.open.insert(id, Open { method: method.into_owned(), purpose });
+        pass
+    }
+
+    fn new_session(
+        &mut self,
+        message: &Message<'_>,
+        parent: Option<SessionKey>,
+        actions: &mut Actions,
+    ) -> (Purpose, Pass) {
+        let key = self.sessions.new_key();
+        let cwd = cwd(message);
+        let mut session = Session::new(key, cwd.clone(), self.host.skills(cwd.as_deref()));
+        if let Some(parent) = parent.and_then(|parent| self.sessions.get(parent)) {
+            session.cwd = session.cwd.or_else(|| parent.cwd.clone());
+            session.skills = parent.skills.clone();
+            session.catalog.clone_from(&parent.catalog);
+            session.told = parent.told;
+            session.first_words.clone_from(&parent.first_words);
+        }
+        let pass = self.set_up(&mut session, message, true, actions);
+        let retry = retry_line(&session, message);
+        self.sessions.add(session);
+        (Purpose::Name { session: key, retry }, pass)
+    }
+
+    fn enter_session(&mut self, message: &Message<'_>, actions: &mut Actions) -> (Purpose, Pass) {
+        let Some(id) = message.session_id() else { return (Purpose::Other, Pass::Untouched) };
+        let known = self.sessions.find(&id).map(|session| session.key);
+        let mut session = match known.and_then(|key| self.sessions.remove(key)) {
+            Some(session) => session,
+            None => {
+                let key = self.sessions.new_key();
+                let cwd = cwd(message);
+                let skills = self.host.skills(cwd.as_deref());
+                Session { id: Some(id.into_owned()), ..Session::new(key, cwd, skills) }
+            }
+        };
+        let pass = self.set_up(&mut session, message, true, actions);
+        let purpose = Purpose::Enter {
+            session: session.key,
+            known: known.is_some(),
+            retry: retry_line(&session, message),
+        };
+        self.sessions.add(session);
+        (purpose, pass)
+    }
+
+    /// Adds the server and, where the agent takes one, the system prompt to a request that sets up `session`.
+    pub(super) fn set_up(
+        &mut self,
+        session: &mut Session,
+        message: &Message<'_>,
+        with_server: bool,
+        actions: &mut Actions,
+    ) -> Pass {
+        let Some(params) = message.params.filter(|params| params.is_object()) else { return Pass::Untouched };
+        // Without a skill there is no server, no text, nothing.
+        if session.skills.is_empty() {
+            return Pass::Untouched;
+        }
+        let mut edit = Edit::new();
+        let had = mem::replace(&mut session.mcp, Mcp::Off);
+        session.server_id = None;
+        if let Some(transport) = servers::choose(self.policy.mcp, &self.agent).filter(|_| with_server) {
+            match self.host.open(session.key, transport, &session.skills, session.cwd.as_deref()) {
+                Ok(endpoint) => {
+                    let name = servers::free_name(params.get("mcpServers"));
+                    servers::inject(&mut edit, params, &servers::entry(&name, &endpoint));
+                    session.mcp = match (&endpoint, had) {
+                        // Over the ACP connection there is nothing to connect: the server is there when it is asked.
+                        (Endpoint::Acp { .. }, _) => Mcp::Listed,
+                        // An agent that still has the session need not connect to the same address again.
+                        (_, Mcp::Listed) => Mcp::Listed,
+                        _ => Mcp::Expected,
+                    };
+                    if let Endpoint::Acp { server_id } = endpoint {
+                        session.server_id = Some(server_id);
+                    }
+                    let text = format!("{}: MCP server `{name}` over {}", message.method(), transport.name());
+                    actions.effects.push(Effect::Log(Level::Info, text));
+                }
+                Err(why) => Self::warn(actions, format!("no MCP server for this session: {why}")),
+            }
+        }
+        let placement = placement::choose(self.policy.catalog_in, &self.agent);
+        if matches!(placement, Placement::SystemPrompt | Placement::ClaudeMeta) {
+            let told = if session.mcp == Mcp::Off { Told::Files } else { Told::Tools };
+            // The same text for as long as the session lives: an agent that compares it would start over.
+            let text = session.catalog.clone().or_else(|| {
+                placement::text(session, &self.policy.catalog, told).map(Into::into)
+            });
+            if let Some(text) = text {
+                match placement {
+                    Placement::SystemPrompt => placement::into_system_prompt(&mut edit, params, &text),
+                    _ => placement::into_claude_meta(&mut edit, params, &text),
+                }
+                session.catalog = Some(text);
+                session.told = told;
+            }
+        }
+        if edit.is_empty() { Pass::Untouched } else { Pass::Edited(edit.apply(message.line)) }
+    }
+
+    /// A prompt that waits is answered here; the agent has never heard of it.
+    fn cancel(&mut self, message: &Message<'_>, actions: &mut Actions) -> Pass {
+        let held = message
+            .session_id()
+            .and_then(|id| self.sessions.find(&id).map(|session| mem::take(&mut session.held)))
+            .unwrap_or_default();
+        if held.is_empty() {
+            return Pass::Untouched;
+        }
+        for prompt in held {
+            self.open.remove(&prompt.id);
+            actions.to_client.push(say::result(&prompt.id, &json!({ "stopReason": "cancelled" })));
+        }
+        Pass::Consumed
+    }
+
+    fn cancel_request(&mut self, message: &Message<'_>, actions: &mut Actions) -> Pass {
+        let Some(id) = message.param(&["requestId"]).and_then(crate::wire::Id::of) else {
+            return Pass::Untouched;
+        };
+        for session in self.sessions.iter_mut() {
+            if let Some(index) = session.held.iter().position(|held| held.id == id) {
+                session.held.remove(index);
+                self.open.remove(&id);
+                actions.to_client.push(say::error(&id, REQUEST_CANCELLED, "cancelled"));
+                return Pass::Consumed;
+            }
+        }
+        Pass::Untouched
+    }
+}
+
+fn cwd(message: &Message<'_>) -> Option<PathBuf> {
+    Some(PathBuf::from(message.param(&["cwd"])?.as_str()?.into_owned()))
+}
+
+/// The request as it came, for a second try without our entry.
+fn retry_line(session: &Session, message: &Message<'_>) -> Option<Vec<u8>> {
+    (session.mcp != Mcp::Off).then(|| message.line.to_vec())
+}

@@ -1,0 +1,142 @@
+//! What the interceptor asks of the world around it, and what it tells it to do.
+//!
+//! The interceptor decides and never acts: no I/O, no clock, no task. Two things it needs at once, in the middle of a
+//! message: the skills of a session and the address of its MCP server. They come through [`Host`], which a test
+//! answers from a table. Everything else goes out as [`Actions`].
+
+use std::{path::Path, time::Duration};
+
+use skills_core::SkillSet;
+
+use crate::session::SessionKey;
+
+/// How the agent reaches our MCP server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transport {
+    /// Over the ACP connection itself: `mcp/message` (unstable).
+    Acp,
+    /// Streamable HTTP on loopback.
+    Http,
+    /// A process of our own binary that the agent starts.
+    Stdio,
+}
+
+impl Transport {
+    /// Its name, as in `--mcp`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Acp => "acp",
+            Self::Http => "http",
+            Self::Stdio => "stdio",
+        }
+    }
+}
+
+/// Where one session's MCP server is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Endpoint {
+    /// `mcp/message` with this server id.
+    Acp {
+        /// Unique in this run of the proxy.
+        server_id: String,
+    },
+    /// An address and the token for its `Authorization: Bearer` header.
+    Http {
+        /// `http://127.0.0.1:PORT/PATH`.
+        url: String,
+        /// The token.
+        token: String,
+    },
+    /// A command to run.
+    Stdio {
+        /// Absolute path of the program.
+        command: String,
+        /// Its arguments.
+        args: Vec<String>,
+        /// Variables for its environment.
+        env: Vec<(String, String)>,
+    },
+}
+
+/// The world around the interceptor.
+pub trait Host: Send {
+    /// The skills of a session that works in `cwd`.
+    fn skills(&mut self, cwd: Option<&Path>) -> SkillSet;
+
+    /// Opens, or finds again, the MCP server of a session.
+    ///
+    /// # Errors
+    /// A sentence that says why there is none.
+    fn open(
+        &mut self,
+        session: SessionKey,
+        transport: Transport,
+        skills: &SkillSet,
+        cwd: Option<&Path>,
+    ) -> Result<Endpoint, String>;
+
+    /// Closes the MCP server of a session.
+    fn close(&mut self, session: SessionKey);
+}
+
+/// What becomes of a line.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Pass {
+    /// It goes on as it came.
+    Untouched,
+    /// This goes on instead.
+    Edited(Vec<u8>),
+    /// It does not go on.
+    Consumed,
+}
+
+/// Lines to send and things to do, besides what becomes of the line itself.
+#[derive(Debug, Default)]
+pub struct Actions {
+    /// Lines for the client, before the line itself if that goes to the client too.
+    pub to_client: Vec<Vec<u8>>,
+    /// Lines for the agent, before the line itself if that goes to the agent too.
+    pub to_agent: Vec<Vec<u8>>,
+    /// Lines that follow the line itself in its own direction.
+    pub after: Vec<Vec<u8>>,
+    /// Everything else.
+    pub effects: Vec<Effect>,
+}
+
+/// Something to do that is no message.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Send [`Event::WaitOver`] for this session after this time.
+    Wait(SessionKey, Duration),
+    /// Give this MCP request to the session's server; its answer goes to the agent as the response to the request.
+    Mcp {
+        /// Whose server.
+        session: SessionKey,
+        /// The whole `mcp/message` request.
+        line: Vec<u8>,
+    },
+    /// Write a line into the log.
+    Log(Level, String),
+}
+
+/// How important a line in the log is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Level {
+    /// Something does not work.
+    Warn,
+    /// Something that a curious user wants to know.
+    Info,
+    /// For whoever looks for a bug.
+    Debug,
+}
+
+/// Something that happened outside of the two streams of messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event {
+    /// The agent has got the list of tools of this session.
+    Listed(SessionKey),
+    /// The time that [`Effect::Wait`] asked for is over.
+    WaitOver(SessionKey),
+    /// The client will send nothing more.
+    ClientGone,
+}

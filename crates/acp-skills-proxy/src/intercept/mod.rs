@@ -1,0 +1,226 @@
+//! The decisions: a message from the client or the agent in, messages out.
+//!
+//! Pure: no I/O, no clock, no task. Whoever moves the bytes (`relay`, `chain`) gives each line to
+//! [`Interceptor::from_client`] or [`Interceptor::from_agent`], everything else to [`Interceptor::happened`], and does
+//! what the [`Actions`] say. What is decided where:
+//!
+//! | file | decides |
+//! |---|---|
+//! | `client` | what becomes of a message from the client |
+//! | `agent` | what becomes of a message from the agent |
+//! | `servers` | the entry in `mcpServers` |
+//! | `placement` | how the catalog reaches the model |
+//! | `prompt` | what is put in front of a prompt, and which prompts wait |
+//! | `strip` | how our text is taken out again of what comes back |
+
+mod agent;
+mod client;
+mod host;
+pub mod placement;
+mod prompt;
+pub mod servers;
+mod strip;
+#[cfg(test)]
+mod tests;
+
+use std::{collections::HashMap, time::Duration};
+
+use skills_core::catalog::CatalogOptions;
+
+pub use self::host::{Actions, Effect, Endpoint, Event, Host, Level, Pass, Transport};
+use crate::{
+    session::{SessionKey, Sessions},
+    wire::{Glance, Id, Message, Node, glance, say},
+};
+
+/// How the agent is to reach our MCP server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum McpMode {
+    /// By what the agent advertises.
+    #[default]
+    Auto,
+    /// Over the ACP connection.
+    Acp,
+    /// HTTP on loopback.
+    Http,
+    /// A bridge process.
+    Stdio,
+    /// Not at all: the model reads the files with its own tools.
+    Off,
+}
+
+/// Where the catalog is to go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CatalogIn {
+    /// The cleanest way that the agent offers.
+    #[default]
+    Auto,
+    /// The system prompt where the agent takes one, else the prompt.
+    System,
+    /// The first prompt.
+    Prompt,
+    /// Nowhere.
+    Off,
+}
+
+/// What the user decided.
+#[derive(Debug, Clone)]
+pub struct Policy {
+    /// How the agent is to reach our MCP server.
+    pub mcp: McpMode,
+    /// How long a first prompt waits for the agent to have our tools.
+    pub mcp_wait: Duration,
+    /// Where the catalog is to go.
+    pub catalog_in: CatalogIn,
+    /// How the catalog is rendered.
+    pub catalog: CatalogOptions,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            mcp: McpMode::Auto,
+            mcp_wait: Duration::from_secs(2),
+            catalog_in: CatalogIn::Auto,
+            catalog: CatalogOptions::default(),
+        }
+    }
+}
+
+/// What the agent said of itself in its answer to `initialize`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AgentFacts {
+    /// `agentCapabilities.mcpCapabilities.http`.
+    pub mcp_http: bool,
+    /// `agentCapabilities.mcpCapabilities.acp` (unstable).
+    pub mcp_acp: bool,
+    /// `agentCapabilities.sessionCapabilities.systemPrompt` is there (draft).
+    pub system_prompt: bool,
+    /// The agent is Claude's adapter.
+    pub is_claude: bool,
+}
+
+impl AgentFacts {
+    /// What the result of `initialize` says.
+    pub fn read(result: Node<'_>) -> Self {
+        let flag = |path: &[&str]| result.at(path).and_then(|node| node.as_bool()).unwrap_or(false);
+        let marker = |path: &[&str]| {
+            result.at(path).is_some_and(|node| !node.is_null() && node.as_bool() != Some(false))
+        };
+        let name = result.at(&["agentInfo", "name"]).and_then(|name| name.as_str()).unwrap_or_default();
+        Self {
+            mcp_http: flag(&["agentCapabilities", "mcpCapabilities", "http"]),
+            // An object marker in the draft, a flag in older texts.
+            mcp_acp: marker(&["agentCapabilities", "mcpCapabilities", "acp"]),
+            system_prompt: marker(&["agentCapabilities", "sessionCapabilities", "systemPrompt"]),
+            is_claude: name.contains("claude-agent-acp") || name.contains("claude-code-acp"),
+        }
+    }
+}
+
+/// A request of the client's that the agent has not answered.
+#[derive(Debug)]
+struct Open {
+    method: String,
+    purpose: Purpose,
+}
+
+/// What the answer to an open request means to us.
+#[derive(Debug)]
+enum Purpose {
+    /// It tells what the agent can do.
+    Initialize,
+    /// It names the session (`session/new`, `session/fork`).
+    Name { session: SessionKey, retry: Option<Vec<u8>> },
+    /// It opens a session whose id is known (`session/load`, `session/resume`).
+    Enter { session: SessionKey, known: bool, retry: Option<Vec<u8>> },
+    /// It ends a session.
+    Leave { id: String },
+    /// It lists sessions with titles.
+    List,
+    /// Nothing.
+    Other,
+}
+
+/// Decides what becomes of each message.
+pub struct Interceptor {
+    policy: Policy,
+    host: Box<dyn Host>,
+    agent: AgentFacts,
+    sessions: Sessions,
+    open: HashMap<Id, Open>,
+    strips: HashMap<String, strip::Stream>,
+}
+
+impl Interceptor {
+    /// An interceptor for one connection.
+    pub fn new(policy: Policy, host: Box<dyn Host>) -> Self {
+        Self {
+            policy,
+            host,
+            agent: AgentFacts::default(),
+            sessions: Sessions::default(),
+            open: HashMap::new(),
+            strips: HashMap::new(),
+        }
+    }
+
+    /// Decides about a line from the client.
+    pub fn from_client(&mut self, line: &[u8], actions: &mut Actions) -> Pass {
+        match Message::parse(line) {
+            Some(message) => self.client_message(&message, actions),
+            // Batches and broken lines are the agent's to judge.
+            None => Pass::Untouched,
+        }
+    }
+
+    /// Decides about a line from the agent. A line that is no message does not go on: the client would choke on it.
+    pub fn from_agent(&mut self, line: &[u8], actions: &mut Actions) -> Pass {
+        match glance(line) {
+            Glance::Streaming if self.strips.is_empty() => Pass::Untouched,
+            Glance::Junk => {
+                if !line.trim_ascii().is_empty() {
+                    let text: String = String::from_utf8_lossy(line).trim().chars().take(200).collect();
+                    let text = format!("the agent printed a line that is no message: {text}");
+                    actions.effects.push(Effect::Log(Level::Warn, text));
+                }
+                Pass::Consumed
+            }
+            Glance::Streaming | Glance::Other => match Message::parse(line) {
+                Some(message) => self.agent_message(&message, actions),
+                None => Pass::Untouched,
+            },
+        }
+    }
+
+    /// Decides about something else that happened.
+    pub fn happened(&mut self, event: Event, actions: &mut Actions) {
+        match event {
+            Event::Listed(session) => self.tools_listed(session, actions),
+            Event::WaitOver(session) => self.wait_over(session, actions),
+            Event::ClientGone => self.release_all(actions),
+        }
+    }
+
+    /// Answers to everything that the agent can no longer answer; `why` is a clause such as `the agent exited with code 3`.
+    pub fn agent_gone(&mut self, why: &str) -> Vec<Vec<u8>> {
+        let mut open: Vec<_> = self.open.drain().collect();
+        // Numbers in the order of the requests, for whoever reads along.
+        open.sort_by_key(|(id, _)| (id.to_json().len(), id.to_json().into_owned()));
+        open.iter()
+            .map(|(id, request)| {
+                let text = format!("{why} before it answered `{}`", request.method);
+                say::error(id, crate::wire::INTERNAL_ERROR, &text)
+            })
+            .collect()
+    }
+
+    /// How many sessions there are.
+    pub fn session_count(&self) -> usize {
+        self.sessions.len()
+    }
+
+    fn warn(actions: &mut Actions, text: impl Into<String>) {
+        actions.effects.push(Effect::Log(Level::Warn, text.into()));
+    }
+}

@@ -1,0 +1,152 @@
+//! What the proxy knows of one session.
+//!
+//! The id that the agent gives is not known while `session/new` is under way, so the proxy has a key of its own.
+
+use std::{collections::HashMap, path::PathBuf, sync::Arc};
+
+use skills_core::SkillSet;
+
+use crate::wire::Id;
+
+/// The proxy's own name for a session; never reused in one run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SessionKey(pub u64);
+
+/// How far the agent got with our MCP server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mcp {
+    /// The session has no entry of ours: switched off, refused, or nothing to serve.
+    Off,
+    /// The entry is in `mcpServers`; nobody has asked for the tools yet.
+    Expected,
+    /// The agent did not ask for the tools in time.
+    Missing,
+    /// The agent has the list of tools.
+    Listed,
+}
+
+/// What the model was told last about how to use the skills.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Told {
+    /// Nothing yet.
+    Nothing,
+    /// The catalog, and to use the tools.
+    Tools,
+    /// The catalog, and to read the files.
+    Files,
+}
+
+/// A prompt that waits until the agent has our tools.
+#[derive(Debug)]
+pub struct Held {
+    /// The request's id.
+    pub id: Id,
+    /// The request.
+    pub line: Vec<u8>,
+}
+
+/// The state of one session.
+#[derive(Debug)]
+pub struct Session {
+    /// Our own name for it.
+    pub key: SessionKey,
+    /// The agent's name for it, once that is known.
+    pub id: Option<String>,
+    /// Its working directory, as the client gave it.
+    pub cwd: Option<PathBuf>,
+    /// The skills of this session.
+    pub skills: SkillSet,
+    /// The text that lists them together with how to use the tools; the same for as long as the session lives.
+    pub catalog: Option<Arc<str>>,
+    /// The id of our MCP server when it is reached over the ACP connection.
+    pub server_id: Option<String>,
+    /// How far the agent got with our MCP server.
+    pub mcp: Mcp,
+    /// What the model was told.
+    pub told: Told,
+    /// Prompts that wait, in order.
+    pub held: Vec<Held>,
+    /// The beginning of the first prompt, for a title that would have been ours alone.
+    pub first_words: Option<String>,
+}
+
+impl Session {
+    /// A session that nobody was told about.
+    pub fn new(key: SessionKey, cwd: Option<PathBuf>, skills: SkillSet) -> Self {
+        Self {
+            key,
+            id: None,
+            cwd,
+            skills,
+            catalog: None,
+            server_id: None,
+            mcp: Mcp::Off,
+            told: Told::Nothing,
+            held: Vec::new(),
+            first_words: None,
+        }
+    }
+}
+
+/// All sessions, by our key and by the agent's id.
+#[derive(Debug, Default)]
+pub struct Sessions {
+    by_key: HashMap<SessionKey, Session>,
+    by_id: HashMap<String, SessionKey>,
+    next: u64,
+}
+
+impl Sessions {
+    /// A key that no session has had.
+    pub fn new_key(&mut self) -> SessionKey {
+        self.next += 1;
+        SessionKey(self.next)
+    }
+
+    /// Adds a session, also under its id when it has one.
+    pub fn add(&mut self, session: Session) {
+        if let Some(id) = &session.id {
+            self.by_id.insert(id.clone(), session.key);
+        }
+        self.by_key.insert(session.key, session);
+    }
+
+    /// Gives a session its id. Returns the key of another session that had it until now.
+    pub fn name(&mut self, key: SessionKey, id: &str) -> Option<SessionKey> {
+        let session = self.by_key.get_mut(&key)?;
+        session.id = Some(id.to_owned());
+        self.by_id.insert(id.to_owned(), key).filter(|&before| before != key)
+    }
+
+    /// The session with this key.
+    pub fn get(&mut self, key: SessionKey) -> Option<&mut Session> {
+        self.by_key.get_mut(&key)
+    }
+
+    /// The session with this id of the agent's.
+    pub fn find(&mut self, id: &str) -> Option<&mut Session> {
+        let key = self.by_id.get(id)?;
+        self.by_key.get_mut(key)
+    }
+
+    /// Forgets a session.
+    pub fn remove(&mut self, key: SessionKey) -> Option<Session> {
+        let session = self.by_key.remove(&key)?;
+        if let Some(id) = &session.id
+            && self.by_id.get(id) == Some(&key)
+        {
+            self.by_id.remove(id);
+        }
+        Some(session)
+    }
+
+    /// All sessions, in no order.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Session> {
+        self.by_key.values_mut()
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.by_key.len()
+    }
+}

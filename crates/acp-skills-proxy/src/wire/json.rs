@@ -1,0 +1,322 @@
+//! Reading JSON where it lies: a [`Node`] is the span of one value in a line, found without building a tree.
+//!
+//! The relay looks at a few members of each message and edits fewer; everything else must stay as the bytes that
+//! came in. So this reader finds spans and skips the rest; it does not check what it skips (numbers, literals,
+//! escapes), because whoever receives the line will. It never recurses, so nesting costs no stack.
+
+use std::{borrow::Cow, ops::Range};
+
+/// One JSON value: a span of the line that it was found in.
+#[derive(Clone, Copy)]
+pub struct Node<'a> {
+    line: &'a [u8],
+    start: usize,
+    end: usize,
+}
+
+impl<'a> Node<'a> {
+    /// The first value in `line`; `None` when there is none or it does not end.
+    pub fn parse(line: &'a [u8]) -> Option<Self> {
+        let start = skip_space(line, 0);
+        let end = skip_value(line, start)?;
+        Some(Self { line, start, end })
+    }
+
+    /// Where the value stands in its line.
+    pub fn span(&self) -> Range<usize> {
+        self.start..self.end
+    }
+
+    /// The bytes of the value.
+    pub fn raw(&self) -> &'a [u8] {
+        &self.line[self.start..self.end]
+    }
+
+    /// Whether the value is an object.
+    pub fn is_object(&self) -> bool {
+        self.line[self.start] == b'{'
+    }
+
+    /// Whether the value is an array.
+    pub fn is_array(&self) -> bool {
+        self.line[self.start] == b'['
+    }
+
+    /// Whether the value is `null`.
+    pub fn is_null(&self) -> bool {
+        self.raw() == b"null"
+    }
+
+    /// Whether the value is `true`; `None` when it is no boolean.
+    pub fn as_bool(&self) -> Option<bool> {
+        match self.raw() {
+            b"true" => Some(true),
+            b"false" => Some(false),
+            _ => None,
+        }
+    }
+
+    /// The text of a string; `None` for anything else and for text that is not valid.
+    pub fn as_str(&self) -> Option<Cow<'a, str>> {
+        decode(self.raw())
+    }
+
+    /// Whether the value is the string `text`.
+    pub fn is_str(&self, text: &str) -> bool {
+        self.as_str().is_some_and(|found| found == text)
+    }
+
+    /// The members of an object in order; nothing for any other value.
+    pub fn members(&self) -> Members<'a> {
+        Members { line: self.line, at: if self.is_object() { self.start + 1 } else { self.end }, end: self.end }
+    }
+
+    /// The elements of an array in order; nothing for any other value.
+    pub fn elements(&self) -> Elements<'a> {
+        Elements { line: self.line, at: if self.is_array() { self.start + 1 } else { self.end }, end: self.end }
+    }
+
+    /// The value of the first member named `key`.
+    pub fn get(&self, key: &str) -> Option<Self> {
+        self.members().find(|(name, _)| name.is_str(key)).map(|(_, value)| value)
+    }
+
+    /// The value at the end of a path of member names.
+    pub fn at(&self, path: &[&str]) -> Option<Self> {
+        path.iter().try_fold(*self, |node, key| node.get(key))
+    }
+
+    /// The text of the string member `key`.
+    pub fn str(&self, key: &str) -> Option<Cow<'a, str>> {
+        self.get(key)?.as_str()
+    }
+}
+
+/// Iterates the members of an object as (name, value).
+pub struct Members<'a> {
+    line: &'a [u8],
+    at: usize,
+    end: usize,
+}
+
+impl Members<'_> {
+    /// Where the name of the next member begins.
+    pub fn peek(&self) -> Option<usize> {
+        next_item(self.line, self.at, self.end).filter(|&start| self.line[start] == b'"')
+    }
+}
+
+impl<'a> Iterator for Members<'a> {
+    type Item = (Node<'a>, Node<'a>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let found = self.peek().and_then(|start| member(self.line, start));
+        // After something that is no member there is nothing more to find.
+        self.at = found.map_or(self.end, |(_, value)| value.end);
+        found
+    }
+}
+
+/// Iterates the elements of an array.
+pub struct Elements<'a> {
+    line: &'a [u8],
+    at: usize,
+    end: usize,
+}
+
+impl<'a> Iterator for Elements<'a> {
+    type Item = Node<'a>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let start = next_item(self.line, self.at, self.end)?;
+        let Some(end) = skip_value(self.line, start) else {
+            self.at = self.end;
+            return None;
+        };
+        self.at = end;
+        Some(Node { line: self.line, start, end })
+    }
+}
+
+/// The top-level members of the object that begins at the first byte that is no space, each found only when asked
+/// for. Unlike [`Node::members`] it does not need the object to be complete up to its end.
+pub fn lazy_members(line: &[u8]) -> Option<Members<'_>> {
+    let start = skip_space(line, 0);
+    (line.get(start) == Some(&b'{')).then_some(Members { line, at: start + 1, end: line.len() })
+}
+
+/// The start of a member's value, found without skipping the value itself: for looking into a long object from the
+/// front. `at` is the opening quote of the member's name. Returns the name and where the value begins.
+pub fn member_start(line: &[u8], at: usize) -> Option<(Node<'_>, usize)> {
+    let name_end = skip_string(line, at)?;
+    let colon = skip_space(line, name_end);
+    if line.get(colon) != Some(&b':') {
+        return None;
+    }
+    Some((Node { line, start: at, end: name_end }, skip_space(line, colon + 1)))
+}
+
+fn member(line: &[u8], at: usize) -> Option<(Node<'_>, Node<'_>)> {
+    let (name, start) = member_start(line, at)?;
+    let end = skip_value(line, start)?;
+    Some((name, Node { line, start, end }))
+}
+
+/// Where the next member or element begins, past spaces and one comma.
+pub fn next_item(line: &[u8], at: usize, end: usize) -> Option<usize> {
+    let mut at = skip_space(line, at);
+    if line.get(at) == Some(&b',') {
+        at = skip_space(line, at + 1);
+    }
+    (at < end && !matches!(line[at], b'}' | b']')).then_some(at)
+}
+
+/// The first byte at or after `at` that is no JSON space.
+pub fn skip_space(line: &[u8], mut at: usize) -> usize {
+    while matches!(line.get(at), Some(b' ' | b'\t' | b'\r' | b'\n')) {
+        at += 1;
+    }
+    at
+}
+
+/// The end of the value that begins at `at`.
+pub fn skip_value(line: &[u8], at: usize) -> Option<usize> {
+    match line.get(at)? {
+        b'"' => skip_string(line, at),
+        b'{' | b'[' => skip_container(line, at),
+        b'}' | b']' | b',' | b':' => None,
+        _ => {
+            let ends = |byte: &u8| matches!(byte, b',' | b'}' | b']' | b':' | b'"' | b'{' | b'[' | b' ' | b'\t' | b'\r' | b'\n');
+            Some(line[at..].iter().position(ends).map_or(line.len(), |length| at + length))
+        }
+    }
+}
+
+fn skip_container(line: &[u8], mut at: usize) -> Option<usize> {
+    let mut depth = 0_usize;
+    loop {
+        match line.get(at)? {
+            b'"' => at = skip_string(line, at)?,
+            b'{' | b'[' => {
+                depth += 1;
+                at += 1;
+            }
+            b'}' | b']' => {
+                depth -= 1;
+                at += 1;
+                if depth == 0 {
+                    return Some(at);
+                }
+            }
+            _ => at += 1,
+        }
+    }
+}
+
+fn skip_string(line: &[u8], at: usize) -> Option<usize> {
+    if line.get(at) != Some(&b'"') {
+        return None;
+    }
+    let mut at = at + 1;
+    loop {
+        at += memchr::memchr2(b'"', b'\\', line.get(at..)?)?;
+        if line[at] == b'"' {
+            return Some(at + 1);
+        }
+        at += 2;
+    }
+}
+
+fn decode(raw: &[u8]) -> Option<Cow<'_, str>> {
+    let inner = raw.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
+    if memchr::memchr(b'\\', inner).is_none() {
+        return std::str::from_utf8(inner).ok().map(Cow::Borrowed);
+    }
+    serde_json::from_slice(raw).ok().map(Cow::Owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(text: &str) -> Node<'_> {
+        Node::parse(text.as_bytes()).expect("a value")
+    }
+
+    #[test]
+    fn finds_members_in_any_order_and_spacing() {
+        let value = node(r#" { "a" : [1, {"b":"}]"}] ,"\u0063":-1.5e3, "d":null }"#);
+        assert_eq!(value.get("a").unwrap().raw(), br#"[1, {"b":"}]"}]"#);
+        assert_eq!(value.get("c").unwrap().raw(), b"-1.5e3");
+        assert!(value.get("d").unwrap().is_null());
+        assert!(value.get("e").is_none());
+        assert_eq!(value.at(&["a"]).unwrap().elements().count(), 2);
+    }
+
+    #[test]
+    fn decodes_strings() {
+        for (raw, text) in [(r#""plain""#, "plain"), (r#""q\"\\""#, "q\"\\"), (r#""\ud83d\ude00""#, "😀"), (r#""""#, "")] {
+            assert_eq!(node(raw).as_str().unwrap(), text);
+        }
+        assert!(node("12").as_str().is_none());
+        assert!(node(r#""\ud83d""#).as_str().is_none());
+    }
+
+    #[test]
+    fn broken_text_is_no_value() {
+        for text in ["", "{", "[1", r#"{"a":1"#, r#""open"#, r#""\"#, "}", r#"{"a":"\"}"#] {
+            assert!(Node::parse(text.as_bytes()).is_none(), "{text}");
+        }
+        for text in ["{junk}", r#"{"a" 1}"#, r#"{"a":}"#] {
+            assert_eq!(node(text).members().count(), 0, "{text}");
+        }
+    }
+
+    #[test]
+    fn nesting_costs_no_stack() {
+        let deep = "[".repeat(1_000_000) + &"]".repeat(1_000_000);
+        assert_eq!(node(&deep).span(), 0..2_000_000);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn agrees_with_a_full_parser(value in any_json()) {
+            let text = value.to_string();
+            let found = node(&text);
+            proptest::prop_assert_eq!(found.span(), 0..text.len());
+            if let Some(object) = value.as_object() {
+                let members: Vec<_> = found.members()
+                    .map(|(name, value)| (name.as_str().unwrap().into_owned(), value.raw().to_vec())).collect();
+                let expected: Vec<_> = object.iter().map(|(name, value)| (name.clone(), value.to_string().into_bytes())).collect();
+                proptest::prop_assert_eq!(members, expected);
+            }
+        }
+
+        #[test]
+        fn never_panics(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..64)) {
+            if let Some(node) = Node::parse(&bytes) {
+                node.members().count();
+                node.elements().count();
+                node.as_str();
+            }
+        }
+    }
+
+    fn any_json() -> impl proptest::strategy::Strategy<Value = serde_json::Value> {
+        use proptest::prelude::*;
+        use serde_json::Value;
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<String>().prop_map(Value::from),
+        ];
+        leaf.prop_recursive(4, 32, 6, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..6).prop_map(Value::from),
+                prop::collection::btree_map(any::<String>(), inner, 0..6)
+                    .prop_map(|map| Value::Object(map.into_iter().collect())),
+            ]
+        })
+    }
+}

@@ -1,0 +1,283 @@
+//! A message on the wire: one line of JSON-RPC, looked at where it lies, forwarded as its own bytes, edited in place.
+//!
+//! ACP over stdio is newline-delimited JSON-RPC 2.0
+//! ([transports](https://agentclientprotocol.com/protocol/v1/transports)). A typed parse would lose what real peers
+//! send beyond the schema, so nothing here knows ACP's types: [`Message`] finds the envelope's members, [`Edit`]
+//! changes spans, and a line that nobody edits is never copied. Batches (arrays) are messages that we do not look into.
+
+mod edit;
+pub mod json;
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+pub use self::{edit::Edit, json::Node};
+
+/// The id of a request. Numbers are compared by their text, because they may be larger than any number type.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Id {
+    /// A string, decoded.
+    Text(String),
+    /// A number (or whatever else was sent), as its text.
+    Raw(String),
+}
+
+impl Id {
+    /// The id that `node` is; `None` for `null`, which answers nothing.
+    pub fn of(node: Node<'_>) -> Option<Self> {
+        if node.is_null() {
+            return None;
+        }
+        Some(match node.as_str() {
+            Some(text) => Self::Text(text.into_owned()),
+            None => Self::Raw(String::from_utf8_lossy(node.raw()).into_owned()),
+        })
+    }
+
+    /// The id as JSON.
+    pub fn to_json(&self) -> Cow<'_, str> {
+        match self {
+            Self::Text(text) => Value::from(text.as_str()).to_string().into(),
+            Self::Raw(raw) => raw.as_str().into(),
+        }
+    }
+}
+
+/// What kind of message it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Has a method and an id.
+    Request,
+    /// Has a method and no id.
+    Notification,
+    /// Has no method.
+    Response,
+}
+
+/// The envelope of one message.
+#[derive(Clone, Copy)]
+pub struct Message<'a> {
+    /// The whole line, with its line break.
+    pub line: &'a [u8],
+    /// The object.
+    pub root: Node<'a>,
+    /// `id`, also when it is `null`.
+    pub id: Option<Node<'a>>,
+    method: Option<Node<'a>>,
+    /// `params`.
+    pub params: Option<Node<'a>>,
+    /// `result`.
+    pub result: Option<Node<'a>>,
+    /// `error`.
+    pub error: Option<Node<'a>>,
+}
+
+impl<'a> Message<'a> {
+    /// The message in `line`; `None` when the line is no JSON object.
+    pub fn parse(line: &'a [u8]) -> Option<Self> {
+        let root = Node::parse(line).filter(Node::is_object)?;
+        let mut message =
+            Self { line, root, id: None, method: None, params: None, result: None, error: None };
+        for (name, value) in root.members() {
+            let slot = match name.raw() {
+                br#""id""# => &mut message.id,
+                br#""method""# => &mut message.method,
+                br#""params""# => &mut message.params,
+                br#""result""# => &mut message.result,
+                br#""error""# => &mut message.error,
+                _ => continue,
+            };
+            // The last one counts, as in most JSON parsers.
+            *slot = Some(value);
+        }
+        Some(message)
+    }
+
+    /// What kind of message it is.
+    pub fn kind(&self) -> Kind {
+        match (self.method, self.id) {
+            (None, _) => Kind::Response,
+            (Some(_), None) => Kind::Notification,
+            (Some(_), Some(_)) => Kind::Request,
+        }
+    }
+
+    /// The method; empty for a response.
+    pub fn method(&self) -> Cow<'a, str> {
+        self.method.and_then(|method| method.as_str()).unwrap_or_default()
+    }
+
+    /// The id, when there is one that can be answered.
+    pub fn id(&self) -> Option<Id> {
+        self.id.and_then(Id::of)
+    }
+
+    /// The value at a path below `params`.
+    pub fn param(&self, path: &[&str]) -> Option<Node<'a>> {
+        self.params?.at(path)
+    }
+
+    /// `params.sessionId`.
+    pub fn session_id(&self) -> Option<Cow<'a, str>> {
+        self.param(&["sessionId"])?.as_str()
+    }
+}
+
+/// What one look at the front of a line tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Glance {
+    /// No JSON-RPC: not an object or array, or one that breaks at its first member.
+    Junk,
+    /// A notification `session/update` of a kind that nobody here reads.
+    Streaming,
+    /// Anything else.
+    Other,
+}
+
+/// The updates that the interceptor reads; all others stream past it.
+const READ_UPDATES: [&[u8]; 3] =
+    [br#""user_message_chunk""#, br#""session_info_update""#, br#""available_commands_update""#];
+
+/// Looks at the front of a line from the agent, as far as it takes to tell a streaming update from the rest.
+///
+/// Streaming updates are nearly all of what passes; for them this reads some hundred bytes however long they are.
+pub fn glance(line: &[u8]) -> Glance {
+    let start = json::skip_space(line, 0);
+    match line.get(start) {
+        Some(b'[') => return Glance::Other,
+        Some(b'{') => {}
+        _ => return Glance::Junk,
+    }
+    let Some(mut members) = json::lazy_members(line) else { return Glance::Junk };
+    let mut first = true;
+    let mut update = false;
+    loop {
+        let Some(at) = members.peek() else {
+            return if first && !is_empty_object(line, start) { Glance::Junk } else { Glance::Other };
+        };
+        let Some((name, value)) = json::member_start(line, at) else {
+            return if first { Glance::Junk } else { Glance::Other };
+        };
+        first = false;
+        match name.raw() {
+            br#""method""# => {
+                if !line[value..].starts_with(br#""session/update""#) {
+                    return Glance::Other;
+                }
+                update = true;
+            }
+            br#""params""# if update => {
+                return if streams(line, value) { Glance::Streaming } else { Glance::Other };
+            }
+            br#""id""# => return Glance::Other,
+            _ => {}
+        }
+        if members.next().is_none() {
+            return Glance::Other;
+        }
+    }
+}
+
+fn is_empty_object(line: &[u8], start: usize) -> bool {
+    line.get(json::skip_space(line, start + 1)) == Some(&b'}')
+}
+
+/// Whether the params at `at` hold an update that nobody here reads.
+fn streams(line: &[u8], at: usize) -> bool {
+    let Some(update) = find_member(line, at, br#""update""#) else { return false };
+    let Some(kind) = find_member(line, update, br#""sessionUpdate""#) else { return false };
+    line[kind..].first() == Some(&b'"') && !READ_UPDATES.iter().any(|read| line[kind..].starts_with(read))
+}
+
+/// Where the value of the member `key` of the object at `at` begins.
+fn find_member(line: &[u8], at: usize, key: &[u8]) -> Option<usize> {
+    let mut members = json::lazy_members(&line[at..])?;
+    loop {
+        let start = members.peek()?;
+        let (name, value) = json::member_start(&line[at..], start)?;
+        if name.raw() == key {
+            return Some(at + value);
+        }
+        members.next()?;
+    }
+}
+
+/// Builds the lines that the proxy itself says.
+pub mod say {
+    use serde_json::{Value, json};
+
+    use super::Id;
+
+    /// A successful response.
+    pub fn result(id: &Id, result: &Value) -> Vec<u8> {
+        format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":{result}}}\n", id.to_json()).into_bytes()
+    }
+
+    /// An error response.
+    pub fn error(id: &Id, code: i64, message: &str) -> Vec<u8> {
+        let error = json!({ "code": code, "message": message });
+        format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"error\":{error}}}\n", id.to_json()).into_bytes()
+    }
+
+    /// A notification.
+    pub fn notification(method: &str, params: &Value) -> Vec<u8> {
+        format!("{{\"jsonrpc\":\"2.0\",\"method\":{},\"params\":{params}}}\n", Value::from(method)).into_bytes()
+    }
+}
+
+/// JSON-RPC: an internal error.
+pub const INTERNAL_ERROR: i64 = -32603;
+/// JSON-RPC: invalid parameters.
+pub const INVALID_PARAMS: i64 = -32602;
+/// ACP: the request was cancelled by `$/cancel_request`.
+pub const REQUEST_CANCELLED: i64 = -32800;
+/// ACP: the client must authenticate first.
+pub const AUTH_REQUIRED: i64 = -32000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn glances() {
+        for (line, expected) in [
+            (r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{}}}}"#, Glance::Streaming),
+            (r#" { "method" : "session/update" , "params" : { "update" : { "x":[{}], "sessionUpdate" : "plan" } } }"#, Glance::Streaming),
+            (r#"{"jsonrpc":"2.0","method":"session/update","params":{"update":{"sessionUpdate":"user_message_chunk"}}}"#, Glance::Other),
+            (r#"{"method":"session/update","params":{"update":{"title":"\"sessionUpdate\":\"plan\"","sessionUpdate":"session_info_update"}}}"#, Glance::Other),
+            (r#"{"params":{"update":{"sessionUpdate":"plan"}},"method":"session/update"}"#, Glance::Other),
+            (r#"{"id":1,"method":"session/update","params":{"update":{"sessionUpdate":"plan"}}}"#, Glance::Other),
+            (r#"{"method":"session/update_later","params":{"update":{"sessionUpdate":"plan"}}}"#, Glance::Other),
+            (r#"{"jsonrpc":"2.0","id":1,"result":{}}"#, Glance::Other),
+            (r#"{"method":"session/update","params":{"update":{"sessionUpdate":7}}}"#, Glance::Other),
+            (r#"{"method":"session/update","params":{"update":{}}}"#, Glance::Other),
+            (r#"{"method":"session/update","par"#, Glance::Other),
+            ("[]", Glance::Other),
+            ("{}", Glance::Other),
+            ("{ }", Glance::Other),
+            ("", Glance::Junk),
+            ("\n", Glance::Junk),
+            ("Listening on port 3000", Glance::Junk),
+            ("{junk}", Glance::Junk),
+            ("{\"a\"}", Glance::Junk),
+            ("12", Glance::Junk),
+        ] {
+            assert_eq!(glance(line.as_bytes()), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn reads_envelopes() {
+        let message = Message::parse(br#"{"id":"a\u0062","method":"x","params":{"sessionId":"s"}}"#).unwrap();
+        assert_eq!((message.kind(), message.method().as_ref()), (Kind::Request, "x"));
+        assert_eq!(message.id(), Some(Id::Text("ab".into())));
+        assert_eq!(message.session_id().as_deref(), Some("s"));
+        let message = Message::parse(br#"{"id":-99999999999999999999,"result":null}"#).unwrap();
+        assert_eq!(message.kind(), Kind::Response);
+        assert_eq!(message.id().unwrap().to_json(), "-99999999999999999999");
+        assert!(message.result.unwrap().is_null());
+        assert_eq!(Message::parse(br#"{"id":null,"error":{}}"#).unwrap().id(), None);
+        assert!(Message::parse(b"[1]").is_none());
+    }
+}
