@@ -4,6 +4,8 @@ mod builder;
 pub mod catalog;
 pub mod diagnostic;
 pub mod files;
+#[cfg(feature = "fetch")]
+pub mod fetch;
 pub mod name;
 pub mod set;
 pub mod skill;

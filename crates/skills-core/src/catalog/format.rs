@@ -109,22 +109,17 @@ fn json(text: &str) -> String {
     Value::from(text).to_string()
 }
 
-/// `text` as the content of an XML element or of an attribute in double quotes.
+/// `text` as the content of an XML element.
 pub(crate) fn escape_xml(text: &str) -> Cow<'_, str> {
-    if !text.contains(['&', '<', '>', '"']) {
+    if !text.contains(['&', '<', '>']) {
         return text.into();
     }
-    let mut escaped = String::with_capacity(text.len() + 16);
-    for c in text.chars() {
-        match c {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            c => escaped.push(c),
-        }
-    }
-    escaped.into()
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").into()
+}
+
+/// `text` as the value of an XML attribute in double quotes.
+pub(crate) fn escape_attribute(text: &str) -> String {
+    escape_xml(text).replace('"', "&quot;")
 }
 
 /// `text` as literal Markdown; an underscore within a word is literal anyway and stays readable.

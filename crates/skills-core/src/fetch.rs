@@ -1,0 +1,303 @@
+//! [`get`]: a small text or file from the web, for skills that live behind a URL.
+//!
+//! Only `https`, or `http` on loopback; within a size and a time; and a redirect is checked like the address that
+//! somebody wrote down, so that no server can send us to a service of this machine. Blocking: call it off the
+//! threads of an async runtime.
+
+use std::{
+    net::IpAddr,
+    time::{Duration, Instant},
+};
+
+use ureq::http::{StatusCode, Uri, header};
+
+/// Size limit of instructions behind a URL, in bytes.
+pub const MAX_BODY_BYTES: u64 = 1024 * 1024;
+
+/// Time limit of a whole fetch, redirects included.
+pub const TIMEOUT: Duration = Duration::from_secs(10);
+
+const MAX_REDIRECTS: usize = 5;
+
+/// How much and how long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Limits {
+    /// Size limit of the content, in bytes.
+    pub max_bytes: u64,
+    /// Time limit from the first byte sent to the last one received.
+    pub timeout: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { max_bytes: MAX_BODY_BYTES, timeout: TIMEOUT }
+    }
+}
+
+/// Why an address could not be fetched. Every message names the address.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FetchError {
+    /// The address is not `https://…`, nor `http://…` on loopback.
+    #[error("cannot fetch {url}: only https, or http on this machine's loopback, is allowed")]
+    Refused {
+        /// The address.
+        url: String,
+    },
+    /// A server sent us where we do not go.
+    #[error("cannot fetch {url}: it redirects to {to}, which is not allowed")]
+    Redirect {
+        /// The address that was asked for.
+        url: String,
+        /// Where it led.
+        to: String,
+    },
+    /// The server answered with something else than success.
+    #[error("cannot fetch {url}: the server answered {status}")]
+    Status {
+        /// The address that was asked for.
+        url: String,
+        /// The HTTP status code.
+        status: u16,
+    },
+    /// The content is larger than the limit.
+    #[error("cannot fetch {url}: it is larger than {max_bytes} bytes")]
+    TooLarge {
+        /// The address that was asked for.
+        url: String,
+        /// The limit.
+        max_bytes: u64,
+    },
+    /// The content is no text.
+    #[error("cannot fetch {url}: it is not UTF-8 text")]
+    NotText {
+        /// The address that was asked for.
+        url: String,
+    },
+    /// Network, TLS, time limit.
+    #[error("cannot fetch {url}: {source}")]
+    Transport {
+        /// The address that was asked for.
+        url: String,
+        /// What failed.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+}
+
+/// The content of `url`.
+///
+/// # Errors
+/// When the address is not allowed, or cannot be fetched within `limits`.
+pub fn get(url: &str, limits: Limits) -> Result<Vec<u8>, FetchError> {
+    let deadline = Instant::now() + limits.timeout;
+    let mut uri = allowed(url).ok_or_else(|| FetchError::Refused { url: url.to_owned() })?;
+    for _ in 0..=MAX_REDIRECTS {
+        let transport =
+            |error: ureq::Error| FetchError::Transport { url: url.to_owned(), source: error.into() };
+        let remaining = deadline.saturating_duration_since(Instant::now());
+        let mut response = agent(&uri, remaining).get(uri.clone()).call().map_err(transport)?;
+        let status = response.status();
+        if let Some(location) = redirect(status, response.headers().get(header::LOCATION)) {
+            let refused = || FetchError::Redirect { url: url.to_owned(), to: location.clone() };
+            let next = allowed(&join(&uri, &location)).ok_or_else(refused)?;
+            if is_loopback(&next) && !is_loopback(&uri) {
+                return Err(refused());
+            }
+            uri = next;
+            continue;
+        }
+        if !status.is_success() {
+            return Err(FetchError::Status { url: url.to_owned(), status: status.as_u16() });
+        }
+        // One byte more than allowed, so that content of exactly the limit is told from content beyond it.
+        return match response.body_mut().with_config().limit(limits.max_bytes + 1).read_to_vec() {
+            Ok(bytes) if bytes.len() as u64 <= limits.max_bytes => Ok(bytes),
+            Ok(_) | Err(ureq::Error::BodyExceedsLimit(_)) => {
+                Err(FetchError::TooLarge { url: url.to_owned(), max_bytes: limits.max_bytes })
+            }
+            Err(error) => Err(transport(error)),
+        };
+    }
+    Err(FetchError::Redirect { url: url.to_owned(), to: "too many other addresses".to_owned() })
+}
+
+/// The text of `url`, without a byte order mark.
+///
+/// # Errors
+/// Those of [`get`], and when the content is not UTF-8.
+pub fn get_text(url: &str, limits: Limits) -> Result<String, FetchError> {
+    let bytes = get(url, limits)?;
+    let text = String::from_utf8(bytes).map_err(|_| FetchError::NotText { url: url.to_owned() })?;
+    Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
+}
+
+/// Whether [`get`] would try `url` at all; for checks at start.
+pub fn is_allowed(url: &str) -> bool {
+    allowed(url).is_some()
+}
+
+fn allowed(url: &str) -> Option<Uri> {
+    let uri: Uri = url.trim().parse().ok()?;
+    let allowed = match uri.scheme_str()? {
+        "https" => !uri.host()?.is_empty(),
+        "http" => is_loopback(&uri),
+        _ => false,
+    };
+    allowed.then_some(uri)
+}
+
+fn is_loopback(uri: &Uri) -> bool {
+    let host = uri.host().unwrap_or_default();
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    host.eq_ignore_ascii_case("localhost") || bare.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}
+
+fn agent(uri: &Uri, timeout: Duration) -> ureq::Agent {
+    let mut config = ureq::Agent::config_builder()
+        .max_redirects(0)
+        .max_redirects_will_error(false)
+        .http_status_as_error(false)
+        .timeout_global(Some(timeout.max(Duration::from_millis(1))))
+        .user_agent(concat!("skills-core/", env!("CARGO_PKG_VERSION")));
+    if is_loopback(uri) {
+        config = config.proxy(None);
+    }
+    config.build().new_agent()
+}
+
+fn redirect(status: StatusCode, location: Option<&header::HeaderValue>) -> Option<String> {
+    let moved = matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308);
+    location.filter(|_| moved)?.to_str().ok().map(str::to_owned)
+}
+
+/// `location` as seen from `base` ([RFC 3986 §5.2](https://www.rfc-editor.org/rfc/rfc3986#section-5.2), without dot
+/// segments, which servers resolve themselves).
+fn join(base: &Uri, location: &str) -> String {
+    if location.contains("://") {
+        return location.to_owned();
+    }
+    let scheme = base.scheme_str().unwrap_or("https");
+    if let Some(rest) = location.strip_prefix("//") {
+        return format!("{scheme}://{rest}");
+    }
+    let authority = base.authority().map_or("", |authority| authority.as_str());
+    if location.starts_with('/') {
+        return format!("{scheme}://{authority}{location}");
+    }
+    let parent = base.path().rsplit_once('/').map_or("", |(parent, _)| parent);
+    format!("{scheme}://{authority}{parent}/{location}")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io::{BufRead, BufReader, Write},
+        net::{SocketAddr, TcpListener},
+        thread,
+    };
+
+    use super::*;
+
+    /// A server on loopback that answers each connection with `answer(path)`, until the test process ends.
+    fn serve(answer: impl Fn(&str) -> Vec<u8> + Send + 'static) -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                let Ok(mut stream) = stream else { return };
+                let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+                let first = lines.next().and_then(Result::ok).unwrap_or_default();
+                while lines.next().and_then(Result::ok).is_some_and(|line| !line.is_empty()) {}
+                // The client may hang up on us; that is what some tests want.
+                let _ = stream.write_all(&answer(first.split(' ').nth(1).unwrap_or("/")));
+            }
+        });
+        address
+    }
+
+    fn ok(body: &str) -> Vec<u8> {
+        format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}", body.len()).into()
+    }
+
+    fn moved(to: &str) -> Vec<u8> {
+        format!("HTTP/1.1 302 Found\r\nlocation: {to}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+            .into()
+    }
+
+    #[test]
+    fn schemes_and_hosts() {
+        for url in ["https://example.com/a", "http://127.0.0.1:1/", "http://localhost/x", "http://[::1]:80/"]
+        {
+            assert!(is_allowed(url), "{url}");
+        }
+        for url in [
+            "http://example.com/",
+            "http://127.0.0.1@example.com/",
+            "http://localhost.example.com/",
+            "file:///etc/passwd",
+            "ftp://localhost/",
+            "/relative",
+            "",
+        ] {
+            assert!(matches!(get(url, Limits::default()), Err(FetchError::Refused { .. })), "{url}");
+        }
+    }
+
+    #[test]
+    fn text_through_redirects() {
+        let address = serve(|path| match path {
+            "/a/start" => moved("next"),
+            "/a/next" => moved("/end"),
+            "/end" => ok("\u{feff}# Body"),
+            _ => moved("/loop"),
+        });
+        let url = format!("http://{address}/a/start");
+        assert_eq!(get_text(&url, Limits::default()).unwrap(), "# Body");
+        let error = get_text(&format!("http://{address}/loop"), Limits::default()).unwrap_err();
+        assert!(matches!(error, FetchError::Redirect { .. }), "{error}");
+    }
+
+    #[test]
+    fn redirects_are_checked() {
+        for to in ["http://example.com/", "file:///etc/passwd", "//example.com/"] {
+            let target = to.to_owned();
+            let address = serve(move |_| moved(&target));
+            let error = get(&format!("http://{address}/"), Limits::default()).unwrap_err();
+            assert!(matches!(error, FetchError::Redirect { .. }), "{to}: {error}");
+        }
+    }
+
+    #[test]
+    fn size_is_limited_to_the_byte() {
+        let address = serve(|path| ok(&"x".repeat(path[1..].parse().unwrap())));
+        let limits = Limits { max_bytes: 1000, ..Limits::default() };
+        assert_eq!(get(&format!("http://{address}/1000"), limits).unwrap().len(), 1000);
+        let error = get(&format!("http://{address}/1001"), limits).unwrap_err();
+        assert!(matches!(error, FetchError::TooLarge { max_bytes: 1000, .. }), "{error}");
+    }
+
+    #[test]
+    fn failures_name_the_address() {
+        let address = serve(|path| match path {
+            "/binary" => b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\nconnection: close\r\n\r\n\xff".to_vec(),
+            _ => b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n".to_vec(),
+        });
+        for (path, expected) in [("gone", "the server answered 404"), ("binary", "it is not UTF-8 text")] {
+            let url = format!("http://{address}/{path}");
+            let error = get_text(&url, Limits::default()).unwrap_err().to_string();
+            assert_eq!(error, format!("cannot fetch {url}: {expected}"));
+        }
+    }
+
+    #[test]
+    fn a_silent_server_runs_into_the_time_limit() {
+        // Never accepts: the connection waits in the backlog, and no answer comes.
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/", listener.local_addr().unwrap());
+        let limits = Limits { timeout: Duration::from_millis(50), ..Limits::default() };
+        let error = get(&url, limits).unwrap_err();
+        assert!(matches!(error, FetchError::Transport { .. }), "{error}");
+        assert!(error.to_string().contains(&url), "{error}");
+    }
+}
