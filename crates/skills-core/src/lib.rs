@@ -4,6 +4,7 @@ mod builder;
 pub mod catalog;
 pub mod diagnostic;
 pub mod files;
+pub mod exec;
 #[cfg(feature = "fetch")]
 pub mod fetch;
 pub mod name;

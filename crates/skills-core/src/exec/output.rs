@@ -1,0 +1,105 @@
+//! [`Capture`]: the beginning of a stream, read to its end.
+
+use std::borrow::Cow;
+
+use tokio::io::{AsyncRead, AsyncReadExt};
+
+/// What stands where output was cut.
+pub const TRUNCATED: &str = "[output truncated]";
+
+/// Keeps the first bytes of a stream and drains the rest, so that a child that writes much never blocks.
+#[derive(Debug)]
+pub(super) struct Capture {
+    bytes: Vec<u8>,
+    max: usize,
+    truncated: bool,
+}
+
+impl Capture {
+    /// Keeps at most `max` bytes.
+    pub(super) fn new(max: usize) -> Self {
+        Self { bytes: Vec::new(), max, truncated: false }
+    }
+
+    /// Reads to the end of `stream`; what was read so far stays when the future is dropped.
+    pub(super) async fn drain(&mut self, stream: Option<impl AsyncRead + Unpin>) {
+        let Some(mut stream) = stream else { return };
+        let mut chunk = vec![0; 16 * 1024];
+        // A read error is the end of the stream too: the writer is gone.
+        while let Ok(count @ 1..) = stream.read(&mut chunk).await {
+            let room = self.max - self.bytes.len();
+            self.bytes.extend_from_slice(&chunk[..count.min(room)]);
+            self.truncated |= count > room;
+        }
+    }
+
+    /// The text, cut between two characters; bytes that are no UTF-8 are replaced.
+    pub(super) fn into_text(self) -> Text {
+        let mut bytes = &self.bytes[..];
+        if self.truncated
+            && let Some(Err(error)) = bytes.utf8_chunks().last().map(|_| std::str::from_utf8(bytes))
+            && error.error_len().is_none()
+        {
+            bytes = &bytes[..error.valid_up_to()];
+        }
+        let mut text = match String::from_utf8_lossy(bytes) {
+            Cow::Borrowed(text) => text.to_owned(),
+            Cow::Owned(text) => text,
+        };
+        let mut truncated = self.truncated;
+        // A replacement character is longer than the byte it stands for.
+        if text.len() > self.max {
+            let end = (0..=self.max).rev().find(|&index| text.is_char_boundary(index)).unwrap_or(0);
+            text.truncate(end);
+            truncated = true;
+        }
+        Text { text, truncated }
+    }
+}
+
+/// What a stream said.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Text {
+    /// Its beginning.
+    pub text: String,
+    /// Whether there was more.
+    pub truncated: bool,
+}
+
+impl Text {
+    /// The text for a reader, with [`TRUNCATED`] where it was cut.
+    pub fn marked(&self) -> String {
+        match (self.truncated, self.text.ends_with('\n') || self.text.is_empty()) {
+            (false, _) => self.text.clone(),
+            (true, true) => format!("{}{TRUNCATED}", self.text),
+            (true, false) => format!("{}\n{TRUNCATED}", self.text),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn cuts_between_characters() {
+        for (input, max, expected) in [
+            (&b""[..], 4, ""),
+            (b"abcd", 4, "abcd"),
+            (b"abcde", 4, "abcd\n[output truncated]"),
+            ("aéé".as_bytes(), 4, "aé\n[output truncated]"),
+            ("日本".as_bytes(), 5, "日\n[output truncated]"),
+            ("日本".as_bytes(), 6, "日本"),
+            ("😀😀".as_bytes(), 3, "[output truncated]"),
+            (b"abc\nd", 4, "abc\n[output truncated]"),
+            (b"\xff\xffab", 4, "\u{fffd}\n[output truncated]"),
+            (b"a\xff", 4, "a\u{fffd}"),
+        ] {
+            let mut capture = Capture::new(max);
+            capture.drain(Some(input)).await;
+            let text = capture.into_text();
+            assert!(text.text.len() <= max, "{input:?}");
+            assert_eq!(text.marked(), expected, "{input:?}");
+        }
+    }
+}

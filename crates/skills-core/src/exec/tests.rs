@@ -1,0 +1,194 @@
+//! Real programs: `sh`, `cat` and `sleep` exist on every Unix.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::{CallContext, ToolHandler};
+
+fn sh(script: &str) -> CommandTool {
+    CommandTool::new("sh").arg("-c").arg(script)
+}
+
+async fn call(tool: &CommandTool, input: Option<Value>) -> Result<Value, String> {
+    tool.call(input, CallContext::default()).await.map_err(|error| error.to_string())
+}
+
+#[tokio::test]
+async fn input_and_answers() {
+    for (script, input, expected) in [
+        ("cat", Some(json!({"a": [1, null]})), Ok(json!({"a": [1, null]}))),
+        ("cat", Some(Value::Null), Ok(Value::Null)),
+        ("cat", None, Ok(json!(""))),
+        ("echo two words", None, Ok(json!("two words"))),
+        ("echo '\"quoted\"'", None, Ok(json!("quoted"))),
+        ("printf 'a\\n\\n'", None, Ok(json!("a\n"))),
+        ("echo out; echo err >&2", None, Ok(json!("out"))),
+        ("echo out; echo err >&2; exit 3", None, Err("the program `sh` failed with exit code 3:\nerr")),
+        ("echo out; exit 3", None, Err("the program `sh` failed with exit code 3:\nout")),
+        ("exit 3", None, Err("the program `sh` failed with exit code 3")),
+        ("kill -9 $$", None, Err("the program `sh` was ended by signal 9")),
+    ] {
+        let actual = call(&sh(script), input).await;
+        assert_eq!(actual, expected.map_err(str::to_owned), "{script}");
+    }
+}
+
+#[tokio::test]
+async fn arguments_are_no_shell_text() {
+    let tool = CommandTool::new("printf").args(["%s|", "a b", "$HOME", "; exit 1", "*"]);
+    assert_eq!(call(&tool, None).await, Ok(json!("a b|$HOME|; exit 1|*|")));
+}
+
+#[tokio::test]
+async fn directory_and_environment() {
+    let dir = tempfile::tempdir().unwrap();
+    let real = dir.path().canonicalize().unwrap();
+    let context = || {
+        let mut context = CallContext::default();
+        context.cwd = Some(real.clone());
+        context
+    };
+    let here = sh("pwd -P").call(None, context()).await.unwrap();
+    assert_eq!(here, json!(real.to_str().unwrap()));
+    assert_eq!(sh("pwd -P").cwd("/").call(None, context()).await.unwrap(), json!("/"));
+
+    let mut tool = sh("echo ${CARGO_MANIFEST_DIR:+ours} $MINE ${PATH:+path}").env("MINE", "mine");
+    assert_eq!(call(&tool, None).await, Ok(json!("ours mine path")));
+    tool.environment = Environment::Clean;
+    assert_eq!(call(&tool, None).await, Ok(json!("mine path")));
+}
+
+#[tokio::test]
+async fn missing_programs() {
+    let tool = CommandTool::new("no-such-program-anywhere");
+    assert_eq!(tool.missing().as_deref(), Some("the program `no-such-program-anywhere` was not found"));
+    assert_eq!(call(&tool, None).await.unwrap_err(), "the program `no-such-program-anywhere` was not found");
+    assert_eq!(sh("").missing(), None);
+    let error = call(&sh("true").cwd("/no/such/directory"), None).await.unwrap_err();
+    assert!(error.starts_with("the program `sh` cannot be started: "), "{error}");
+}
+
+#[tokio::test]
+async fn a_program_that_does_not_read_its_input() {
+    let big = json!("x".repeat(1 << 20));
+    assert_eq!(call(&sh("exec <&-; echo fine"), Some(big)).await, Ok(json!("fine")));
+}
+
+#[tokio::test]
+async fn endless_output_is_drained_until_the_time_limit() {
+    let mut tool = sh("trap 'exit 0' TERM; while :; do echo 日本日本日本日本; done");
+    tool.limits = Limits { timeout: Duration::from_secs(1), max_output_bytes: 1000 };
+    let error = call(&tool, None).await.unwrap_err();
+    assert!(error.starts_with("the program `sh` was stopped after its time limit of 1 s:\n日"), "{error}");
+    assert!(error.ends_with(TRUNCATED), "{error}");
+    assert!(error.len() < 1200, "{}", error.len());
+}
+
+#[tokio::test]
+async fn much_output_on_both_streams_does_not_block() {
+    let tool = sh("i=0; while [ $i -lt 20000 ]; do echo 0123456789; echo 0123456789 >&2; i=$((i+1)); done");
+    let text = call(&tool, None).await.unwrap();
+    assert!(text.as_str().unwrap().ends_with(TRUNCATED));
+    assert!(text.as_str().unwrap().len() <= DEFAULT_MAX_OUTPUT_BYTES + TRUNCATED.len() + 1);
+}
+
+#[tokio::test]
+async fn a_program_that_ignores_sigterm_is_killed() {
+    let mut tool = sh("trap '' TERM; echo ready; while :; do sleep 0.05; done");
+    tool.limits.timeout = Duration::from_secs(1);
+    let error = call(&tool, None).await.unwrap_err();
+    assert!(error.ends_with("ready"), "{error}");
+}
+
+#[tokio::test]
+async fn a_program_may_say_goodbye() {
+    let mut tool = sh("trap 'echo bye >&2; exit 0' TERM; while :; do sleep 0.02; done");
+    tool.limits.timeout = Duration::from_secs(1);
+    let error = call(&tool, None).await.unwrap_err();
+    assert!(error.contains("time limit") && error.contains("bye"), "{error}");
+}
+
+/// A program that leaves `marker` open in a descendant, as a FIFO whose other end reports when all writers are gone.
+struct Leftover {
+    dir: tempfile::TempDir,
+}
+
+impl Leftover {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(
+            std::process::Command::new("mkfifo").arg(dir.path().join("fifo")).status().unwrap().success()
+        );
+        Self { dir }
+    }
+
+    /// `script` with `$FIFO` set; a descendant opens it for writing, writes a line and stays.
+    fn tool(&self, script: &str) -> CommandTool {
+        sh(script).env("FIFO", self.dir.path().join("fifo"))
+    }
+
+    /// Ends when every process that had the FIFO open for writing is gone.
+    fn gone(&self) -> tokio::task::JoinHandle<String> {
+        let fifo = self.dir.path().join("fifo");
+        tokio::task::spawn_blocking(move || fs::read_to_string(fifo).unwrap())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn children_that_outlive_their_parent_are_killed() {
+    let leftover = Leftover::new();
+    let gone = leftover.gone();
+    let tool =
+        leftover.tool("(exec >\"$FIFO\"; echo started; sleep 600) & (sleep 600) & echo parent is done");
+    // The second child holds our pipe open: only a killed group lets this end.
+    let answer = timeout(Duration::from_secs(20), call(&tool, None)).await.unwrap();
+    assert_eq!(answer, Ok(json!("parent is done")));
+    timeout(Duration::from_secs(20), gone).await.expect("the child is gone").unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn dropping_the_call_kills_the_group() {
+    let leftover = Leftover::new();
+    let gone = leftover.gone();
+    let started = leftover.dir.path().join("started");
+    let tool = leftover
+        .tool(
+            "exec 3>\"$FIFO\"; sleep 600 & echo x >\"$STARTED\"; mv \"$STARTED\" \"$STARTED.ok\"; sleep 600",
+        )
+        .env("STARTED", &started);
+    let running = tokio::spawn(async move { call(&tool, None).await });
+    let ready = started.with_extension("ok");
+    timeout(Duration::from_secs(20), async {
+        while !ready.exists() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await
+    .expect("the program starts");
+    running.abort();
+    assert!(running.await.unwrap_err().is_cancelled());
+    timeout(Duration::from_secs(20), gone).await.expect("the group is gone").unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_thousand_calls_at_once_and_never_more_than_four() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut tool =
+        sh("mkdir \"$D/$$\" && set -- \"$D\"/*/ && cat && rmdir \"$D/$$\" && echo $# >>\"$D/seen\"")
+            .env("D", dir.path());
+    tool.executor = Executor::new(4);
+    let calls = (0..1000).map(|number| {
+        let tool = tool.clone();
+        tokio::spawn(async move { (number, call(&tool, Some(json!(number))).await) })
+    });
+    for finished in futures::future::join_all(calls).await {
+        let (number, answer) = finished.unwrap();
+        assert_eq!(answer, Ok(json!(number)));
+    }
+    let seen = fs::read_to_string(dir.path().join("seen")).unwrap();
+    let most = seen.lines().map(|line| line.parse::<usize>().unwrap()).max().unwrap();
+    assert_eq!(seen.lines().count(), 1000);
+    assert!((2..=4).contains(&most), "{most} at once");
+}
