@@ -3,10 +3,10 @@
 mod builder;
 pub mod catalog;
 pub mod diagnostic;
-pub mod files;
 pub mod exec;
 #[cfg(feature = "fetch")]
 pub mod fetch;
+pub mod files;
 pub mod name;
 pub mod set;
 pub mod skill;

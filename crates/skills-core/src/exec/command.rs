@@ -139,7 +139,7 @@ fn answer(name: &str, finished: &Finished) -> Result<Value, ToolError> {
             format!("the program `{name}` was stopped after its time limit of {} s", limit.as_secs_f64())
         }
     };
-    let said = [&finished.stderr, &finished.stdout].map(|stream| stream.marked());
+    let said = [&finished.stderr, &finished.stdout].map(super::Text::marked);
     match said.iter().map(|text| text.trim()).find(|text| !text.is_empty()) {
         Some(text) => Err(format!("{problem}:\n{text}").into()),
         None => Err(problem.into()),

@@ -131,14 +131,14 @@ impl Executor {
                 }
             };
             let mut streams = pin!(join3(feed, out.drain(stdout), err.drain(stderr)).map(drop).fuse());
-            let end = match timeout(limits.timeout, alongside(group.exited(), &mut streams)).await {
-                Ok(status) => end_of(status?),
-                Err(_) => {
-                    if group.terminate() {
-                        let _ = timeout(GRACE, alongside(group.exited(), &mut streams)).await;
-                    }
-                    End::Timeout(limits.timeout)
+            let run = timeout(limits.timeout, alongside(group.exited(), &mut streams)).await;
+            let end = if let Ok(status) = run {
+                end_of(status?)
+            } else {
+                if group.terminate() {
+                    let _ = timeout(GRACE, alongside(group.exited(), &mut streams)).await;
                 }
+                End::Timeout(limits.timeout)
             };
             group.kill();
             let _ = timeout(DRAIN, async {
