@@ -19,7 +19,6 @@ pub const MIN_DESCRIPTION_CHARS: usize = 60;
 
 /// What a catalog shows, and how.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct CatalogOptions {
     /// The notation. Default XML.
     pub format: Format,

@@ -21,7 +21,6 @@ const MAX_REDIRECTS: usize = 5;
 
 /// How much and how long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Limits {
     /// Size limit of the content, in bytes.
     pub max_bytes: u64,

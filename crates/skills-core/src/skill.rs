@@ -281,6 +281,13 @@ pub struct CallContext {
     pub cwd: Option<PathBuf>,
 }
 
+impl CallContext {
+    /// A call from a session that works in `cwd`, an absolute path.
+    pub fn in_directory(cwd: impl Into<PathBuf>) -> Self {
+        Self { cwd: Some(cwd.into()) }
+    }
+}
+
 /// What a tool says when it fails; the model reads it.
 pub type ToolError = Box<dyn std::error::Error + Send + Sync>;
 

@@ -107,8 +107,10 @@ impl Interceptor {
 
     fn mcp_message(&mut self, message: &Message<'_>, actions: &mut Actions) -> Pass {
         let server = message.param(&["serverId"]).and_then(|id| id.as_str());
-        let Some(session) =
-            self.sessions.iter_mut().find(|session| server.is_some() && session.server_id.as_deref() == server.as_deref())
+        let Some(session) = self
+            .sessions
+            .iter_mut()
+            .find(|session| server.is_some() && session.server_id.as_deref() == server.as_deref())
         else {
             return Pass::Untouched;
         };
@@ -149,7 +151,9 @@ impl Interceptor {
             return;
         }
         let is_chunk = message.method() == "session/update"
-            && message.param(&["update", "sessionUpdate"]).is_some_and(|kind| kind.is_str("user_message_chunk"));
+            && message
+                .param(&["update", "sessionUpdate"])
+                .is_some_and(|kind| kind.is_str("user_message_chunk"));
         if is_chunk {
             return;
         }
@@ -197,7 +201,13 @@ fn polluted_title(object: Node<'_>) -> Option<(Node<'_>, String)> {
 }
 
 /// Writes a clean title; returns whether there is one.
-fn clean_title(edit: &mut Edit, object: Node<'_>, title: Node<'_>, text: String, words: Option<String>) -> bool {
+fn clean_title(
+    edit: &mut Edit,
+    object: Node<'_>,
+    title: Node<'_>,
+    text: String,
+    words: Option<String>,
+) -> bool {
     let clean = if text.is_empty() { words } else { Some(text) };
     match clean {
         Some(clean) => {

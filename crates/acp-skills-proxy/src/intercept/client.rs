@@ -5,7 +5,8 @@ use std::{mem, path::PathBuf};
 use serde_json::json;
 
 use super::{
-    Actions, Effect, Endpoint, Interceptor, Level, Open, Pass, Purpose, placement, placement::Placement, servers,
+    Actions, Effect, Endpoint, Interceptor, Level, Open, Pass, Purpose, placement, placement::Placement,
+    servers,
 };
 use crate::{
     session::{Mcp, Session, SessionKey, Told},
@@ -32,7 +33,8 @@ impl Interceptor {
             "initialize" => (Purpose::Initialize, Pass::Untouched),
             "session/new" => self.new_session(message, None, actions),
             "session/fork" => {
-                let parent = message.session_id().and_then(|id| self.sessions.find(&id).map(|found| found.key));
+                let parent =
+                    message.session_id().and_then(|id| self.sessions.find(&id).map(|found| found.key));
                 self.new_session(message, parent, actions)
             }
             "session/load" | "session/resume" => self.enter_session(message, actions),
@@ -133,9 +135,10 @@ impl Interceptor {
         if matches!(placement, Placement::SystemPrompt | Placement::ClaudeMeta) {
             let told = if session.mcp == Mcp::Off { Told::Files } else { Told::Tools };
             // The same text for as long as the session lives: an agent that compares it would start over.
-            let text = session.catalog.clone().or_else(|| {
-                placement::text(session, &self.policy.catalog, told).map(Into::into)
-            });
+            let text = session
+                .catalog
+                .clone()
+                .or_else(|| placement::text(session, &self.policy.catalog, told).map(Into::into));
             if let Some(text) = text {
                 match placement {
                     Placement::SystemPrompt => placement::into_system_prompt(&mut edit, params, &text),

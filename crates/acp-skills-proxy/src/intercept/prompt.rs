@@ -20,7 +20,8 @@ impl Interceptor {
             session.first_words = first_words(message);
         }
         // Later prompts of a session must not overtake one that waits.
-        let waits = !session.held.is_empty() || (session.mcp == Mcp::Expected && !self.policy.mcp_wait.is_zero());
+        let waits =
+            !session.held.is_empty() || (session.mcp == Mcp::Expected && !self.policy.mcp_wait.is_zero());
         if !waits {
             return self.write_prompt_of(message);
         }

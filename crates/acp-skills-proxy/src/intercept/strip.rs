@@ -218,7 +218,13 @@ mod tests {
     }
 
     fn text_of(line: &[u8]) -> String {
-        Message::parse(line).unwrap().param(&["update", "content", "text"]).unwrap().as_str().unwrap().into_owned()
+        Message::parse(line)
+            .unwrap()
+            .param(&["update", "content", "text"])
+            .unwrap()
+            .as_str()
+            .unwrap()
+            .into_owned()
     }
 
     /// What the client sees of these chunks.
@@ -251,7 +257,10 @@ mod tests {
             (vec![&spaced], vec!["hello"]),
             (vec![&around], vec!["before after"]),
             (vec![&twice], vec!["a b"]),
-            (vec!["<acp-skills-proxy>\nskills", "more", "end</acp-skills-proxy>\nhello", "you"], vec!["hello", "you"]),
+            (
+                vec!["<acp-skills-proxy>\nskills", "more", "end</acp-skills-proxy>\nhello", "you"],
+                vec!["hello", "you"],
+            ),
             (vec!["<acp-skills-proxy>\nskills</acp-skil", "ls-proxy>\nhello"], vec!["hello"]),
             (vec!["say <acp-ski", "lls-proxy>\nskills</acp-skills-proxy>hello"], vec!["say ", "hello"]),
             (vec!["<acp-ski", "lled people"], vec!["<acp-ski", "lled people"]),

@@ -99,11 +99,9 @@ mod tests {
 
     #[test]
     fn pushes_and_unshifts() {
-        for (before, pushed, unshifted) in [
-            ("[]", "[0]", "[0]"),
-            ("[ ]", "[ 0]", "[0 ]"),
-            ("[1.0, 2]", "[1.0, 2,0]", "[0,1.0, 2]"),
-        ] {
+        for (before, pushed, unshifted) in
+            [("[]", "[0]", "[0]"), ("[ ]", "[ 0]", "[0 ]"), ("[1.0, 2]", "[1.0, 2,0]", "[0,1.0, 2]")]
+        {
             assert_eq!(edited(before, |node, edit| edit.push(node, "0")), pushed);
             assert_eq!(edited(before, |node, edit| edit.unshift(node, "0")), unshifted);
         }
@@ -114,12 +112,9 @@ mod tests {
         assert_eq!(edited("{}", |node, edit| edit.insert(node, "k", "1")), r#"{"k":1}"#);
         assert_eq!(edited(r#"{ "a":1 }"#, |node, edit| edit.insert(node, "k", "1")), r#"{ "a":1 ,"k":1}"#);
         let line = r#"{"a":1, "b":2 ,"c":3}"#;
-        for (key, after) in [
-            ("a", r#"{"b":2 ,"c":3}"#),
-            ("b", r#"{"a":1, "c":3}"#),
-            ("c", r#"{"a":1, "b":2}"#),
-            ("d", line),
-        ] {
+        for (key, after) in
+            [("a", r#"{"b":2 ,"c":3}"#), ("b", r#"{"a":1, "c":3}"#), ("c", r#"{"a":1, "b":2}"#), ("d", line)]
+        {
             assert_eq!(edited(line, |node, edit| edit.remove(node, key)), after);
         }
         assert_eq!(edited(r#"{"a":1}"#, |node, edit| edit.remove(node, "a")), "{}");

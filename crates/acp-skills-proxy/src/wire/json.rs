@@ -68,12 +68,20 @@ impl<'a> Node<'a> {
 
     /// The members of an object in order; nothing for any other value.
     pub fn members(&self) -> Members<'a> {
-        Members { line: self.line, at: if self.is_object() { self.start + 1 } else { self.end }, end: self.end }
+        Members {
+            line: self.line,
+            at: if self.is_object() { self.start + 1 } else { self.end },
+            end: self.end,
+        }
     }
 
     /// The elements of an array in order; nothing for any other value.
     pub fn elements(&self) -> Elements<'a> {
-        Elements { line: self.line, at: if self.is_array() { self.start + 1 } else { self.end }, end: self.end }
+        Elements {
+            line: self.line,
+            at: if self.is_array() { self.start + 1 } else { self.end },
+            end: self.end,
+        }
     }
 
     /// The value of the first member named `key`.
@@ -186,7 +194,9 @@ pub fn skip_value(line: &[u8], at: usize) -> Option<usize> {
         b'{' | b'[' => skip_container(line, at),
         b'}' | b']' | b',' | b':' => None,
         _ => {
-            let ends = |byte: &u8| matches!(byte, b',' | b'}' | b']' | b':' | b'"' | b'{' | b'[' | b' ' | b'\t' | b'\r' | b'\n');
+            let ends = |byte: &u8| {
+                matches!(byte, b',' | b'}' | b']' | b':' | b'"' | b'{' | b'[' | b' ' | b'\t' | b'\r' | b'\n')
+            };
             Some(line[at..].iter().position(ends).map_or(line.len(), |length| at + length))
         }
     }
@@ -255,7 +265,9 @@ mod tests {
 
     #[test]
     fn decodes_strings() {
-        for (raw, text) in [(r#""plain""#, "plain"), (r#""q\"\\""#, "q\"\\"), (r#""\ud83d\ude00""#, "😀"), (r#""""#, "")] {
+        for (raw, text) in
+            [(r#""plain""#, "plain"), (r#""q\"\\""#, "q\"\\"), (r#""\ud83d\ude00""#, "😀"), (r#""""#, "")]
+        {
             assert_eq!(node(raw).as_str().unwrap(), text);
         }
         assert!(node("12").as_str().is_none());

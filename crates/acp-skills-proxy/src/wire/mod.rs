@@ -222,7 +222,8 @@ pub mod say {
 
     /// A notification.
     pub fn notification(method: &str, params: &Value) -> Vec<u8> {
-        format!("{{\"jsonrpc\":\"2.0\",\"method\":{},\"params\":{params}}}\n", Value::from(method)).into_bytes()
+        format!("{{\"jsonrpc\":\"2.0\",\"method\":{},\"params\":{params}}}\n", Value::from(method))
+            .into_bytes()
     }
 }
 
@@ -242,13 +243,31 @@ mod tests {
     #[test]
     fn glances() {
         for (line, expected) in [
-            (r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{}}}}"#, Glance::Streaming),
-            (r#" { "method" : "session/update" , "params" : { "update" : { "x":[{}], "sessionUpdate" : "plan" } } }"#, Glance::Streaming),
-            (r#"{"jsonrpc":"2.0","method":"session/update","params":{"update":{"sessionUpdate":"user_message_chunk"}}}"#, Glance::Other),
-            (r#"{"method":"session/update","params":{"update":{"title":"\"sessionUpdate\":\"plan\"","sessionUpdate":"session_info_update"}}}"#, Glance::Other),
+            (
+                r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{}}}}"#,
+                Glance::Streaming,
+            ),
+            (
+                r#" { "method" : "session/update" , "params" : { "update" : { "x":[{}], "sessionUpdate" : "plan" } } }"#,
+                Glance::Streaming,
+            ),
+            (
+                r#"{"jsonrpc":"2.0","method":"session/update","params":{"update":{"sessionUpdate":"user_message_chunk"}}}"#,
+                Glance::Other,
+            ),
+            (
+                r#"{"method":"session/update","params":{"update":{"title":"\"sessionUpdate\":\"plan\"","sessionUpdate":"session_info_update"}}}"#,
+                Glance::Other,
+            ),
             (r#"{"params":{"update":{"sessionUpdate":"plan"}},"method":"session/update"}"#, Glance::Other),
-            (r#"{"id":1,"method":"session/update","params":{"update":{"sessionUpdate":"plan"}}}"#, Glance::Other),
-            (r#"{"method":"session/update_later","params":{"update":{"sessionUpdate":"plan"}}}"#, Glance::Other),
+            (
+                r#"{"id":1,"method":"session/update","params":{"update":{"sessionUpdate":"plan"}}}"#,
+                Glance::Other,
+            ),
+            (
+                r#"{"method":"session/update_later","params":{"update":{"sessionUpdate":"plan"}}}"#,
+                Glance::Other,
+            ),
             (r#"{"jsonrpc":"2.0","id":1,"result":{}}"#, Glance::Other),
             (r#"{"method":"session/update","params":{"update":{"sessionUpdate":7}}}"#, Glance::Other),
             (r#"{"method":"session/update","params":{"update":{}}}"#, Glance::Other),

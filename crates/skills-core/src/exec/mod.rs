@@ -42,7 +42,6 @@ const DRAIN: Duration = Duration::from_secs(1);
 
 /// Time and output limits of one run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Limits {
     /// When to end the program.
     pub timeout: Duration,

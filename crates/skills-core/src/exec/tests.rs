@@ -45,11 +45,7 @@ async fn arguments_are_no_shell_text() {
 async fn directory_and_environment() {
     let dir = tempfile::tempdir().unwrap();
     let real = dir.path().canonicalize().unwrap();
-    let context = || {
-        let mut context = CallContext::default();
-        context.cwd = Some(real.clone());
-        context
-    };
+    let context = || CallContext::in_directory(&real);
     let here = sh("pwd -P").call(None, context()).await.unwrap();
     assert_eq!(here, json!(real.to_str().unwrap()));
     assert_eq!(sh("pwd -P").cwd("/").call(None, context()).await.unwrap(), json!("/"));
