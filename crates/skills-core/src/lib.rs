@@ -7,6 +7,7 @@ pub mod exec;
 #[cfg(feature = "fetch")]
 pub mod fetch;
 pub mod files;
+pub mod frontmatter;
 pub mod name;
 pub mod set;
 pub mod skill;
@@ -16,7 +17,7 @@ pub use builder::{BuildError, SkillBuilder};
 pub use catalog::{Catalog, CatalogOptions, Guide, estimate_tokens, guide};
 pub use diagnostic::{Diagnostic, Severity};
 pub use files::{FileContent, FileEntry, FileError, Listing, ReadOptions, SkillFiles};
-pub use name::SkillName;
+pub use name::{NameRule, SkillName};
 pub use set::{SkillSet, SkillSetBuilder};
 pub use skill::{
     CallContext, Instructions, Properties, Scope, Skill, SkillTool, Source, Stored, ToolError, ToolHandler,

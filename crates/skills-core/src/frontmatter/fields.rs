@@ -1,0 +1,509 @@
+//! What the fields of a frontmatter mean: entries in, a [`Frontmatter`] and findings out.
+
+use std::borrow::Cow;
+
+use indexmap::IndexMap;
+use serde_json::Value;
+
+use super::{
+    Frontmatter, MAX_COMPATIBILITY_CHARS, MAX_DESCRIPTION_CHARS, ParseContext,
+    findings::Findings,
+    recover::{Entries, literal_after},
+    text::readable,
+    yaml::{Kind, Node},
+};
+use crate::{
+    Diagnostic, Properties, SkillName,
+    name::{NameRule, is_deceptive},
+};
+
+/// The fields that mean something to us.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Field {
+    Name,
+    Description,
+    License,
+    Compatibility,
+    Metadata,
+    AllowedTools,
+    // From here on the specification does not know them; clients do.
+    Version,
+    ArgumentHint,
+    Tags,
+    Priority,
+    UserInvocable,
+    DisableModelInvocation,
+    HideFromDiscovery,
+}
+
+const FIELDS: usize = Field::HideFromDiscovery as usize + 1;
+
+impl Field {
+    fn named(key: &str) -> Option<Self> {
+        Some(match key {
+            "name" => Self::Name,
+            "description" => Self::Description,
+            "license" => Self::License,
+            "compatibility" => Self::Compatibility,
+            "metadata" => Self::Metadata,
+            "allowed-tools" => Self::AllowedTools,
+            "version" => Self::Version,
+            "argument-hint" => Self::ArgumentHint,
+            "tags" => Self::Tags,
+            "priority" => Self::Priority,
+            "user-invocable" => Self::UserInvocable,
+            "disable-model-invocation" => Self::DisableModelInvocation,
+            "hide-from-discovery" => Self::HideFromDiscovery,
+            _ => return None,
+        })
+    }
+
+    fn in_specification(self) -> bool {
+        (self as usize) <= Field::AllowedTools as usize
+    }
+}
+
+/// `userInvocable`, `user_invocable` and `User-Invocable` as `user-invocable`.
+fn kebab(key: &str) -> Cow<'_, str> {
+    if !key.bytes().any(|byte| byte.is_ascii_uppercase() || byte == b'_') {
+        return Cow::Borrowed(key);
+    }
+    let mut kebab = String::with_capacity(key.len() + 3);
+    for c in key.chars() {
+        if c == '_' {
+            kebab.push('-');
+            continue;
+        }
+        if c.is_ascii_uppercase() && kebab.ends_with(|last: char| last.is_ascii_lowercase()) {
+            kebab.push('-');
+        }
+        kebab.push(c.to_ascii_lowercase());
+    }
+    Cow::Owned(kebab)
+}
+
+/// Reads `entries`, which stand in `source`; `None` when there is nothing to tell the model.
+pub(super) fn read(
+    entries: &Entries<'_>,
+    source: &str,
+    context: &ParseContext<'_>,
+    findings: &mut Findings,
+) -> Option<Frontmatter> {
+    let mut reader = Reader { entries, source, slots: [None; FIELDS], findings };
+    let assigned = reader.assign();
+    let name = reader.name(context);
+    let description = reader.description();
+    let mut properties = reader.properties();
+    properties.extra = reader.extra(assigned);
+    Some(Frontmatter { name: name?, description: description?, properties })
+}
+
+struct Reader<'r, 'a> {
+    entries: &'r Entries<'a>,
+    source: &'r str,
+    /// The entry of each field.
+    slots: [Option<usize>; FIELDS],
+    findings: &'r mut Findings,
+}
+
+impl<'r, 'a> Reader<'r, 'a> {
+    /// Finds the entry of each field, exact spellings first; returns how many entries have a field.
+    fn assign(&mut self) -> usize {
+        let mut exact = 0;
+        for (index, (key, _)) in self.entries.iter().enumerate() {
+            if let Some(field) = key.text().and_then(Field::named) {
+                self.slots[field as usize].get_or_insert(index);
+                exact += 1;
+            }
+        }
+        if exact == self.entries.len() {
+            return exact;
+        }
+        for (index, (key, _)) in self.entries.iter().enumerate() {
+            let Some(text) = key.text() else { continue };
+            if let Cow::Owned(spelled) = kebab(text)
+                && let Some(field) = Field::named(&spelled)
+                && self.slots[field as usize].is_none()
+            {
+                self.slots[field as usize] = Some(index);
+                exact += 1;
+                if field.in_specification() {
+                    let finding =
+                        Diagnostic::warning("field-spelling", format!("`{text}` is spelled `{spelled}`"))
+                            .help(format!("write `{spelled}:`"));
+                    self.findings.broken(self.findings.at(key.start, finding));
+                }
+            }
+        }
+        exact
+    }
+
+    fn entry(&self, field: Field) -> Option<&'r (Node<'a>, Node<'a>)> {
+        self.slots[field as usize].map(|index| &self.entries[index])
+    }
+
+    /// The text of `field`: its literal text where YAML would make something else of it; `None` for no value.
+    fn text(&mut self, field: Field) -> Option<Cow<'r, str>> {
+        let (key, value) = self.entry(field)?;
+        let source = self.source;
+        let literal = || {
+            literal_after(source, key.start)
+                .or_else(|| source.get(value.start.byte..value.end).map(|text| Cow::Borrowed(text.trim())))
+        };
+        let name = key.text().unwrap_or_default();
+        match &value.kind {
+            Kind::Text { .. } if value.is_null() && !value.marked => {
+                // `description: #1 tool for …` is a comment to YAML, and all that the file has to say.
+                let text = literal().filter(|text| text.starts_with('#'))?;
+                self.cut(value, name, "a blank and `#` begin a comment in YAML, so there is no value");
+                Some(text)
+            }
+            Kind::Text { text, plain } if !value.marked => {
+                if *plain && is_cut(source, value) {
+                    self.cut(value, name, "a blank and `#` begin a comment in YAML, so the value ends there");
+                }
+                Some(Cow::Borrowed(text.as_ref()))
+            }
+            _ => {
+                let message = if value.marked {
+                    format!(
+                        "a YAML tag or anchor would eat a part of `{name}`; its text is taken as it stands"
+                    )
+                } else {
+                    format!("`{name}` must be text; what is there is taken as text")
+                };
+                let finding = Diagnostic::warning("not-text", message).help("put the value in quotes");
+                self.findings.broken(self.findings.at(value.start, finding));
+                literal()
+            }
+        }
+        .filter(|text| !text.trim().is_empty())
+    }
+
+    fn cut(&mut self, value: &Node<'_>, name: &str, message: &str) {
+        let finding = Diagnostic::warning("cut-by-comment", format!("`{name}`: {message}"))
+            .help("put the value in quotes, or remove the comment");
+        self.findings.advice(self.findings.at(value.start, finding));
+    }
+
+    fn name(&mut self, context: &ParseContext<'_>) -> Option<SkillName> {
+        let written = self.text(Field::Name);
+        if let Some(written) = &written
+            && let Some(name) = SkillName::new(written)
+        {
+            let position = self.entry(Field::Name).map(|(_, value)| value.start).unwrap_or_default();
+            for rule in NameRule::broken_by(written, context.directory) {
+                let mut finding = Diagnostic::warning(rule.code(), rule.message(written, context.directory));
+                finding.help = Some(rule.help(written, context.directory));
+                self.findings.broken(self.findings.at(position, finding));
+            }
+            return Some(name);
+        }
+        let missing = Diagnostic::warning("name-missing", "the skill has no name");
+        let Some(name) = context.directory.and_then(SkillName::new) else {
+            self.findings.fatal(missing.help("add `name:` with lower-case letters, digits and hyphens"));
+            return None;
+        };
+        self.findings.broken(missing.help(format!("add `name: {name}`, after the directory")));
+        Some(name)
+    }
+
+    fn description(&mut self) -> Option<String> {
+        let description =
+            self.text(Field::Description).map(|text| readable(&text)).filter(|text| !text.is_empty());
+        let Some(description) = description else {
+            let finding = Diagnostic::error("description-missing", "the skill has no description")
+                .help("add `description:` with what the skill does and when to use it");
+            let finding = match self.entry(Field::Description) {
+                Some((key, _)) => self.findings.at(key.start, finding),
+                None => finding,
+            };
+            self.findings.fatal(finding);
+            return None;
+        };
+        self.length(Field::Description, "description-too-long", &description, MAX_DESCRIPTION_CHARS);
+        if !description.is_ascii() && description.contains(is_deceptive) {
+            let finding = Diagnostic::warning(
+                "deceptive-characters",
+                "the description has invisible or text-reordering characters; catalogs leave them out",
+            );
+            let (_, value) = self.entry(Field::Description)?;
+            self.findings.advice(self.findings.at(value.start, finding));
+        }
+        Some(description)
+    }
+
+    /// Reports a text of more than `max` characters.
+    fn length(&mut self, field: Field, code: &'static str, text: &str, max: usize) {
+        if text.len() <= max {
+            return;
+        }
+        let count = text.chars().count();
+        if count > max
+            && let Some((key, value)) = self.entry(field)
+        {
+            let name = key.text().unwrap_or_default();
+            let finding =
+                Diagnostic::warning(code, format!("`{name}` has {count} characters; {max} are allowed"))
+                    .help("shorten it; details belong into the body");
+            self.findings.broken(self.findings.at(value.start, finding));
+        }
+    }
+
+    fn properties(&mut self) -> Properties {
+        let mut properties = Properties { license: self.short(Field::License), ..Properties::default() };
+        if self.slots.iter().skip(Field::License as usize).all(Option::is_none) {
+            return properties;
+        }
+        properties.compatibility = self.compatibility();
+        properties.version = self.short(Field::Version);
+        properties.argument_hint = self.argument_hint();
+        properties.allowed_tools = self.allowed_tools();
+        for field in [
+            Field::Tags,
+            Field::Priority,
+            Field::UserInvocable,
+            Field::DisableModelInvocation,
+            Field::HideFromDiscovery,
+        ] {
+            if let Some((key, value)) = self.entry(field)
+                && !value.is_null()
+                && let Err(expected) = honour(&mut properties, field, &value.to_value())
+            {
+                self.unusable(key, value, expected);
+            }
+        }
+        self.metadata(&mut properties);
+        properties
+    }
+
+    fn unusable(&mut self, key: &Node<'_>, value: &Node<'_>, expected: &str) {
+        let message = format!("`{}` must be {expected}; this is left out", key.text().unwrap_or_default());
+        self.findings.advice(self.findings.at(value.start, Diagnostic::warning("field-left-out", message)));
+    }
+
+    fn short(&mut self, field: Field) -> Option<Box<str>> {
+        let text = self.text(field)?;
+        Some(readable(&text)).filter(|text| !text.is_empty()).map(Into::into)
+    }
+
+    /// `[file] [--fast]` is how hints look, and a list only to YAML.
+    fn argument_hint(&mut self) -> Option<Box<str>> {
+        let (key, value) = self.entry(Field::ArgumentHint)?;
+        match &value.kind {
+            Kind::Text { .. } => self.short(Field::ArgumentHint),
+            _ => literal_after(self.source, key.start).map(|text| readable(&text).into()),
+        }
+    }
+
+    fn compatibility(&mut self) -> Option<Box<str>> {
+        let (key, _) = self.entry(Field::Compatibility)?;
+        let Some(text) = self.short(Field::Compatibility) else {
+            let finding = Diagnostic::warning("compatibility-empty", "`compatibility` has no text")
+                .help("say what the skill needs, or remove the field");
+            self.findings.broken(self.findings.at(key.start, finding));
+            return None;
+        };
+        self.length(Field::Compatibility, "compatibility-too-long", &text, MAX_COMPATIBILITY_CHARS);
+        Some(text)
+    }
+
+    fn allowed_tools(&mut self) -> Vec<String> {
+        let Some((key, value)) = self.entry(Field::AllowedTools) else {
+            return Vec::new();
+        };
+        if value.is_null() {
+            return Vec::new();
+        }
+        let (tools, separated) = match &value.kind {
+            Kind::List { items, .. } if !value.marked => (
+                items.iter().filter_map(Node::text).map(readable).filter(|tool| !tool.is_empty()).collect(),
+                false,
+            ),
+            Kind::Map { .. } => {
+                self.unusable(key, value, "a list of tools");
+                return Vec::new();
+            }
+            _ => match self.text(Field::AllowedTools) {
+                Some(text) => split_tools(&text),
+                None => return Vec::new(),
+            },
+        };
+        if !separated && self.findings.wants_spec() {
+            let finding = Diagnostic::warning(
+                "allowed-tools-format",
+                "`allowed-tools` is not a text separated by spaces",
+            )
+            .help(format!("write `allowed-tools: {}`", tools.join(" ")));
+            self.findings.broken(self.findings.at(value.start, finding));
+        }
+        tools
+    }
+
+    fn metadata(&mut self, properties: &mut Properties) {
+        let Some((key, node)) = self.entry(Field::Metadata) else {
+            return;
+        };
+        if node.is_null() {
+            return;
+        }
+        let value = node.to_value();
+        match &node.kind {
+            Kind::Map { entries, .. } if self.findings.wants_spec() => {
+                for (key, value) in entries {
+                    if value.text().is_none() {
+                        let message = format!("`metadata.{}` is no text", key.text().unwrap_or("…"));
+                        let finding = Diagnostic::warning("metadata-not-text", message)
+                            .help("the specification maps strings to strings");
+                        self.findings.broken(self.findings.at(value.start, finding));
+                    }
+                }
+            }
+            Kind::Map { .. } => {}
+            _ => {
+                let finding = Diagnostic::warning("metadata-not-a-mapping", "`metadata` is no mapping")
+                    .help("write indented `key: value` lines below it");
+                self.findings.broken(self.findings.at(node.start, finding));
+            }
+        }
+        if let Value::Object(map) = &value {
+            for (name, value) in map {
+                if let Some(field) = Field::named(&kebab(name))
+                    && !field.in_specification()
+                    && self.slots[field as usize].is_none()
+                    && !value.is_null()
+                {
+                    match (field, scalar(value)) {
+                        (Field::Version, Some(text)) => properties.version = Some(text.into()),
+                        (Field::ArgumentHint, Some(text)) => properties.argument_hint = Some(text.into()),
+                        (Field::Version | Field::ArgumentHint, None) => {}
+                        _ => {
+                            if let Err(expected) = honour(properties, field, value) {
+                                self.unusable(
+                                    key,
+                                    node,
+                                    &format!("a mapping in which `{name}` is {expected}"),
+                                );
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        properties.metadata = Some(Box::new(value));
+    }
+
+    /// Every entry without a field, in order.
+    fn extra(&mut self, assigned: usize) -> Option<Box<IndexMap<String, Value>>> {
+        if self.findings.wants_spec() {
+            self.unknown_fields();
+        }
+        if assigned == self.entries.len() {
+            return None;
+        }
+        let mut extra = IndexMap::new();
+        for (index, (key, value)) in self.entries.iter().enumerate() {
+            if !self.slots.contains(&Some(index)) {
+                let key = key.text().map_or_else(|| key.to_value().to_string(), str::to_owned);
+                extra.entry(key).or_insert_with(|| value.to_value());
+            }
+        }
+        Some(Box::new(extra))
+    }
+
+    fn unknown_fields(&mut self) {
+        for (index, (key, _)) in self.entries.iter().enumerate() {
+            let name = key.text().unwrap_or("…");
+            let field = self.slots.iter().position(|slot| *slot == Some(index));
+            if field.is_none_or(|field| field > Field::AllowedTools as usize) {
+                let finding = Diagnostic::warning(
+                    "unknown-field",
+                    format!("the specification does not know the field `{name}`"),
+                )
+                .help(format!("some clients refuse it; `metadata` may hold it: `metadata:` / `  {name}: …`"));
+                self.findings.advice(self.findings.at(key.start, finding));
+            }
+        }
+    }
+}
+
+/// Whether a comment follows `value` in its line.
+fn is_cut(source: &str, value: &Node<'_>) -> bool {
+    let rest = source.get(value.end..).unwrap_or_default();
+    rest.trim_start_matches([' ', '\t']).starts_with('#')
+}
+
+/// Sets the property of `field`; an error says what the value should be.
+fn honour(properties: &mut Properties, field: Field, value: &Value) -> Result<(), &'static str> {
+    const BOOLEAN: &str = "`true` or `false`";
+    match field {
+        Field::Tags => properties.tags = tags(value).ok_or("a list of words")?,
+        Field::Priority => {
+            properties.priority =
+                scalar(value).and_then(|text| text.trim().parse().ok()).ok_or("a whole number")?;
+        }
+        Field::UserInvocable => properties.user_invocable = boolean(value).ok_or(BOOLEAN)?,
+        Field::DisableModelInvocation => {
+            properties.disable_model_invocation = boolean(value).ok_or(BOOLEAN)?;
+        }
+        Field::HideFromDiscovery => properties.hide_from_discovery = boolean(value).ok_or(BOOLEAN)?,
+        _ => {}
+    }
+    Ok(())
+}
+
+fn scalar(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(readable(text)),
+        Value::Bool(_) | Value::Number(_) => Some(value.to_string()),
+        _ => None,
+    }
+}
+
+fn boolean(value: &Value) -> Option<bool> {
+    let text = scalar(value)?.to_ascii_lowercase();
+    match text.as_str() {
+        "true" | "yes" | "on" | "y" | "1" => Some(true),
+        "false" | "no" | "off" | "n" | "0" => Some(false),
+        _ => None,
+    }
+}
+
+fn tags(value: &Value) -> Option<Vec<String>> {
+    match value {
+        Value::Array(items) => Some(items.iter().filter_map(scalar).filter(|tag| !tag.is_empty()).collect()),
+        Value::Object(_) | Value::Null => None,
+        _ => {
+            let text = scalar(value)?;
+            Some(text.split(',').map(str::trim).filter(|tag| !tag.is_empty()).map(str::to_owned).collect())
+        }
+    }
+}
+
+/// The patterns in `text`, separated by blanks or commas outside of parentheses; and whether blanks did it alone.
+pub(super) fn split_tools(text: &str) -> (Vec<String>, bool) {
+    let mut tools = Vec::new();
+    let mut tool = String::new();
+    let (mut depth, mut commas) = (0_usize, false);
+    // A parenthesis that is never closed protects nothing.
+    let balanced = text.matches('(').count() == text.matches(')').count();
+    for c in text.chars().filter(|&c| c == '\n' || c == '\t' || !c.is_control()) {
+        match c {
+            '(' if balanced => depth += 1,
+            ')' if balanced => depth = depth.saturating_sub(1),
+            ',' if depth == 0 => commas = true,
+            _ => {}
+        }
+        if depth == 0 && (c == ',' || c.is_whitespace()) {
+            if !tool.is_empty() {
+                tools.push(std::mem::take(&mut tool));
+            }
+        } else {
+            tool.push(c);
+        }
+    }
+    if !tool.is_empty() {
+        tools.push(tool);
+    }
+    (tools, !commas)
+}
