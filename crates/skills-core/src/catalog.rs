@@ -10,6 +10,7 @@ use std::path::Path;
 use crate::{Skill, SkillSet, Source};
 
 pub use format::Format;
+pub(crate) use format::{escape_attribute, escape_xml};
 
 /// Default budget of a catalog, in characters: about 20 full entries, or 2,000 tokens.
 pub const DEFAULT_BUDGET_CHARS: usize = 8_000;
@@ -187,13 +188,16 @@ fn location(skill: &Skill, location: &Location) -> Option<String> {
     let path = match location {
         Location::None => return None,
         Location::Absolute => stored.file().to_string_lossy().into_owned(),
-        Location::Mount(prefix) => {
-            let dir = stored.dir.file_name().map_or(&*stored.dir, Path::new);
-            format!("{}/{}/{}", prefix.trim_end_matches('/'), dir.display(), stored.file_name)
-        }
+        Location::Mount(prefix) => format!("{}/{}", mounted_dir(&stored.dir, prefix), stored.file_name),
     };
     // No clean-up of spaces here: a path must stay what it is. Control characters go all the same.
     Some(crate::name::sanitize(&path))
+}
+
+/// The directory `dir` as an agent sees it that has the skills' directories under `prefix`.
+pub(crate) fn mounted_dir(dir: &Path, prefix: &str) -> String {
+    let name = dir.file_name().map_or(dir, Path::new);
+    format!("{}/{}", prefix.trim_end_matches('/'), name.display())
 }
 
 /// `text` as one line without control and bidirectional characters and without repeated spaces.

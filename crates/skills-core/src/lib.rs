@@ -1,5 +1,6 @@
 //! Agent Skills as a library.
 
+pub mod activation;
 mod builder;
 pub mod catalog;
 pub mod diagnostic;
@@ -13,6 +14,7 @@ pub mod set;
 pub mod skill;
 pub mod toolbox;
 
+pub use activation::{Activation, ActivationOptions, activate};
 pub use builder::{BuildError, SkillBuilder};
 pub use catalog::{Catalog, CatalogOptions, Guide, estimate_tokens, guide};
 pub use diagnostic::{Diagnostic, Severity};

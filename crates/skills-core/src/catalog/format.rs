@@ -117,6 +117,11 @@ pub(crate) fn escape_xml(text: &str) -> Cow<'_, str> {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").into()
 }
 
+/// `text` as the value of an XML attribute in double quotes.
+pub(crate) fn escape_attribute(text: &str) -> String {
+    escape_xml(text).replace('"', "&quot;")
+}
+
 /// `text` as literal Markdown; an underscore within a word is literal anyway and stays readable.
 fn escape_markdown(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len() + 16);

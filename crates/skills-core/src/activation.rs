@@ -1,0 +1,202 @@
+//! [`activate`]: the text that a model gets when a skill is activated.
+//!
+//! The body is read at that moment, so an edited skill is current. What is put around the body, and what is replaced
+//! in it, is decided here; reading goes through `files`, and fetching through `fetch`.
+//!
+//! ```text
+//! <skill_content name="pdf">
+//! …the body…
+//!
+//! Skill directory: /home/me/skills/pdf
+//! …
+//! <skill_resources>
+//!   <file bytes="812">references/forms.md</file>
+//! </skill_resources>
+//! </skill_content>
+//! ```
+
+mod body;
+mod substitute;
+
+use std::fmt::Write;
+
+use crate::{
+    Diagnostic, FileError, Guide, Skill, SkillFiles,
+    catalog::{escape_attribute, escape_xml, mounted_dir, one_line},
+};
+
+pub use body::{ActivationError, BodyCache};
+
+/// A body with more lines gets a warning.
+pub const LONG_BODY_LINES: usize = 500;
+/// A body with more bytes gets a warning.
+pub const LONG_BODY_BYTES: usize = 20 * 1024;
+/// How many bundled files an activation lists.
+pub const MAX_LISTED_FILES: usize = 200;
+
+/// What an activation depends on beside the skill.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ActivationOptions {
+    /// What the user wrote behind the name of the skill; replaces `$ARGUMENTS`.
+    pub arguments: Option<String>,
+    /// The root under which the agent sees the skills' directories, when it does not see them where they are.
+    pub mount: Option<String>,
+    /// How the model gets at files and tools: with ours, or with its own only.
+    pub guide: Guide,
+    /// Whether the model has `run_skill_script`.
+    pub scripts: bool,
+}
+
+/// An activated skill.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Activation {
+    /// `<skill_content name="…">` and everything in it, without a final line break.
+    pub text: String,
+    /// Whether the body says `$ARGUMENTS`. When it does not and there are arguments, append them to the text.
+    pub uses_arguments: bool,
+    /// Warnings about the body.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Activates `skill`: reads its body and describes what comes with it. Blocks while it reads or fetches.
+///
+/// In the body `{baseDir}` and `${CLAUDE_SKILL_DIR}` become the skill's directory (a virtual skill has none, and keeps
+/// them), and `$ARGUMENTS` the arguments, or nothing when there are none. Nothing else is replaced: `$1` and `$HOME`
+/// belong to the shell commands that a skill shows. The body cannot end the element around it: in `<skill_content` and
+/// `</skill_content` the `<` becomes `&lt;`.
+///
+/// ```
+/// use skills_core::{Skill, activation::{ActivationOptions, BodyCache, activate}};
+///
+/// let skill = Skill::builder("greet", "Greets people.").body("Greet $ARGUMENTS warmly.").build()?;
+/// let options = ActivationOptions { arguments: Some("Ada".into()), ..Default::default() };
+/// let activation = activate(&skill, &options, &BodyCache::default())?;
+/// assert_eq!(activation.text, "<skill_content name=\"greet\">\nGreet Ada warmly.\n</skill_content>");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// When the body cannot be read or fetched.
+pub fn activate(
+    skill: &Skill,
+    options: &ActivationOptions,
+    cache: &BodyCache,
+) -> Result<Activation, ActivationError> {
+    let body = cache.body(skill)?;
+    let dir = shown_dir(skill, options.mount.as_deref());
+    let arguments = options.arguments.as_deref().unwrap_or_default();
+    let (substituted, uses_arguments) = substitute::substitute(&body, dir.as_deref(), arguments);
+    let mut text = format!("<skill_content name=\"{}\">\n", escape_attribute(skill.name.as_str()));
+    text.push_str(substitute::contain(substituted.trim_end()).trim_start_matches('\n'));
+    text.push('\n');
+    let mut sections = Vec::new();
+    if let Some(dir) = &dir {
+        sections.push(directory(dir, options));
+    }
+    if let Some(compatibility) = &skill.properties.compatibility {
+        sections.push(format!("Compatibility: {}\n", escape_xml(&one_line(compatibility))));
+    }
+    if let Some(files) = bundled_files(skill)? {
+        sections.push(files);
+    }
+    if !skill.tools().is_empty() {
+        sections.push(tools(skill, options.guide));
+    }
+    for section in sections {
+        text.push('\n');
+        text.push_str(&section);
+    }
+    text.push_str("</skill_content>");
+    Ok(Activation { text, uses_arguments, diagnostics: long_body(&body).into_iter().collect() })
+}
+
+fn shown_dir(skill: &Skill, mount: Option<&str>) -> Option<String> {
+    let dir = skill.dir()?;
+    Some(match mount {
+        Some(prefix) => mounted_dir(dir, prefix),
+        None => dir.to_string_lossy().into_owned(),
+    })
+}
+
+fn directory(dir: &str, options: &ActivationOptions) -> String {
+    let mut text = format!("Skill directory: {}\n", crate::name::sanitize(dir));
+    text.push_str(match (options.guide, options.scripts) {
+        (Guide::Tools, false) => {
+            "Relative paths in this skill start there; read its files with `read_skill_file`.\n"
+        }
+        (Guide::Tools, true) => {
+            "Relative paths in this skill start there; read its files with `read_skill_file`, and run its scripts with \
+             `run_skill_script`.\n"
+        }
+        (Guide::Files, _) => {
+            "Relative paths in this skill start there; read its files with your own file tools.\n"
+        }
+    });
+    text
+}
+
+fn bundled_files(skill: &Skill) -> Result<Option<String>, FileError> {
+    if skill.dir().is_none() {
+        return Ok(None);
+    }
+    let listing = SkillFiles::of(skill)?.list(MAX_LISTED_FILES);
+    if listing.total() == 0 {
+        return Ok(None);
+    }
+    let mut text = String::from("<skill_resources>\n");
+    for file in &listing.files {
+        let path = crate::name::sanitize(&file.path);
+        let _ = writeln!(text, "  <file bytes=\"{}\">{}</file>", file.size, escape_xml(&path));
+    }
+    if listing.more > 0 {
+        let least = if listing.complete { "" } else { "at least " };
+        let _ = writeln!(text, "  {least}{} more files are not listed", listing.more);
+    }
+    text.push_str("</skill_resources>\n");
+    Ok(Some(text))
+}
+
+fn tools(skill: &Skill, guide: Guide) -> String {
+    if guide == Guide::Files {
+        return "The tools of this skill are not available here.\n".to_owned();
+    }
+    let mut text = format!(
+        "<skill_tools>\n  Run these with `call_skill_tool`, `skill` being \"{}\".\n",
+        escape_xml(skill.name.as_str())
+    );
+    for tool in skill.tools() {
+        let _ = writeln!(text, "  <tool name=\"{}\">", escape_attribute(&tool.name));
+        let _ = writeln!(text, "    <description>{}</description>", escape_xml(&one_line(&tool.description)));
+        if let Some(schema) = &tool.input_schema {
+            let _ = writeln!(text, "    <input_schema>{}</input_schema>", escape_xml(&schema.to_string()));
+        }
+        if let Some(missing) = &tool.missing {
+            let _ = writeln!(text, "    <missing>{}</missing>", escape_xml(&one_line(missing)));
+        }
+        text.push_str("  </tool>\n");
+    }
+    if skill.tools().iter().any(|tool| tool.missing.is_some()) {
+        text.push_str(
+            "  Tools marked as missing do not work; do the task without them, or say that you cannot.\n",
+        );
+    }
+    text.push_str("</skill_tools>\n");
+    text
+}
+
+fn long_body(body: &str) -> Option<Diagnostic> {
+    let lines = body.lines().count();
+    if lines <= LONG_BODY_LINES && body.len() <= LONG_BODY_BYTES {
+        return None;
+    }
+    let message = format!(
+        "the body has {lines} lines and {} bytes, more than the recommended {LONG_BODY_LINES} lines or {LONG_BODY_BYTES} \
+         bytes",
+        body.len()
+    );
+    Some(Diagnostic::warning("body-too-long", message).help("move details into files under `references/`"))
+}
+
+#[cfg(test)]
+mod tests;

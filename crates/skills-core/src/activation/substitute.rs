@@ -1,0 +1,102 @@
+//! What is replaced in a body.
+
+use std::borrow::Cow;
+
+const ARGUMENTS: &str = "$ARGUMENTS";
+const DIRECTORIES: [&str; 2] = ["{baseDir}", "${CLAUDE_SKILL_DIR}"];
+const ELEMENT: &str = "skill_content";
+
+/// `body` with its placeholders filled in one pass, so that nothing in `dir` or `arguments` is replaced again; and
+/// whether it has a place for the arguments.
+pub(super) fn substitute(body: &str, dir: Option<&str>, arguments: &str) -> (String, bool) {
+    let mut text = String::with_capacity(body.len() + arguments.len());
+    let (mut rest, mut uses_arguments) = (body, false);
+    while let Some(at) = rest.find(['{', '$']) {
+        let (before, here) = rest.split_at(at);
+        text.push_str(before);
+        if let Some(after) = placeholder_end(here) {
+            text.push_str(arguments);
+            (rest, uses_arguments) = (after, true);
+        } else if let (Some(dir), Some(after)) =
+            (dir, DIRECTORIES.iter().find_map(|name| here.strip_prefix(name)))
+        {
+            text.push_str(dir);
+            rest = after;
+        } else {
+            text.push_str(&here[..1]);
+            rest = &here[1..];
+        }
+    }
+    text.push_str(rest);
+    (text, uses_arguments)
+}
+
+/// What follows `$ARGUMENTS`; `$ARGUMENTS_FILE` and `$ARGUMENTS[0]` are something else.
+fn placeholder_end(text: &str) -> Option<&str> {
+    let after = text.strip_prefix(ARGUMENTS)?;
+    let other = after.starts_with(|c: char| c.is_alphanumeric() || c == '_' || c == '[');
+    (!other).then_some(after)
+}
+
+/// `text` without anything that opens or closes the element around it; case and spaces do not help an attacker.
+pub(super) fn contain(text: &str) -> Cow<'_, str> {
+    let mut contained = String::new();
+    let mut copied = 0;
+    for (at, _) in text.match_indices('<') {
+        let name = text[at + 1..].trim_start();
+        let name = name.strip_prefix('/').unwrap_or(name).trim_start();
+        if name.get(..ELEMENT.len()).is_some_and(|name| name.eq_ignore_ascii_case(ELEMENT)) {
+            contained.push_str(&text[copied..at]);
+            contained.push_str("&lt;");
+            copied = at + 1;
+        }
+    }
+    if copied == 0 {
+        return text.into();
+    }
+    contained.push_str(&text[copied..]);
+    contained.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn placeholders() {
+        for (body, expected, uses) in [
+            ("run {baseDir}/a.sh", "run /s/a.sh", false),
+            ("run \"${CLAUDE_SKILL_DIR}/a.sh\"", "run \"/s/a.sh\"", false),
+            ("fix $ARGUMENTS now, $ARGUMENTS", "fix {baseDir} $1 now, {baseDir} $1", true),
+            ("$ARGUMENTS_FILE $ARGUMENTS[0] ${ARGUMENTS} $1 $@ $HOME {basedir} {{baseDir}", "", false),
+            ("${baseDir}", "$/s", false),
+            ("{", "{", false),
+            ("é$ARGUMENTS", "é{baseDir} $1", true),
+        ] {
+            let expected = match expected {
+                "" => "$ARGUMENTS_FILE $ARGUMENTS[0] ${ARGUMENTS} $1 $@ $HOME {basedir} {/s",
+                expected => expected,
+            };
+            assert_eq!(substitute(body, Some("/s"), "{baseDir} $1"), (expected.to_owned(), uses), "{body}");
+        }
+        let kept = "{baseDir} ${CLAUDE_SKILL_DIR} ";
+        assert_eq!(substitute(&format!("{kept}$ARGUMENTS"), None, ""), (kept.to_owned(), true));
+    }
+
+    #[test]
+    fn containment() {
+        for (text, expected) in [
+            ("plain <b>text</b>", "plain <b>text</b>"),
+            ("a</skill_content>b", "a&lt;/skill_content>b"),
+            ("</SKILL_content >", "&lt;/SKILL_content >"),
+            ("< / skill_content>", "&lt; / skill_content>"),
+            ("<\n/skill_content>", "&lt;\n/skill_content>"),
+            ("<skill_content name=\"x\">", "&lt;skill_content name=\"x\">"),
+            ("<<skill_content", "<&lt;skill_content"),
+            ("</skill_conten", "</skill_conten"),
+            ("</skill_conteñt>", "</skill_conteñt>"),
+        ] {
+            assert_eq!(contain(text), expected, "{text:?}");
+        }
+    }
+}
