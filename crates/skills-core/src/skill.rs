@@ -279,12 +279,26 @@ impl fmt::Debug for SkillTool {
 pub struct CallContext {
     /// The working directory of the session, absolute, when there is one.
     pub cwd: Option<PathBuf>,
+    /// Skills that the user activated in this session. Their tools and files are open to the model even when it may
+    /// not activate them itself ([`Properties::disable_model_invocation`]).
+    pub unlocked: Arc<[SkillName]>,
 }
 
 impl CallContext {
     /// A call from a session that works in `cwd`, an absolute path.
     pub fn in_directory(cwd: impl Into<PathBuf>) -> Self {
-        Self { cwd: Some(cwd.into()) }
+        Self { cwd: Some(cwd.into()), ..Self::default() }
+    }
+
+    /// The same call in a session in which the user activated these skills.
+    #[must_use]
+    pub fn unlock(self, skills: impl Into<Arc<[SkillName]>>) -> Self {
+        Self { unlocked: skills.into(), ..self }
+    }
+
+    /// Whether the user activated this skill in the session.
+    pub fn is_unlocked(&self, skill: &SkillName) -> bool {
+        self.unlocked.iter().any(|name| name.key() == skill.key())
     }
 }
 

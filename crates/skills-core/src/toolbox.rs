@@ -1,10 +1,23 @@
 //! The tools that a model gets, as plain Rust: their definitions, and [`Toolbox::call`].
 //!
-//! An MCP server, or the loop of any agent, exposes them; this file knows neither.
+//! An MCP server, or the loop of any agent, exposes them; this part knows neither. Whatever goes wrong becomes an
+//! answer ([`ToolOutput::is_error`]) that begins with a code and says what to do next, for example
+//! `SkillNotFound: there is no skill "pfd". Did you mean "pdf"?`.
+
+mod answers;
+mod arguments;
+mod definitions;
+mod errors;
+
+use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use crate::SkillSet;
+use crate::{
+    Activation, ActivationOptions, CallContext, Guide, Skill, SkillSet, activate,
+    activation::{ActivationError, BodyCache},
+};
+use arguments::Arguments;
 
 /// Name of the tool that loads the instructions of a skill.
 pub const ACTIVATE_SKILL: &str = "activate_skill";
@@ -62,26 +75,140 @@ impl ToolOutput {
         Self { content: vec![Content::Text(text.into())], structured: None, is_error: false }
     }
 
+    /// All texts of the answer, for callers that show nothing else.
+    pub fn to_text(&self) -> String {
+        let texts = self.content.iter().filter_map(|part| match part {
+            Content::Text(text) => Some(text.as_str()),
+            Content::Image { .. } => None,
+        });
+        texts.collect::<Vec<_>>().join("\n")
+    }
+
     /// A failure: what went wrong, and what to do next.
     pub fn error(text: impl Into<String>) -> Self {
         Self { is_error: true, ..Self::text(text) }
     }
 }
 
+/// What the tools offer beyond the three that are always there.
+#[derive(Debug, Clone, Default)]
+pub struct ToolboxOptions {
+    /// The root under which the agent sees the skills' directories, when it does not see them where they are.
+    pub mount: Option<String>,
+}
+
 /// The tools over one set of skills. Cheap to clone.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use serde_json::{Value, json};
+/// use skills_core::{CallContext, Skill, SkillSet, Toolbox};
+///
+/// let skill = Skill::builder("echo", "Says it again.")
+///     .body("Call `say`.")
+///     .tool("say", "Says `text`.", |input: Value| async move { Ok(input["text"].clone()) })
+///     .build()?;
+/// let toolbox = Toolbox::new([skill].into_iter().collect());
+///
+/// let arguments = json!({ "skill": "echo", "tool": "say", "input": { "text": "hi" } });
+/// let output = toolbox
+///     .call("call_skill_tool", arguments.as_object().cloned().unwrap(), &CallContext::default())
+///     .await;
+/// assert_eq!(output.to_text(), "hi");
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone)]
 pub struct Toolbox {
     skills: SkillSet,
+    shared: Arc<Shared>,
+}
+
+/// What stays the same when the skills are loaded again.
+#[derive(Debug, Default)]
+struct Shared {
+    options: ToolboxOptions,
+    bodies: BodyCache,
 }
 
 impl Toolbox {
-    /// The tools over `skills`.
+    /// The three tools over `skills`.
     pub fn new(skills: SkillSet) -> Self {
-        Self { skills }
+        Self::with_options(skills, ToolboxOptions::default())
+    }
+
+    /// The tools over `skills`.
+    pub fn with_options(skills: SkillSet, options: ToolboxOptions) -> Self {
+        Self { skills, shared: Arc::new(Shared { options, bodies: BodyCache::default() }) }
+    }
+
+    /// The same tools over other skills; what was fetched is kept. Calls that run keep the skills they began with.
+    #[must_use]
+    pub fn with_skills(&self, skills: SkillSet) -> Self {
+        Self { skills, shared: Arc::clone(&self.shared) }
     }
 
     /// The skills that the tools serve.
     pub fn skills(&self) -> &SkillSet {
         &self.skills
     }
+
+    /// What the tools offer beyond the three that are always there.
+    pub fn options(&self) -> &ToolboxOptions {
+        &self.shared.options
+    }
+
+    /// The tools, always in the same order; none when there are no skills.
+    pub fn definitions(&self) -> Vec<ToolDefinition> {
+        if self.skills.is_empty() { Vec::new() } else { definitions::definitions(self) }
+    }
+
+    /// Calls a tool by one of the names in [`Toolbox::definitions`].
+    ///
+    /// Never fails and never panics: whatever goes wrong, in a handler too, is an answer. Dropping the future cancels
+    /// the call. Needs a tokio runtime, with time and I/O where tools are programs.
+    pub async fn call(&self, name: &str, arguments: Map<String, Value>, context: &CallContext) -> ToolOutput {
+        let arguments = Arguments::new(arguments);
+        let answer = match name {
+            ACTIVATE_SKILL => answers::activate_skill(self, &arguments, context).await,
+            CALL_SKILL_TOOL => answers::call_skill_tool(self, arguments, context).await,
+            READ_SKILL_FILE => answers::read_skill_file(self, &arguments, context).await,
+            other => Err(errors::unknown_tool(self, other)),
+        };
+        answer.unwrap_or_else(|error| ToolOutput::error(error.to_string()))
+    }
+
+    /// Activates a skill on behalf of the user, who may activate every skill; `arguments` is what the user wrote behind
+    /// its name, and `guide` how the model gets at files and tools.
+    ///
+    /// For what a model may activate, use [`Toolbox::call`] with [`ACTIVATE_SKILL`].
+    ///
+    /// # Errors
+    /// When the body cannot be read or fetched.
+    pub async fn activate(
+        &self,
+        skill: &Arc<Skill>,
+        arguments: Option<String>,
+        guide: Guide,
+    ) -> Result<Activation, ActivationError> {
+        let options =
+            ActivationOptions { arguments, mount: self.shared.options.mount.clone(), guide, scripts: false };
+        let (skill, bodies) = (Arc::clone(skill), self.shared.bodies.clone());
+        tokio::task::spawn_blocking(move || activate(&skill, &options, &bodies))
+            .await
+            .unwrap_or_else(|_| Err(ActivationError::Interrupted))
+    }
+
+    /// The skill that a model means by `name`, when it may use it.
+    fn usable(&self, name: &str, context: &CallContext) -> Option<&Arc<Skill>> {
+        let skill = self.skills.get(name).or_else(|| self.skills.get(&unescape(name)))?;
+        (skill.is_model_invocable() || context.is_unlocked(&skill.name)).then_some(skill)
+    }
 }
+
+/// A name as it stands in a catalog, back to what it was; models copy what they see.
+fn unescape(name: &str) -> String {
+    name.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&amp;", "&")
+}
+
+#[cfg(test)]
+mod tests;

@@ -38,6 +38,9 @@ pub enum ActivationError {
     #[cfg(feature = "fetch")]
     #[error(transparent)]
     Fetch(#[from] crate::fetch::FetchError),
+    /// The program is about to end, or reading panicked.
+    #[error("reading the instructions was interrupted")]
+    Interrupted,
     /// The instructions are behind a URL, and this build cannot fetch.
     #[error("cannot fetch {url}: this program was built without the feature `fetch`")]
     NoFetch {

@@ -1,0 +1,115 @@
+//! What each tool does.
+
+use std::{any::Any, panic::AssertUnwindSafe, sync::Arc};
+
+use futures::FutureExt;
+use serde_json::Value;
+
+use super::{
+    Content, ToolOutput, Toolbox,
+    arguments::Arguments,
+    errors::{self, CallError},
+};
+use crate::{CallContext, FileContent, Guide, ReadOptions, Skill, SkillFiles};
+
+type Answer = Result<ToolOutput, CallError>;
+
+pub(super) async fn activate_skill(
+    toolbox: &Toolbox,
+    arguments: &Arguments,
+    context: &CallContext,
+) -> Answer {
+    let skill = skill(toolbox, arguments, "name", context)?;
+    let activation = toolbox.activate(skill, None, Guide::Tools).await?;
+    Ok(ToolOutput::text(activation.text))
+}
+
+pub(super) async fn call_skill_tool(
+    toolbox: &Toolbox,
+    mut arguments: Arguments,
+    context: &CallContext,
+) -> Answer {
+    let input = arguments.take("input");
+    let skill = skill(toolbox, &arguments, "skill", context)?;
+    let name = arguments.required("tool")?;
+    let tool = skill.tool(name).ok_or_else(|| errors::tool_not_found(skill, name))?;
+    let handler = Arc::clone(&tool.handler);
+    let context = context.clone();
+    // The handler may panic before it returns a future, too.
+    let call = AssertUnwindSafe(async move { handler.call(input, context).await });
+    match call.catch_unwind().await {
+        Ok(Ok(Value::String(text))) => Ok(ToolOutput::text(text)),
+        Ok(Ok(value)) => {
+            Ok(ToolOutput { structured: Some(value.clone()), ..ToolOutput::text(value.to_string()) })
+        }
+        Ok(Err(error)) => Err(CallError::new("ToolFailed", error.to_string())),
+        Err(panic) => {
+            let message = format!("the tool \"{name}\" crashed{}.", panic_message(&*panic));
+            Err(CallError::new("ToolFailed", message))
+        }
+    }
+}
+
+pub(super) async fn read_skill_file(
+    toolbox: &Toolbox,
+    arguments: &Arguments,
+    context: &CallContext,
+) -> Answer {
+    let skill = Arc::clone(skill(toolbox, arguments, "skill", context)?);
+    let path = arguments.required("path")?.to_owned();
+    let options = ReadOptions { offset: arguments.number("offset")?, limit: arguments.number("limit")? };
+    let read = move || {
+        let read = SkillFiles::of(&skill).and_then(|files| files.read(&path, options));
+        read.map(|it| show(&path, it)).map_err(|error| errors::file(&skill, &error))
+    };
+    off_thread(read).await?
+}
+
+/// Runs something that blocks where it does no harm.
+pub(super) async fn off_thread<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, CallError> {
+    let interrupted = |_| CallError::new("Interrupted", "the call was interrupted; try again.");
+    tokio::task::spawn_blocking(work).await.map_err(interrupted)
+}
+
+/// The skill that the argument `name` means.
+pub(super) fn skill<'t>(
+    toolbox: &'t Toolbox,
+    arguments: &Arguments,
+    name: &'static str,
+    context: &CallContext,
+) -> Result<&'t Arc<Skill>, CallError> {
+    let name = arguments.required(name)?;
+    toolbox.usable(name, context).ok_or_else(|| errors::skill_not_found(toolbox, name))
+}
+
+fn show(path: &str, content: FileContent) -> ToolOutput {
+    match content {
+        FileContent::Text { text, note: None, .. } if text.is_empty() => {
+            ToolOutput::text("[The file is empty.]")
+        }
+        FileContent::Text { text, note: None, .. } => ToolOutput::text(text),
+        FileContent::Text { mut text, note: Some(note), .. } => {
+            if !text.is_empty() && !text.ends_with('\n') {
+                text.push('\n');
+            }
+            ToolOutput::text(format!("{text}[{note}]"))
+        }
+        FileContent::Image { media_type, data } => {
+            let text = format!("`{path}` is an image ({media_type}, {} bytes).", data.len());
+            let mut output = ToolOutput::text(text);
+            output.content.push(Content::Image { media_type, data });
+            output
+        }
+        FileContent::Binary { media_type, size } => ToolOutput::text(format!(
+            "`{path}` is a binary file ({media_type}, {size} bytes); its content cannot be shown."
+        )),
+    }
+}
+
+fn panic_message(panic: &(dyn Any + Send)) -> String {
+    let text =
+        panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    text.map(|text| format!(" ({text})")).unwrap_or_default()
+}

@@ -1,0 +1,80 @@
+//! What a model is told about the tools.
+
+use serde_json::{Map, Value, json};
+
+use super::{ACTIVATE_SKILL, CALL_SKILL_TOOL, READ_SKILL_FILE, ToolDefinition, Toolbox};
+
+/// Up to this many names are spelled out in the schema of `activate_skill`.
+const MAX_ENUM_NAMES: usize = 100;
+
+pub(super) fn definitions(toolbox: &Toolbox) -> Vec<ToolDefinition> {
+    vec![
+        ToolDefinition {
+            name: ACTIVATE_SKILL,
+            title: "Activate a skill",
+            description:
+                "Loads the instructions of a skill. Call it before you begin a task that matches the \
+                          description of a skill, then follow the instructions."
+                    .to_owned(),
+            input_schema: object(&json!({ "name": names(toolbox) }), &["name"]),
+            read_only: true,
+        },
+        ToolDefinition {
+            name: CALL_SKILL_TOOL,
+            title: "Call a tool of a skill",
+            description: "Runs a tool that the instructions of an activated skill describe.".to_owned(),
+            input_schema: object(
+                &json!({
+                    "skill": { "type": "string", "description": "The name of the skill." },
+                    "tool": { "type": "string", "description": "The name of the tool." },
+                    "input": { "description": "What the tool takes: any JSON, or nothing." },
+                }),
+                &["skill", "tool"],
+            ),
+            read_only: false,
+        },
+        ToolDefinition {
+            name: READ_SKILL_FILE,
+            title: "Read a file of a skill",
+            description:
+                "Reads a file that belongs to a skill, when its instructions mention the file and the task \
+                          needs it."
+                    .to_owned(),
+            input_schema: object(
+                &json!({
+                    "skill": { "type": "string", "description": "The name of the skill." },
+                    "path": {
+                        "type": "string",
+                        "description": "The path below the skill's directory, for example `references/api.md`.",
+                    },
+                    "offset": {
+                        "type": "integer",
+                        "minimum": 1,
+                        "description": "The first line to read, from 1.",
+                    },
+                    "limit": { "type": "integer", "minimum": 1, "description": "How many lines to read." },
+                }),
+                &["skill", "path"],
+            ),
+            read_only: true,
+        },
+    ]
+}
+
+fn names(toolbox: &Toolbox) -> Value {
+    let mut schema = json!({ "type": "string", "description": "The name of the skill." });
+    let names: Vec<&str> = toolbox.skills().listed().map(|skill| skill.name.as_str()).collect();
+    // An empty `enum` is no valid schema.
+    if (1..=MAX_ENUM_NAMES).contains(&names.len()) {
+        schema["enum"] = names.into();
+    }
+    schema
+}
+
+fn object(properties: &Value, required: &[&str]) -> Map<String, Value> {
+    let mut schema = Map::new();
+    schema.insert("type".into(), "object".into());
+    schema.insert("properties".into(), properties.clone());
+    schema.insert("required".into(), required.into());
+    schema
+}

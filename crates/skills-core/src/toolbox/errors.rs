@@ -1,0 +1,154 @@
+//! What a model is told when a call fails: a code, what went wrong, and what to do next.
+
+use std::fmt;
+
+use super::Toolbox;
+use crate::{FileError, Skill, SkillFiles, activation::ActivationError, catalog::one_line};
+
+/// Names that an error lists, at most.
+const MAX_NAMES: usize = 20;
+/// Files that an error lists, at most.
+const MAX_FILES: usize = 50;
+
+/// A failed call. Displays as `Code: sentence`.
+#[derive(Debug)]
+pub(super) struct CallError {
+    pub(super) code: &'static str,
+    pub(super) message: String,
+}
+
+impl CallError {
+    pub(super) fn new(code: &'static str, message: impl Into<String>) -> Self {
+        Self { code, message: message.into() }
+    }
+
+    pub(super) fn arguments(message: impl Into<String>) -> Self {
+        Self::new("InvalidArguments", message)
+    }
+}
+
+impl fmt::Display for CallError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.code, self.message)
+    }
+}
+
+impl From<ActivationError> for CallError {
+    fn from(error: ActivationError) -> Self {
+        Self::new("ActivationFailed", error.to_string())
+    }
+}
+
+/// There is no skill with this name that the model may use.
+pub(super) fn skill_not_found(toolbox: &Toolbox, name: &str) -> CallError {
+    let names: Vec<&str> = toolbox.skills().listed().map(|skill| skill.name.as_str()).collect();
+    let mut sentences = vec![format!("there is no skill {}.", quote(name))];
+    sentences.extend(similar(name, &names).map(did_you_mean));
+    sentences.push(match names.as_slice() {
+        [] => "No skill can be activated by name here.".to_owned(),
+        names => format!("The skills are: {}.", list(names, MAX_NAMES)),
+    });
+    CallError::new("SkillNotFound", sentences.join(" "))
+}
+
+/// The skill has no tool with this name.
+pub(super) fn tool_not_found(skill: &Skill, name: &str) -> CallError {
+    let names: Vec<&str> = skill.tools().iter().map(|tool| tool.name.as_str()).collect();
+    let message = if names.is_empty() {
+        format!(
+            "skill {} has no tools. Activate it with `activate_skill` and follow its instructions.",
+            quote(skill.name.as_str())
+        )
+    } else {
+        let mut sentences =
+            vec![format!("skill {} has no tool {}.", quote(skill.name.as_str()), quote(name))];
+        sentences.extend(similar(name, &names).map(did_you_mean));
+        sentences.push(format!("Its tools are: {}.", list(&names, MAX_NAMES)));
+        sentences.join(" ")
+    };
+    CallError::new("ToolNotFound", message)
+}
+
+/// A file of the skill cannot be read; lists those that can where that helps. Blocks.
+pub(super) fn file(skill: &Skill, error: &FileError) -> CallError {
+    let code = match error {
+        FileError::NoFiles(_) => "SkillHasNoFiles",
+        FileError::Invalid { .. } | FileError::Outside { .. } => "FileNotAllowed",
+        FileError::NotFound { .. } => "FileNotFound",
+        FileError::IsDirectory { .. } | FileError::NotAFile { .. } => "NotAFile",
+        FileError::TooLarge { .. } => "FileTooLarge",
+        FileError::PastEnd { .. } => "PastEnd",
+        _ => "FileUnreadable",
+    };
+    let mut sentences = vec![format!("{error}.").replace("?.", "?")];
+    match error {
+        FileError::NoFiles(_) if !skill.tools().is_empty() => {
+            let names: Vec<&str> = skill.tools().iter().map(|tool| tool.name.as_str()).collect();
+            sentences.push(format!("Its tools, for `call_skill_tool`, are: {}.", list(&names, MAX_NAMES)));
+        }
+        FileError::NotFound { .. } | FileError::Invalid { .. } | FileError::Outside { .. } => {
+            sentences.push(files_of(skill));
+        }
+        _ => {}
+    }
+    CallError::new(code, sentences.join(" "))
+}
+
+/// One sentence on which files there are. Blocks.
+pub(super) fn files_of(skill: &Skill) -> String {
+    let Ok(files) = SkillFiles::of(skill) else { return String::new() };
+    let listing = files.list(MAX_FILES);
+    let paths: Vec<&str> = listing.files.iter().map(|file| file.path.as_str()).collect();
+    if paths.is_empty() {
+        return "The skill has no files beside its SKILL.md.".to_owned();
+    }
+    let more = if listing.more > 0 { format!(" and {} more", listing.more) } else { String::new() };
+    format!("Its files are: {}{more}.", list(&paths, MAX_FILES))
+}
+
+/// There is no such tool in the box.
+pub(super) fn unknown_tool(toolbox: &Toolbox, name: &str) -> CallError {
+    let definitions = toolbox.definitions();
+    let names: Vec<&str> = definitions.iter().map(|tool| tool.name).collect();
+    let message = match names.as_slice() {
+        [] => format!("there is no tool {}, because there are no skills.", quote(name)),
+        names => format!("there is no tool {}. The tools are: {}.", quote(name), list(names, MAX_NAMES)),
+    };
+    CallError::new("UnknownTool", message)
+}
+
+/// Names in quotes, the first `max` of them.
+fn list(names: &[&str], max: usize) -> String {
+    let text = names.iter().take(max).map(|name| quote(name)).collect::<Vec<_>>().join(", ");
+    if names.len() > max { format!("{text} and {} more", names.len() - max) } else { text }
+}
+
+fn did_you_mean(name: &str) -> String {
+    format!("Did you mean {}?", quote(name))
+}
+
+/// Whatever a model sent, shortened and on one line.
+fn quote(name: &str) -> String {
+    format!("\"{}\"", crate::catalog::shorten(&one_line(name), 100))
+}
+
+/// The name that was most likely meant.
+fn similar<'n>(name: &str, names: &[&'n str]) -> Option<&'n str> {
+    const LIKELY: f64 = 0.75;
+    // Comparing costs the product of the lengths, and nobody's typo is that long.
+    if name.len() > 200 {
+        return None;
+    }
+    let name = name.trim().to_lowercase();
+    let score = |other: &str| {
+        let other = other.to_lowercase();
+        let contains = other.len() >= 3 && name.contains(&other) || name.len() >= 3 && other.contains(&name);
+        strsim::normalized_damerau_levenshtein(&name, &other).max(if contains { LIKELY } else { 0.0 })
+    };
+    names
+        .iter()
+        .map(|other| (score(other), *other))
+        .filter(|(score, _)| *score >= LIKELY - 0.15)
+        .max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(a.1)))
+        .map(|(_, other)| other)
+}

@@ -1,0 +1,326 @@
+use std::{fs, path::Path};
+
+use expect_test::{Expect, expect};
+use serde_json::json;
+
+use super::*;
+use crate::{Properties, SkillName, SkillTool, Source, Stored, ToolError};
+
+/// `pdf` is stored in `dir`; the others are virtual.
+fn toolbox(dir: &Path) -> Toolbox {
+    fs::create_dir_all(dir.join("references")).unwrap();
+    fs::write(dir.join("SKILL.md"), "---\nname: PDF\ndescription: x\n---\nRead references/forms.md.\n")
+        .unwrap();
+    fs::write(dir.join("references/forms.md"), "one\ntwo\nthree\n").unwrap();
+    fs::write(dir.join("empty.txt"), "").unwrap();
+    fs::write(dir.join("data.bin"), b"\0\x01\x02").unwrap();
+    fs::write(dir.join("dot.gif"), b"GIF89a\x01\0\x01\0").unwrap();
+    let source = Source::Stored(Stored::new(dir, "SKILL.md"));
+    let pdf = Skill::new(SkillName::new("PDF").unwrap(), "Reads PDFs.", source);
+    let echo = Skill::builder("echo", "Says it again.")
+        .body("Call `say`.")
+        .tool("say", "Says the input.", |input: Value| async move { Ok(input) })
+        .tool("fail", "Fails.", |_| async { Err("no luck".into()) })
+        .add_tool(SkillTool::new("panic", "Panics.", |_| async { panic!("boom") }))
+        .add_tool(SkillTool::new("early", "Panics at once.", EarlyPanic))
+        .tool("no-input", "Whether there was none.", |input: Value| async move { Ok(input.is_null().into()) })
+        .build()
+        .unwrap();
+    let with =
+        |name, properties| Skill::builder(name, "x").body("Body.").properties(properties).build().unwrap();
+    let hidden = with("hidden", Properties { hide_from_discovery: true, ..Properties::default() });
+    let locked = with("locked", Properties { disable_model_invocation: true, ..Properties::default() });
+    Toolbox::new([pdf, echo, hidden, locked].into_iter().collect())
+}
+
+struct EarlyPanic;
+
+impl crate::ToolHandler for EarlyPanic {
+    fn call(
+        &self,
+        _: Option<Value>,
+        _: CallContext,
+    ) -> futures::future::BoxFuture<'static, Result<Value, ToolError>> {
+        panic!("before the future")
+    }
+}
+
+async fn call(name: &str, arguments: Value, context: &CallContext) -> ToolOutput {
+    let dir = tempfile::tempdir().unwrap();
+    let mut output = toolbox(dir.path()).call(name, arguments.as_object().unwrap().clone(), context).await;
+    for part in &mut output.content {
+        if let Content::Text(text) = part {
+            *text = text.replace(&*dir.path().to_string_lossy(), "[DIR]");
+        }
+    }
+    output
+}
+
+async fn check(name: &str, arguments: Value, expected: Expect) {
+    let output = call(name, arguments, &CallContext::default()).await;
+    let shown: Vec<String> = output
+        .content
+        .iter()
+        .map(|part| match part {
+            Content::Text(text) => text.clone(),
+            Content::Image { media_type, data } => format!("<{media_type}, {} bytes>", data.len()),
+        })
+        .collect();
+    let flag = if output.is_error { "ERROR " } else { "" };
+    let structured = output.structured.map(|value| format!("\nstructured: {value}")).unwrap_or_default();
+    expected.assert_eq(&format!("{flag}{}{structured}", shown.join("\n")));
+}
+
+#[tokio::test]
+async fn activating() {
+    let tool = ACTIVATE_SKILL;
+    check(
+        tool,
+        json!({"name": " pdf "}),
+        expect![[r#"
+        <skill_content name="PDF">
+        Read references/forms.md.
+
+        Skill directory: [DIR]
+        Relative paths in this skill start there; read its files with `read_skill_file`.
+
+        <skill_resources>
+          <file bytes="3">data.bin</file>
+          <file bytes="10">dot.gif</file>
+          <file bytes="0">empty.txt</file>
+          <file bytes="14">references/forms.md</file>
+        </skill_resources>
+        </skill_content>"#]],
+    )
+    .await;
+    check(
+        tool,
+        json!({"name": "hidden"}),
+        expect![[r#"
+        <skill_content name="hidden">
+        Body.
+        </skill_content>"#]],
+    )
+    .await;
+    check(
+        tool,
+        json!({"name": "locked"}),
+        expect![[r#"ERROR SkillNotFound: there is no skill "locked". The skills are: "PDF", "echo"."#]],
+    )
+    .await;
+    check(tool, json!({"name": "ehco"}), expect![[r#"ERROR SkillNotFound: there is no skill "ehco". Did you mean "echo"? The skills are: "PDF", "echo"."#]]).await;
+    check(tool, json!({"name": "pdf-reader"}), expect![[r#"ERROR SkillNotFound: there is no skill "pdf-reader". Did you mean "PDF"? The skills are: "PDF", "echo"."#]]).await;
+    check(tool, json!({}), expect!["ERROR InvalidArguments: `name` is missing; it must be a string"]).await;
+    check(tool, json!({"name": 7}), expect!["ERROR InvalidArguments: `name` must be a string, not 7"]).await;
+    check(tool, json!({"name": "  "}), expect!["ERROR InvalidArguments: `name` must not be empty"]).await;
+    check(tool, json!({"name": format!("a\n\u{202e}{}", "x".repeat(5000))}), expect![[r#"ERROR SkillNotFound: there is no skill "a xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…". The skills are: "PDF", "echo"."#]]).await;
+}
+
+#[tokio::test]
+async fn calling() {
+    let tool = CALL_SKILL_TOOL;
+    check(
+        tool,
+        json!({"skill": "ECHO", "tool": "say", "input": "as it is\n"}),
+        expect![[r#"
+        as it is
+    "#]],
+    )
+    .await;
+    check(
+        tool,
+        json!({"skill": "echo", "tool": "say", "input": {"b": 1, "a": [null]}}),
+        expect![[r#"
+        {"b":1,"a":[null]}
+        structured: {"b":1,"a":[null]}"#]],
+    )
+    .await;
+    check(
+        tool,
+        json!({"skill": "echo", "tool": "say", "input": null}),
+        expect![[r#"
+        null
+        structured: null"#]],
+    )
+    .await;
+    check(
+        tool,
+        json!({"skill": "echo", "tool": "no-input"}),
+        expect![[r#"
+        true
+        structured: true"#]],
+    )
+    .await;
+    check(tool, json!({"skill": "echo", "tool": "fail"}), expect!["ERROR ToolFailed: no luck"]).await;
+    check(
+        tool,
+        json!({"skill": "echo", "tool": "panic"}),
+        expect![[r#"ERROR ToolFailed: the tool "panic" crashed (boom)."#]],
+    )
+    .await;
+    check(
+        tool,
+        json!({"skill": "echo", "tool": "early"}),
+        expect![[r#"ERROR ToolFailed: the tool "early" crashed (before the future)."#]],
+    )
+    .await;
+    check(tool, json!({"skill": "echo", "tool": "sya"}), expect![[r#"ERROR ToolNotFound: skill "echo" has no tool "sya". Did you mean "say"? Its tools are: "say", "fail", "panic", "early", "no-input"."#]]).await;
+    check(
+        tool,
+        json!({"skill": "echo"}),
+        expect!["ERROR InvalidArguments: `tool` is missing; it must be a string"],
+    )
+    .await;
+    check(tool, json!({"skill": "pdf", "tool": "say"}), expect![[r#"ERROR ToolNotFound: skill "PDF" has no tools. Activate it with `activate_skill` and follow its instructions."#]]).await;
+    check(
+        tool,
+        json!({"skill": "locked", "tool": "say"}),
+        expect![[r#"ERROR SkillNotFound: there is no skill "locked". The skills are: "PDF", "echo"."#]],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn reading() {
+    let tool = READ_SKILL_FILE;
+    check(
+        tool,
+        json!({"skill": "pdf", "path": "references/forms.md"}),
+        expect![[r#"
+        one
+        two
+        three
+    "#]],
+    )
+    .await;
+    let part = json!({"skill": "pdf", "path": "references/forms.md", "offset": 2, "limit": "1"});
+    check(
+        tool,
+        part,
+        expect![[r#"
+        two
+        [These are lines 2 to 2 of 3; read on with `offset` 3.]"#]],
+    )
+    .await;
+    check(
+        tool,
+        json!({"skill": "pdf", "path": "SKILL.md", "offset": null}),
+        expect![[r#"
+        ---
+        name: PDF
+        description: x
+        ---
+        Read references/forms.md.
+    "#]],
+    )
+    .await;
+    check(tool, json!({"skill": "pdf", "path": "empty.txt"}), expect!["[The file is empty.]"]).await;
+    check(
+        tool,
+        json!({"skill": "pdf", "path": "data.bin"}),
+        expect![
+            "`data.bin` is a binary file (application/octet-stream, 3 bytes); its content cannot be shown."
+        ],
+    )
+    .await;
+    check(
+        tool,
+        json!({"skill": "pdf", "path": "dot.gif"}),
+        expect![[r#"
+        `dot.gif` is an image (image/gif, 10 bytes).
+        <image/gif, 10 bytes>"#]],
+    )
+    .await;
+    check(tool, json!({"skill": "pdf", "path": "references/form.md"}), expect![[r#"ERROR FileNotFound: the skill has no file `references/form.md`; did you mean `references/forms.md`? Its files are: "data.bin", "dot.gif", "empty.txt", "references/forms.md"."#]]).await;
+    check(tool, json!({"skill": "pdf", "path": "../secret"}), expect![[r#"ERROR FileNotAllowed: `../secret` leads outside of the skill's directory, and only files inside can be read. Its files are: "data.bin", "dot.gif", "empty.txt", "references/forms.md"."#]]).await;
+    check(tool, json!({"skill": "pdf", "path": "/etc/passwd"}), expect![[r#"ERROR FileNotAllowed: `/etc/passwd` is not a path to a file of the skill: it is absolute; give it relative to the skill's directory. Its files are: "data.bin", "dot.gif", "empty.txt", "references/forms.md"."#]]).await;
+    check(
+        tool,
+        json!({"skill": "pdf", "path": "references"}),
+        expect!["ERROR NotAFile: `references` is a directory; it has `forms.md`."],
+    )
+    .await;
+    check(
+        tool,
+        json!({"skill": "pdf", "path": "references/forms.md", "offset": 9}),
+        expect!["ERROR PastEnd: `references/forms.md` has 3 lines, so nothing can be read from line 9 on."],
+    )
+    .await;
+    check(
+        tool,
+        json!({"skill": "pdf", "path": "a", "offset": -1}),
+        expect!["ERROR InvalidArguments: `offset` must be a whole number from 0, not -1"],
+    )
+    .await;
+    check(
+        tool,
+        json!({"skill": "pdf", "path": "a", "limit": [1]}),
+        expect!["ERROR InvalidArguments: `limit` must be a whole number from 0, not a list"],
+    )
+    .await;
+    check(tool, json!({"skill": "echo", "path": "a"}), expect![[r#"ERROR SkillHasNoFiles: skill `echo` is defined in code or configuration and has no files. Its tools, for `call_skill_tool`, are: "say", "fail", "panic", "early", "no-input"."#]]).await;
+    check(
+        tool,
+        json!({"skill": "hidden", "path": "a"}),
+        expect![
+            "ERROR SkillHasNoFiles: skill `hidden` is defined in code or configuration and has no files."
+        ],
+    )
+    .await;
+    check("read_file", json!({}), expect![[r#"ERROR UnknownTool: there is no tool "read_file". The tools are: "activate_skill", "call_skill_tool", "read_skill_file"."#]]).await;
+}
+
+#[tokio::test]
+async fn what_the_user_activated_is_open_to_the_model() {
+    let context = CallContext::default().unlock([SkillName::new("Locked").unwrap()]);
+    let output = call(ACTIVATE_SKILL, json!({"name": "locked"}), &context).await;
+    assert!(!output.is_error, "{output:?}");
+    let output = call(READ_SKILL_FILE, json!({"skill": "locked", "path": "a"}), &context).await;
+    assert!(output.to_text().starts_with("SkillHasNoFiles: "), "{output:?}");
+}
+
+#[test]
+fn definitions_in_order() {
+    let dir = tempfile::tempdir().unwrap();
+    let toolbox = toolbox(dir.path());
+    let definitions = toolbox.definitions();
+    let names: Vec<_> = definitions.iter().map(|it| (it.name, it.read_only)).collect();
+    assert_eq!(names, [(ACTIVATE_SKILL, true), (CALL_SKILL_TOOL, false), (READ_SKILL_FILE, true)]);
+    assert_eq!(
+        Value::from(definitions[0].input_schema.clone()),
+        json!({
+            "type": "object",
+            "properties": {
+                "name": {
+                    "type": "string",
+                    "description": "The name of the skill.",
+                    "enum": ["PDF", "echo"],
+                },
+            },
+            "required": ["name"],
+        })
+    );
+    assert_eq!(definitions[1].input_schema["required"], json!(["skill", "tool"]));
+    assert_eq!(definitions[1].input_schema["properties"]["input"].get("type"), None);
+    assert_eq!(definitions[2].input_schema["required"], json!(["skill", "path"]));
+}
+
+#[tokio::test]
+async fn no_skills_no_tools_and_many_skills_no_enum() {
+    let empty = Toolbox::new(SkillSet::default());
+    assert_eq!(empty.definitions(), []);
+    let output = empty.call(ACTIVATE_SKILL, Map::new(), &CallContext::default()).await;
+    assert!(output.is_error);
+
+    let many = |count: usize| -> Toolbox {
+        let skills = (0..count).map(|n| Skill::builder(format!("s{n}"), "x").body("x").build().unwrap());
+        empty.with_skills(skills.collect())
+    };
+    let names =
+        |toolbox: &Toolbox| toolbox.definitions()[0].input_schema["properties"]["name"].get("enum").cloned();
+    assert_eq!(names(&many(100)).unwrap().as_array().unwrap().len(), 100);
+    assert_eq!(names(&many(101)), None);
+    let arguments = json!({"name": "s1000"}).as_object().unwrap().clone();
+    let text = many(101).call(ACTIVATE_SKILL, arguments, &CallContext::default()).await.to_text();
+    assert!(text.ends_with("\"s19\" and 81 more."), "{text}");
+}
