@@ -25,4 +25,4 @@ pub use skill::{
     CallContext, Instructions, Properties, Scope, Skill, SkillTool, Source, Stored, ToolError, ToolHandler,
     Virtual,
 };
-pub use toolbox::{ToolDefinition, ToolOutput, Toolbox};
+pub use toolbox::{ToolDefinition, ToolOutput, Toolbox, ToolboxOptions};

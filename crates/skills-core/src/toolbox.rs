@@ -16,6 +16,7 @@ use serde_json::{Map, Value};
 use crate::{
     Activation, ActivationOptions, CallContext, Guide, Skill, SkillSet, activate,
     activation::{ActivationError, BodyCache},
+    exec::ScriptOptions,
 };
 use arguments::Arguments;
 
@@ -25,6 +26,8 @@ pub const ACTIVATE_SKILL: &str = "activate_skill";
 pub const CALL_SKILL_TOOL: &str = "call_skill_tool";
 /// Name of the tool that reads a file of a stored skill.
 pub const READ_SKILL_FILE: &str = "read_skill_file";
+/// Name of the tool that runs a script of a stored skill; only there when scripts are allowed.
+pub const RUN_SKILL_SCRIPT: &str = "run_skill_script";
 
 /// What a model is told about one tool.
 #[derive(Debug, Clone, PartialEq)]
@@ -95,6 +98,8 @@ impl ToolOutput {
 pub struct ToolboxOptions {
     /// The root under which the agent sees the skills' directories, when it does not see them where they are.
     pub mount: Option<String>,
+    /// How scripts are run, when they are allowed; then there is the tool [`RUN_SKILL_SCRIPT`].
+    pub scripts: Option<ScriptOptions>,
 }
 
 /// The tools over one set of skills. Cheap to clone.
@@ -172,6 +177,9 @@ impl Toolbox {
             ACTIVATE_SKILL => answers::activate_skill(self, &arguments, context).await,
             CALL_SKILL_TOOL => answers::call_skill_tool(self, arguments, context).await,
             READ_SKILL_FILE => answers::read_skill_file(self, &arguments, context).await,
+            RUN_SKILL_SCRIPT if self.options().scripts.is_some() => {
+                answers::run_skill_script(self, &arguments, context).await
+            }
             other => Err(errors::unknown_tool(self, other)),
         };
         answer.unwrap_or_else(|error| ToolOutput::error(error.to_string()))
@@ -190,8 +198,9 @@ impl Toolbox {
         arguments: Option<String>,
         guide: Guide,
     ) -> Result<Activation, ActivationError> {
+        let ToolboxOptions { mount, scripts, .. } = self.options();
         let options =
-            ActivationOptions { arguments, mount: self.shared.options.mount.clone(), guide, scripts: false };
+            ActivationOptions { arguments, mount: mount.clone(), guide, scripts: scripts.is_some() };
         let (skill, bodies) = (Arc::clone(skill), self.shared.bodies.clone());
         tokio::task::spawn_blocking(move || activate(&skill, &options, &bodies))
             .await

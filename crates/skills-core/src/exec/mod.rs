@@ -5,8 +5,11 @@
 //! with its time and I/O drivers.
 
 mod command;
+mod interpreter;
 mod output;
 mod platform;
+mod sandbox;
+mod script;
 
 use std::{
     ffi::OsString,
@@ -28,6 +31,8 @@ pub use command::CommandTool;
 use output::Capture;
 pub use output::{TRUNCATED, Text};
 use platform::Group;
+pub use sandbox::{Sandbox, SandboxError};
+pub use script::{ScriptCall, ScriptCwd, ScriptError, ScriptOptions, ScriptResult, run_script};
 
 /// Default time limit of a program.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);

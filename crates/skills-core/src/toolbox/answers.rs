@@ -3,14 +3,17 @@
 use std::{any::Any, panic::AssertUnwindSafe, sync::Arc};
 
 use futures::FutureExt;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
-    Content, ToolOutput, Toolbox,
+    Content, RUN_SKILL_SCRIPT, ToolOutput, Toolbox,
     arguments::Arguments,
     errors::{self, CallError},
 };
-use crate::{CallContext, FileContent, Guide, ReadOptions, Skill, SkillFiles};
+use crate::{
+    CallContext, FileContent, Guide, ReadOptions, Skill, SkillFiles,
+    exec::{ScriptCall, ScriptError, ScriptResult, run_script},
+};
 
 type Answer = Result<ToolOutput, CallError>;
 
@@ -63,6 +66,42 @@ pub(super) async fn read_skill_file(
         read.map(|it| show(&path, it)).map_err(|error| errors::file(&skill, &error))
     };
     off_thread(read).await?
+}
+
+pub(super) async fn run_skill_script(
+    toolbox: &Toolbox,
+    arguments: &Arguments,
+    context: &CallContext,
+) -> Answer {
+    let Some(options) = &toolbox.options().scripts else {
+        return Err(errors::unknown_tool(toolbox, RUN_SKILL_SCRIPT));
+    };
+    let call = ScriptCall {
+        script: arguments.required("script")?.to_owned(),
+        args: arguments.strings("args")?,
+        stdin: arguments.optional("stdin")?.map(str::to_owned),
+    };
+    let result = match skill(toolbox, arguments, "skill", context) {
+        Ok(skill) => {
+            let mut result = run_script(skill, call, options, context).await;
+            if let (Some(ScriptError::ScriptNotFound | ScriptError::ScriptNotAllowed), Some(message)) =
+                (result.error, &mut result.message)
+            {
+                let skill = Arc::clone(skill);
+                let files = off_thread(move || errors::files_of(&skill)).await?;
+                let sentence = if message.ends_with('?') { "" } else { "." };
+                *message = format!("{message}{sentence} {files}");
+            }
+            result
+        }
+        Err(error) if error.code == errors::SKILL_NOT_FOUND => {
+            ScriptResult::failed(ScriptError::SkillNotFound, error.message)
+        }
+        Err(error) => return Err(error),
+    };
+    let structured = json!(result);
+    let text = structured.to_string();
+    Ok(ToolOutput { structured: Some(structured), is_error: !result.success, ..ToolOutput::text(text) })
 }
 
 /// Runs something that blocks where it does no harm.

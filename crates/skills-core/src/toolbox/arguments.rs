@@ -41,6 +41,18 @@ impl Arguments {
         number.map(Some).ok_or_else(|| wrong(name, "a whole number from 0", &self.0[name]))
     }
 
+    /// A list of strings.
+    pub(super) fn strings(&self, name: &'static str) -> Result<Vec<String>, CallError> {
+        let expected = || wrong(name, "a list of strings", &self.0[name]);
+        match self.0.get(name) {
+            None | Some(Value::Null) => Ok(Vec::new()),
+            Some(Value::Array(list)) => {
+                list.iter().map(|it| it.as_str().map(str::to_owned).ok_or_else(expected)).collect()
+            }
+            Some(_) => Err(expected()),
+        }
+    }
+
     /// Any JSON; `null` is not the same as nothing.
     pub(super) fn take(&mut self, name: &str) -> Option<Value> {
         self.0.remove(name)

@@ -2,12 +2,20 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{ACTIVATE_SKILL, CALL_SKILL_TOOL, READ_SKILL_FILE, ToolDefinition, Toolbox};
+use super::{ACTIVATE_SKILL, CALL_SKILL_TOOL, READ_SKILL_FILE, RUN_SKILL_SCRIPT, ToolDefinition, Toolbox};
 
 /// Up to this many names are spelled out in the schema of `activate_skill`.
 const MAX_ENUM_NAMES: usize = 100;
 
 pub(super) fn definitions(toolbox: &Toolbox) -> Vec<ToolDefinition> {
+    let mut definitions = always(toolbox);
+    if toolbox.options().scripts.is_some() {
+        definitions.push(run_skill_script());
+    }
+    definitions
+}
+
+fn always(toolbox: &Toolbox) -> Vec<ToolDefinition> {
     vec![
         ToolDefinition {
             name: ACTIVATE_SKILL,
@@ -59,6 +67,34 @@ pub(super) fn definitions(toolbox: &Toolbox) -> Vec<ToolDefinition> {
             read_only: true,
         },
     ]
+}
+
+fn run_skill_script() -> ToolDefinition {
+    ToolDefinition {
+        name: RUN_SKILL_SCRIPT,
+        title: "Run a script of a skill",
+        description:
+            "Runs a script that belongs to a skill, when its instructions say so. No shell is involved: each \
+                      argument arrives as it is."
+                .to_owned(),
+        input_schema: object(
+            &json!({
+                "skill": { "type": "string", "description": "The name of the skill." },
+                "script": {
+                    "type": "string",
+                    "description": "The path below the skill's directory, for example `scripts/check.py`.",
+                },
+                "args": {
+                    "type": "array",
+                    "items": { "type": "string" },
+                    "description": "The arguments of the script.",
+                },
+                "stdin": { "type": "string", "description": "The standard input of the script." },
+            }),
+            &["skill", "script"],
+        ),
+        read_only: false,
+    }
 }
 
 fn names(toolbox: &Toolbox) -> Value {

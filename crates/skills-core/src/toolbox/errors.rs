@@ -5,6 +5,8 @@ use std::fmt;
 use super::Toolbox;
 use crate::{FileError, Skill, SkillFiles, activation::ActivationError, catalog::one_line};
 
+pub(super) const SKILL_NOT_FOUND: &str = "SkillNotFound";
+
 /// Names that an error lists, at most.
 const MAX_NAMES: usize = 20;
 /// Files that an error lists, at most.
@@ -48,7 +50,7 @@ pub(super) fn skill_not_found(toolbox: &Toolbox, name: &str) -> CallError {
         [] => "No skill can be activated by name here.".to_owned(),
         names => format!("The skills are: {}.", list(names, MAX_NAMES)),
     });
-    CallError::new("SkillNotFound", sentences.join(" "))
+    CallError::new(SKILL_NOT_FOUND, sentences.join(" "))
 }
 
 /// The skill has no tool with this name.
