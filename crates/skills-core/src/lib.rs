@@ -4,6 +4,7 @@ pub mod activation;
 mod builder;
 pub mod catalog;
 pub mod diagnostic;
+pub mod discovery;
 pub mod exec;
 #[cfg(feature = "fetch")]
 pub mod fetch;
@@ -18,6 +19,7 @@ pub use activation::{Activation, ActivationOptions, activate};
 pub use builder::{BuildError, SkillBuilder};
 pub use catalog::{Catalog, CatalogOptions, Guide, estimate_tokens, guide};
 pub use diagnostic::{Diagnostic, Severity};
+pub use discovery::{Discovery, LoadError, load_dir};
 pub use files::{FileContent, FileEntry, FileError, Listing, ReadOptions, SkillFiles};
 pub use name::{NameRule, SkillName};
 pub use set::{SkillSet, SkillSetBuilder};

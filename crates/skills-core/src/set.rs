@@ -74,6 +74,36 @@ impl SkillSet {
         SkillSetBuilder::default()
     }
 
+    /// One set from several that were made apart, such as that of the user and that of a session's project: skills in
+    /// the order of their [scopes](crate::Scope), and within a scope in the order of the sets.
+    ///
+    /// ```
+    /// use skills_core::{Scope, Skill, SkillSet};
+    ///
+    /// let set = |name: &str, scope| -> SkillSet {
+    ///     let mut skill = Skill::builder(name, "An example.").body("…").build().unwrap();
+    ///     skill.scope = scope;
+    ///     [skill].into_iter().collect()
+    /// };
+    /// let merged = SkillSet::merged([&set("greet", Scope::User), &set("Greet", Scope::Project)]);
+    /// assert_eq!(merged.get("greet").unwrap().scope, Scope::Project);
+    /// assert_eq!(merged.shadowed().len(), 1);
+    /// ```
+    pub fn merged<'a>(sets: impl IntoIterator<Item = &'a Self>) -> Self {
+        let mut merged = Self::builder();
+        let mut entries = Vec::new();
+        for set in sets {
+            entries.extend(set.entries());
+            merged.0.shadowed.extend_from_slice(set.shadowed());
+            merged.0.skipped.extend_from_slice(set.skipped());
+        }
+        entries.sort_by_key(|entry| entry.skill.scope);
+        for entry in entries {
+            merged.add_shared(Arc::clone(&entry.skill), entry.diagnostics.clone());
+        }
+        merged.build()
+    }
+
     /// The skill with this name; case does not count.
     pub fn get(&self, name: &str) -> Option<&Arc<Skill>> {
         self.entry(name).map(|entry| &entry.skill)

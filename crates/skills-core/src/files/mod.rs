@@ -76,6 +76,8 @@ pub struct SkillFiles {
 pub struct Head {
     /// At most as many bytes as were asked for; a truncated UTF-8 text ends between two characters.
     pub bytes: Vec<u8>,
+    /// The size of the whole file in bytes.
+    pub size: u64,
     /// Whether the file has no further bytes.
     pub complete: bool,
 }
@@ -132,36 +134,48 @@ impl SkillFiles {
     /// As [`SkillFiles::read`].
     pub fn head(&self, path: &str, max: u64) -> Result<Head, FileError> {
         let (file, size) = self.open_file(path)?;
-        let mut bytes = Vec::with_capacity(usize::try_from(size.min(max)).unwrap_or(0) + 1);
-        // One byte more than wanted tells whether there are any.
-        let read = file.take(max.saturating_add(1)).read_to_end(&mut bytes);
-        read.map_err(|source| FileError::Io { path: path.to_owned(), source })?;
-        let max = usize::try_from(max).unwrap_or(usize::MAX);
-        let complete = bytes.len() <= max;
-        if !complete {
-            bytes.truncate(content::char_boundary(&bytes[..max]));
+        Head::read(file, size, max).map_err(|source| FileError::Io { path: path.to_owned(), source })
+    }
+
+    /// The same for a file that may well not exist, without looking for what was meant; `None` when it does not.
+    pub(crate) fn head_if_exists(&self, path: &str, max: u64) -> Result<Option<Head>, FileError> {
+        match self.open_any(Path::new(path)) {
+            Ok(Opened::File(file, size)) => match Head::read(file, size, max) {
+                Ok(head) => Ok(Some(head)),
+                Err(source) => Err(FileError::Io { path: path.to_owned(), source }),
+            },
+            // A directory with that name is no file, and not worth a word.
+            Ok(Opened::Dir(_)) => Ok(None),
+            Ok(Opened::Special) => Err(FileError::NotAFile { path: path.to_owned() }),
+            Err(source) if is_absent(&source) => Ok(None),
+            Err(source) => Err(self.explain(path, source)),
         }
-        Ok(Head { bytes, complete })
     }
 
     /// The regular file at `path` and its size.
     fn open_file(&self, path: &str) -> Result<(File, u64), FileError> {
         let relative = path::check(path)?;
+        match self.open_any(&relative) {
+            Ok(Opened::File(file, size)) => Ok((file, size)),
+            Ok(Opened::Dir(dir)) => Err(list::directory_error(path, &dir)),
+            Ok(Opened::Special) => Err(FileError::NotAFile { path: path.to_owned() }),
+            Err(source) => Err(self.explain(path, source)),
+        }
+    }
+
+    /// Opens whatever is at `path`, confined and without blocking, and only then looks what it is.
+    fn open_any(&self, path: &Path) -> io::Result<Opened> {
         let mut options = OpenOptions::new();
         options.read(true).nonblock(true).maybe_dir(true);
-        let opened = self.dir.open_with(&relative, &options).and_then(|file| {
-            let metadata = file.metadata()?;
-            Ok((file, metadata))
-        });
-        let (file, metadata) = opened.map_err(|source| self.explain(path, source))?;
-        if metadata.is_dir() {
-            // The handle that was opened is listed, not whatever the path means by now.
-            return Err(list::directory_error(path, &Dir::from_std_file(file.into_std())));
-        }
-        if !metadata.is_file() {
-            return Err(FileError::NotAFile { path: path.to_owned() });
-        }
-        Ok((file, metadata.len()))
+        let file = self.dir.open_with(path, &options)?;
+        let metadata = file.metadata()?;
+        Ok(if metadata.is_file() {
+            Opened::File(file, metadata.len())
+        } else if metadata.is_dir() {
+            Opened::Dir(Dir::from_std_file(file.into_std()))
+        } else {
+            Opened::Special
+        })
     }
 
     /// What an error of the operating system means to somebody who asked for `path`.
@@ -170,7 +184,7 @@ impl SkillFiles {
         match source.kind() {
             // `cap_std` reports an escape as this kind without an OS error code.
             io::ErrorKind::PermissionDenied if source.raw_os_error().is_none() => FileError::Outside { path },
-            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
+            _ if is_absent(&source) => {
                 let similar = path::similar(&path, &self.list(path::MAX_CANDIDATES));
                 FileError::NotFound { path, similar }
             }
@@ -181,6 +195,31 @@ impl SkillFiles {
             _ => FileError::Io { path, source },
         }
     }
+}
+
+/// What an open gave.
+enum Opened {
+    File(File, u64),
+    Dir(Dir),
+    Special,
+}
+
+impl Head {
+    fn read(file: File, size: u64, max: u64) -> io::Result<Self> {
+        let mut bytes = Vec::with_capacity(usize::try_from(size.min(max)).unwrap_or(0) + 1);
+        // One byte more than wanted tells whether there are any.
+        file.take(max.saturating_add(1)).read_to_end(&mut bytes)?;
+        let max = usize::try_from(max).unwrap_or(usize::MAX);
+        let complete = bytes.len() <= max;
+        if !complete {
+            bytes.truncate(content::char_boundary(&bytes[..max]));
+        }
+        Ok(Self { bytes, size, complete })
+    }
+}
+
+fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
 fn is_special(metadata: &cap_std::fs::Metadata) -> bool {

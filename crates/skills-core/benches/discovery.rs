@@ -1,0 +1,101 @@
+//! How long it takes to find and parse skills, and what they cost in memory.
+//!
+//! `cargo bench -p skills-core --bench discovery` writes trees of realistic skills to a temporary directory, runs a warm
+//! search over each, and prints medians. The targets: 10,000 skills in 150 ms and 1,000 in 20 ms on two cores, and less
+//! than 2 KB a skill beyond its text.
+
+#![expect(clippy::print_stdout, reason = "a bench prints what it measures")]
+
+use std::{
+    alloc::System,
+    fs,
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use skills_core::{
+    SkillSet,
+    discovery::{Discovery, Root},
+};
+use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+const RUNS: usize = 21;
+
+fn main() {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    println!("{cores} cores, warm cache, median of {RUNS} searches");
+    println!("| skills | layout | median | fastest | slowest | memory a skill | beyond its text |");
+    println!("|---:|---|---:|---:|---:|---:|---:|");
+    for (count, groups) in [(1_000, 1), (10_000, 1), (10_000, 100)] {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        write_tree(dir.path(), count, groups);
+        measure(dir.path(), count, groups);
+    }
+}
+
+fn measure(dir: &Path, count: usize, groups: usize) {
+    let search = Discovery::new([Root::scanned(dir)]);
+    let region = Region::new(ALLOCATOR);
+    let set = search.find();
+    let change = region.change();
+    assert_eq!((set.len(), set.skipped().len()), (count, 0));
+    let memory = change.bytes_allocated.saturating_sub(change.bytes_deallocated) / count;
+    let beyond = memory.saturating_sub(text_bytes(&set) / count);
+
+    let mut times: Vec<Duration> = (0..RUNS)
+        .map(|_| {
+            let start = Instant::now();
+            let set = search.find();
+            let time = start.elapsed();
+            assert_eq!(set.len(), count);
+            time
+        })
+        .collect();
+    times.sort_unstable();
+    let layout = if groups == 1 { "flat".to_owned() } else { format!("in {groups} directories") };
+    println!(
+        "| {count} | {layout} | {:.1?} | {:.1?} | {:.1?} | {memory} B | {beyond} B |",
+        times[RUNS / 2],
+        times[0],
+        times[RUNS - 1]
+    );
+}
+
+/// What is kept of the files themselves: names, descriptions and the other fields.
+fn text_bytes(set: &SkillSet) -> usize {
+    let text = |text: &Option<Box<str>>| text.as_deref().map_or(0, str::len);
+    set.iter()
+        .map(|skill| {
+            let (it, properties) = (skill, &skill.properties);
+            it.name.as_str().len()
+                + it.description.len()
+                + text(&properties.license)
+                + text(&properties.version)
+        })
+        .sum()
+}
+
+/// Skills of the sizes that occur: 200 characters of description, a few fields, 4 KB of body, two files beside.
+fn write_tree(dir: &Path, count: usize, groups: usize) {
+    let body = "Do this, then that, and tell the user what came of it.\n".repeat(70);
+    for index in 0..count {
+        let name = format!("skill-{index:05}");
+        let skill = if groups == 1 {
+            dir.join(&name)
+        } else {
+            dir.join(format!("group-{}", index % groups)).join(&name)
+        };
+        fs::create_dir_all(skill.join("references")).expect("a directory");
+        let text = format!(
+            "---\nname: {name}\ndescription: Reads, checks and writes documents of kind {index}. Use when the user mentions \
+             kind {index}, asks for a report about it, or wants to convert one into another format, and also when a file \
+             of that kind is open.\nlicense: Apache-2.0\nversion: 1.{index}\nmetadata:\n  author: somebody\n  category: \
+             documents\n---\n\n# Documents of kind {index}\n\n{body}"
+        );
+        fs::write(skill.join("SKILL.md"), text).expect("a file");
+        fs::write(skill.join("references/REFERENCE.md"), "# Reference\n").expect("a file");
+    }
+}

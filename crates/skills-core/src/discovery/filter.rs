@@ -1,0 +1,109 @@
+//! [`Filter`]: which names to take.
+
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+
+use crate::SkillName;
+
+/// Takes a name that matches a glob to include (any, when there are none) and no glob to exclude. Case does not count.
+///
+/// ```
+/// use skills_core::{SkillName, discovery::Filter};
+///
+/// let filter = Filter::new(["pdf-*", "docx"], ["*-old"])?;
+/// let takes = |name| filter.takes(&SkillName::new(name).unwrap());
+/// assert!(takes("PDF-forms") && takes("docx"));
+/// assert!(!takes("pdf-old") && !takes("xlsx"));
+/// # Ok::<(), skills_core::discovery::FilterError>(())
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct Filter {
+    include: Option<GlobSet>,
+    exclude: Option<GlobSet>,
+}
+
+/// A glob that is none.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{glob}` is not a glob: {reason}")]
+#[non_exhaustive]
+pub struct FilterError {
+    /// The text.
+    pub glob: String,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+impl Filter {
+    /// A filter over names; `*` matches any characters, `?` one, `[ab]` one of these, `{a,b}` either.
+    ///
+    /// # Errors
+    /// When a text is not a glob.
+    pub fn new<I, E>(include: I, exclude: E) -> Result<Self, FilterError>
+    where
+        I: IntoIterator<Item: AsRef<str>>,
+        E: IntoIterator<Item: AsRef<str>>,
+    {
+        Ok(Self { include: compile(include)?, exclude: compile(exclude)? })
+    }
+
+    /// Whether the skill with this name is taken.
+    pub fn takes(&self, name: &SkillName) -> bool {
+        self.include.as_ref().is_none_or(|globs| globs.is_match(name.as_str()))
+            && !self.exclude.as_ref().is_some_and(|globs| globs.is_match(name.as_str()))
+    }
+}
+
+/// `None` for no globs.
+fn compile<G>(globs: G) -> Result<Option<GlobSet>, FilterError>
+where
+    G: IntoIterator<Item: AsRef<str>>,
+{
+    let error = |glob: &str, error: &globset::Error| FilterError {
+        glob: glob.to_owned(),
+        reason: error.kind().to_string(),
+    };
+    let mut set = GlobSetBuilder::new();
+    let mut any = None;
+    for glob in globs {
+        let glob = glob.as_ref();
+        // A name is no path: a backslash escapes on every platform.
+        let compiled = GlobBuilder::new(glob).case_insensitive(true).backslash_escape(true).build();
+        set.add(compiled.map_err(|source| error(glob, &source))?);
+        any = Some(glob.to_owned());
+    }
+    match any {
+        None => Ok(None),
+        Some(last) => set.build().map(Some).map_err(|source| error(&last, &source)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(include: &[&str], exclude: &[&str], expected: &[&str]) {
+        let filter = Filter::new(include, exclude).unwrap();
+        let names = ["pdf", "PDF-Forms", "docx", "code review", "a/b"];
+        let taken: Vec<_> =
+            names.into_iter().filter(|name| filter.takes(&SkillName::new(name).unwrap())).collect();
+        assert_eq!(taken, expected, "{include:?} {exclude:?}");
+    }
+
+    #[test]
+    fn globs() {
+        check(&[], &[], &["pdf", "PDF-Forms", "docx", "code review", "a/b"]);
+        check(&["*"], &[], &["pdf", "PDF-Forms", "docx", "code review", "a/b"]);
+        check(&["pdf"], &[], &["pdf"]);
+        check(&["pdf*", "DOC?"], &[], &["pdf", "PDF-Forms", "docx"]);
+        check(&["{pdf,docx}"], &["docx"], &["pdf"]);
+        check(&[], &["*"], &[]);
+        check(&[], &["code *"], &["pdf", "PDF-Forms", "docx", "a/b"]);
+        check(&["nothing"], &[], &[]);
+    }
+
+    #[test]
+    fn errors() {
+        let error = Filter::new(["a[", "b"], [""; 0]).unwrap_err();
+        assert_eq!(error.glob, "a[");
+        assert_eq!(error.to_string(), "`a[` is not a glob: unclosed character class; missing ']'");
+    }
+}
