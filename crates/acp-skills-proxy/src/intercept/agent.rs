@@ -209,15 +209,12 @@ fn clean_title(
     words: Option<String>,
 ) -> bool {
     let clean = if text.is_empty() { words } else { Some(text) };
-    match clean {
-        Some(clean) => {
-            edit.set(title, &clean.into());
-            true
-        }
-        None => {
-            edit.remove(object, "title");
-            false
-        }
+    if let Some(clean) = clean {
+        edit.set(title, &clean.into());
+        true
+    } else {
+        edit.remove(object, "title");
+        false
     }
 }
 

@@ -23,15 +23,12 @@ fn strip(text: &str) -> Option<(String, bool)> {
     loop {
         let Some((_, after)) = rest.split_once(CLOSE) else { return Some((clean, true)) };
         let after = without_separator(after);
-        match after.split_once(OPEN) {
-            Some((between, again)) => {
-                clean.push_str(between);
-                rest = again;
-            }
-            None => {
-                clean.push_str(after);
-                return Some((clean, false));
-            }
+        if let Some((between, again)) = after.split_once(OPEN) {
+            clean.push_str(between);
+            rest = again;
+        } else {
+            clean.push_str(after);
+            return Some((clean, false));
         }
     }
 }

@@ -1,0 +1,125 @@
+//! The agent's process: how it is started, told to end, and made sure to be gone with all its children.
+//!
+//! Agents are often started through `npx` or `uvx` and start servers of their own, so a signal to the one process that
+//! we know would leave the rest alive: the agent leads a process group (Unix) or a job object (Windows).
+
+#[cfg(unix)]
+mod unix;
+#[cfg(windows)]
+mod windows;
+
+use std::{
+    ffi::{OsStr, OsString},
+    io::{self, PipeReader, PipeWriter},
+    process::{ExitStatus, Stdio},
+};
+
+use process_wrap::tokio::{ChildWrapper, CommandWrap};
+
+#[cfg(unix)]
+use unix as platform;
+#[cfg(windows)]
+use windows as platform;
+
+pub use platform::{code, signals};
+
+/// A signal that asks a process to end, or that a user sent to ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Signal {
+    /// The terminal went away.
+    Hangup,
+    /// Ctrl-C.
+    Interrupt,
+    /// Please end.
+    Terminate,
+}
+
+/// A running agent.
+pub struct Agent {
+    child: Box<dyn ChildWrapper>,
+    group: platform::Group,
+}
+
+/// Why an agent did not start.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot start the agent `{}`: {source}", program.to_string_lossy())]
+pub struct StartError {
+    /// The program.
+    pub program: OsString,
+    /// What the system says.
+    pub source: io::Error,
+}
+
+impl StartError {
+    /// The exit code that GNU `env` has for this: 127 not found, 126 not executable, 125 anything else.
+    pub fn exit_code(&self) -> u8 {
+        match self.source.kind() {
+            io::ErrorKind::NotFound => 127,
+            io::ErrorKind::PermissionDenied => 126,
+            _ => 125,
+        }
+    }
+}
+
+impl Agent {
+    /// Starts `command` (a program and its arguments, no shell) with pipes for its stdin and stdout; stderr, working
+    /// directory and environment are ours.
+    ///
+    /// # Errors
+    /// The program cannot be started.
+    pub fn start(command: &[OsString]) -> Result<(Self, PipeWriter, PipeReader), StartError> {
+        let program = command.first().map_or(OsStr::new(""), OsString::as_os_str);
+        let failed = |source| StartError { program: program.to_owned(), source };
+        let (stdin, to_agent) = io::pipe().map_err(failed)?;
+        let (from_agent, stdout) = io::pipe().map_err(failed)?;
+        let mut wrap = CommandWrap::with_new(program, |process| {
+            process.args(&command[1..]).stdin(Stdio::from(stdin)).stdout(Stdio::from(stdout));
+        });
+        platform::group(&mut wrap);
+        let child = wrap.spawn().map_err(failed)?;
+        let group = platform::Group::of(&*child);
+        Ok((Self { child, group }, to_agent, from_agent))
+    }
+
+    /// Waits for the agent to end. May be given up and called again.
+    ///
+    /// # Errors
+    /// The system does not tell.
+    pub async fn wait(&mut self) -> io::Result<ExitStatus> {
+        self.child.wait().await
+    }
+
+    /// Sends a signal to the agent and all its children. On Windows, where there are none, this ends them.
+    pub fn signal(&mut self, signal: Signal) {
+        self.group.signal(signal, &mut *self.child);
+    }
+
+    /// Ends the agent and all its children at once.
+    pub fn kill(&mut self) {
+        self.group.kill(&mut *self.child);
+    }
+
+    /// Whether a process of the agent's is still there.
+    pub fn is_alive(&self) -> bool {
+        self.group.is_alive()
+    }
+}
+
+/// Runs `command` in our place, with our terminal: for a login that a client starts in a terminal.
+///
+/// # Errors
+/// The program cannot be started.
+pub fn run_in_terminal(command: &[OsString]) -> Result<u8, StartError> {
+    let program = command.first().map_or(OsStr::new(""), OsString::as_os_str);
+    let failed = |source| StartError { program: program.to_owned(), source };
+    platform::run_in_terminal(program, &command[1..]).map_err(failed)
+}
+
+/// What an exit status is in words: `exited with code 3`, `was killed by signal 9 (SIGKILL)`.
+pub fn describe(status: ExitStatus) -> String {
+    match (status.code(), platform::signal_of(status)) {
+        (Some(code), _) => format!("exited with code {code}"),
+        (None, Some(signal)) => format!("was killed by {signal}"),
+        (None, None) => "ended".to_owned(),
+    }
+}

@@ -1,0 +1,55 @@
+//! No command: the proxy itself.
+
+use std::{
+    fs::File,
+    io::{self, IsTerminal},
+    process::ExitCode,
+    sync::Arc,
+};
+
+use skills_core::Toolbox;
+
+use crate::{
+    agent,
+    cli::{self, ProxyArgs, UsageError},
+    mcp::Servers,
+    relay::{Ends, standalone::Standalone},
+    settings::Settings,
+    stdio,
+};
+
+/// Runs the agent behind the proxy. The exit code is the agent's.
+///
+/// # Errors
+/// The command line, the configuration or a skill is wrong, the agent does not start, or the proxy fails.
+pub fn run(args: ProxyArgs) -> anyhow::Result<ExitCode> {
+    let settings = Settings::resolve(args)?;
+    cli::start_log(&settings.log)?;
+    if settings.agent.is_empty() {
+        return Err(UsageError::new("there is no agent to run")
+            .hint("the agent command goes after `--`, for example `acp-skills-proxy --skill DIR -- claude-agent-acp`, or into `agent` of --config FILE")
+            .into());
+    }
+    // A client runs the command on a terminal for one thing: to let its user log in to the agent.
+    if io::stdin().is_terminal() && io::stdout().is_terminal() {
+        return Ok(agent::run_in_terminal(&settings.agent)?.into());
+    }
+    let skills = settings.skills.load()?;
+    let client = stdio::take()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let code = runtime.block_on(async {
+        let bridge = std::env::current_exe()?;
+        let servers = Servers::new(skills.into_library(), Arc::new(Toolbox::new), bridge);
+        let (command, policy) = (settings.agent, settings.policy);
+        Standalone { command, policy, servers, client, tap: None }.run().await
+    })?;
+    // A thread may still be blocked in a read or a write that nobody will end.
+    runtime.shutdown_background();
+    std::process::exit(code.into());
+}
+
+impl From<(File, File)> for Ends {
+    fn from((reader, writer): (File, File)) -> Self {
+        Self::new(reader, writer)
+    }
+}

@@ -1,0 +1,97 @@
+//! Reading the catalog as a model would: from the text of the prompt.
+
+/// A skill in the catalog.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Skill {
+    pub(super) name: String,
+    pub(super) description: String,
+    pub(super) location: Option<String>,
+}
+
+/// The skills in the texts of a prompt, and what else they say.
+pub(super) fn read(texts: &[&str]) -> (Vec<Skill>, String) {
+    let mut skills = Vec::new();
+    let mut request = Vec::new();
+    for text in texts {
+        match text
+            .split_once("<available_skills>")
+            .and_then(|(_, rest)| rest.split_once("</available_skills>"))
+        {
+            Some((catalog, _)) => skills.extend(catalog.split("<skill>").skip(1).filter_map(skill)),
+            None => request.push(*text),
+        }
+    }
+    (skills, request.join("\n"))
+}
+
+fn skill(entry: &str) -> Option<Skill> {
+    let field = |tag: &str| {
+        let (_, rest) = entry.split_once(&format!("<{tag}>"))?;
+        let (text, _) = rest.split_once(&format!("</{tag}>"))?;
+        Some(unescape(text))
+    };
+    Some(Skill {
+        name: field("name")?,
+        description: field("description").unwrap_or_default(),
+        location: field("location"),
+    })
+}
+
+fn unescape(text: &str) -> String {
+    text.replace("&lt;", "<")
+        .replace("&gt;", ">")
+        .replace("&quot;", "\"")
+        .replace("&apos;", "'")
+        .replace("&amp;", "&")
+}
+
+/// The skill whose name and description share most words with the request; the first one when none does.
+pub(super) fn choose<'a>(skills: &'a [Skill], request: &str) -> Option<&'a Skill> {
+    let wanted = words(request);
+    let score = |skill: &Skill| {
+        let offered = words(&format!("{} {}", skill.name, skill.description));
+        wanted.iter().filter(|word| offered.contains(word)).count()
+    };
+    // The last of equals wins in `max_by_key`, so go through them backwards.
+    skills.iter().rev().max_by_key(|skill| score(skill))
+}
+
+/// Words of four letters and more, without endings that differ between asking and describing.
+fn words(text: &str) -> Vec<String> {
+    let words = text.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase);
+    let words = words.map(|word| word.trim_end_matches("ing").trim_end_matches(['s', 'e']).to_owned());
+    words.filter(|word| word.chars().count() > 3).collect()
+}
+
+/// A file below `references/` or `assets/` that the instructions mention.
+pub(super) fn mentioned_file(instructions: &str) -> Option<&str> {
+    let is_path = |c: char| c.is_alphanumeric() || "/._-".contains(c);
+    instructions
+        .split(|c: char| !is_path(c))
+        .find(|word| (word.starts_with("references/") || word.starts_with("assets/")) && word.contains('.'))
+        .map(|word| word.trim_end_matches('.'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_and_chooses() {
+        let catalog = "<available_skills>\n<skill><name>pdf</name><description>Reads PDF &amp; forms</description></skill>\
+            <skill><name>review</name><description>Reviews code for bugs</description></skill></available_skills>";
+        let (skills, request) = read(&[catalog, "Review this code"]);
+        assert_eq!(skills.len(), 2);
+        assert_eq!(skills[0].description, "Reads PDF & forms");
+        assert_eq!(choose(&skills, &request).unwrap().name, "review");
+        assert_eq!(choose(&skills, "hello").unwrap().name, "pdf");
+        assert_eq!(choose(&[], "hello"), None);
+    }
+
+    #[test]
+    fn finds_mentioned_files() {
+        assert_eq!(mentioned_file("See [the list](references/a-b.md)."), Some("references/a-b.md"));
+        assert_eq!(mentioned_file("Read assets/x.json."), Some("assets/x.json"));
+        assert_eq!(mentioned_file("Nothing here/at.all"), None);
+    }
+}

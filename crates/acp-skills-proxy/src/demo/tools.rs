@@ -1,0 +1,109 @@
+//! The embedded agent's way to an MCP server: stateless requests (2026-07-28) over the ACP connection, or over the
+//! stdin and stdout of a process.
+
+use std::{
+    io::{self, BufRead, BufReader, Write},
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+};
+
+use serde_json::{Value, json};
+
+/// A connected server.
+pub(super) enum Server {
+    Acp { id: Value, next: u64 },
+    Stdio(Box<Process>),
+}
+
+pub(super) struct Process {
+    child: Child,
+    stdin: ChildStdin,
+    stdout: BufReader<ChildStdout>,
+    next: u64,
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+impl Server {
+    /// Connects to the server of an entry in `mcpServers`; `None` when it is not ours or of a kind that this agent
+    /// does not speak.
+    pub(super) fn connect(entry: &Value) -> Option<io::Result<Self>> {
+        if !entry["name"].as_str()?.starts_with(crate::intercept::servers::SERVER_NAME) {
+            return None;
+        }
+        match entry["type"].as_str() {
+            Some("acp") => Some(Ok(Self::Acp { id: entry["serverId"].clone(), next: 0 })),
+            Some("http" | "sse") => Some(Err(io::Error::other("this agent does not speak MCP over HTTP"))),
+            _ => Some(Self::start(entry)),
+        }
+    }
+
+    fn start(entry: &Value) -> io::Result<Self> {
+        let words = |key: &str| entry[key].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let variables = entry["env"].as_array().into_iter().flatten();
+        let variables = variables.filter_map(|pair| Some((pair["name"].as_str()?, pair["value"].as_str()?)));
+        let mut child = Command::new(entry["command"].as_str().unwrap_or_default())
+            .args(words("args"))
+            .envs(variables)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(io::Error::other("the server has no pipes"));
+        };
+        Ok(Self::Stdio(Box::new(Process { child, stdin, stdout: BufReader::new(stdout), next: 0 })))
+    }
+
+    /// Calls a tool; `ask` sends a request to the client.
+    pub(super) fn call(
+        &mut self,
+        tool: &str,
+        arguments: Value,
+        ask: impl FnOnce(&str, &Value) -> io::Result<Value>,
+    ) -> io::Result<Value> {
+        let params = json!({ "name": tool, "arguments": arguments, "_meta": {
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientInfo": { "name": super::NAME, "version": env!("CARGO_PKG_VERSION") },
+            "io.modelcontextprotocol/clientCapabilities": {},
+        } });
+        let answer = match self {
+            Self::Acp { id, next } => {
+                *next += 1;
+                ask(
+                    "mcp/message",
+                    &json!({ "serverId": id, "requestId": next.to_string(), "method": "tools/call", "params": params }),
+                )?
+            }
+            Self::Stdio(process) => process.ask("tools/call", &params)?,
+        };
+        match answer.get("result") {
+            Some(result) => Ok(result.clone()),
+            None => Err(io::Error::other(answer["error"].to_string())),
+        }
+    }
+}
+
+impl Process {
+    fn ask(&mut self, method: &str, params: &Value) -> io::Result<Value> {
+        self.next += 1;
+        let request = json!({ "jsonrpc": "2.0", "id": self.next, "method": method, "params": params });
+        writeln!(self.stdin, "{request}")?;
+        self.stdin.flush()?;
+        let mut line = String::new();
+        loop {
+            line.clear();
+            if self.stdout.read_line(&mut line)? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            match serde_json::from_str::<Value>(&line) {
+                Ok(answer) if answer["id"] == self.next => return Ok(answer),
+                _ => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! The MCP server of one session: `skills-core`'s toolbox, spoken as MCP.
+//!
+//! rmcp answers `initialize` of the older revisions and the stateless requests of 2026-07-28 from this one handler.
+
+use std::time::Instant;
+
+use rmcp::{
+    ErrorData, RoleServer, ServerHandler,
+    model::{
+        CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation,
+        ListToolsResult, MetaObject, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
+        ToolAnnotations,
+    },
+    service::RequestContext,
+};
+use skills_core::{CallContext, ToolDefinition, ToolOutput, Toolbox, toolbox::Content};
+
+use super::Events;
+use crate::{
+    activity::{Observer, ToolCall},
+    intercept::Event,
+    session::SessionKey,
+};
+
+/// The tools of one session.
+#[derive(Clone)]
+pub(super) struct Handler {
+    pub(super) session: SessionKey,
+    pub(super) toolbox: Toolbox,
+    pub(super) context: CallContext,
+    pub(super) events: Events,
+    pub(super) observer: Option<Observer>,
+}
+
+impl ServerHandler for Handler {
+    fn get_info(&self) -> ServerConfig {
+        let mut info = ServerConfig::new(ServerCapabilities::builder().enable_tools().build());
+        info.server_info = Implementation::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"));
+        info
+    }
+
+    async fn list_tools(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let tools = self.toolbox.definitions().into_iter().map(tool).collect();
+        // Nobody listens any more only when the relay is being taken down.
+        let _ = self.events.send(Event::Listed(self.session));
+        Ok(ListToolsResult::with_all_items(tools))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let arguments = request.arguments.unwrap_or_default();
+        let started = Instant::now();
+        tokio::select! {
+            output = self.toolbox.call(&request.name, arguments.clone(), &self.context) => {
+                tracing::info!(tool = %request.name, failed = output.is_error, "tool call");
+                if let Some(observer) = &self.observer {
+                    let duration = started.elapsed();
+                    let (session, tool) = (self.session, request.name.into_owned());
+                    observer(&ToolCall { session, tool, arguments, output: output.clone(), duration });
+                }
+                Ok(result(output).into())
+            }
+            // Dropping the call ends whatever it runs; nobody reads the answer.
+            () = context.ct.cancelled() => Err(ErrorData::internal_error("cancelled", None)),
+        }
+    }
+}
+
+fn tool(definition: ToolDefinition) -> Tool {
+    let annotations = ToolAnnotations::with_title(definition.title)
+        .read_only(definition.read_only)
+        .destructive(!definition.read_only)
+        .idempotent(definition.read_only)
+        .open_world(!definition.read_only);
+    let mut tool = Tool::new(definition.name, definition.description, definition.input_schema);
+    tool.title = Some(definition.title.to_owned());
+    tool.annotations = Some(annotations);
+    // Claude Code hides tools behind a search of its own unless they say that they are always needed.
+    let mut meta = MetaObject::new();
+    meta.insert("anthropic/alwaysLoad".to_owned(), true.into());
+    tool.meta = Some(meta);
+    tool
+}
+
+fn result(output: ToolOutput) -> CallToolResult {
+    let content = output.content.into_iter().map(block).collect();
+    let mut result =
+        if output.is_error { CallToolResult::error(content) } else { CallToolResult::success(content) };
+    result.structured_content = output.structured;
+    result
+}
+
+fn block(content: Content) -> ContentBlock {
+    use base64::{Engine, engine::general_purpose::STANDARD};
+    match content {
+        Content::Text(text) => ContentBlock::text(text),
+        Content::Image { media_type, data } => ContentBlock::image(STANDARD.encode(data), media_type),
+        // A kind of content that a newer core has; its debug form is better than nothing.
+        other => ContentBlock::text(format!("{other:?}")),
+    }
+}

@@ -1,0 +1,227 @@
+//! The MCP server inside the proxy: one endpoint a session, three ways to reach it.
+//!
+//! | file | owns |
+//! |---|---|
+//! | `handler` | the tools, as an rmcp server |
+//! | `http` | the listener on loopback: who may come in, and where to |
+//! | `bridge` | the process that an agent starts as a stdio server, which copies bytes to the listener |
+//! | `acp` | `mcp/message` over the ACP connection |
+//!
+//! The listener opens when the first session needs it. A session's path and token are random and stay the same for as
+//! long as the session lives, so that a call is known to belong to a session and to come from its agent.
+
+mod acp;
+pub mod bridge;
+mod handler;
+mod http;
+
+use std::{
+    collections::HashMap,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use skills_core::{CallContext, SkillSet, Toolbox};
+use tokio::{
+    runtime::Handle,
+    sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
+};
+use tokio_util::sync::CancellationToken;
+
+use self::handler::Handler;
+use crate::{
+    activity::Observer,
+    intercept::{Endpoint, Event, Host, Transport},
+    session::SessionKey,
+};
+
+type Events = UnboundedSender<Event>;
+
+/// Gives the skills of a session that works in a directory.
+pub type Library = Arc<dyn Fn(Option<&Path>) -> SkillSet + Send + Sync>;
+
+/// Makes the tools over a set of skills.
+pub type MakeToolbox = Arc<dyn Fn(SkillSet) -> Toolbox + Send + Sync>;
+
+/// The MCP servers of all sessions. Cheap to clone; all clones are the same.
+#[derive(Clone)]
+pub struct Servers(Arc<Shared>);
+
+struct Shared {
+    runtime: Handle,
+    library: Library,
+    make_toolbox: MakeToolbox,
+    /// The program to run as a bridge: our own binary.
+    bridge: PathBuf,
+    events: Events,
+    receiver: Mutex<Option<UnboundedReceiver<Event>>>,
+    observer: Mutex<Option<Observer>>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    address: Option<SocketAddr>,
+    by_key: HashMap<SessionKey, Arc<Server>>,
+    by_path: HashMap<String, Arc<Server>>,
+}
+
+/// The server of one session.
+struct Server {
+    handler: Handler,
+    /// The random part of its address.
+    path: String,
+    token: String,
+    http: http::Service,
+    acp: acp::Connection,
+    /// Cancelled when the session ends.
+    end: CancellationToken,
+}
+
+impl Servers {
+    /// Servers for sessions with skills from `library`. `bridge` is the binary that the stdio transport runs. Needs a
+    /// tokio runtime around it.
+    pub fn new(library: Library, make_toolbox: MakeToolbox, bridge: PathBuf) -> Self {
+        let (events, receiver) = unbounded_channel();
+        Self(Arc::new(Shared {
+            runtime: Handle::current(),
+            library,
+            make_toolbox,
+            bridge,
+            events,
+            receiver: Mutex::new(Some(receiver)),
+            observer: Mutex::default(),
+            state: Mutex::default(),
+        }))
+    }
+
+    /// Has `observer` told of each call of one of our tools in sessions that begin from now on.
+    #[must_use]
+    pub fn observed_by(self, observer: Option<Observer>) -> Self {
+        *self.0.observer.lock().unwrap_or_else(PoisonError::into_inner) = observer;
+        self
+    }
+
+    /// What happens on the servers. The first caller gets all of it.
+    pub(crate) fn events(&self) -> UnboundedReceiver<Event> {
+        let receiver = self.0.receiver.lock().unwrap_or_else(PoisonError::into_inner).take();
+        receiver.unwrap_or_else(|| unbounded_channel().1)
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The address of the listener, which opens now if it has not yet.
+    fn address(&self, state: &mut State) -> Result<SocketAddr, String> {
+        if let Some(address) = state.address {
+            return Ok(address);
+        }
+        let address = http::listen(self, &self.0.runtime)
+            .map_err(|error| format!("cannot listen on loopback: {error}"))?;
+        tracing::debug!(%address, "listening");
+        state.address = Some(address);
+        Ok(address)
+    }
+
+    fn by_path(&self, path: &str) -> Option<Arc<Server>> {
+        self.state().by_path.get(path).cloned()
+    }
+
+    fn server(
+        &self,
+        session: SessionKey,
+        skills: &SkillSet,
+        cwd: Option<&Path>,
+    ) -> Result<Arc<Server>, String> {
+        let mut state = self.state();
+        if let Some(server) = state.by_key.get(&session) {
+            return Ok(Arc::clone(server));
+        }
+        let random = |name| random_hex().map_err(|error| format!("no randomness for a {name}: {error}"));
+        let handler = Handler {
+            session,
+            toolbox: (self.0.make_toolbox)(skills.clone()),
+            context: cwd.map(CallContext::in_directory).unwrap_or_default(),
+            events: self.0.events.clone(),
+            observer: self.0.observer.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+        };
+        let end = CancellationToken::new();
+        let server = Arc::new(Server {
+            http: http::Service::new(handler.clone(), end.child_token()),
+            acp: acp::Connection::default(),
+            path: random("path")?,
+            token: random("token")?,
+            handler,
+            end,
+        });
+        state.by_key.insert(session, Arc::clone(&server));
+        state.by_path.insert(server.path.clone(), Arc::clone(&server));
+        Ok(server)
+    }
+
+    /// Answers an `mcp/message` request of the agent's; `say` gets the lines for the agent.
+    pub(crate) async fn over_acp(
+        &self,
+        session: SessionKey,
+        line: &[u8],
+        say: &mut (dyn FnMut(Vec<u8>) + Send),
+    ) {
+        let server = self.state().by_key.get(&session).cloned();
+        if let Some(server) = server {
+            server.acp.answer(&server.handler, &server.end, line, say).await;
+        }
+    }
+}
+
+impl Host for Servers {
+    fn skills(&mut self, cwd: Option<&Path>) -> SkillSet {
+        (self.0.library)(cwd)
+    }
+
+    fn open(
+        &mut self,
+        session: SessionKey,
+        transport: Transport,
+        skills: &SkillSet,
+        cwd: Option<&Path>,
+    ) -> Result<Endpoint, String> {
+        let server = self.server(session, skills, cwd)?;
+        if transport == Transport::Acp {
+            return Ok(Endpoint::Acp { server_id: format!("acp-skills-{}", server.path) });
+        }
+        let address = self.address(&mut self.state())?;
+        if transport == Transport::Http {
+            let url = format!("http://{address}/{}/{}", server.path, http::MCP);
+            return Ok(Endpoint::Http { url, token: server.token.clone() });
+        }
+        let command =
+            self.0.bridge.to_str().ok_or("the path of this program is not valid Unicode")?.to_owned();
+        Ok(Endpoint::Stdio {
+            command,
+            args: vec![bridge::SUBCOMMAND.to_owned()],
+            env: bridge::environment(address, &server.path, &server.token),
+        })
+    }
+
+    fn close(&mut self, session: SessionKey) {
+        let mut state = self.state();
+        if let Some(server) = state.by_key.remove(&session) {
+            state.by_path.remove(&server.path);
+            server.end.cancel();
+        }
+    }
+}
+
+/// 32 random bytes in hexadecimal.
+fn random_hex() -> Result<String, getrandom::Error> {
+    use std::fmt::Write;
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes)?;
+    Ok(bytes.iter().fold(String::with_capacity(64), |mut text, byte| {
+        // Writing into a string does not fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    }))
+}

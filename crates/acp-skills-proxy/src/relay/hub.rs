@@ -1,0 +1,164 @@
+//! Where the two directions meet: the interceptor, the two lanes, and who does what the interceptor asks for.
+
+use std::{io::Write, sync::Mutex};
+
+use tokio::{
+    runtime::Handle,
+    sync::mpsc::{UnboundedSender, unbounded_channel},
+};
+
+use super::lane::{Chunk, Lane, MAX_WAITING_BYTES, lock};
+use crate::intercept::{Actions, Effect, Event, Interceptor, Level, Pass};
+
+/// One end of the wire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Side {
+    Client,
+    Agent,
+}
+
+impl Side {
+    fn other(self) -> Self {
+        match self {
+            Self::Client => Self::Agent,
+            Self::Agent => Self::Client,
+        }
+    }
+}
+
+/// The middle of the relay, shared by the two pumps and the tasks.
+pub(super) struct Hub {
+    interceptor: Mutex<Interceptor>,
+    to_client: Lane,
+    to_agent: Lane,
+    effects: UnboundedSender<Effect>,
+    runtime: Handle,
+}
+
+impl Hub {
+    /// A hub that writes to these two, and the effects that somebody has to carry out.
+    pub(super) fn new(
+        interceptor: Interceptor,
+        client: Box<dyn Write + Send>,
+        agent: Box<dyn Write + Send>,
+    ) -> (Self, tokio::sync::mpsc::UnboundedReceiver<Effect>) {
+        let (effects, receiver) = unbounded_channel();
+        let hub = Self {
+            interceptor: Mutex::new(interceptor),
+            to_client: Lane::new(client),
+            to_agent: Lane::new(agent),
+            effects,
+            runtime: Handle::current(),
+        };
+        (hub, receiver)
+    }
+
+    pub(super) fn lane_to(&self, side: Side) -> &Lane {
+        match side {
+            Side::Client => &self.to_client,
+            Side::Agent => &self.to_agent,
+        }
+    }
+
+    /// Decides about the complete lines in the first `len` bytes of `storage` and queues what becomes of them for the
+    /// other side. When no line changes, the storage itself goes on and `storage` is left empty.
+    pub(super) fn batch(self: &std::sync::Arc<Self>, from: Side, storage: &mut Vec<u8>, len: usize) {
+        let lane = self.lane_to(from.other());
+        let mut actions = Actions::default();
+        let mut interceptor = lock(&self.interceptor);
+        // Where the run of untouched lines that are not yet in `edited` begins.
+        let mut run = 0;
+        let mut edited: Option<Vec<u8>> = None;
+        let mut start = 0;
+        while start < len {
+            let end = memchr::memchr(b'\n', &storage[start..len]).map_or(len, |at| start + at + 1);
+            let line = &storage[start..end];
+            let pass = match from {
+                Side::Client => interceptor.from_client(line, &mut actions),
+                Side::Agent => interceptor.from_agent(line, &mut actions),
+            };
+            let before = match from {
+                Side::Client => &mut actions.to_agent,
+                Side::Agent => &mut actions.to_client,
+            };
+            if pass != Pass::Untouched || !before.is_empty() || !actions.after.is_empty() {
+                let edited = edited.get_or_insert_default();
+                edited.extend_from_slice(&storage[run..start]);
+                before.drain(..).for_each(|line| edited.extend_from_slice(&line));
+                match &pass {
+                    Pass::Untouched => edited.extend_from_slice(line),
+                    Pass::Edited(line) => edited.extend_from_slice(line),
+                    Pass::Consumed => {}
+                }
+                actions.after.drain(..).for_each(|line| edited.extend_from_slice(&line));
+                run = end;
+            }
+            start = end;
+        }
+        match edited {
+            Some(mut edited) => {
+                edited.extend_from_slice(&storage[run..len]);
+                lane.push(edited);
+            }
+            None => lane.push(Chunk { bytes: std::mem::take(storage), len }),
+        }
+        // Under the lock of the interceptor, so that the lanes keep the order of the decisions.
+        let inserted = self.queue(actions);
+        drop(interceptor);
+        self.deliver(inserted);
+    }
+
+    /// Tells the interceptor of something that happened, and does what it decides.
+    pub(super) fn happened(self: &std::sync::Arc<Self>, event: Event) {
+        let mut actions = Actions::default();
+        let mut interceptor = lock(&self.interceptor);
+        interceptor.happened(event, &mut actions);
+        let inserted = self.queue(actions);
+        drop(interceptor);
+        self.deliver(inserted);
+    }
+
+    /// Sends a line of our own to the agent.
+    pub(super) fn tell_agent(self: &std::sync::Arc<Self>, line: Vec<u8>) {
+        self.to_agent.push(line);
+        self.deliver([false, true]);
+    }
+
+    /// Answers everything that the agent has left open.
+    pub(super) fn agent_gone(&self, why: &str) {
+        let mut interceptor = lock(&self.interceptor);
+        interceptor.agent_gone(why).into_iter().for_each(|line| self.to_client.push(line));
+    }
+
+    /// Queues lines and effects; returns which lanes (to the client, to the agent) got something.
+    fn queue(&self, actions: Actions) -> [bool; 2] {
+        let inserted = [!actions.to_client.is_empty(), !actions.to_agent.is_empty()];
+        actions.to_client.into_iter().for_each(|line| self.to_client.push(line));
+        actions.to_agent.into_iter().for_each(|line| self.to_agent.push(line));
+        for effect in actions.effects {
+            match effect {
+                Effect::Log(Level::Warn, text) => tracing::warn!("{text}"),
+                Effect::Log(Level::Info, text) => tracing::info!("{text}"),
+                Effect::Log(Level::Debug, text) => tracing::debug!("{text}"),
+                // Nobody listens any more only when the relay is being taken down.
+                effect => drop(self.effects.send(effect)),
+            }
+        }
+        inserted
+    }
+
+    /// Has the lanes drained that got lines from somebody else than their own pump. The caller must not wait for a
+    /// side that does not read: the pump of the other direction would stand still with it.
+    fn deliver(self: &std::sync::Arc<Self>, inserted: [bool; 2]) {
+        for (side, inserted) in [Side::Client, Side::Agent].into_iter().zip(inserted) {
+            let lane = self.lane_to(side);
+            if inserted && lane.waiting() > MAX_WAITING_BYTES {
+                // Somebody asks and asks and does not read the answers.
+                drop(lane.drain());
+            } else if inserted && !lane.schedule() {
+                let hub = std::sync::Arc::clone(self);
+                self.runtime.spawn_blocking(move || drop(hub.lane_to(side).drain()));
+            }
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! One direction of the wire: chunks in the order in which they were decided, and the writer that they go to.
+//!
+//! Whoever decides pushes, which never blocks, while it holds the interceptor; so the order of the lane is the order
+//! of the decisions. Whoever may block drains. The pump of a direction pushes one batch and drains it before it reads
+//! on, so a lane holds one batch, and what others insert, however fast the source is.
+
+use std::{
+    collections::VecDeque,
+    io::{self, Write},
+    mem,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+};
+
+/// Storage up to this size is used again, in bytes; what one huge line needed is given back.
+const MAX_SPARE_BYTES: usize = 256 * 1024;
+
+/// How many bytes may wait in a lane before whoever inserts has to write them itself.
+pub(super) const MAX_WAITING_BYTES: usize = 4 * 1024 * 1024;
+
+/// Bytes for a lane: the first `len` of `bytes`. The rest is storage that the pump gets back.
+pub(super) struct Chunk {
+    pub(super) bytes: Vec<u8>,
+    pub(super) len: usize,
+}
+
+impl From<Vec<u8>> for Chunk {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self { len: bytes.len(), bytes }
+    }
+}
+
+/// One direction.
+pub(super) struct Lane {
+    queue: Mutex<Queue>,
+    writer: Mutex<Option<Box<dyn Write + Send>>>,
+    drain_is_due: AtomicBool,
+    written: AtomicU64,
+}
+
+#[derive(Default)]
+struct Queue {
+    chunks: VecDeque<Chunk>,
+    bytes: usize,
+    spare: Option<Vec<u8>>,
+    closed: bool,
+}
+
+impl Lane {
+    pub(super) fn new(writer: Box<dyn Write + Send>) -> Self {
+        Self {
+            queue: Mutex::default(),
+            writer: Mutex::new(Some(writer)),
+            drain_is_due: AtomicBool::new(false),
+            written: AtomicU64::new(0),
+        }
+    }
+
+    /// Adds bytes behind all others. Never blocks. A closed lane forgets them.
+    pub(super) fn push(&self, chunk: impl Into<Chunk>) {
+        let chunk = chunk.into();
+        let mut queue = lock(&self.queue);
+        if !queue.closed && chunk.len > 0 {
+            queue.bytes += chunk.len;
+            queue.chunks.push_back(chunk);
+        }
+    }
+
+    /// How many bytes wait.
+    pub(super) fn waiting(&self) -> usize {
+        lock(&self.queue).bytes
+    }
+
+    /// How many bytes were written so far.
+    pub(super) fn written(&self) -> u64 {
+        self.written.load(Ordering::Relaxed)
+    }
+
+    /// Storage that the lane has done with, at least `capacity` bytes long.
+    pub(super) fn storage(&self, capacity: usize) -> Vec<u8> {
+        match lock(&self.queue).spare.take() {
+            Some(spare) if spare.len() >= capacity => spare,
+            _ => vec![0; capacity],
+        }
+    }
+
+    /// Notes that somebody is to drain the lane soon. Returns whether it was noted already.
+    pub(super) fn schedule(&self) -> bool {
+        self.drain_is_due.swap(true, Ordering::AcqRel)
+    }
+
+    /// Writes everything that waits. Blocks for as long as the reader does not read.
+    ///
+    /// # Errors
+    /// The reader is gone; the lane is closed then.
+    pub(super) fn drain(&self) -> io::Result<()> {
+        let mut writer = lock(&self.writer);
+        self.drain_is_due.store(false, Ordering::Release);
+        let result = self.write_all(writer.as_mut());
+        if result.is_err() {
+            *writer = None;
+            self.shut();
+        }
+        result
+    }
+
+    /// Writes everything that waits, then closes the writer.
+    pub(super) fn close(&self) {
+        // The reader may be gone already; closing is what was asked for.
+        drop(self.drain());
+        self.shut();
+        *lock(&self.writer) = None;
+    }
+
+    fn shut(&self) {
+        let mut queue = lock(&self.queue);
+        queue.closed = true;
+        queue.chunks.clear();
+        queue.bytes = 0;
+    }
+
+    fn write_all(&self, mut writer: Option<&mut Box<dyn Write + Send>>) -> io::Result<()> {
+        loop {
+            let chunks = {
+                let mut queue = lock(&self.queue);
+                queue.bytes = 0;
+                mem::take(&mut queue.chunks)
+            };
+            if chunks.is_empty() {
+                return Ok(());
+            }
+            let Some(writer) = writer.as_mut() else {
+                return Err(io::ErrorKind::BrokenPipe.into());
+            };
+            for chunk in chunks {
+                writer.write_all(&chunk.bytes[..chunk.len])?;
+                self.written.fetch_add(chunk.len as u64, Ordering::Relaxed);
+                if chunk.bytes.len() <= MAX_SPARE_BYTES {
+                    lock(&self.queue).spare = Some(chunk.bytes);
+                }
+            }
+            writer.flush()?;
+        }
+    }
+}
+
+/// A panic elsewhere leaves the data whole: every change under a lock is one assignment.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

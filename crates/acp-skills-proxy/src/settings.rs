@@ -1,0 +1,254 @@
+//! [`Settings`]: what flags and configuration file become together. Flags win.
+
+use std::{
+    collections::HashMap,
+    ffi::OsString,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use skills_core::{
+    Skill, SkillSet, Source,
+    catalog::{CatalogOptions, Detail, Format, Location},
+    diagnostic::Diagnostic,
+    discovery::{Discovery, Filter, Root, load_dir, project_roots, user_roots},
+    frontmatter::{ParseContext, Verdict, validate_bytes},
+};
+
+use crate::{
+    cli::{CatalogDetail, CatalogFormat, Discover, LocationKind, LogArgs, ProxyArgs, SkillArgs, UsageError},
+    config::{Config, SkillEntry, Validation},
+    intercept::Policy,
+    mcp::Library,
+};
+
+/// How long the agent may take to get our tools, unless somebody says otherwise.
+const MCP_WAIT: Duration = Duration::from_secs(2);
+
+/// Everything that was decided before the start.
+pub struct Settings {
+    /// The agent's command; may be empty.
+    pub agent: Vec<OsString>,
+    /// What the interceptor does.
+    pub policy: Policy,
+    /// Where messages go.
+    pub log: LogArgs,
+    /// Which skills there are.
+    pub skills: SkillSources,
+}
+
+/// Where skills come from.
+pub struct SkillSources {
+    named: Vec<Named>,
+    roots: Vec<PathBuf>,
+    discover: Vec<Discover>,
+    filter: Filter,
+    max_skills: Option<usize>,
+    strict: bool,
+    validation: Validation,
+}
+
+enum Named {
+    Directory(PathBuf),
+    Virtual(Box<crate::config::VirtualSkill>),
+}
+
+impl Settings {
+    /// Reads the configuration file that the flags name, and puts both together.
+    ///
+    /// # Errors
+    /// The file cannot be read or is wrong, or a flag's value is.
+    pub fn resolve(args: ProxyArgs) -> anyhow::Result<Self> {
+        let mut config = match &args.skills.config {
+            Some(path) => Config::read(path)?,
+            None => Config::default(),
+        };
+        let agent = if args.agent.is_empty() {
+            std::mem::take(&mut config.agent).0.into_iter().map(OsString::from).collect()
+        } else {
+            args.agent
+        };
+        let mut policy = Policy::default();
+        if let Some(mode) = args.server.mcp.or(config.mcp) {
+            policy.mcp = mode.into();
+        }
+        policy.mcp_wait = match (args.server.mcp_wait, config.mcp_wait) {
+            (Some(wait), _) => wait,
+            (None, Some(seconds)) => Duration::try_from_secs_f64(seconds)
+                .map_err(|error| UsageError::new(format!("`mcp_wait`: {error}")))?,
+            (None, None) => MCP_WAIT,
+        };
+        if let Some(place) = args.catalog.catalog_in.or(config.catalog_in) {
+            policy.catalog_in = place.into();
+        }
+        policy.catalog = catalog_options(&args.catalog, &config);
+        let log = LogArgs {
+            log: args.log.log.or(config.log),
+            log_file: args.log.log_file.or_else(|| config.log_file.take()),
+        };
+        Ok(Self { agent, policy, log, skills: SkillSources::resolve(args.skills, config)? })
+    }
+}
+
+fn catalog_options(args: &crate::cli::CatalogArgs, config: &Config) -> CatalogOptions {
+    let mut options = CatalogOptions::default();
+    if let Some(format) = args.catalog_format.or(config.catalog_format) {
+        options.format = match format {
+            CatalogFormat::Xml => Format::Xml,
+            CatalogFormat::Json => Format::Json,
+            CatalogFormat::Markdown => Format::Markdown,
+        };
+    }
+    if let Some(detail) = args.catalog_detail.or(config.catalog_detail) {
+        options.detail = match detail {
+            CatalogDetail::Full => Detail::Full,
+            CatalogDetail::Names => Detail::NamesOnly,
+        };
+    }
+    if let Some(budget) = args.catalog_budget.or(config.catalog_budget) {
+        options.budget_chars = budget;
+    }
+    let mount =
+        args.mount.clone().or_else(|| args.location.is_none().then(|| config.mount.clone()).flatten());
+    options.location = match (mount, args.location.or(config.location)) {
+        (Some(prefix), _) => Location::Mount(prefix),
+        (None, Some(LocationKind::Absolute)) => Location::Absolute,
+        (None, _) => Location::None,
+    };
+    options
+}
+
+impl SkillSources {
+    /// Puts the flags and the configuration file together; the flags' skills come first.
+    ///
+    /// # Errors
+    /// A glob is wrong.
+    pub fn resolve(args: SkillArgs, config: Config) -> anyhow::Result<Self> {
+        let named = args.skill.into_iter().map(Named::Directory);
+        let named = named.chain(config.skills.into_iter().map(|entry| match entry {
+            SkillEntry::Directory(path) => Named::Directory(path),
+            SkillEntry::Virtual(skill) => Named::Virtual(skill),
+        }));
+        let mut discover = args.discover;
+        discover.extend(config.discover);
+        let include = if args.include.is_empty() { config.include } else { args.include };
+        let exclude = if args.exclude.is_empty() { config.exclude } else { args.exclude };
+        Ok(Self {
+            named: named.collect(),
+            roots: args.roots.into_iter().chain(config.roots).collect(),
+            discover,
+            filter: Filter::new(&include, &exclude).map_err(|error| UsageError::new(error.to_string()))?,
+            max_skills: args.max_skills.or(config.max_skills),
+            strict: args.strict || config.strict,
+            validation: config.validation,
+        })
+    }
+
+    /// Reads the skills that do not depend on a session, and gives what finds those that do.
+    ///
+    /// # Errors
+    /// A skill that was named cannot be loaded.
+    pub fn load(self) -> anyhow::Result<Skills> {
+        let mut builder = SkillSet::builder();
+        for source in self.named {
+            match source {
+                Named::Directory(path) => {
+                    let (skill, diagnostics) = load_named(&path, self.strict)?;
+                    builder.add(skill, diagnostics);
+                }
+                Named::Virtual(skill) => {
+                    let (skill, warnings) = skill
+                        .build(self.validation)
+                        .map_err(|error| UsageError::new(format!("{error:#}")))?;
+                    let warnings =
+                        warnings.into_iter().map(|text| Diagnostic::warning("missing-program", text));
+                    builder.add(skill, warnings.collect());
+                }
+            }
+        }
+        let named = builder.build();
+        let mut roots = Vec::new();
+        if self.discover.contains(&Discover::User) {
+            roots.extend(user_roots());
+        }
+        for root in self.roots {
+            if !root.is_dir() {
+                let text =
+                    format!("cannot look for skills in {}: there is no such directory", root.display());
+                return Err(UsageError::new(text).into());
+            }
+            roots.push(Root::scanned(root));
+        }
+        let discovery = |roots: Vec<Root>| {
+            let mut discovery = Discovery::new(roots);
+            discovery.filter = self.filter.clone();
+            if let Some(max) = self.max_skills {
+                discovery.limits.max_skills = max;
+            }
+            discovery
+        };
+        let rest = discovery(roots).find();
+        let project = self.discover.contains(&Discover::Project).then(|| discovery(Vec::new()));
+        Ok(Skills { named, rest, project })
+    }
+}
+
+/// The skills that were found, by precedence.
+pub struct Skills {
+    named: SkillSet,
+    rest: SkillSet,
+    project: Option<Discovery>,
+}
+
+impl Skills {
+    /// The skills of a session that works in `cwd`.
+    pub fn at(&self, cwd: Option<&Path>) -> SkillSet {
+        let mut builder = SkillSet::builder();
+        builder.extend(&self.named);
+        if let (Some(project), Some(cwd)) = (&self.project, cwd) {
+            let mut discovery = project.clone();
+            discovery.roots = project_roots(cwd);
+            discovery.run(&mut builder);
+        }
+        builder.extend(&self.rest);
+        builder.build()
+    }
+
+    /// The same as a function that remembers what it found.
+    pub fn into_library(self) -> Library {
+        let found: Mutex<HashMap<Option<PathBuf>, SkillSet>> = Mutex::default();
+        let depends_on_cwd = self.project.is_some();
+        Arc::new(move |cwd| {
+            let cwd = cwd.filter(|_| depends_on_cwd);
+            let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+            found.entry(cwd.map(Path::to_owned)).or_insert_with(|| self.at(cwd)).clone()
+        })
+    }
+}
+
+/// Loads a skill that was named: what cannot be loaded is an error, and so is any broken rule with `--strict`.
+fn load_named(path: &Path, strict: bool) -> anyhow::Result<(Skill, Vec<Diagnostic>)> {
+    let path = std::path::absolute(path)?;
+    let refuse = |file: &Path, diagnostics: &[Diagnostic]| {
+        let lines: Vec<_> =
+            diagnostics.iter().map(|finding| format!("{}:{finding}", file.display())).collect();
+        let text = format!("cannot load the skill in {}\n{}", path.display(), lines.join("\n"));
+        anyhow::Error::from(UsageError::new(text))
+    };
+    let (skill, diagnostics) = load_dir(&path).map_err(|error| refuse(&error.path, &error.diagnostics))?;
+    if strict {
+        let file = match &skill.source {
+            Source::Stored(stored) => stored.file(),
+            _ => path.clone(),
+        };
+        let bytes =
+            std::fs::read(&file).map_err(|error| UsageError::new(format!("{}: {error}", file.display())))?;
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let broken = validate_bytes(&bytes, &ParseContext::in_directory(&name), Verdict::Spec);
+        if !broken.is_empty() {
+            return Err(refuse(&file, &broken));
+        }
+    }
+    Ok((skill, diagnostics))
+}

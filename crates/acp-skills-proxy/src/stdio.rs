@@ -1,0 +1,35 @@
+//! Our own stdin and stdout: taken away from everybody else, because stdout is the wire.
+//!
+//! The real descriptors are kept aside without the standard library's buffers. What any dependency prints afterwards
+//! goes to stderr.
+
+use std::{fs::File, io};
+
+use crate::relay::Ends;
+
+/// Takes stdin and stdout for the protocol.
+///
+/// # Errors
+/// They are closed, or the system is out of descriptors.
+#[cfg(unix)]
+pub fn take() -> io::Result<Ends> {
+    use std::os::fd::AsFd;
+    let reader = File::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let writer = File::from(io::stdout().as_fd().try_clone_to_owned()?);
+    rustix::stdio::dup2_stdout(io::stderr().as_fd())?;
+    Ok(Ends::from((reader, writer)))
+}
+
+/// Takes stdin and stdout for the protocol.
+///
+/// # Errors
+/// They are closed, or the system is out of handles.
+#[cfg(windows)]
+pub fn take() -> io::Result<Ends> {
+    use std::os::windows::io::AsHandle;
+    let reader = File::from(io::stdin().as_handle().try_clone_to_owned()?);
+    let writer = File::from(io::stdout().as_handle().try_clone_to_owned()?);
+    // Sending what others print to stderr would need `SetStdHandle`, which is unsafe. The lints keep our own code
+    // from printing.
+    Ok(Ends::from((reader, writer)))
+}
