@@ -1,14 +1,14 @@
 //! Real `SKILL.md` files, measured against what a YAML 1.2 parser and the reference validator say of them.
 //!
 //! The files are not part of this repository. `SKILLS_CORPUS` names a directory with them and with `expected.jsonl`:
-//! one line a file with `path`, `strict_valid`, `yaml_ok`, `name` and `description`. Without it the test skips.
+//! one line a file with `path`, `strict_valid`, `strict_errors`, `yaml_ok`, `name` and `description`. Without it the test skips.
 
 #![expect(clippy::print_stderr, reason = "a test that skips or measures says so")]
 
 use std::path::PathBuf;
 
 use serde_json::Value;
-use skills_core::frontmatter::{ParseContext, parse_bytes};
+use skills_core::frontmatter::{ParseContext, Verdict, parse_bytes, validate_bytes};
 
 struct Case {
     path: String,
@@ -64,4 +64,32 @@ fn loads_what_exists_and_reads_what_yaml_reads() {
     eprintln!("{loaded} of {} load, {} differ from YAML 1.2", cases.len(), different.len());
     assert!(different.is_empty());
     assert!(cases.len() - loaded <= 2);
+}
+
+#[test]
+fn agrees_with_the_reference_validator() {
+    let Some(cases) = corpus() else { return };
+    let (mut same_verdict, mut same_words) = (0, 0);
+    for case in &cases {
+        let context = ParseContext::in_directory(&case.directory);
+        let found = validate_bytes(&case.bytes, &context, Verdict::Reference);
+        let found: Vec<&str> = found.iter().map(|it| first_words(&it.message)).collect();
+        let expected = case.expected["strict_errors"].as_array().expect("a list of errors");
+        let expected: Vec<&str> = expected.iter().filter_map(Value::as_str).map(first_words).collect();
+        let agrees = found.is_empty() == (case.expected["strict_valid"] == true);
+        same_verdict += usize::from(agrees);
+        same_words += usize::from(found == expected);
+        if !agrees || found != expected {
+            eprintln!("{}:\n  here {found:?}\n  reference {expected:?}", case.path);
+        }
+    }
+    eprintln!("{same_verdict} of {} have the verdict of the reference, {same_words} its words", cases.len());
+    assert!(cases.len() - same_verdict <= 7);
+    assert!(cases.len() - same_words <= 7);
+}
+
+/// The message; of one about YAML only what does not depend on the parser.
+fn first_words(message: &str) -> &str {
+    let yaml = "Invalid YAML in frontmatter";
+    if message.starts_with(yaml) { yaml } else { message }
 }

@@ -175,6 +175,10 @@ impl NameRule {
 /// The nearest name that follows the rules, when there is one.
 fn suggestion(name: &str) -> Option<String> {
     let words = normalized(name).to_lowercase();
+    if words.chars().any(|c| !c.is_ascii() && !is_name_character(c)) {
+        // A mark that is left out leaves another word.
+        return None;
+    }
     let words: Vec<&str> =
         words.split(|c: char| c == '-' || !is_name_character(c)).filter(|word| !word.is_empty()).collect();
     let name = words.join("-");
@@ -192,7 +196,7 @@ fn is_name_character(c: char) -> bool {
             ))
 }
 
-fn normalized(text: &str) -> Cow<'_, str> {
+pub(crate) fn normalized(text: &str) -> Cow<'_, str> {
     if text.is_ascii() { Cow::Borrowed(text) } else { Cow::Owned(text.nfkc().collect()) }
 }
 

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::{
     Frontmatter, MAX_COMPATIBILITY_CHARS, MAX_DESCRIPTION_CHARS, ParseContext,
     findings::Findings,
+    keys::{Field, honour, kebab, scalar, split_tools},
     recover::{Entries, literal_after},
     text::readable,
     yaml::{Kind, Node},
@@ -17,71 +18,6 @@ use crate::{
     name::{NameRule, is_deceptive},
 };
 
-/// The fields that mean something to us.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Field {
-    Name,
-    Description,
-    License,
-    Compatibility,
-    Metadata,
-    AllowedTools,
-    // From here on the specification does not know them; clients do.
-    Version,
-    ArgumentHint,
-    Tags,
-    Priority,
-    UserInvocable,
-    DisableModelInvocation,
-    HideFromDiscovery,
-}
-
-const FIELDS: usize = Field::HideFromDiscovery as usize + 1;
-
-impl Field {
-    fn named(key: &str) -> Option<Self> {
-        Some(match key {
-            "name" => Self::Name,
-            "description" => Self::Description,
-            "license" => Self::License,
-            "compatibility" => Self::Compatibility,
-            "metadata" => Self::Metadata,
-            "allowed-tools" => Self::AllowedTools,
-            "version" => Self::Version,
-            "argument-hint" => Self::ArgumentHint,
-            "tags" => Self::Tags,
-            "priority" => Self::Priority,
-            "user-invocable" => Self::UserInvocable,
-            "disable-model-invocation" => Self::DisableModelInvocation,
-            "hide-from-discovery" => Self::HideFromDiscovery,
-            _ => return None,
-        })
-    }
-
-    fn in_specification(self) -> bool {
-        (self as usize) <= Field::AllowedTools as usize
-    }
-}
-
-/// `userInvocable`, `user_invocable` and `User-Invocable` as `user-invocable`.
-fn kebab(key: &str) -> Cow<'_, str> {
-    if !key.bytes().any(|byte| byte.is_ascii_uppercase() || byte == b'_') {
-        return Cow::Borrowed(key);
-    }
-    let mut kebab = String::with_capacity(key.len() + 3);
-    for c in key.chars() {
-        if c == '_' {
-            kebab.push('-');
-            continue;
-        }
-        if c.is_ascii_uppercase() && kebab.ends_with(|last: char| last.is_ascii_lowercase()) {
-            kebab.push('-');
-        }
-        kebab.push(c.to_ascii_lowercase());
-    }
-    Cow::Owned(kebab)
-}
-
 /// Reads `entries`, which stand in `source`; `None` when there is nothing to tell the model.
 pub(super) fn read(
     entries: &Entries<'_>,
@@ -89,7 +25,7 @@ pub(super) fn read(
     context: &ParseContext<'_>,
     findings: &mut Findings,
 ) -> Option<Frontmatter> {
-    let mut reader = Reader { entries, source, slots: [None; FIELDS], findings };
+    let mut reader = Reader { entries, source, slots: [None; Field::COUNT], findings };
     let assigned = reader.assign();
     let name = reader.name(context);
     let description = reader.description();
@@ -102,7 +38,7 @@ struct Reader<'r, 'a> {
     entries: &'r Entries<'a>,
     source: &'r str,
     /// The entry of each field.
-    slots: [Option<usize>; FIELDS],
+    slots: [Option<usize>; Field::COUNT],
     findings: &'r mut Findings,
 }
 
@@ -431,79 +367,4 @@ impl<'r, 'a> Reader<'r, 'a> {
 fn is_cut(source: &str, value: &Node<'_>) -> bool {
     let rest = source.get(value.end..).unwrap_or_default();
     rest.trim_start_matches([' ', '\t']).starts_with('#')
-}
-
-/// Sets the property of `field`; an error says what the value should be.
-fn honour(properties: &mut Properties, field: Field, value: &Value) -> Result<(), &'static str> {
-    const BOOLEAN: &str = "`true` or `false`";
-    match field {
-        Field::Tags => properties.tags = tags(value).ok_or("a list of words")?,
-        Field::Priority => {
-            properties.priority =
-                scalar(value).and_then(|text| text.trim().parse().ok()).ok_or("a whole number")?;
-        }
-        Field::UserInvocable => properties.user_invocable = boolean(value).ok_or(BOOLEAN)?,
-        Field::DisableModelInvocation => {
-            properties.disable_model_invocation = boolean(value).ok_or(BOOLEAN)?;
-        }
-        Field::HideFromDiscovery => properties.hide_from_discovery = boolean(value).ok_or(BOOLEAN)?,
-        _ => {}
-    }
-    Ok(())
-}
-
-fn scalar(value: &Value) -> Option<String> {
-    match value {
-        Value::String(text) => Some(readable(text)),
-        Value::Bool(_) | Value::Number(_) => Some(value.to_string()),
-        _ => None,
-    }
-}
-
-fn boolean(value: &Value) -> Option<bool> {
-    let text = scalar(value)?.to_ascii_lowercase();
-    match text.as_str() {
-        "true" | "yes" | "on" | "y" | "1" => Some(true),
-        "false" | "no" | "off" | "n" | "0" => Some(false),
-        _ => None,
-    }
-}
-
-fn tags(value: &Value) -> Option<Vec<String>> {
-    match value {
-        Value::Array(items) => Some(items.iter().filter_map(scalar).filter(|tag| !tag.is_empty()).collect()),
-        Value::Object(_) | Value::Null => None,
-        _ => {
-            let text = scalar(value)?;
-            Some(text.split(',').map(str::trim).filter(|tag| !tag.is_empty()).map(str::to_owned).collect())
-        }
-    }
-}
-
-/// The patterns in `text`, separated by blanks or commas outside of parentheses; and whether blanks did it alone.
-pub(super) fn split_tools(text: &str) -> (Vec<String>, bool) {
-    let mut tools = Vec::new();
-    let mut tool = String::new();
-    let (mut depth, mut commas) = (0_usize, false);
-    // A parenthesis that is never closed protects nothing.
-    let balanced = text.matches('(').count() == text.matches(')').count();
-    for c in text.chars().filter(|&c| c == '\n' || c == '\t' || !c.is_control()) {
-        match c {
-            '(' if balanced => depth += 1,
-            ')' if balanced => depth = depth.saturating_sub(1),
-            ',' if depth == 0 => commas = true,
-            _ => {}
-        }
-        if depth == 0 && (c == ',' || c.is_whitespace()) {
-            if !tool.is_empty() {
-                tools.push(std::mem::take(&mut tool));
-            }
-        } else {
-            tool.push(c);
-        }
-    }
-    if !tool.is_empty() {
-        tools.push(tool);
-    }
-    (tools, !commas)
 }

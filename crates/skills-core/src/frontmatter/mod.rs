@@ -21,9 +21,12 @@
 //!
 //! [specification]: https://agentskills.io/specification
 
+mod document;
 mod fields;
 mod findings;
+mod keys;
 mod recover;
+mod reference;
 mod split;
 #[cfg(test)]
 mod tests;
@@ -33,9 +36,6 @@ mod yaml;
 use std::{borrow::Cow, path::Path, sync::Arc};
 
 use crate::{Diagnostic, Instructions, Properties, Skill, SkillName, Source, Stored, Virtual};
-use findings::Findings;
-use split::{End, Split};
-use text::Fault;
 
 /// Largest `SKILL.md` that is loaded.
 pub const MAX_FILE_BYTES: usize = 1024 * 1024;
@@ -58,6 +58,8 @@ pub enum Verdict {
     Load,
     /// Every rule of the specification: each one that is broken is an error.
     Spec,
+    /// What the specification's reference validator, `skills-ref validate`, says: stricter than the rules.
+    Reference,
 }
 
 /// What is known about a text beside the text.
@@ -139,14 +141,14 @@ impl Frontmatter {
 
 /// Reads a `SKILL.md`, or at least its first [`MAX_FRONTMATTER_BYTES`].
 pub fn parse(text: &str, context: &ParseContext<'_>) -> Parsed {
-    parse_as(text, context, Findings::new(Verdict::Load))
+    document::read(text, context, Verdict::Load)
 }
 
 /// The same for bytes; offsets in the result refer to [`decode`]`(bytes)`.
 ///
 /// Bytes that are no UTF-8 are replaced, with a diagnostic; a character that the end of `bytes` cuts is left out.
 pub fn parse_bytes(bytes: &[u8], context: &ParseContext<'_>) -> Parsed {
-    parse_bytes_as(bytes, context, Findings::new(Verdict::Load))
+    document::read_bytes(bytes, context, Verdict::Load)
 }
 
 /// The text in `bytes`: UTF-8, or UTF-16 with a byte order mark; what is neither becomes U+FFFD.
@@ -164,202 +166,43 @@ pub fn body(text: &str) -> &str {
     parse(text, &ParseContext::default()).body(text)
 }
 
-/// What is wrong with a text, by one [`Verdict`].
+/// What is wrong with the text of a whole file, by one [`Verdict`].
+///
+/// ```
+/// use skills_core::frontmatter::{ParseContext, Verdict, validate};
+///
+/// let text = "---\nname: pdf\ndescription: Reads PDF files.\nallowed-tools: [Read]\n---\nBody\n";
+/// let codes = |verdict| -> Vec<_> {
+///     validate(text, &ParseContext::in_directory("PDF"), verdict).iter().map(|it| (it.code, it.is_error())).collect()
+/// };
+/// assert_eq!(codes(Verdict::Load), [("name-not-directory", false)]);
+/// assert_eq!(codes(Verdict::Spec), [("name-not-directory", true), ("allowed-tools-format", true)]);
+/// // The reference stops at the first thing that it cannot read.
+/// assert_eq!(codes(Verdict::Reference), [("invalid-yaml", true)]);
+/// ```
 pub fn validate(text: &str, context: &ParseContext<'_>, verdict: Verdict) -> Vec<Diagnostic> {
-    sorted(parse_as(text, context, Findings::new(verdict)).diagnostics)
+    match verdict {
+        Verdict::Reference if text.len() > MAX_FILE_BYTES => vec![document::too_large(text.len() as u64)],
+        Verdict::Reference => reference::validate(text, context),
+        Verdict::Load | Verdict::Spec => sorted(document::read(text, context, verdict).diagnostics),
+    }
 }
 
 /// The same for bytes.
 pub fn validate_bytes(bytes: &[u8], context: &ParseContext<'_>, verdict: Verdict) -> Vec<Diagnostic> {
-    sorted(parse_bytes_as(bytes, context, Findings::new(verdict)).diagnostics)
+    if verdict == Verdict::Reference {
+        return match std::str::from_utf8(bytes) {
+            Ok(text) => validate(text, context, verdict),
+            Err(error) => {
+                let message = format!("the file is not UTF-8 from byte {} on", error.valid_up_to());
+                vec![Diagnostic::error("invalid-utf8", message)]
+            }
+        };
+    }
+    sorted(document::read_bytes(bytes, context, verdict).diagnostics)
 }
 
 fn sorted(mut diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
     diagnostics.sort_by_key(|it| (it.line, it.column));
     diagnostics
-}
-
-fn parse_bytes_as(bytes: &[u8], context: &ParseContext<'_>, mut findings: Findings) -> Parsed {
-    let context = ParseContext { file_bytes: context.file_bytes.or(Some(bytes.len() as u64)), ..*context };
-    // A file that is refused for its size is not decoded before.
-    let decoded = text::decode(&bytes[..bytes.len().min(MAX_FILE_BYTES)]);
-    match decoded.fault {
-        Some(Fault::Invalid { offset }) => {
-            let line = decoded.text.as_bytes()[..offset].split(|&byte| byte == b'\n').count();
-            findings.broken(
-                Diagnostic::warning(
-                    "invalid-utf8",
-                    "this line is not UTF-8; what cannot be read was replaced by U+FFFD",
-                )
-                .at(u32::try_from(line).unwrap_or(u32::MAX), 0)
-                .help("save the file as UTF-8"),
-            );
-        }
-        Some(Fault::Utf16) => {
-            findings
-                .broken(Diagnostic::warning("utf16", "the file is UTF-16").help("save the file as UTF-8"));
-        }
-        None => {}
-    }
-    parse_as(&decoded.text, &context, findings)
-}
-
-fn parse_as(text: &str, context: &ParseContext<'_>, mut findings: Findings) -> Parsed {
-    let size = context.file_bytes.unwrap_or(text.len() as u64);
-    let nothing = |findings: Findings| Parsed {
-        frontmatter: None,
-        body_start: 0,
-        body_line: 1,
-        diagnostics: findings.list,
-    };
-    if size > MAX_FILE_BYTES as u64 {
-        let message = format!("the file has {size} bytes; at most {MAX_FILE_BYTES} are read");
-        findings.fatal(
-            Diagnostic::error("file-too-large", message).help("move details into files below `references/`"),
-        );
-        return nothing(findings);
-    }
-    let window = beginning(text);
-    let (mark, window) = match window.strip_prefix('\u{FEFF}') {
-        Some(rest) => (text.len() - text[3..].len(), rest),
-        None => (0, window),
-    };
-    if mark > 0 {
-        findings.advice(
-            Diagnostic::warning("byte-order-mark", "the file begins with a byte order mark").at(1, 1),
-        );
-    }
-    let Some(mut split) = split::split(window) else {
-        findings.fatal(
-            Diagnostic::error("frontmatter-missing", "the file does not begin with frontmatter")
-                .at(1, 1)
-                .help("begin the file with a line `---`, `name:` and `description:` lines, and a line `---`"),
-        );
-        return nothing(findings);
-    };
-    if split.end == End::Cut && (window.len() as u64) < size.saturating_sub(mark as u64) {
-        let message = format!("the frontmatter does not end within {MAX_FRONTMATTER_BYTES} bytes");
-        findings
-            .fatal(Diagnostic::error("frontmatter-too-large", message).help("close it with a line `---`"));
-        return nothing(findings);
-    }
-
-    let (mut yaml, mut dropped) = text::printable(split.yaml);
-    let mut composed = yaml::compose(&yaml);
-    if composed.is_err()
-        && let Some(earlier) = split::split_earlier(window, &split)
-    {
-        let (other, also_dropped) = text::printable(earlier.yaml);
-        if yaml::compose(&other).is_ok() {
-            (split, yaml, dropped) = (earlier, other, also_dropped);
-            composed = yaml::compose(&yaml);
-        }
-    }
-    report_split(&split, &mut findings);
-    findings.lines_before = split.line - 1;
-    if let Some(offset) = dropped {
-        let line = split::lines(&split.yaml[..offset], 0).count().max(1);
-        findings.broken(
-            Diagnostic::warning("control-character", "a control character in the frontmatter is left out")
-                .at(u32::try_from(line).unwrap_or(u32::MAX).saturating_add(findings.lines_before), 0)
-                .help("remove it"),
-        );
-    }
-
-    let entries = entries(&yaml, composed, &mut findings);
-    let frontmatter = entries.and_then(|entries| fields::read(&entries, &yaml, context, &mut findings));
-    let body_start = mark + split.body;
-    if text.len() as u64 == size && text[body_start..].trim().is_empty() {
-        findings.advice(
-            Diagnostic::warning("body-empty", "the skill has no instructions")
-                .at(split.end_line, 0)
-                .help("write below the frontmatter what to do"),
-        );
-    }
-    let body_line = split.end_line + u32::from(matches!(split.end, End::Fence | End::IndentedFence));
-    Parsed { frontmatter, body_start, body_line, diagnostics: findings.list }
-}
-
-/// The first [`MAX_FRONTMATTER_BYTES`] of `text`, without a character that this cuts.
-fn beginning(text: &str) -> &str {
-    if text.len() <= MAX_FRONTMATTER_BYTES {
-        return text;
-    }
-    let end = (0..=MAX_FRONTMATTER_BYTES).rev().find(|&at| text.is_char_boundary(at));
-    &text[..end.unwrap_or_default()]
-}
-
-fn report_split(split: &Split<'_>, findings: &mut Findings) {
-    if split.leading_blank {
-        findings.broken(
-            Diagnostic::warning("leading-blank-lines", "blank lines stand before the frontmatter")
-                .at(1, 0)
-                .help("remove them: the first line must be `---`"),
-        );
-    }
-    if split.indented_open {
-        findings.broken(
-            Diagnostic::warning("indented-fence", "the opening `---` is indented")
-                .at(split.line - 1, 1)
-                .help("remove the blanks before it"),
-        );
-    }
-    match split.end {
-        End::Fence => {}
-        End::IndentedFence => findings.broken(
-            Diagnostic::warning("indented-fence", "the closing `---` is indented")
-                .at(split.end_line, 1)
-                .help("remove the blanks before it"),
-        ),
-        End::Prose | End::Cut => findings.broken(
-            Diagnostic::warning(
-                "frontmatter-not-closed",
-                "the frontmatter is not closed; it seems to end here",
-            )
-            .at(split.end_line, 0)
-            .help("add a line `---` between the frontmatter and the body"),
-        ),
-    }
-}
-
-/// The fields of the frontmatter, read as a whole or one by one; `None` when it has none.
-fn entries<'a>(
-    yaml: &'a str,
-    composed: Result<yaml::Composed<'a>, yaml::Problem>,
-    findings: &mut Findings,
-) -> Option<recover::Entries<'a>> {
-    let problem = match composed {
-        Ok(composed) => {
-            let duplicates = composed.duplicates;
-            match composed.root {
-                None => return Some(Vec::new()),
-                Some(yaml::Node { kind: yaml::Kind::Map { entries, .. }, .. }) => {
-                    for (position, key) in duplicates {
-                        recover::duplicate(position, &key, findings);
-                    }
-                    return Some(entries);
-                }
-                Some(root) => yaml::Problem {
-                    line: root.start.line,
-                    column: root.start.column,
-                    message: Cow::Borrowed("it is no mapping"),
-                    limit: false,
-                },
-            }
-        }
-        Err(problem) => problem,
-    };
-    let recovered = recover::recover(yaml, &problem, findings);
-    if recovered.is_empty() {
-        findings.fatal(
-            Diagnostic::error(
-                "frontmatter-not-a-mapping",
-                format!("the frontmatter has no `key: value` line: {}", problem.message),
-            )
-            .at(problem.line + findings.lines_before, problem.column)
-            .help("write `name:` and `description:` lines between the two `---`"),
-        );
-        return None;
-    }
-    Some(recovered)
 }

@@ -8,8 +8,9 @@ use std::{borrow::Cow, collections::HashSet, ops::Range};
 
 use super::{
     findings::Findings,
+    keys::{Field, kebab},
     split::{key, lines},
-    yaml::{Kind, Node, Position, Problem, compose},
+    yaml::{Cause, Kind, Node, Position, Problem, compose},
 };
 use crate::Diagnostic;
 
@@ -48,7 +49,7 @@ pub(super) fn literal_after(source: &str, key_start: Position) -> Option<Cow<'_,
     Some(literal(&source[start..end.map_or(source.len(), |line| line.start)]))
 }
 
-struct Field<'a> {
+struct Block<'a> {
     key: &'a str,
     start: Position,
     /// The value, in `source`.
@@ -95,7 +96,7 @@ pub(super) fn duplicate(position: Position, key: &str, findings: &mut Findings) 
 }
 
 /// The value of `field`; `None` when nothing can be made of it.
-fn value<'a>(source: &'a str, field: &Field<'a>, depth: u32, findings: &mut Findings) -> Option<Node<'a>> {
+fn value<'a>(source: &'a str, field: &Block<'a>, depth: u32, findings: &mut Findings) -> Option<Node<'a>> {
     let shift = Position { line: field.line - 1, column: 0, byte: line_start(source, field.start.byte) };
     let problem = match compose(&source[shift.byte..field.value.end]) {
         Ok(composed) => {
@@ -113,7 +114,7 @@ fn value<'a>(source: &'a str, field: &Field<'a>, depth: u32, findings: &mut Find
                     line: 1,
                     column: field.start.column,
                     message: Cow::Borrowed("a blank is missing behind the colon"),
-                    limit: false,
+                    cause: Cause::Syntax,
                 },
             }
         }
@@ -121,9 +122,10 @@ fn value<'a>(source: &'a str, field: &Field<'a>, depth: u32, findings: &mut Find
     };
     let (line, column) = (problem.line + shift.line + findings.lines_before, problem.column);
     let text = &source[field.value.clone()];
-    if problem.limit || is_structured(text) {
+    let is_text = Field::named(&kebab(field.key)).is_some_and(Field::is_text);
+    if problem.cause == Cause::Limit || (!is_text && is_structured(text)) {
         if depth < MAX_LEVELS
-            && !problem.limit
+            && problem.cause != Cause::Limit
             && text.trim_start_matches([' ', '\t']).starts_with(['\n', '\r'])
         {
             let entries = level(source, field.value.clone(), field.line, depth + 1, findings);
@@ -166,8 +168,8 @@ fn is_structured(value: &str) -> bool {
 }
 
 /// The fields in `source` from the byte `from` on, which is in the line `first`.
-fn fields<'a>(source: &'a str, from: usize, first: u32, findings: &mut Findings) -> Vec<Field<'a>> {
-    let mut fields: Vec<Field<'a>> = Vec::new();
+fn fields<'a>(source: &'a str, from: usize, first: u32, findings: &mut Findings) -> Vec<Block<'a>> {
+    let mut fields: Vec<Block<'a>> = Vec::new();
     let (mut indent, mut reported) = (None, false);
     for (line, number) in lines(source, from).zip(first..) {
         let column = line.text.len() - line.text.trim_start_matches(' ').len();
@@ -193,7 +195,7 @@ fn fields<'a>(source: &'a str, from: usize, first: u32, findings: &mut Findings)
             column: u32::try_from(here).unwrap_or(u32::MAX) + 1,
             byte: line.start + here,
         };
-        fields.push(Field { key, start, value: line.start + colon..source.len(), line: number });
+        fields.push(Block { key, start, value: line.start + colon..source.len(), line: number });
         if fields.len() > MAX_FIELDS {
             break;
         }

@@ -11,7 +11,7 @@ use granit_parser::{
 };
 use serde_json::{Map, Number, Value};
 
-use super::{MAX_DEPTH, MAX_NODES};
+use super::{MAX_DEPTH, MAX_NODES, split::lines};
 
 /// A place in the text that was composed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -45,6 +45,7 @@ pub(super) enum Kind<'a> {
     },
     List {
         items: Vec<Node<'a>>,
+        flow: bool,
     },
     Map {
         entries: Vec<(Node<'a>, Node<'a>)>,
@@ -58,8 +59,18 @@ pub(super) struct Problem {
     pub line: u32,
     pub column: u32,
     pub message: Cow<'static, str>,
-    /// The text may be good YAML, but it is larger than we read.
-    pub limit: bool,
+    pub cause: Cause,
+}
+
+/// What somebody can do about a [`Problem`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cause {
+    /// It is no YAML.
+    Syntax,
+    /// It may be good YAML, but it is larger than we read.
+    Limit,
+    /// A quoted text goes on in the next line without indentation; see [`indent_quoted`].
+    QuoteIndent,
 }
 
 /// A tree, and the keys that stand twice in one mapping.
@@ -90,6 +101,28 @@ pub(super) fn compose(source: &str) -> Result<Composed<'_>, Problem> {
     Ok(Composed { root, duplicates: composer.duplicates })
 }
 
+/// `source`, of which `problem` says [`Cause::QuoteIndent`], with the indentation that YAML 1.2 wants and most parsers
+/// do not; `None` when that is not all that is wrong.
+pub(super) fn indent_quoted(source: &str, problem: &Problem) -> Option<String> {
+    /// Lines that are indented; each costs a parse.
+    const MAX_LINES: usize = 16;
+    /// More than any block has; what stands at the start of such a line is no part of the text.
+    const INDENT: &str = "                                        ";
+
+    let mut fixed = source.to_owned();
+    let mut line = problem.line;
+    for _ in 0..MAX_LINES {
+        let start = lines(&fixed, 0).nth(usize::try_from(line).ok()?.checked_sub(1)?)?.start;
+        fixed.insert_str(start, INDENT);
+        match compose(&fixed) {
+            Ok(_) => return Some(fixed),
+            Err(next) if next.cause == Cause::QuoteIndent && next.line > line => line = next.line,
+            Err(_) => return None,
+        }
+    }
+    None
+}
+
 fn options() -> Options {
     let mut options = granit_parser::options! {
         flow_nesting_limit: MAX_DEPTH,
@@ -109,9 +142,14 @@ struct Composer<'a> {
 impl<'a> Composer<'a> {
     fn next(&mut self) -> Result<Option<(Event<'a>, Span)>, Problem> {
         self.parser.next_event().transpose().map_err(|error| {
-            let limit = *error.kind() == ErrorKind::RecursionLimitExceeded;
-            let message = if limit { Cow::Borrowed(TOO_DEEP) } else { Cow::Owned(error.info()) };
-            Problem { message, limit, ..problem(*error.marker(), "") }
+            let cause = match error.kind() {
+                ErrorKind::RecursionLimitExceeded => Cause::Limit,
+                ErrorKind::InvalidQuotedScalarIndent => Cause::QuoteIndent,
+                _ => Cause::Syntax,
+            };
+            let message =
+                if cause == Cause::Limit { Cow::Borrowed(TOO_DEEP) } else { Cow::Owned(error.info()) };
+            Problem { message, cause, ..problem(*error.marker(), "") }
         })
     }
 
@@ -119,10 +157,10 @@ impl<'a> Composer<'a> {
     fn node(&mut self, event: Event<'a>, span: Span, depth: usize) -> Result<Node<'a>, Problem> {
         self.nodes += 1;
         if self.nodes > MAX_NODES {
-            return Err(Problem { limit: true, ..problem(span.start, TOO_MANY) });
+            return Err(Problem { cause: Cause::Limit, ..problem(span.start, TOO_MANY) });
         }
         if depth >= MAX_DEPTH {
-            return Err(Problem { limit: true, ..problem(span.start, TOO_DEEP) });
+            return Err(Problem { cause: Cause::Limit, ..problem(span.start, TOO_DEEP) });
         }
         let start = position(span.start);
         match event {
@@ -134,12 +172,12 @@ impl<'a> Composer<'a> {
                 let kind = Kind::Text { text, plain };
                 Ok(Node { kind, start, end: byte(span.end), marked: marked(anchor, tag.as_deref()) })
             }
-            Event::SequenceStart(_, anchor, tag) => {
+            Event::SequenceStart(style, anchor, tag) => {
                 let mut items = Vec::new();
                 loop {
                     let (event, span) = self.inside(span.start)?;
                     if event == Event::SequenceEnd {
-                        let kind = Kind::List { items };
+                        let kind = Kind::List { items, flow: style == StructureStyle::Flow };
                         return Ok(Node {
                             kind,
                             start,
@@ -284,5 +322,5 @@ fn number(value: usize) -> u32 {
 
 fn problem(marker: Marker, message: &'static str) -> Problem {
     let Position { line, column, .. } = position(marker);
-    Problem { line, column, message: Cow::Borrowed(message), limit: false }
+    Problem { line, column, message: Cow::Borrowed(message), cause: Cause::Syntax }
 }

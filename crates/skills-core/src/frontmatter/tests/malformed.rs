@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use expect_test::{Expect, expect};
 
-use super::*;
+use crate::frontmatter::*;
 
 fn check(text: &str, expect: Expect) {
     let context = ParseContext::in_directory("pdf");

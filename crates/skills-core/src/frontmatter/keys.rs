@@ -1,0 +1,198 @@
+//! Which keys mean something, and what their values mean.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+use super::text::readable;
+use crate::Properties;
+
+/// The fields that mean something to us.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Field {
+    Name,
+    Description,
+    License,
+    Compatibility,
+    Metadata,
+    AllowedTools,
+    // From here on the specification does not know them; clients do.
+    Version,
+    ArgumentHint,
+    Tags,
+    Priority,
+    UserInvocable,
+    DisableModelInvocation,
+    HideFromDiscovery,
+}
+
+impl Field {
+    pub(super) const COUNT: usize = Self::HideFromDiscovery as usize + 1;
+
+    /// The field with exactly this name.
+    pub(super) fn named(key: &str) -> Option<Self> {
+        Some(match key {
+            "name" => Self::Name,
+            "description" => Self::Description,
+            "license" => Self::License,
+            "compatibility" => Self::Compatibility,
+            "metadata" => Self::Metadata,
+            "allowed-tools" => Self::AllowedTools,
+            "version" => Self::Version,
+            "argument-hint" => Self::ArgumentHint,
+            "tags" => Self::Tags,
+            "priority" => Self::Priority,
+            "user-invocable" => Self::UserInvocable,
+            "disable-model-invocation" => Self::DisableModelInvocation,
+            "hide-from-discovery" => Self::HideFromDiscovery,
+            _ => return None,
+        })
+    }
+
+    /// Whether the value is text and nothing else.
+    pub(super) fn is_text(self) -> bool {
+        matches!(
+            self,
+            Self::Name
+                | Self::Description
+                | Self::License
+                | Self::Compatibility
+                | Self::Version
+                | Self::ArgumentHint
+        )
+    }
+
+    pub(super) fn in_specification(self) -> bool {
+        (self as usize) <= Self::AllowedTools as usize
+    }
+}
+
+/// `userInvocable`, `user_invocable` and `User-Invocable` as `user-invocable`.
+pub(super) fn kebab(key: &str) -> Cow<'_, str> {
+    if !key.bytes().any(|byte| byte.is_ascii_uppercase() || byte == b'_') {
+        return Cow::Borrowed(key);
+    }
+    let mut kebab = String::with_capacity(key.len() + 3);
+    let mut before = '_';
+    for c in key.chars() {
+        let word_begins = c.is_ascii_uppercase() && before.is_ascii_lowercase();
+        before = c;
+        if c == '_' {
+            kebab.push('-');
+            continue;
+        }
+        if word_begins {
+            kebab.push('-');
+        }
+        kebab.push(c.to_ascii_lowercase());
+    }
+    Cow::Owned(kebab)
+}
+
+/// Sets the property of `field`; an error says what the value should be.
+pub(super) fn honour(properties: &mut Properties, field: Field, value: &Value) -> Result<(), &'static str> {
+    const BOOLEAN: &str = "`true` or `false`";
+    match field {
+        Field::Tags => properties.tags = tags(value).ok_or("a list of words")?,
+        Field::Priority => {
+            properties.priority =
+                scalar(value).and_then(|text| text.trim().parse().ok()).ok_or("a whole number")?;
+        }
+        Field::UserInvocable => properties.user_invocable = boolean(value).ok_or(BOOLEAN)?,
+        Field::DisableModelInvocation => {
+            properties.disable_model_invocation = boolean(value).ok_or(BOOLEAN)?;
+        }
+        Field::HideFromDiscovery => properties.hide_from_discovery = boolean(value).ok_or(BOOLEAN)?,
+        _ => {}
+    }
+    Ok(())
+}
+
+/// A scalar as text.
+pub(super) fn scalar(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(readable(text)),
+        Value::Bool(_) | Value::Number(_) => Some(value.to_string()),
+        _ => None,
+    }
+}
+
+fn boolean(value: &Value) -> Option<bool> {
+    let text = scalar(value)?.to_ascii_lowercase();
+    match text.as_str() {
+        "true" | "yes" | "on" | "y" | "1" => Some(true),
+        "false" | "no" | "off" | "n" | "0" => Some(false),
+        _ => None,
+    }
+}
+
+fn tags(value: &Value) -> Option<Vec<String>> {
+    match value {
+        Value::Array(items) => Some(items.iter().filter_map(scalar).filter(|tag| !tag.is_empty()).collect()),
+        Value::Object(_) | Value::Null => None,
+        _ => {
+            let text = scalar(value)?;
+            Some(text.split(',').map(str::trim).filter(|tag| !tag.is_empty()).map(str::to_owned).collect())
+        }
+    }
+}
+
+/// The patterns in `text`, separated by blanks or commas outside of parentheses; and whether blanks did it alone.
+pub(super) fn split_tools(text: &str) -> (Vec<String>, bool) {
+    let mut tools = Vec::new();
+    let mut tool = String::new();
+    let (mut depth, mut commas) = (0_usize, false);
+    // A parenthesis that is never closed protects nothing.
+    let balanced = text.matches('(').count() == text.matches(')').count();
+    for c in text.chars().filter(|&c| c == '\n' || c == '\t' || !c.is_control()) {
+        match c {
+            '(' if balanced => depth += 1,
+            ')' if balanced => depth = depth.saturating_sub(1),
+            ',' if depth == 0 => commas = true,
+            _ => {}
+        }
+        if depth == 0 && (c == ',' || c.is_whitespace()) {
+            if !tool.is_empty() {
+                tools.push(std::mem::take(&mut tool));
+            }
+        } else {
+            tool.push(c);
+        }
+    }
+    if !tool.is_empty() {
+        tools.push(tool);
+    }
+    (tools, !commas)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tools_are_split_outside_of_parentheses() {
+        let check = |text: &str, tools: &[&str], specified: bool| {
+            assert_eq!(
+                split_tools(text),
+                (tools.iter().map(ToString::to_string).collect(), specified),
+                "{text}"
+            );
+        };
+        check("", &[], true);
+        check("Read", &["Read"], true);
+        check("Bash(git:*) Read\n Write", &["Bash(git:*)", "Read", "Write"], true);
+        check("Bash(gh issue:*) Bash(gh pr view:*)", &["Bash(gh issue:*)", "Bash(gh pr view:*)"], true);
+        check("Read, Bash(a b, c), Write", &["Read", "Bash(a b, c)", "Write"], false);
+        check("Bash(git Read", &["Bash(git", "Read"], true);
+        check("a) b (c", &["a)", "b", "(c"], true);
+    }
+
+    #[test]
+    fn spellings() {
+        for key in ["userInvocable", "user_invocable", "User-Invocable", "UserInvocable", "USER_INVOCABLE"] {
+            assert_eq!(Field::named(&kebab(key)), Some(Field::UserInvocable), "{key}");
+        }
+        assert_eq!(kebab("allowed-tools"), "allowed-tools");
+        assert_eq!(Field::named("userinvocable"), None);
+    }
+}

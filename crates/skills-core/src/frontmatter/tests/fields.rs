@@ -1,0 +1,194 @@
+//! What becomes of every field beside name and description.
+
+#![expect(clippy::too_many_lines, reason = "a table of cases is as long as it is")]
+
+use std::fmt::Write as _;
+
+use expect_test::{Expect, expect};
+
+use crate::frontmatter::*;
+
+#[test]
+fn properties() {
+    let check = |yaml: &str, expect: Expect| {
+        let text = format!("---\nname: pdf\ndescription: d\n{yaml}\n---\nBody");
+        let parsed = parse(&text, &ParseContext::in_directory("pdf"));
+        let it = parsed.frontmatter.expect("it loads").properties;
+        let mut actual = String::new();
+        for (name, text) in [
+            ("license", &it.license),
+            ("compatibility", &it.compatibility),
+            ("version", &it.version),
+            ("hint", &it.argument_hint),
+        ] {
+            if let Some(text) = text {
+                writeln!(actual, "{name} {text:?}").unwrap();
+            }
+        }
+        let (tools, tags, metadata) = (&it.allowed_tools, &it.tags, &it.metadata);
+        if !tools.is_empty() {
+            writeln!(actual, "tools {tools:?}").unwrap();
+        }
+        if !tags.is_empty() {
+            writeln!(actual, "tags {tags:?}").unwrap();
+        }
+        if let Some(metadata) = metadata {
+            writeln!(actual, "metadata {metadata}").unwrap();
+        }
+        for (name, changed) in [
+            ("not user-invocable", !it.user_invocable),
+            ("not for models", it.disable_model_invocation),
+            ("hidden", it.hide_from_discovery),
+        ] {
+            if changed {
+                writeln!(actual, "{name}").unwrap();
+            }
+        }
+        if it.priority != 0 {
+            writeln!(actual, "priority {}", it.priority).unwrap();
+        }
+        if let Some(extra) = &it.extra {
+            writeln!(actual, "extra {}", serde_json::to_string(extra).unwrap()).unwrap();
+        }
+        for diagnostic in parsed.diagnostics {
+            writeln!(actual, "{diagnostic}").unwrap();
+        }
+        expect.assert_eq(&actual);
+    };
+    check(
+        "license: MIT\ncompatibility: Needs git\nversion: 1.10",
+        expect![[r#"
+        license "MIT"
+        compatibility "Needs git"
+        version "1.10"
+    "#]],
+    );
+    check(
+        "compatibility:",
+        expect![[r#"
+        4:1: warning[compatibility-empty]: `compatibility` has no text
+          help: say what the skill needs, or remove the field
+    "#]],
+    );
+    check(
+        "version: 2.0.1\nargument-hint: [file] [--fast]",
+        expect![[r#"
+            version "2.0.1"
+            hint "[file] [--fast]"
+            5:23: warning[invalid-yaml]: the value of `argument-hint` is no valid YAML: while parsing a block mapping, did not find expected key
+              help: put the text in quotes, or on indented lines below `>-`; until then it is taken as it stands
+        "#]],
+    );
+    check(
+        "argument-hint: [file]",
+        expect![[r#"
+        hint "[file]"
+    "#]],
+    );
+    check(
+        "allowed-tools: Bash(gh issue:*) Read",
+        expect![[r#"
+        tools ["Bash(gh issue:*)", "Read"]
+    "#]],
+    );
+    check(
+        "allowed-tools: Read, Bash(a b)",
+        expect![[r#"
+        tools ["Read", "Bash(a b)"]
+    "#]],
+    );
+    check(
+        "allowed-tools:\n  - Read\n  - Bash(a b)",
+        expect![[r#"
+        tools ["Read", "Bash(a b)"]
+    "#]],
+    );
+    check(
+        "allowed-tools: [Read, Write]",
+        expect![[r#"
+        tools ["Read", "Write"]
+    "#]],
+    );
+    check(
+        "allowed-tools: *",
+        expect![[r#"
+        tools ["*"]
+        4:16: warning[invalid-yaml]: the value of `allowed-tools` is no valid YAML: while scanning an anchor or alias, did not find expected alphabetic or numeric character
+          help: put the text in quotes, or on indented lines below `>-`; until then it is taken as it stands
+    "#]],
+    );
+    check(
+        "allowed-tools:\n  a: b",
+        expect![[r#"
+        5:3: warning[field-left-out]: `allowed-tools` must be a list of tools; this is left out
+    "#]],
+    );
+    check(
+        "user-invocable: false\ndisable-model-invocation: yes\nhide-from-discovery: \"true\"",
+        expect![[r#"
+        not user-invocable
+        not for models
+        hidden
+    "#]],
+    );
+    check(
+        "userInvocable: no\ndisable_model_invocation: on\nhideFromDiscovery: 1\nargumentHint: x",
+        expect![[r#"
+            hint "x"
+            not user-invocable
+            not for models
+            hidden
+        "#]],
+    );
+    check(
+        "metadata:\n  userInvocable: false\n  priority: 3\n  tags: [a, b]\n  version: 1.10",
+        expect![[r#"
+        version "1.10"
+        tags ["a", "b"]
+        metadata {"userInvocable":false,"priority":3,"tags":["a","b"],"version":"1.10"}
+        not user-invocable
+        priority 3
+    "#]],
+    );
+    check(
+        "user-invocable: true\nmetadata:\n  user-invocable: false",
+        expect![[r#"
+        metadata {"user-invocable":false}
+    "#]],
+    );
+    check(
+        "user-invocable: maybe\npriority: high\ntags:\n  a: b",
+        expect![[r#"
+        7:3: warning[field-left-out]: `tags` must be a list of words; this is left out
+        5:11: warning[field-left-out]: `priority` must be a whole number; this is left out
+        4:17: warning[field-left-out]: `user-invocable` must be `true` or `false`; this is left out
+    "#]],
+    );
+    check(
+        "priority: -5\ntags: one, two words",
+        expect![[r#"
+        tags ["one", "two words"]
+        priority -5
+    "#]],
+    );
+    check(
+        "metadata:\n  a: [1, 2.5, 1.0, 0x1, true, null, ~, {b: c}]\n  d: \"1\"",
+        expect![[r#"
+        metadata {"a":[1,2.5,1.0,"0x1",true,null,null,{"b":"c"}],"d":"1"}
+    "#]],
+    );
+    check(
+        "metadata: text",
+        expect![[r#"
+        metadata "text"
+        4:11: warning[metadata-not-a-mapping]: `metadata` is no mapping
+          help: write indented `key: value` lines below it
+    "#]],
+    );
+    check(
+        "zebra: 1\nhomepage: https://example.com\napple: [a]\n? [x, y]\n: z",
+        expect![[r#"
+        extra {"zebra":1,"homepage":"https://example.com","apple":["a"],"[\"x\",\"y\"]":"z"}
+    "#]],
+    );
+}
