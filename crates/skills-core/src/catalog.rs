@@ -194,6 +194,11 @@ fn location(skill: &Skill, location: &Location) -> Option<String> {
     Some(crate::name::sanitize(&path))
 }
 
+/// One skill as in an XML catalog, its description cut to `cap` characters.
+pub(crate) fn xml_entry(skill: &Skill, cap: usize) -> String {
+    Format::Xml.entry(&Item::new(skill, &CatalogOptions::default()), cap)
+}
+
 /// The directory `dir` as an agent sees it that has the skills' directories under `prefix`.
 pub(crate) fn mounted_dir(dir: &Path, prefix: &str) -> String {
     let name = dir.file_name().map_or(dir, Path::new);

@@ -11,6 +11,7 @@ pub mod fetch;
 pub mod files;
 pub mod frontmatter;
 pub mod name;
+pub mod search;
 pub mod set;
 pub mod skill;
 pub mod toolbox;

@@ -9,7 +9,7 @@ mod arguments;
 mod definitions;
 mod errors;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::{Map, Value};
 
@@ -17,6 +17,7 @@ use crate::{
     Activation, ActivationOptions, CallContext, Guide, Skill, SkillSet, activate,
     activation::{ActivationError, BodyCache},
     exec::ScriptOptions,
+    search::{Hits, Query, SearchIndex},
 };
 use arguments::Arguments;
 
@@ -26,6 +27,8 @@ pub const ACTIVATE_SKILL: &str = "activate_skill";
 pub const CALL_SKILL_TOOL: &str = "call_skill_tool";
 /// Name of the tool that reads a file of a stored skill.
 pub const READ_SKILL_FILE: &str = "read_skill_file";
+/// Name of the tool that finds skills; only there when search is on.
+pub const SEARCH_SKILLS: &str = "search_skills";
 /// Name of the tool that runs a script of a stored skill; only there when scripts are allowed.
 pub const RUN_SKILL_SCRIPT: &str = "run_skill_script";
 
@@ -98,6 +101,8 @@ impl ToolOutput {
 pub struct ToolboxOptions {
     /// The root under which the agent sees the skills' directories, when it does not see them where they are.
     pub mount: Option<String>,
+    /// Whether there is the tool [`SEARCH_SKILLS`]; for when the catalog does not show every skill.
+    pub search: bool,
     /// How scripts are run, when they are allowed; then there is the tool [`RUN_SKILL_SCRIPT`].
     pub scripts: Option<ScriptOptions>,
 }
@@ -125,6 +130,8 @@ pub struct ToolboxOptions {
 #[derive(Debug, Clone)]
 pub struct Toolbox {
     skills: SkillSet,
+    /// Built when it is first needed.
+    index: Arc<OnceLock<SearchIndex>>,
     shared: Arc<Shared>,
 }
 
@@ -143,13 +150,14 @@ impl Toolbox {
 
     /// The tools over `skills`.
     pub fn with_options(skills: SkillSet, options: ToolboxOptions) -> Self {
-        Self { skills, shared: Arc::new(Shared { options, bodies: BodyCache::default() }) }
+        let shared = Arc::new(Shared { options, bodies: BodyCache::default() });
+        Self { skills, index: Arc::default(), shared }
     }
 
     /// The same tools over other skills; what was fetched is kept. Calls that run keep the skills they began with.
     #[must_use]
     pub fn with_skills(&self, skills: SkillSet) -> Self {
-        Self { skills, shared: Arc::clone(&self.shared) }
+        Self { skills, index: Arc::default(), shared: Arc::clone(&self.shared) }
     }
 
     /// The skills that the tools serve.
@@ -177,6 +185,7 @@ impl Toolbox {
             ACTIVATE_SKILL => answers::activate_skill(self, &arguments, context).await,
             CALL_SKILL_TOOL => answers::call_skill_tool(self, arguments, context).await,
             READ_SKILL_FILE => answers::read_skill_file(self, &arguments, context).await,
+            SEARCH_SKILLS if self.options().search => answers::search_skills(self, &arguments).await,
             RUN_SKILL_SCRIPT if self.options().scripts.is_some() => {
                 answers::run_skill_script(self, &arguments, context).await
             }
@@ -205,6 +214,12 @@ impl Toolbox {
         tokio::task::spawn_blocking(move || activate(&skill, &options, &bodies))
             .await
             .unwrap_or_else(|_| Err(ActivationError::Interrupted))
+    }
+
+    /// Finds skills, whether or not the model has a tool for it. The first search builds the index, and blocks for about
+    /// 10 µs a skill.
+    pub fn search(&self, query: &Query) -> Hits {
+        self.index.get_or_init(|| SearchIndex::new(&self.skills)).search(query)
     }
 
     /// The skill that a model means by `name`, when it may use it.

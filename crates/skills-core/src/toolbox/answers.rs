@@ -12,8 +12,13 @@ use super::{
 };
 use crate::{
     CallContext, FileContent, Guide, ReadOptions, Skill, SkillFiles,
+    catalog::xml_entry,
     exec::{ScriptCall, ScriptError, ScriptResult, run_script},
+    search::Query,
 };
+
+/// Longer descriptions are shortened in search results.
+const MAX_FOUND_DESCRIPTION_CHARS: usize = 400;
 
 type Answer = Result<ToolOutput, CallError>;
 
@@ -66,6 +71,41 @@ pub(super) async fn read_skill_file(
         read.map(|it| show(&path, it)).map_err(|error| errors::file(&skill, &error))
     };
     off_thread(read).await?
+}
+
+pub(super) async fn search_skills(toolbox: &Toolbox, arguments: &Arguments) -> Answer {
+    let limit = arguments.number("limit")?.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
+    let query = Query {
+        text: arguments.optional("query")?.unwrap_or_default().to_owned(),
+        tags: arguments.strings("tags")?,
+        limit,
+    };
+    if query.text.trim().is_empty() && query.tags.is_empty() {
+        return Err(CallError::arguments("`query` is missing; it must be a string"));
+    }
+    let toolbox = toolbox.clone();
+    let found = off_thread(move || toolbox.search(&query)).await?;
+    if found.hits.is_empty() {
+        return Ok(ToolOutput::text(
+            "No skill was found. Try other or fewer words, or do the task without a skill.",
+        ));
+    }
+    let skills: Vec<Value> = found
+        .hits
+        .iter()
+        .map(|hit| json!({ "name": hit.skill.name, "description": hit.skill.description }))
+        .collect();
+    let structured = json!({ "skills": skills, "total": found.total });
+    let mut lines = vec!["<search_results>".to_owned()];
+    lines.extend(found.hits.iter().map(|hit| xml_entry(&hit.skill, MAX_FOUND_DESCRIPTION_CHARS)));
+    match found.total - found.hits.len() {
+        0 => {}
+        1 => lines.push("  1 more skill was found; a higher `limit` shows it.".to_owned()),
+        more => lines
+            .push(format!("  {more} more skills were found; use more precise words, or a higher `limit`.")),
+    }
+    lines.push("</search_results>".to_owned());
+    Ok(ToolOutput { structured: Some(structured), ..ToolOutput::text(lines.join("\n")) })
 }
 
 pub(super) async fn run_skill_script(

@@ -2,13 +2,21 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{ACTIVATE_SKILL, CALL_SKILL_TOOL, READ_SKILL_FILE, RUN_SKILL_SCRIPT, ToolDefinition, Toolbox};
+use super::{
+    ACTIVATE_SKILL, CALL_SKILL_TOOL, READ_SKILL_FILE, RUN_SKILL_SCRIPT, SEARCH_SKILLS, ToolDefinition,
+    Toolbox,
+};
+
+use crate::search::{DEFAULT_LIMIT, MAX_LIMIT};
 
 /// Up to this many names are spelled out in the schema of `activate_skill`.
 const MAX_ENUM_NAMES: usize = 100;
 
 pub(super) fn definitions(toolbox: &Toolbox) -> Vec<ToolDefinition> {
     let mut definitions = always(toolbox);
+    if toolbox.options().search {
+        definitions.push(search_skills());
+    }
     if toolbox.options().scripts.is_some() {
         definitions.push(run_skill_script());
     }
@@ -67,6 +75,35 @@ fn always(toolbox: &Toolbox) -> Vec<ToolDefinition> {
             read_only: true,
         },
     ]
+}
+
+fn search_skills() -> ToolDefinition {
+    ToolDefinition {
+        name: SEARCH_SKILLS,
+        title: "Find skills",
+        description:
+            "Finds skills for a task, also those that were not listed. Then activate the one that fits with \
+                      `activate_skill`."
+                .to_owned(),
+        input_schema: object(
+            &json!({
+                "query": { "type": "string", "description": "A few words on what the skill should do." },
+                "limit": {
+                    "type": "integer",
+                    "minimum": 1,
+                    "maximum": MAX_LIMIT,
+                    "description": format!("How many skills at most; {DEFAULT_LIMIT} unless told."),
+                },
+                "tags": {
+                    "type": "array",
+                    "items": { "type": "string" },
+                    "description": "Only skills with all of these tags.",
+                },
+            }),
+            &["query"],
+        ),
+        read_only: true,
+    }
 }
 
 fn run_skill_script() -> ToolDefinition {

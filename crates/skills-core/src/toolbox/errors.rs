@@ -50,6 +50,9 @@ pub(super) fn skill_not_found(toolbox: &Toolbox, name: &str) -> CallError {
         [] => "No skill can be activated by name here.".to_owned(),
         names => format!("The skills are: {}.", list(names, MAX_NAMES)),
     });
+    if toolbox.options().search {
+        sentences.push("`search_skills` finds skills by what they do.".to_owned());
+    }
     CallError::new(SKILL_NOT_FOUND, sentences.join(" "))
 }
 

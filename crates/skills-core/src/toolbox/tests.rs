@@ -279,6 +279,55 @@ async fn what_the_user_activated_is_open_to_the_model() {
     assert!(output.to_text().starts_with("SkillHasNoFiles: "), "{output:?}");
 }
 
+#[tokio::test]
+async fn searching() {
+    let dir = tempfile::tempdir().unwrap();
+    let skills = toolbox(dir.path()).skills().clone();
+    let options = ToolboxOptions { search: true, ..ToolboxOptions::default() };
+    let toolbox = Toolbox::with_options(skills, options);
+    let names: Vec<_> = toolbox.definitions().iter().map(|it| it.name).collect();
+    assert_eq!(names, [ACTIVATE_SKILL, CALL_SKILL_TOOL, READ_SKILL_FILE, SEARCH_SKILLS]);
+    let search = async |arguments: Value| {
+        let arguments = arguments.as_object().unwrap().clone();
+        let output = toolbox.call(SEARCH_SKILLS, arguments, &CallContext::default()).await;
+        let text = output.to_text();
+        output.structured.map(|it| format!("\n{it}")).unwrap_or_default() + "\n" + &text
+    };
+    expect![[r#"
+
+        {"skills":[{"name":"PDF","description":"Reads PDFs."}],"total":1}
+        <search_results>
+          <skill>
+            <name>PDF</name>
+            <description>Reads PDFs.</description>
+          </skill>
+        </search_results>"#]]
+    .assert_eq(&search(json!({"query": "read a pdf"})).await);
+    expect![[r#"
+
+        {"skills":[{"name":"PDF","description":"Reads PDFs."}],"total":2}
+        <search_results>
+          <skill>
+            <name>PDF</name>
+            <description>Reads PDFs.</description>
+          </skill>
+          1 more skill was found; a higher `limit` shows it.
+        </search_results>"#]]
+    .assert_eq(&search(json!({"query": "says reads", "limit": 1})).await);
+    expect![[r#"
+
+        No skill was found. Try other or fewer words, or do the task without a skill."#]]
+    .assert_eq(&search(json!({"query": "hidden locked x"})).await);
+    expect![[r#"
+
+        No skill was found. Try other or fewer words, or do the task without a skill."#]]
+    .assert_eq(&search(json!({"query": "pdf", "tags": ["none"]})).await);
+    expect![[r#"
+
+        InvalidArguments: `query` is missing; it must be a string"#]]
+    .assert_eq(&search(json!({})).await);
+}
+
 #[test]
 fn definitions_in_order() {
     let dir = tempfile::tempdir().unwrap();

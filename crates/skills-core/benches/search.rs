@@ -1,0 +1,121 @@
+//! Search over 1,000 and 10,000 skills: ours, and the `bm25` crate for comparison.
+//!
+//! With `SKILLS_CORPUS` set the words are those of real descriptions, else made up; either way the same each time.
+
+use std::{fmt::Write, fs, hint::black_box, path::Path};
+
+use bm25::{Document, Language, SearchEngineBuilder};
+use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
+use skills_core::{
+    Skill, SkillSet,
+    search::{Query, SearchIndex},
+};
+
+const QUERIES: [&str; 4] = [
+    "package my kubernetes app as a helm chart",
+    "terrafrom modulse",
+    "merge two pdf files",
+    "use this when the user asks for code",
+];
+
+/// Words as frequent as in real text: the n-th one about 1/n of the time.
+struct Text {
+    words: Vec<String>,
+    state: u64,
+}
+
+impl Text {
+    fn new() -> Self {
+        let words = match std::env::var_os("SKILLS_CORPUS") {
+            Some(root) => corpus(Path::new(&root)),
+            None => (0..8_000_u32).map(made_up).collect(),
+        };
+        Self { words, state: 1 }
+    }
+
+    fn number(&mut self, below: usize) -> usize {
+        self.state =
+            self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.state >> 33) as usize % below
+    }
+
+    fn word(&mut self) -> String {
+        let below = 1 + self.number(self.words.len());
+        let at = self.number(below);
+        self.words[at].clone()
+    }
+
+    fn words(&mut self, count: usize, between: &str) -> String {
+        (0..count).map(|_| self.word()).collect::<Vec<_>>().join(between)
+    }
+}
+
+/// The words of all descriptions, the frequent ones first.
+fn corpus(root: &Path) -> Vec<String> {
+    let list = fs::read_to_string(root.join("expected.jsonl")).expect("the corpus has a list");
+    let mut counts = std::collections::HashMap::<String, usize>::new();
+    for line in list.lines() {
+        let entry: serde_json::Value = serde_json::from_str(line).expect("a line of JSON");
+        for word in entry["description"].as_str().unwrap_or_default().split(|c: char| !c.is_alphanumeric()) {
+            *counts.entry(word.to_lowercase()).or_default() += 1;
+        }
+    }
+    counts.remove("");
+    let mut words: Vec<_> = counts.into_iter().collect();
+    words.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    words.into_iter().map(|(word, _)| word).collect()
+}
+
+fn made_up(mut number: u32) -> String {
+    let mut word = String::new();
+    loop {
+        let (consonant, vowel) =
+            (b"bcdfgklmnprstvw"[number as usize % 15], b"aeiou"[number as usize / 15 % 5]);
+        let _ = write!(word, "{}{}", consonant as char, vowel as char);
+        number /= 75;
+        if number == 0 {
+            return word;
+        }
+    }
+}
+
+fn skills(count: usize) -> Vec<Skill> {
+    let mut text = Text::new();
+    let skill = |number: usize| {
+        let name = format!("{}-{number}", text.words(2, "-"));
+        let length = 15 + text.number(30);
+        Skill::builder(name, text.words(length, " ")).body("x").build().expect("a skill")
+    };
+    (0..count).map(skill).collect()
+}
+
+fn search(c: &mut Criterion) {
+    for count in [1_000, 10_000] {
+        let skills = skills(count);
+        let set: SkillSet = skills.iter().cloned().collect();
+        let document =
+            |(skill, id): (&Skill, u32)| Document::new(id, format!("{} {}", skill.name, skill.description));
+        let documents: Vec<Document<u32>> = skills.iter().zip(0..).map(document).collect();
+        let build =
+            |documents| SearchEngineBuilder::<u32>::with_documents(Language::English, documents).build();
+
+        let mut group = c.benchmark_group(format!("{count} skills"));
+        group.sample_size(10);
+        group.bench_function("build, ours", |b| b.iter(|| SearchIndex::new(black_box(&set))));
+        group.bench_function("build, bm25", |b| {
+            b.iter_batched(|| documents.clone(), build, BatchSize::LargeInput);
+        });
+        let (index, engine) = (SearchIndex::new(&set), build(documents.clone()));
+        for query in QUERIES {
+            let ours = Query { text: query.into(), ..Query::default() };
+            group.bench_function(format!("{query:?}, ours"), |b| b.iter(|| index.search(black_box(&ours))));
+            group.bench_function(format!("{query:?}, bm25"), |b| {
+                b.iter(|| engine.search(black_box(query), 10));
+            });
+        }
+        group.finish();
+    }
+}
+
+criterion_group!(benches, search);
+criterion_main!(benches);

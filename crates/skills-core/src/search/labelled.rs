@@ -1,0 +1,164 @@
+//! How well the ranking does on real skills: queries in our own words, each with the skill that it should find.
+//!
+//! The skills themselves are not part of this project: the environment variable `SKILLS_CORPUS` names a directory with
+//! an `expected.jsonl`, one object a line, whose `path` leads to a `SKILL.md` below that directory.
+
+use std::{fs, path::Path};
+
+use serde_json::Value;
+
+use super::*;
+use crate::frontmatter::{ParseContext, parse};
+
+/// What somebody might ask, and the name of the skill for it.
+const QUERIES: &[(&str, &str)] = &[
+    ("package my kubernetes app as a helm chart", "helm-chart-scaffolding"),
+    ("compile a java service to a native binary", "java-add-graalvm-native-image-support"),
+    ("simulate turbulent flow with navier stokes", "fluidsim"),
+    ("edit cells in an excel workbook", "xlsx"),
+    ("take card payments and subscriptions with stripe", "stripe-integration"),
+    ("put this website online on vercel", "deploy-to-vercel"),
+    ("resize a batch of pictures on the command line", "image-manipulation-image-magick"),
+    ("send invoices and handle failed recurring payments", "billing-automation"),
+    ("what happens if we raise prices, explore scenarios", "what-if-oracle"),
+    ("scan a ton blockchain contract for bugs", "ton-vulnerability-scanner"),
+    ("usage based or per seat pricing", "gtm-technical-product-pricing"),
+    ("start a new fastapi backend", "fastapi-templates"),
+    ("reusable terraform modules for aws", "terraform-module-library"),
+    ("predict toxicity of molecules", "deepchem"),
+    ("write a matlab or octave script", "matlab"),
+    ("script for rhino 3d", "rhino3d-scripts"),
+    ("async await in c#", "csharp-async"),
+    ("crystal structures and phase diagrams", "pymatgen"),
+    ("jest and vitest unit tests with mocks", "javascript-testing-patterns"),
+    ("turn an excel file into markdown", "convert-excel-to-md"),
+    ("anthropic logo colors and fonts", "brand-guidelines"),
+    ("create a word document", "docx"),
+    ("spike sorting of neural recordings", "neuropixels-analysis"),
+    ("prepare me for tomorrow's meetings", "daily-prep"),
+    ("convert oracle pl/sql procedures to postgres", "migrating-oracle-to-postgres-stored-procedures"),
+    ("disassemble an executable", "binary-analysis-patterns"),
+    ("which embedding model for rag and how to chunk", "embedding-strategies"),
+    ("study for an exam from my notes", "exam-ready"),
+    ("mvvm with observable properties in dotnet", "mvvm-toolkit"),
+    ("compare tables between two sql server instances", "sql-server-table-reconciliation"),
+    ("forecast a time series without training", "timesfm-forecasting"),
+    ("upgrade javax imports to jakarta", "javax-to-jakarta-migration"),
+    ("draw on a whiteboard together", "napkin"),
+    ("change the database schema without downtime", "database-migration"),
+    ("playwright or cypress browser tests", "e2e-testing-patterns"),
+    ("record an architecture decision", "architecture-decision-records"),
+    ("discrete event simulation of queues", "simpy"),
+    ("swiftui screens that follow apple's guidelines", "mobile-ios-design"),
+    ("improve this prompt for a chat model", "prompt-optimizer"),
+    ("add application insights telemetry", "appinsights-instrumentation"),
+    ("is this security bug a false positive", "fp-check"),
+    ("estimate the total addressable market", "market-sizing-analysis"),
+    ("time zones and daylight saving in .net", "dotnet-timezone"),
+    ("bayesian hierarchical model with mcmc", "pymc"),
+    ("design tokens and theming", "design-system-patterns"),
+    ("write javadoc comments", "java-docs"),
+    ("split a monolith into services", "microservices-patterns"),
+    ("merge two pdf files", "pdf"),
+    ("manage my zotero library", "pyzotero"),
+    ("yaml for deployments, services and configmaps", "k8s-manifest-generator"),
+    ("survival analysis with censored data", "scikit-survival"),
+    ("fuzz a c library with clang", "libfuzzer"),
+    ("identify peptides from mass spectrometry", "pyopenms"),
+    ("run python on cloud gpus", "modal"),
+    ("turborepo or nx with pnpm workspaces", "monorepo-management"),
+    ("smaller docker image with several build stages", "multi-stage-dockerfile"),
+    ("raise test coverage with pytest", "pytest-coverage"),
+    ("game with unity entity component system", "unity-ecs-patterns"),
+    ("tokio and async traits in rust", "rust-async-patterns"),
+    ("push an image to azure container registry", "azure-container-registry-cli"),
+    ("upgrade pester tests for powershell", "pester-migration"),
+    ("mcp server in php", "php-mcp-server-generator"),
+    ("multi objective optimization, pareto front", "pymoo"),
+    ("lint bash scripts", "shellcheck-configuration"),
+    ("combine keyword and vector retrieval", "hybrid-search-implementation"),
+    ("gene expression of single cells from a census", "cellxgene-census"),
+    ("answer review comments on my github pull request", "gh-address-comments"),
+    ("expire old vectors in qdrant", "qdrant-sliding-time-window"),
+    ("data contracts and great expectations", "data-quality-frameworks"),
+    ("move a uwp app to winui", "winui3-migration-guide"),
+    ("custom colors for slides and reports", "theme-factory"),
+    ("diagrams in markdown with mermaid", "markdown-mermaid-writing"),
+    // Names that were typed badly, or not to their end.
+    ("kuberentes manifest", "k8s-manifest-generator"),
+    ("terrafrom", "terraform-module-library"),
+    ("shellchek", "shellcheck-configuration"),
+    ("neuropix", "neuropixels-analysis"),
+];
+
+fn corpus(root: &Path) -> SkillSet {
+    let list = fs::read_to_string(root.join("expected.jsonl")).expect("the corpus has a list");
+    let mut skills = SkillSet::builder();
+    for line in list.lines() {
+        let entry: Value = serde_json::from_str(line).expect("a line of JSON");
+        let path = root.join(entry["path"].as_str().expect("a path"));
+        let directory =
+            path.parent().and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
+        let text = String::from_utf8_lossy(&fs::read(&path).expect("a SKILL.md")).into_owned();
+        let context = ParseContext { directory: directory.as_deref(), ..ParseContext::default() };
+        if let (Some(skill), diagnostics) = parse(&text, &context).into_virtual("") {
+            skills.add(skill, diagnostics);
+        }
+    }
+    skills.build()
+}
+
+#[test]
+#[expect(clippy::print_stderr, reason = "a skipped test must say so, and a measured one what it measured")]
+fn real_skills() {
+    let Some(root) = std::env::var_os("SKILLS_CORPUS") else {
+        eprintln!("skipped: SKILLS_CORPUS names no directory");
+        return;
+    };
+    let skills = corpus(Path::new(&root));
+    let index = SearchIndex::new(&skills);
+    let quality = measure(|query| {
+        let hits = index.search(&Query { text: query.into(), limit: Some(50), tags: Vec::new() }).hits;
+        hits.iter().map(|hit| hit.skill.name.to_string()).collect()
+    });
+    let documents = skills.listed().map(|skill| bm25::Document {
+        id: skill.name.to_string(),
+        contents: format!("{} {}", skill.name, skill.description),
+    });
+    let engine =
+        bm25::SearchEngineBuilder::<String>::with_documents(bm25::Language::English, documents).build();
+    let other =
+        measure(|query| engine.search(query, 50).into_iter().map(|result| result.document.id).collect());
+    let total = (QUERIES.len(), index.len());
+    eprintln!(
+        "{} queries over {} skills, ours and the `bm25` crate:\n{quality:?}\n{other:?}",
+        total.0, total.1
+    );
+    for (query, expected) in QUERIES {
+        assert!(skills.get(expected).is_some(), "there is no skill {expected} for {query:?}");
+    }
+    let Quality { recall_at_1, recall_at_5, mrr } = quality;
+    assert!(recall_at_1 >= 0.87 && recall_at_5 >= 0.95 && mrr >= 0.91, "the ranking got worse");
+}
+
+#[derive(Debug)]
+struct Quality {
+    recall_at_1: f32,
+    recall_at_5: f32,
+    mrr: f32,
+}
+
+fn measure(search: impl Fn(&str) -> Vec<String>) -> Quality {
+    let ranks: Vec<f32> = QUERIES
+        .iter()
+        .map(|(query, expected)| search(query).iter().position(|name| name == expected))
+        .map(|at| at.map_or(f32::INFINITY, |at| count(at + 1)))
+        .collect();
+    let mean =
+        |worth: fn(f32) -> f32| ranks.iter().map(|&rank| worth(rank)).sum::<f32>() / count(ranks.len());
+    Quality {
+        recall_at_1: mean(|rank| f32::from(rank <= 1.0)),
+        recall_at_5: mean(|rank| f32::from(rank <= 5.0)),
+        mrr: mean(|rank| 1.0 / rank),
+    }
+}

@@ -1,0 +1,122 @@
+use super::*;
+use crate::{Properties, SkillTool, ToolError};
+use serde_json::Value;
+
+fn skill(name: &str, description: &str, properties: Properties) -> Skill {
+    Skill::builder(name, description).body("x").properties(properties).build().unwrap()
+}
+
+fn plain(name: &str, description: &str) -> Skill {
+    skill(name, description, Properties::default())
+}
+
+async fn nothing(_: Value) -> Result<Value, ToolError> {
+    Ok(Value::Null)
+}
+
+fn names(skills: Vec<Skill>, query: &Query) -> Vec<String> {
+    let index = SearchIndex::new(&skills.into_iter().collect());
+    index.search(query).hits.iter().map(|hit| hit.skill.name.to_string()).collect()
+}
+
+fn text(text: &str) -> Query {
+    Query { text: text.into(), ..Query::default() }
+}
+
+fn sample() -> Vec<Skill> {
+    let tagged = |tags: &[&str]| Properties {
+        tags: tags.iter().map(|&tag| tag.into()).collect(),
+        ..Properties::default()
+    };
+    vec![
+        plain("pdf", "Reads, merges and fills in PDF documents."),
+        plain("kubernetes-deploy", "Ships containers to a cluster."),
+        skill("release-notes", "Writes what changed between two versions.", tagged(&["Git", "changelog"])),
+        skill("commit-messages", "Writes messages for commits.", tagged(&["git"])),
+        Skill::builder("weather", "Knows whether it rains.")
+            .body("x")
+            .tool("forecast", "x", nothing)
+            .build()
+            .unwrap(),
+        plain("csharp", "Guides C# programs."),
+        plain("translate", "翻译文档。"),
+    ]
+}
+
+#[test]
+fn finds_by_every_field_and_form() {
+    for (query, expected) in [
+        ("merge documents", "pdf"),
+        ("merging a document", "pdf"),
+        ("PDF", "pdf"),
+        ("kube", "kubernetes-deploy"),
+        ("kuberentes", "kubernetes-deploy"),
+        ("cluster", "kubernetes-deploy"),
+        ("changelogs", "release-notes"),
+        ("forecast", "weather"),
+        ("c#", "csharp"),
+        ("翻译", "translate"),
+        ("commit-messages", "commit-messages"),
+    ] {
+        assert_eq!(names(sample(), &text(query)).first().map(String::as_str), Some(expected), "{query}");
+    }
+    for query in ["quantum", "!!", "zz"] {
+        assert_eq!(names(sample(), &text(query)), [""; 0], "{query}");
+    }
+}
+
+#[test]
+fn tags_filter() {
+    let tags = |tags: &[&str], text: &str| Query {
+        tags: tags.iter().map(|&tag| tag.into()).collect(),
+        text: text.into(),
+        limit: None,
+    };
+    assert_eq!(names(sample(), &tags(&["GIT"], "")), ["release-notes", "commit-messages"]);
+    assert_eq!(names(sample(), &tags(&["git", "changelog"], "")), ["release-notes"]);
+    assert_eq!(names(sample(), &tags(&["git"], "commit messages")), ["commit-messages"]);
+    assert_eq!(names(sample(), &tags(&["git"], "pdf")), [""; 0]);
+    assert_eq!(names(sample(), &tags(&["nope"], "")), [""; 0]);
+}
+
+#[test]
+fn equal_scores_go_by_priority_then_completeness_then_order() {
+    let low = Properties { priority: -1, ..Properties::default() };
+    let high = Properties { priority: 5, ..Properties::default() };
+    let mut tool = SkillTool::new("t", "x", nothing);
+    let builder = |name: &str| Skill::builder(name, "Same words.").body("x");
+    let complete = builder("e").add_tool(tool.clone()).build().unwrap();
+    tool.missing = Some("gone".into());
+    let incomplete = builder("d").add_tool(tool).build().unwrap();
+    let skills = vec![skill("a", "Same words.", low), incomplete, complete, skill("c", "Same words.", high)];
+    // `d` and `e` have a tool, and with it a longer text.
+    assert_eq!(names(skills, &text("same words")), ["c", "a", "e", "d"]);
+}
+
+#[test]
+fn only_listed_skills_and_a_limit() {
+    let hidden = Properties { hide_from_discovery: true, ..Properties::default() };
+    let locked = Properties { disable_model_invocation: true, ..Properties::default() };
+    let mut skills = vec![skill("hidden", "Thing.", hidden), skill("locked", "Thing.", locked)];
+    skills.extend((0..60).map(|number| plain(&format!("s{number:02}"), "Thing.")));
+    let index = SearchIndex::new(&skills.into_iter().collect());
+    assert_eq!(index.len(), 60);
+    for (limit, expected) in [(None, 10), (Some(0), 1), (Some(3), 3), (Some(1000), 50)] {
+        let hits = index.search(&Query { limit, ..text("thing hidden locked") });
+        assert_eq!((hits.hits.len(), hits.total), (expected, 60));
+        assert!(hits.hits.iter().all(|hit| hit.skill.is_listed()));
+    }
+    assert!(SearchIndex::new(&SkillSet::default()).search(&text("x")).hits.is_empty());
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(64))]
+    #[test]
+    fn the_same_query_gives_the_same_answer(
+        words in proptest::collection::vec("[a-d]{1,3}( [a-d]{1,3}){0,4}", 1..20),
+        query in "[a-d]{1,3}( [a-d]{1,3}){0,3}|\\PC{0,20}",
+    ) {
+        let skills = || words.iter().enumerate().map(|(n, words)| plain(&format!("s{n}"), words)).collect();
+        proptest::prop_assert_eq!(names(skills(), &text(&query)), names(skills(), &text(&query)));
+    }
+}
