@@ -313,15 +313,27 @@ fn fail(error: &anyhow::Error) -> ExitCode {
 /// # Errors
 /// The log file cannot be opened.
 pub fn start_log(args: &LogArgs) -> io::Result<()> {
+    use tracing_subscriber::{
+        Layer, filter::Targets, fmt, layer::SubscriberExt, registry, util::SubscriberInitExt,
+    };
     let level = LevelFilter::from(args.log.unwrap_or(LogLevel::Warn));
-    let builder = tracing_subscriber::fmt().with_max_level(level).with_target(false).with_ansi(false);
+    // Others tell what they do in detail, and may tell contents.
+    let others = level.min(if level == LevelFilter::TRACE { LevelFilter::TRACE } else { LevelFilter::WARN });
+    let ours = Targets::new()
+        .with_default(others)
+        .with_target("acp_skills_proxy", level)
+        .with_target("skills_core", level);
+    let layer = fmt::layer().with_target(false).with_ansi(false);
     // A second call in one process (tests, embedding) keeps the first log.
     match &args.log_file {
         Some(path) => {
             let file = std::fs::OpenOptions::new().create(true).append(true).open(path)?;
-            drop(builder.with_writer(std::sync::Mutex::new(file)).try_init());
+            let layer = layer.with_writer(std::sync::Mutex::new(file)).with_filter(ours);
+            drop(registry().with(layer).try_init());
         }
-        None => drop(builder.with_writer(io::stderr).without_time().try_init()),
+        None => {
+            drop(registry().with(layer.with_writer(io::stderr).without_time().with_filter(ours)).try_init())
+        }
     }
     Ok(())
 }

@@ -75,7 +75,9 @@ impl Interceptor {
     fn enter_session(&mut self, message: &Message<'_>, actions: &mut Actions) -> (Purpose, Pass) {
         let Some(id) = message.session_id() else { return (Purpose::Other, Pass::Untouched) };
         let known = self.sessions.find(&id).map(|session| session.key);
-        let mut session = if let Some(session) = known.and_then(|key| self.sessions.remove(key)) { session } else {
+        let mut session = if let Some(session) = known.and_then(|key| self.sessions.remove(key)) {
+            session
+        } else {
             let key = self.sessions.new_key();
             let cwd = cwd(message);
             let skills = self.host.skills(cwd.as_deref());
@@ -99,7 +101,9 @@ impl Interceptor {
         with_server: bool,
         actions: &mut Actions,
     ) -> Pass {
-        let Some(params) = message.params.filter(super::super::wire::json::Node::is_object) else { return Pass::Untouched };
+        let Some(params) = message.params.filter(super::super::wire::json::Node::is_object) else {
+            return Pass::Untouched;
+        };
         // Without a skill there is no server, no text, nothing.
         if session.skills.is_empty() {
             return Pass::Untouched;

@@ -82,7 +82,7 @@ impl Standalone {
         let stdin = tapped(stdin, self.tap);
         let ends = Ends { reader: Box::new(stdout), writer: stdin };
         let relay = Relay::start(self.policy, self.servers, self.client, ends)?;
-        Ok(Life { agent, relay, signals }.run().await?)
+        Ok(Life { agent, relay, signals, silent: false }.run().await?)
     }
 }
 
@@ -90,6 +90,8 @@ struct Life {
     agent: Agent,
     relay: Relay,
     signals: Receiver<Signal>,
+    /// The agent has closed its stdout, and all it said is with the client.
+    silent: bool,
 }
 
 /// Where the deadlines for the agent stand.
@@ -112,7 +114,6 @@ impl Life {
     async fn until_the_agent_ends(&mut self) -> io::Result<ExitStatus> {
         let (mut stage, mut deadline) = (Stage::Running, None);
         let mut client_gone = false;
-        let mut agent_silent = false;
         loop {
             tokio::select! {
                 status = self.agent.wait() => return status,
@@ -123,8 +124,8 @@ impl Life {
                     }
                 }
                 // Fails when the client does not listen any more: then it is gone, whatever its stdin says.
-                written = &mut self.relay.agent_done, if !agent_silent => {
-                    agent_silent = true;
+                written = &mut self.relay.agent_done, if !self.silent => {
+                    self.silent = true;
                     let client_is_deaf = !matches!(written, Ok(Ok(())));
                     if client_is_deaf && matches!(stage, Stage::Running) {
                         (stage, deadline) = (Stage::Closing, Some(Instant::now() + AFTER_EOF));
@@ -173,7 +174,7 @@ impl Life {
     /// Waits until the client has all that the agent said, for as long as it goes on reading.
     async fn delivered(&mut self) -> bool {
         let mut written = self.relay.written_to_client();
-        loop {
+        while !self.silent {
             if timeout(PATIENCE, &mut self.relay.agent_done).await.is_ok() {
                 return true;
             }
@@ -183,5 +184,6 @@ impl Life {
             }
             written = now;
         }
+        true
     }
 }
