@@ -1,4 +1,79 @@
-//! Agent Skills as a library.
+//! [Agent Skills](https://agentskills.io) for any agent loop: load them, list them to a model, activate them, read and
+//! run what comes with them.
+//!
+//! A skill is a directory with a `SKILL.md`, or is defined in code ([`Skill::builder`]). A model sees it in three steps,
+//! each only when the task needs it: name and description ([`Catalog`]), instructions (`activate_skill`), files and tools
+//! (`read_skill_file`, `call_skill_tool`). This crate knows no protocol and no model; it gives texts, tool definitions,
+//! and answers to tool calls.
+//!
+//! ```
+//! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use serde_json::{Value, json};
+//! use skills_core::{CallContext, Catalog, CatalogOptions, Guide, Skill, SkillSet, Toolbox, guide, load_dir};
+//!
+//! # let dir = tempfile::tempdir()?;
+//! # let dir = dir.path().join("code-review");
+//! # std::fs::create_dir(&dir)?;
+//! # let text = "---\nname: code-review\ndescription: Reviews code.\n---\nRead the diff first.\n";
+//! # std::fs::write(dir.join("SKILL.md"), text)?;
+//! // 1. Load: a directory, and a skill of our own.
+//! let mut skills = SkillSet::builder();
+//! let (stored, diagnostics) = load_dir(&dir)?;
+//! skills.add(stored, diagnostics);
+//! let shout = Skill::builder("shout", "Makes text louder. Use when something must stand out.")
+//!     .body("Call the tool `upper` with `{\"text\": …}`.")
+//!     .tool("upper", "Gives `text` in capital letters.", |input: Value| async move {
+//!         let text = input["text"].as_str().ok_or("`text` must be a string")?;
+//!         Ok(text.to_uppercase().into())
+//!     })
+//!     .build()?;
+//! skills.add(shout, Vec::new());
+//! let skills = skills.build();
+//!
+//! // 2. Tell the model, in the system prompt or before its first task.
+//! let catalog = Catalog::render(&skills, &CatalogOptions::default()).expect("there are skills");
+//! let prompt = format!("{}\n{}", catalog.text, guide(Guide::Tools));
+//! assert!(prompt.contains("<name>code-review</name>"));
+//!
+//! // 3. Offer the tools, and answer the calls.
+//! let toolbox = Toolbox::new(skills);
+//! let names: Vec<_> = toolbox.definitions().iter().map(|tool| tool.name).collect();
+//! assert_eq!(names, ["activate_skill", "call_skill_tool", "read_skill_file"]);
+//!
+//! let call = async |tool: &str, arguments: Value| {
+//!     let arguments = arguments.as_object().cloned().unwrap_or_default();
+//!     toolbox.call(tool, arguments, &CallContext::default()).await
+//! };
+//! let output = call("activate_skill", json!({ "name": "code-review" })).await;
+//! assert!(output.to_text().starts_with("<skill_content name=\"code-review\">\nRead the diff first.\n"));
+//! let input = json!({ "text": "done" });
+//! let output = call("call_skill_tool", json!({ "skill": "shout", "tool": "upper", "input": input })).await;
+//! assert_eq!(output.to_text(), "DONE");
+//!
+//! // Whatever goes wrong is an answer that tells the model what to do next.
+//! let output = call("activate_skill", json!({ "name": "code-reveiw" })).await;
+//! assert!(output.is_error);
+//! assert!(output.to_text().starts_with("SkillNotFound: there is no skill \"code-reveiw\". Did you mean \"code-review\"?"));
+//! # Ok(()) }
+//! ```
+//!
+//! # Parts
+//!
+//! | module | question |
+//! |---|---|
+//! | [`frontmatter`] | what does a `SKILL.md` say, and what is wrong with it? |
+//! | [`discovery`] | where are skills, and which one wins a name? |
+//! | [`set`] | which skills are there? |
+//! | [`catalog`] | what does a model see before it activates a skill? |
+//! | [`activation`] | what does it see then? |
+//! | [`files`] | what is in a skill's directory? Confined to it by the operating system. |
+//! | [`exec`] | how do its scripts and command tools run? |
+//! | [`search`] | which skills fit a task, when there are too many to list? |
+//! | [`toolbox`] | all of that as tools |
+//!
+//! # Features
+//!
+//! `fetch` (on by default) lets virtual skills have their instructions behind a URL; without it there is no network code.
 
 pub mod activation;
 mod builder;

@@ -211,9 +211,8 @@ impl Toolbox {
         let options =
             ActivationOptions { arguments, mount: mount.clone(), guide, scripts: scripts.is_some() };
         let (skill, bodies) = (Arc::clone(skill), self.shared.bodies.clone());
-        tokio::task::spawn_blocking(move || activate(&skill, &options, &bodies))
-            .await
-            .unwrap_or_else(|_| Err(ActivationError::Interrupted))
+        let reading = tokio::task::spawn_blocking(move || activate(&skill, &options, &bodies));
+        reading.await.map_err(|_| ActivationError::Interrupted)?
     }
 
     /// Finds skills, whether or not the model has a tool for it. The first search builds the index, and blocks for about
