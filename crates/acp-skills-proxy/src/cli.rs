@@ -58,6 +58,8 @@ struct Cli {
 enum Command {
     /// Run one prompt through the proxy and watch: what the agent received, each tool call, the answer.
     Try(commands::r#try::TryArgs),
+    /// Check skills against the specification, with source excerpts; made for a pre-commit hook.
+    Check(commands::check::CheckArgs),
     /// (internal) The stdio transport of the skills server; agents start it.
     #[command(name = bridge::SUBCOMMAND, hide = true)]
     Bridge,
@@ -262,6 +264,7 @@ pub fn main() -> ExitCode {
     let result = match cli.command {
         None => commands::proxy::run(cli.proxy),
         Some(Command::Try(args)) => commands::r#try::run(args),
+        Some(Command::Check(args)) => commands::check::run(args),
         Some(Command::Bridge) => bridge::run().map(|()| ExitCode::SUCCESS),
     };
     result.unwrap_or_else(|error| fail(&error))

@@ -185,7 +185,8 @@ fn tools(skill: &Skill, guide: Guide) -> String {
     text
 }
 
-fn long_body(body: &str) -> Option<Diagnostic> {
+/// What there is to say of the length of a body; a long one costs the model its attention.
+pub fn long_body(body: &str) -> Option<Diagnostic> {
     let lines = body.lines().count();
     if lines <= LONG_BODY_LINES && body.len() <= LONG_BODY_BYTES {
         return None;

@@ -2,6 +2,7 @@
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "printing is what commands for people do")]
 
+pub mod check;
 pub mod proxy;
 pub mod r#try;
 

@@ -1,0 +1,359 @@
+//! `acp-skills-proxy check`, as a person or a hook runs it.
+
+use std::{path::Path, process::Command};
+
+use expect_test::{Expect, expect};
+use tempfile::TempDir;
+
+const GOOD: &str = "---\nname: good\ndescription: Reads files.\n---\nBody\n";
+const BAD: &str = "---\nname: Bad_Name\ndescription: Use when: asked.\nversion: 1.0\n---\nBody\n";
+const FLOW: &str = "---\nname: flow\ndescription: Reads files.\nmetadata: {tags: a}\n---\nBody\n";
+
+fn skills(files: &[(&str, &str)]) -> TempDir {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    for (path, text) in files {
+        let path = dir.path().join(path);
+        std::fs::create_dir_all(path.parent().expect("a parent")).expect("a directory");
+        std::fs::write(path, text).expect("a file");
+    }
+    dir
+}
+
+fn run(dir: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_acp-skills-proxy"))
+        .arg("check")
+        .args(arguments)
+        .current_dir(dir)
+        .output()
+        .expect("the program runs");
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("UTF-8");
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "the form in which expect-test updates snapshots")]
+fn check(dir: &TempDir, arguments: &[&str], expect: Expect) {
+    let (code, stdout, stderr) = run(dir.path(), arguments);
+    expect.assert_eq(&format!("{stdout}{stderr}exit {}\n", code.unwrap_or(-1)).replace('\\', "/"));
+}
+
+#[test]
+fn a_good_skill_passes() {
+    let dir = skills(&[("good/SKILL.md", GOOD)]);
+    for path in ["good", "good/", "good/SKILL.md", ".", "good/../good"] {
+        let (code, stdout, stderr) = run(dir.path(), &[path]);
+        let found = (code, stdout.as_str(), stderr.as_str());
+        assert_eq!(found, (Some(0), "1 skill checked: 0 errors, 0 warnings\n", ""), "{path}");
+    }
+}
+
+#[test]
+fn each_broken_rule_is_shown_where_it_is() {
+    let dir = skills(&[("good/SKILL.md", GOOD), ("bad/SKILL.md", BAD)]);
+    check(
+        &dir,
+        &["bad"],
+        expect![[r#"
+        error[name-not-lowercase]: the name `Bad_Name` has upper-case letters
+         --> bad/SKILL.md:2:7
+          |
+        2 | name: Bad_Name
+          |       ^^^^^^^^
+          |
+          = help: write `bad-name`
+
+        error[name-invalid-characters]: the name `Bad_Name` has the character "_"
+         --> bad/SKILL.md:2:7
+          |
+        2 | name: Bad_Name
+          |       ^^^^^^^^
+          |
+          = help: write `bad-name`
+
+        error[name-not-directory]: the name `Bad_Name` is not that of its directory `bad`
+         --> bad/SKILL.md:2:7
+          |
+        2 | name: Bad_Name
+          |       ^^^^^^^^
+          |
+          = help: rename the directory to `bad-name`, or change the name
+
+        error[invalid-yaml]: the value of `description` is no valid YAML: mapping values are not allowed in this context
+         --> bad/SKILL.md:3:22
+          |
+        3 | description: Use when: asked.
+          |                      ^
+          |
+          = help: put the text in quotes, or on indented lines below `>-`; until then it is taken as it stands
+
+        warning[unknown-field]: the specification does not know the field `version`
+         --> bad/SKILL.md:4:1
+          |
+        4 | version: 1.0
+          | ^^^^^^^^^^^^
+          |
+          = help: some clients refuse it; `metadata` may hold it: `metadata:` / `  version: …`
+
+        1 skill checked: 4 errors, 1 warning
+        exit 1
+    "#]],
+    );
+}
+
+#[test]
+fn the_reference_has_its_own_rules() {
+    let dir = skills(&[("flow/SKILL.md", FLOW), ("bad/SKILL.md", BAD)]);
+    check(
+        &dir,
+        &["flow"],
+        expect![[r#"
+        1 skill checked: 0 errors, 0 warnings
+        exit 0
+    "#]],
+    );
+    check(
+        &dir,
+        &["--reference", "flow", "bad"],
+        expect![[r#"
+        error[invalid-yaml]: Invalid YAML in frontmatter: Found ugly disallowed JSONesque flow mapping
+         --> flow/SKILL.md:4:11
+          |
+        4 | metadata: {tags: a}
+          |           ^
+
+        error[invalid-yaml]: Invalid YAML in frontmatter: mapping values are not allowed in this context
+         --> bad/SKILL.md:3:22
+          |
+        3 | description: Use when: asked.
+          |                      ^
+
+        2 skills checked: 2 errors, 0 warnings
+        exit 1
+    "#]],
+    );
+}
+
+#[test]
+fn a_tree_is_searched() {
+    let dir = skills(&[
+        ("a/good/SKILL.md", GOOD),
+        ("b/good/SKILL.md", GOOD),
+        ("c/prose/SKILL.md", "# No frontmatter\n"),
+        ("d/lower/skill.md", "---\nname: lower\ndescription: d\n---\nBody\n"),
+    ]);
+    check(
+        &dir,
+        &[".", "a/good"],
+        expect![[r#"
+        error[frontmatter-missing]: the file does not begin with frontmatter
+         --> c/prose/SKILL.md:1:1
+          |
+        1 | # No frontmatter
+          | ^^^^^^^^^^^^^^^^
+          |
+          = help: begin the file with a line `---`, `name:` and `description:` lines, and a line `---`
+
+        error[file-name]: the file is named skill.md, and most agents will not find it
+        --> d/lower/skill.md
+         = help: rename it to SKILL.md
+
+        4 skills checked: 2 errors, 0 warnings
+        exit 1
+    "#]],
+    );
+}
+
+#[test]
+fn long_and_strange_files() {
+    let line = "word ".repeat(300);
+    let long = format!("---\nname: long\ndescription: {line}\n---\n{}", "line\n".repeat(600));
+    let dir = skills(&[
+        ("long/SKILL.md", &long),
+        ("empty/SKILL.md", ""),
+        ("crlf/SKILL.md", "---\r\nname: x\r\n---\r\n"),
+    ]);
+    check(
+        &dir,
+        &["long"],
+        expect![[r#"
+        error[description-too-long]: `description` has 1499 characters; 1024 are allowed
+         --> long/SKILL.md:3:14
+          |
+        3 | ...n: word word word word word word word wor... word word word word word word word wo
+          |       ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^...^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+          |
+          = help: shorten it; details belong into the body
+
+        warning[body-too-long]: the body has 600 lines and 3000 bytes, more than the recommended 500 lines or 20480 bytes
+         --> long/SKILL.md:5:1
+          |
+        5 | line
+          | ^^^^
+          |
+          = help: move details into files under `references/`
+
+        1 skill checked: 1 error, 1 warning
+        exit 1
+    "#]],
+    );
+    check(
+        &dir,
+        &["empty", "crlf"],
+        expect![[r#"
+        error[frontmatter-missing]: the file does not begin with frontmatter
+         --> empty/SKILL.md:1:1
+          |
+        1 |
+          | ^
+          |
+          = help: begin the file with a line `---`, `name:` and `description:` lines, and a line `---`
+
+        error[description-missing]: the skill has no description
+        --> crlf/SKILL.md
+         = help: add `description:` with what the skill does and when to use it
+
+        error[name-not-directory]: the name `x` is not that of its directory `crlf`
+         --> crlf/SKILL.md:2:7
+          |
+        2 | name: x
+          |       ^
+          |
+          = help: rename the directory to `x`, or change the name
+
+        warning[body-empty]: the skill has no instructions
+         --> crlf/SKILL.md:3:1
+          |
+        3 | ---
+          | ^^^
+          |
+          = help: write below the frontmatter what to do
+
+        2 skills checked: 3 errors, 1 warning
+        exit 1
+    "#]],
+    );
+    std::fs::create_dir(dir.path().join("huge")).expect("a directory");
+    std::fs::write(dir.path().join("huge/SKILL.md"), vec![b'x'; 1024 * 1024 + 1]).expect("a file");
+    check(
+        &dir,
+        &["huge"],
+        expect![[r#"
+            error[file-too-large]: the file has 1048577 bytes; at most 1048576 are read
+            --> huge/SKILL.md
+             = help: move details into files below `references/`
+
+            1 skill checked: 1 error, 0 warnings
+            exit 1
+        "#]],
+    );
+}
+
+#[test]
+fn nothing_to_check() {
+    let dir = skills(&[("README.md", "text")]);
+    check(
+        &dir,
+        &["."],
+        expect![[r#"
+        error: there is no skill in `.`
+        hint: a skill is a directory with a file named SKILL.md
+        exit 2
+    "#]],
+    );
+    let (code, stdout, stderr) = run(dir.path(), &["missing"]);
+    assert_eq!((code, stdout.as_str()), (Some(2), ""));
+    assert!(stderr.starts_with("error: cannot check `missing`: "), "{stderr}");
+}
+
+#[test]
+fn json_is_a_promise() {
+    let dir =
+        skills(&[("good/SKILL.md", GOOD), ("bad/SKILL.md", BAD), ("prose/SKILL.md", "# No frontmatter\n")]);
+    let (code, stdout, _) = run(dir.path(), &["--json", "good", "bad", "prose"]);
+    assert_eq!(code, Some(1));
+    let value: serde_json::Value = serde_json::from_str(&stdout).expect("JSON");
+    for skill in value.as_array().expect("a list") {
+        let path = skill["path"].as_str().expect("a path");
+        assert!(Path::new(path).is_absolute() && path.ends_with("SKILL.md"), "{path}");
+    }
+    // The system may know the temporary directory by another name.
+    let root = value[0]["path"].as_str().and_then(|path| path.strip_suffix("SKILL.md")).expect("a path");
+    let root = Path::new(root).parent().expect("a parent").to_string_lossy();
+    let text = serde_json::to_string_pretty(&value).expect("JSON");
+    let text = text
+        .replace(serde_json::to_string(&root).expect("JSON").trim_matches('"'), "DIR")
+        .replace("\\\\", "/");
+    expect![[r#"
+        [
+          {
+            "path": "DIR/good/SKILL.md",
+            "ok": true,
+            "name": "good",
+            "description": "Reads files.",
+            "diagnostics": []
+          },
+          {
+            "path": "DIR/bad/SKILL.md",
+            "ok": false,
+            "name": "Bad_Name",
+            "description": "Use when: asked.",
+            "diagnostics": [
+              {
+                "code": "name-not-lowercase",
+                "severity": "error",
+                "line": 2,
+                "column": 7,
+                "message": "the name `Bad_Name` has upper-case letters",
+                "help": "write `bad-name`"
+              },
+              {
+                "code": "name-invalid-characters",
+                "severity": "error",
+                "line": 2,
+                "column": 7,
+                "message": "the name `Bad_Name` has the character \"_\"",
+                "help": "write `bad-name`"
+              },
+              {
+                "code": "name-not-directory",
+                "severity": "error",
+                "line": 2,
+                "column": 7,
+                "message": "the name `Bad_Name` is not that of its directory `bad`",
+                "help": "rename the directory to `bad-name`, or change the name"
+              },
+              {
+                "code": "invalid-yaml",
+                "severity": "error",
+                "line": 3,
+                "column": 22,
+                "message": "the value of `description` is no valid YAML: mapping values are not allowed in this context",
+                "help": "put the text in quotes, or on indented lines below `>-`; until then it is taken as it stands"
+              },
+              {
+                "code": "unknown-field",
+                "severity": "warning",
+                "line": 4,
+                "column": 1,
+                "message": "the specification does not know the field `version`",
+                "help": "some clients refuse it; `metadata` may hold it: `metadata:` / `  version: …`"
+              }
+            ]
+          },
+          {
+            "path": "DIR/prose/SKILL.md",
+            "ok": false,
+            "name": null,
+            "description": null,
+            "diagnostics": [
+              {
+                "code": "frontmatter-missing",
+                "severity": "error",
+                "line": 1,
+                "column": 1,
+                "message": "the file does not begin with frontmatter",
+                "help": "begin the file with a line `---`, `name:` and `description:` lines, and a line `---`"
+              }
+            ]
+          }
+        ]"#]].assert_eq(&text);
+}
