@@ -57,7 +57,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run one prompt through the proxy and watch: what the agent received, each tool call, the answer.
-    Try(commands::r#try::TryArgs),
+    Try(Box<commands::r#try::TryArgs>),
     /// Check skills against the specification, with source excerpts; made for a pre-commit hook.
     Check(commands::check::CheckArgs),
     /// (internal) The stdio transport of the skills server; agents start it.
@@ -263,7 +263,7 @@ pub fn main() -> ExitCode {
     let cli = Cli::parse();
     let result = match cli.command {
         None => commands::proxy::run(cli.proxy),
-        Some(Command::Try(args)) => commands::r#try::run(args),
+        Some(Command::Try(args)) => commands::r#try::run(*args),
         Some(Command::Check(args)) => commands::check::run(args),
         Some(Command::Bridge) => bridge::run().map(|()| ExitCode::SUCCESS),
     };
