@@ -68,6 +68,7 @@
 //! | [`activation`] | what does it see then? |
 //! | [`files`] | what is in a skill's directory? Confined to it by the operating system. |
 //! | [`exec`] | how do its scripts and command tools run? |
+//! | [`source`] | where else could skills come from? |
 //! | [`search`] | which skills fit a task, when there are too many to list? |
 //! | [`toolbox`] | all of that as tools |
 //!
@@ -89,6 +90,7 @@ pub mod name;
 pub mod search;
 pub mod set;
 pub mod skill;
+pub mod source;
 pub mod toolbox;
 
 pub use activation::{Activation, ActivationOptions, activate};
@@ -103,4 +105,5 @@ pub use skill::{
     CallContext, Instructions, Properties, Scope, Skill, SkillTool, Source, Stored, ToolError, ToolHandler,
     Virtual,
 };
+pub use source::SkillSource;
 pub use toolbox::{ToolDefinition, ToolOutput, Toolbox, ToolboxOptions};

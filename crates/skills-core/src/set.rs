@@ -2,11 +2,18 @@
 //!
 //! Sets are cheap to clone and never change; a reload makes a new one, so a call that runs keeps the set it began with.
 
-use std::{collections::HashMap, path::PathBuf, sync::Arc};
+use std::{
+    collections::HashMap,
+    path::PathBuf,
+    sync::{Arc, OnceLock},
+};
 
 use serde::Serialize;
 
-use crate::{Diagnostic, Skill, SkillName};
+use crate::{
+    Diagnostic, Skill, SkillName,
+    search::{Hits, Query, SearchIndex},
+};
 
 /// An ordered set of skills with unique names (case does not count), and what was left out of it.
 ///
@@ -27,6 +34,8 @@ struct Inner {
     by_key: HashMap<Box<str>, usize>,
     shadowed: Vec<Shadowed>,
     skipped: Vec<Skipped>,
+    /// Built when it is first needed.
+    index: OnceLock<SearchIndex>,
 }
 
 /// A skill of a set and what was found wrong with it.
@@ -127,6 +136,11 @@ impl SkillSet {
     /// The skills that the model may see, in order ([`Skill::is_listed`]).
     pub fn listed(&self) -> impl Iterator<Item = &Arc<Skill>> + Clone {
         self.iter().filter(|skill| skill.is_listed())
+    }
+
+    /// Finds skills that the model may see. The first search builds the index, and blocks for about 10 µs a skill.
+    pub fn search(&self, query: &Query) -> Hits {
+        self.0.index.get_or_init(|| SearchIndex::new(self)).search(query)
     }
 
     /// How many skills there are.

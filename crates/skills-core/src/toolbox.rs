@@ -9,7 +9,7 @@ mod arguments;
 mod definitions;
 mod errors;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
@@ -17,7 +17,6 @@ use crate::{
     Activation, ActivationOptions, CallContext, Guide, Skill, SkillSet, activate,
     activation::{ActivationError, BodyCache},
     exec::ScriptOptions,
-    search::{Hits, Query, SearchIndex},
 };
 use arguments::Arguments;
 
@@ -130,8 +129,6 @@ pub struct ToolboxOptions {
 #[derive(Debug, Clone)]
 pub struct Toolbox {
     skills: SkillSet,
-    /// Built when it is first needed.
-    index: Arc<OnceLock<SearchIndex>>,
     shared: Arc<Shared>,
 }
 
@@ -151,13 +148,13 @@ impl Toolbox {
     /// The tools over `skills`.
     pub fn with_options(skills: SkillSet, options: ToolboxOptions) -> Self {
         let shared = Arc::new(Shared { options, bodies: BodyCache::default() });
-        Self { skills, index: Arc::default(), shared }
+        Self { skills, shared }
     }
 
     /// The same tools over other skills; what was fetched is kept. Calls that run keep the skills they began with.
     #[must_use]
     pub fn with_skills(&self, skills: SkillSet) -> Self {
-        Self { skills, index: Arc::default(), shared: Arc::clone(&self.shared) }
+        Self { skills, shared: Arc::clone(&self.shared) }
     }
 
     /// The skills that the tools serve.
@@ -213,12 +210,6 @@ impl Toolbox {
         let (skill, bodies) = (Arc::clone(skill), self.shared.bodies.clone());
         let reading = tokio::task::spawn_blocking(move || activate(&skill, &options, &bodies));
         reading.await.map_err(|_| ActivationError::Interrupted)?
-    }
-
-    /// Finds skills, whether or not the model has a tool for it. The first search builds the index, and blocks for about
-    /// 10 µs a skill.
-    pub fn search(&self, query: &Query) -> Hits {
-        self.index.get_or_init(|| SearchIndex::new(&self.skills)).search(query)
     }
 
     /// The skill that a model means by `name`, when it may use it.

@@ -83,8 +83,8 @@ pub(super) async fn search_skills(toolbox: &Toolbox, arguments: &Arguments) -> A
     if query.text.trim().is_empty() && query.tags.is_empty() {
         return Err(CallError::arguments("`query` is missing; it must be a string"));
     }
-    let toolbox = toolbox.clone();
-    let found = off_thread(move || toolbox.search(&query)).await?;
+    let skills = toolbox.skills().clone();
+    let found = off_thread(move || skills.search(&query)).await?;
     if found.hits.is_empty() {
         return Ok(ToolOutput::text(
             "No skill was found. Try other or fewer words, or do the task without a skill.",
