@@ -2,7 +2,11 @@
 //!
 //! The id that the agent gives is not known while `session/new` is under way, so the proxy has a key of its own.
 
-use std::{collections::HashMap, path::PathBuf, sync::Arc};
+use std::{
+    collections::{HashMap, VecDeque},
+    path::PathBuf,
+    sync::Arc,
+};
 
 use skills_core::SkillSet;
 
@@ -36,13 +40,26 @@ pub enum Told {
     Files,
 }
 
-/// A prompt that waits until the agent has our tools.
+/// A prompt that waits: for the agent to have our tools, for a text that is being fetched, or for one before it.
 #[derive(Debug)]
 pub struct Held {
     /// The request's id.
     pub id: Id,
     /// The request.
     pub line: Vec<u8>,
+    /// What is to be put in front of it.
+    pub text: Text,
+}
+
+/// A text that is put in front of a prompt besides the catalog.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Text {
+    /// None.
+    None,
+    /// It was asked for under this number.
+    Pending(u64),
+    /// It is here.
+    Ready(String),
 }
 
 /// The state of one session.
@@ -58,6 +75,8 @@ pub struct Session {
     pub skills: SkillSet,
     /// The text that lists them together with how to use the tools; the same for as long as the session lives.
     pub catalog: Option<Arc<str>>,
+    /// The name of our MCP server in this session, when it has one.
+    pub server_name: Option<String>,
     /// The id of our MCP server when it is reached over the ACP connection.
     pub server_id: Option<String>,
     /// How far the agent got with our MCP server.
@@ -65,7 +84,9 @@ pub struct Session {
     /// What the model was told.
     pub told: Told,
     /// Prompts that wait, in order.
-    pub held: Vec<Held>,
+    pub held: VecDeque<Held>,
+    /// How many prompts the agent is working on.
+    pub in_flight: usize,
     /// The beginning of the first prompt, for a title that would have been ours alone.
     pub first_words: Option<String>,
 }
@@ -79,10 +100,12 @@ impl Session {
             cwd,
             skills,
             catalog: None,
+            server_name: None,
             server_id: None,
             mcp: Mcp::Off,
             told: Told::Nothing,
-            held: Vec::new(),
+            held: VecDeque::new(),
+            in_flight: 0,
             first_words: None,
         }
     }

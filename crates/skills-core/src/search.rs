@@ -59,6 +59,8 @@ pub struct Hit {
     pub skill: Arc<Skill>,
     /// How well it fits; comparable within one answer only. Zero when nothing was asked for.
     pub score: f32,
+    /// How many different words of the question the skill has, in any form.
+    pub matched: usize,
 }
 
 /// An answer.
@@ -162,7 +164,11 @@ impl SearchIndex {
         found.sort_unstable_by_key(rank);
         let limit = query.limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT);
         let hits = found.iter().take(limit);
-        let hits = hits.map(|&(score, number)| Hit { skill: Arc::clone(&self.skills[number]), score });
+        let hits = hits.map(|&(score, number)| Hit {
+            skill: Arc::clone(&self.skills[number]),
+            score,
+            matched: self.matched(&asked, number),
+        });
         Hits { hits: hits.collect(), total: found.len() }
     }
 
@@ -174,6 +180,14 @@ impl SearchIndex {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.skills.is_empty()
+    }
+
+    fn matched(&self, asked: &[words::Asked], number: usize) -> usize {
+        let has = |word: u32| {
+            let posting = &self.postings[word as usize];
+            posting.binary_search_by_key(&number, |&(other, _)| other as usize).is_ok()
+        };
+        asked.iter().filter(|asked| asked.known.is_some_and(has)).count()
     }
 
     fn scores(&self, asked: &[words::Asked], text: &str) -> Vec<f32> {

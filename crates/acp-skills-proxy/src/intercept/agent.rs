@@ -54,6 +54,12 @@ impl Interceptor {
                 Pass::Untouched
             }
             (Purpose::List, Some(result)) => self.list(message, result),
+            (Purpose::Prompt(session), _) => {
+                if let Some(session) = self.sessions.get(session) {
+                    session.in_flight = session.in_flight.saturating_sub(1);
+                }
+                Pass::Untouched
+            }
             _ => Pass::Untouched,
         }
     }

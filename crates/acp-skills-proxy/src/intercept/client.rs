@@ -43,7 +43,7 @@ impl Interceptor {
                 None => (Purpose::Other, Pass::Untouched),
             },
             "session/list" => (Purpose::List, Pass::Untouched),
-            "session/prompt" => (Purpose::Other, self.prompt(message, &id, actions)),
+            "session/prompt" => self.prompt(message, &id, actions),
             _ => (Purpose::Other, Pass::Untouched),
         };
         self.open.insert(id, Open { method: method.into_owned(), purpose });
@@ -111,11 +111,15 @@ impl Interceptor {
         let mut edit = Edit::new();
         let had = mem::replace(&mut session.mcp, Mcp::Off);
         session.server_id = None;
+        session.server_name = None;
         if let Some(transport) = servers::choose(self.policy.mcp, &self.agent).filter(|_| with_server) {
             match self.host.open(session.key, transport, &session.skills, session.cwd.as_deref()) {
                 Ok(endpoint) => {
                     let name = servers::free_name(params.get("mcpServers"));
+                    let text = format!("{}: MCP server `{name}` over {}", message.method(), transport.name());
+                    actions.effects.push(Effect::Log(Level::Info, text));
                     servers::inject(&mut edit, params, &servers::entry(&name, &endpoint));
+                    session.server_name = Some(name);
                     session.mcp = match (&endpoint, had) {
                         // Over the ACP connection there is nothing to connect: the server is there when it is asked.
                         (Endpoint::Acp { .. }, _) => Mcp::Listed,
@@ -126,8 +130,6 @@ impl Interceptor {
                     if let Endpoint::Acp { server_id } = endpoint {
                         session.server_id = Some(server_id);
                     }
-                    let text = format!("{}: MCP server `{name}` over {}", message.method(), transport.name());
-                    actions.effects.push(Effect::Log(Level::Info, text));
                 }
                 Err(why) => Self::warn(actions, format!("no MCP server for this session: {why}")),
             }
@@ -136,10 +138,9 @@ impl Interceptor {
         if matches!(placement, Placement::SystemPrompt | Placement::ClaudeMeta) {
             let told = if session.mcp == Mcp::Off { Told::Files } else { Told::Tools };
             // The same text for as long as the session lives: an agent that compares it would start over.
-            let text = session
-                .catalog
-                .clone()
-                .or_else(|| placement::text(session, &self.policy.catalog, told).map(Into::into));
+            let text = session.catalog.clone().or_else(|| {
+                placement::text(session, &self.agent, &self.policy.catalog, told).map(Into::into)
+            });
             if let Some(text) = text {
                 match placement {
                     Placement::SystemPrompt => placement::into_system_prompt(&mut edit, params, &text),
@@ -154,33 +155,33 @@ impl Interceptor {
 
     /// A prompt that waits is answered here; the agent has never heard of it.
     fn cancel(&mut self, message: &Message<'_>, actions: &mut Actions) -> Pass {
-        let held = message
-            .session_id()
-            .and_then(|id| self.sessions.find(&id).map(|session| mem::take(&mut session.held)))
-            .unwrap_or_default();
-        if held.is_empty() {
+        let Some(session) = message.session_id().and_then(|id| self.sessions.find(&id)) else {
             return Pass::Untouched;
-        }
+        };
+        let held = mem::take(&mut session.held);
+        let agent_works = session.in_flight > 0 || held.is_empty();
         for prompt in held {
             self.open.remove(&prompt.id);
             actions.to_client.push(say::result(&prompt.id, &json!({ "stopReason": "cancelled" })));
         }
-        Pass::Consumed
+        if agent_works { Pass::Untouched } else { Pass::Consumed }
     }
 
     fn cancel_request(&mut self, message: &Message<'_>, actions: &mut Actions) -> Pass {
         let Some(id) = message.param(&["requestId"]).and_then(crate::wire::Id::of) else {
             return Pass::Untouched;
         };
-        for session in self.sessions.iter_mut() {
-            if let Some(index) = session.held.iter().position(|held| held.id == id) {
-                session.held.remove(index);
-                self.open.remove(&id);
-                actions.to_client.push(say::error(&id, REQUEST_CANCELLED, "cancelled"));
-                return Pass::Consumed;
-            }
-        }
-        Pass::Untouched
+        let waiting = self.sessions.iter_mut().find_map(|session| {
+            let index = session.held.iter().position(|held| held.id == id)?;
+            session.held.remove(index);
+            Some(session.key)
+        });
+        let Some(key) = waiting else { return Pass::Untouched };
+        self.open.remove(&id);
+        actions.to_client.push(say::error(&id, REQUEST_CANCELLED, "cancelled"));
+        // Those behind it may have waited for nothing else.
+        self.release(key, actions);
+        Pass::Consumed
     }
 }
 

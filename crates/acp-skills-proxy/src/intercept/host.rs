@@ -115,8 +115,33 @@ pub enum Effect {
         /// The whole `mcp/message` request.
         line: Vec<u8>,
     },
+    /// Fetch a text and send it as [`Event::Fetched`] with the same session and number.
+    Fetch {
+        /// Whose skills.
+        session: SessionKey,
+        /// To tell it from others.
+        ticket: u64,
+        /// What.
+        wanted: Wanted,
+    },
     /// Write a line into the log.
     Log(Level, String),
+}
+
+/// A text that has to be read from somewhere.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Wanted {
+    /// The activation text of a skill, with what the user wrote behind its name.
+    Skill {
+        /// Its name.
+        name: String,
+        /// The user's words, possibly none.
+        arguments: String,
+        /// Whether the model has our tools.
+        tools: bool,
+    },
+    /// The activation texts of the skills that fit these words best.
+    BestFor(String),
 }
 
 /// How important a line in the log is.
@@ -131,12 +156,21 @@ pub enum Level {
 }
 
 /// Something that happened outside of the two streams of messages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
     /// The agent has got the list of tools of this session.
     Listed(SessionKey),
     /// The time that [`Effect::Wait`] asked for is over.
     WaitOver(SessionKey),
+    /// What [`Effect::Fetch`] asked for; nothing when there is nothing to say.
+    Fetched {
+        /// Whose skills.
+        session: SessionKey,
+        /// The number of the request.
+        ticket: u64,
+        /// The text.
+        text: Option<String>,
+    },
     /// The client will send nothing more.
     ClientGone,
 }

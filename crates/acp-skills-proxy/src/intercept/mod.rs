@@ -27,7 +27,7 @@ use std::{collections::HashMap, time::Duration};
 
 use skills_core::catalog::CatalogOptions;
 
-pub use self::host::{Actions, Effect, Endpoint, Event, Host, Level, Pass, Transport};
+pub use self::host::{Actions, Effect, Endpoint, Event, Host, Level, Pass, Transport, Wanted};
 use crate::{
     session::{SessionKey, Sessions},
     wire::{Glance, Id, Message, Node, glance, say},
@@ -63,6 +63,18 @@ pub enum CatalogIn {
     Off,
 }
 
+/// How skills are activated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Activation {
+    /// The model does it, with our tools or by reading the files.
+    #[default]
+    Model,
+    /// The proxy does it: it puts the skills that fit a prompt in front of it. For agents without tools.
+    Prompt,
+    /// The model does it where it has our tools, else the proxy.
+    Hybrid,
+}
+
 /// What the user decided.
 #[derive(Debug, Clone)]
 pub struct Policy {
@@ -74,6 +86,8 @@ pub struct Policy {
     pub catalog_in: CatalogIn,
     /// How the catalog is rendered.
     pub catalog: CatalogOptions,
+    /// How skills are activated.
+    pub activation: Activation,
 }
 
 impl Default for Policy {
@@ -83,6 +97,7 @@ impl Default for Policy {
             mcp_wait: Duration::from_secs(2),
             catalog_in: CatalogIn::Auto,
             catalog: CatalogOptions::default(),
+            activation: Activation::Model,
         }
     }
 }
@@ -98,6 +113,8 @@ pub struct AgentFacts {
     pub system_prompt: bool,
     /// The agent is Claude's adapter.
     pub is_claude: bool,
+    /// The agent is Gemini, which has a tool of its own named `activate_skill`.
+    pub is_gemini: bool,
 }
 
 impl AgentFacts {
@@ -114,6 +131,7 @@ impl AgentFacts {
             mcp_acp: marker(&["agentCapabilities", "mcpCapabilities", "acp"]),
             system_prompt: marker(&["agentCapabilities", "sessionCapabilities", "systemPrompt"]),
             is_claude: name.contains("claude-agent-acp") || name.contains("claude-code-acp"),
+            is_gemini: name.contains("gemini"),
         }
     }
 }
@@ -136,6 +154,8 @@ enum Purpose {
     Enter { session: SessionKey, known: bool, retry: Option<Vec<u8>> },
     /// It ends a session.
     Leave { id: String },
+    /// It ends a turn of this session.
+    Prompt(SessionKey),
     /// It lists sessions with titles.
     List,
     /// Nothing.
@@ -150,6 +170,7 @@ pub struct Interceptor {
     sessions: Sessions,
     open: HashMap<Id, Open>,
     strips: HashMap<String, strip::Stream>,
+    tickets: u64,
 }
 
 impl Interceptor {
@@ -162,6 +183,7 @@ impl Interceptor {
             sessions: Sessions::default(),
             open: HashMap::new(),
             strips: HashMap::new(),
+            tickets: 0,
         }
     }
 
@@ -198,6 +220,7 @@ impl Interceptor {
         match event {
             Event::Listed(session) => self.tools_listed(session, actions),
             Event::WaitOver(session) => self.wait_over(session, actions),
+            Event::Fetched { session, ticket, text } => self.fetched(session, ticket, text, actions),
             Event::ClientGone => self.release_all(actions),
         }
     }

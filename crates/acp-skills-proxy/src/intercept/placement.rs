@@ -46,7 +46,7 @@ pub fn choose(wish: CatalogIn, agent: &AgentFacts) -> Placement {
 
 /// The text that lists the session's skills and says how to use them, in our marks and ended by a newline; `None`
 /// when there is no skill to list.
-pub fn text(session: &Session, options: &CatalogOptions, told: Told) -> Option<String> {
+pub fn text(session: &Session, agent: &AgentFacts, options: &CatalogOptions, told: Told) -> Option<String> {
     let (options, guide) = match told {
         Told::Nothing => return None,
         Told::Tools => (options.clone(), Guide::Tools),
@@ -56,7 +56,14 @@ pub fn text(session: &Session, options: &CatalogOptions, told: Told) -> Option<S
         Told::Files => Catalog::render(&stored(&session.skills), &options),
         _ => Catalog::render(&session.skills, &options),
     }?;
-    Some(wrap(&format!("{}\n\n{}", catalog.text, catalog::guide(guide))))
+    // Gemini would take the tool of the same name that it has itself.
+    let whose = match &session.server_name {
+        Some(name) if agent.is_gemini && told == Told::Tools => {
+            format!(" The tools are those of the MCP server `{name}`.")
+        }
+        _ => String::new(),
+    };
+    Some(wrap(&format!("{}\n\n{}{whose}", catalog.text, catalog::guide(guide))))
 }
 
 /// The options for a model that has only its own tools: it needs to know where the files are.

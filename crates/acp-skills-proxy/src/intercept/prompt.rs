@@ -1,10 +1,14 @@
-//! What is put in front of a prompt, and which prompts wait until the agent has our tools.
+//! What is put in front of a prompt, and which prompts wait.
+//!
+//! A prompt waits when the agent is still fetching our tools (a model that starts without them does not see them), when
+//! a text for it is being fetched, or when one before it in its session waits.
 
-use std::mem;
-
-use super::{Actions, Effect, Interceptor, Pass, placement, placement::Placement};
+use super::{
+    Actions, Activation, AgentFacts, Effect, Interceptor, Pass, Policy, Purpose, Wanted, placement,
+    placement::Placement,
+};
 use crate::{
-    session::{Held, Mcp, Session, SessionKey, Told},
+    session::{Held, Mcp, Session, SessionKey, Text, Told},
     wire::{Edit, Id, Message, Node},
 };
 
@@ -12,32 +16,39 @@ use crate::{
 const FIRST_WORDS_CHARS: usize = 80;
 
 impl Interceptor {
-    pub(super) fn prompt(&mut self, message: &Message<'_>, id: &Id, actions: &mut Actions) -> Pass {
+    pub(super) fn prompt(
+        &mut self,
+        message: &Message<'_>,
+        id: &Id,
+        actions: &mut Actions,
+    ) -> (Purpose, Pass) {
         let Some(session) = message.session_id().and_then(|id| self.sessions.find(&id)) else {
-            return Pass::Untouched;
+            return (Purpose::Other, Pass::Untouched);
         };
+        let key = session.key;
         if session.first_words.is_none() {
-            session.first_words = first_words(message);
+            session.first_words = words(message).map(|text| text.chars().take(FIRST_WORDS_CHARS).collect());
         }
-        // Later prompts of a session must not overtake one that waits.
-        let waits =
-            !session.held.is_empty() || (session.mcp == Mcp::Expected && !self.policy.mcp_wait.is_zero());
-        if !waits {
-            return self.write_prompt_of(message);
+        let text = match wanted(session, message, &self.policy) {
+            Some(wanted) => {
+                self.tickets += 1;
+                actions.effects.push(Effect::Fetch { session: key, ticket: self.tickets, wanted });
+                Text::Pending(self.tickets)
+            }
+            None => Text::None,
+        };
+        let tools_awaited = session.mcp == Mcp::Expected && !self.policy.mcp_wait.is_zero();
+        if tools_awaited && session.held.is_empty() {
+            actions.effects.push(Effect::Wait(key, self.policy.mcp_wait));
         }
-        if session.held.is_empty() {
-            actions.effects.push(Effect::Wait(session.key, self.policy.mcp_wait));
-        }
-        session.held.push(Held { id: id.clone(), line: message.line.to_vec() });
-        Pass::Consumed
-    }
-
-    fn write_prompt_of(&mut self, message: &Message<'_>) -> Pass {
-        let placement = placement::choose(self.policy.catalog_in, &self.agent);
-        match message.session_id().and_then(|id| self.sessions.find(&id)) {
-            Some(session) => write_prompt(session, message, placement, &self.policy.catalog),
-            None => Pass::Untouched,
-        }
+        let pass = if tools_awaited || text != Text::None || !session.held.is_empty() {
+            session.held.push_back(Held { id: id.clone(), line: message.line.to_vec(), text });
+            Pass::Consumed
+        } else {
+            session.in_flight += 1;
+            write_prompt(session, message, None, &self.agent, &self.policy)
+        };
+        (Purpose::Prompt(key), pass)
     }
 
     pub(super) fn tools_listed(&mut self, key: SessionKey, actions: &mut Actions) {
@@ -52,24 +63,59 @@ impl Interceptor {
             session.mcp = Mcp::Missing;
             Self::warn(
                 actions,
-                "the agent did not connect to the skills server in time; the catalog names the files instead",
+                "the agent did not connect to the skills server in time; it is told where the files are instead",
             );
         }
         self.release(key, actions);
     }
 
+    pub(super) fn fetched(
+        &mut self,
+        key: SessionKey,
+        ticket: u64,
+        text: Option<String>,
+        actions: &mut Actions,
+    ) {
+        let Some(session) = self.sessions.get(key) else { return };
+        let waits = session.held.iter_mut().find(|held| held.text == Text::Pending(ticket));
+        if let Some(held) = waits {
+            held.text = text.map_or(Text::None, Text::Ready);
+        }
+        self.release(key, actions);
+    }
+
+    /// The client is gone: nothing is worth waiting for, and the agent is to have all that the user wrote.
     pub(super) fn release_all(&mut self, actions: &mut Actions) {
-        let keys: Vec<_> = self.sessions.iter_mut().map(|session| session.key).collect();
-        for key in keys {
+        let sessions = self.sessions.iter_mut().map(|session| {
+            session.held.iter_mut().for_each(|held| {
+                if matches!(held.text, Text::Pending(_)) {
+                    held.text = Text::None;
+                }
+            });
+            if session.mcp == Mcp::Expected {
+                session.mcp = Mcp::Missing;
+            }
+            session.key
+        });
+        for key in sessions.collect::<Vec<_>>() {
             self.release(key, actions);
         }
     }
 
-    /// Sends the prompts of a session that have waited.
-    fn release(&mut self, key: SessionKey, actions: &mut Actions) {
+    /// Sends the prompts of a session that need not wait any longer.
+    pub(super) fn release(&mut self, key: SessionKey, actions: &mut Actions) {
         let Some(session) = self.sessions.get(key) else { return };
-        for held in mem::take(&mut session.held) {
-            let pass = Message::parse(&held.line).map(|message| self.write_prompt_of(&message));
+        if session.mcp == Mcp::Expected && !self.policy.mcp_wait.is_zero() {
+            return;
+        }
+        while let Some(held) = session.held.pop_front_if(|held| !matches!(held.text, Text::Pending(_))) {
+            let text = match held.text {
+                Text::Ready(text) => Some(text),
+                Text::None | Text::Pending(_) => None,
+            };
+            session.in_flight += 1;
+            let pass = Message::parse(&held.line)
+                .map(|message| write_prompt(session, &message, text.as_deref(), &self.agent, &self.policy));
             actions.to_agent.push(match pass {
                 Some(Pass::Edited(line)) => line,
                 _ => held.line,
@@ -78,48 +124,75 @@ impl Interceptor {
     }
 }
 
-/// Puts what the model has to be told in front of the prompt.
+/// The text that the prompt needs and that has to be fetched.
+fn wanted(session: &Session, message: &Message<'_>, policy: &Policy) -> Option<Wanted> {
+    let has_tools = matches!(session.mcp, Mcp::Expected | Mcp::Listed);
+    let by_proxy = match policy.activation {
+        Activation::Model => false,
+        Activation::Prompt => true,
+        Activation::Hybrid => !has_tools,
+    };
+    let blocks = message.param(&["prompt"])?;
+    if !by_proxy || session.skills.is_empty() || is_command(blocks) {
+        return None;
+    }
+    words(message).map(Wanted::BestFor)
+}
+
+/// Puts what the model has to be told in front of the prompt: the catalog, and `text`.
 fn write_prompt(
     session: &mut Session,
     message: &Message<'_>,
-    placement: Placement,
-    options: &skills_core::catalog::CatalogOptions,
+    text: Option<&str>,
+    agent: &AgentFacts,
+    policy: &Policy,
 ) -> Pass {
     let Some(blocks) = message.param(&["prompt"]).filter(Node::is_array) else { return Pass::Untouched };
-    if session.skills.is_empty() || placement == Placement::Off || is_command(blocks) {
+    if session.skills.is_empty() || is_command(blocks) {
         return Pass::Untouched;
+    }
+    let mut edit = Edit::new();
+    if let Some(text) = news(session, agent, policy) {
+        edit.unshift(blocks, &placement::block(&text).to_string());
+    }
+    if let Some(text) = text {
+        edit.unshift(blocks, &placement::block(&placement::wrap(text)).to_string());
+    }
+    if edit.is_empty() { Pass::Untouched } else { Pass::Edited(edit.apply(message.line)) }
+}
+
+/// What the model has not been told yet about the skills and how to use them.
+fn news(session: &mut Session, agent: &AgentFacts, policy: &Policy) -> Option<String> {
+    if placement::choose(policy.catalog_in, agent) == Placement::Off {
+        return None;
     }
     let now = match session.mcp {
         Mcp::Off | Mcp::Missing => Told::Files,
         Mcp::Expected | Mcp::Listed => Told::Tools,
     };
-    let text = match (session.told, now) {
-        (before, now) if before == now => return Pass::Untouched,
+    let before = std::mem::replace(&mut session.told, now);
+    match (before, now) {
+        (before, now) if before == now => None,
         (Told::Files, Told::Tools) => Some(placement::wrap(LATE)),
-        _ => placement::text(session, options, now),
-    };
-    session.told = now;
-    let Some(text) = text else { return Pass::Untouched };
-    let mut edit = Edit::new();
-    edit.unshift(blocks, &placement::block(&text).to_string());
-    Pass::Edited(edit.apply(message.line))
+        _ => placement::text(session, agent, &policy.catalog, now),
+    }
 }
 
 /// What the model is told when the tools come after all.
-const LATE: &str = "The skill tools are available now: prefer `activate_skill` and `read_skill_file` to reading the files of skills yourself.";
+const LATE: &str = "The skill tools are available now: prefer `activate_skill` and `read_skill_file` to reading the \
+                    files of skills yourself.";
 
 /// Whether the prompt is a command of the agent's, which must stay as it is: agents look for it in the first block, in
 /// the last one, or in all of them joined.
 pub(super) fn is_command(blocks: Node<'_>) -> bool {
-    blocks
-        .elements()
-        .filter_map(|block| block.str("text"))
-        .any(|text| text.trim_start().starts_with(['/', '$']))
+    let mut texts = blocks.elements().filter_map(|block| block.str("text"));
+    texts.any(|text| text.trim_start().starts_with(['/', '$']))
 }
 
-fn first_words(message: &Message<'_>) -> Option<String> {
+/// The user's words on one line; `None` when there are none.
+fn words(message: &Message<'_>) -> Option<String> {
     let blocks = message.param(&["prompt"])?;
-    let text = blocks.elements().find_map(|block| block.str("text"))?;
-    let words: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    (!words.is_empty()).then(|| words.chars().take(FIRST_WORDS_CHARS).collect())
+    let texts: Vec<_> = blocks.elements().filter_map(|block| block.str("text")).collect();
+    let words = texts.join(" ").split_whitespace().collect::<Vec<_>>().join(" ");
+    (!words.is_empty()).then_some(words)
 }

@@ -6,12 +6,14 @@
 //! | `http` | the listener on loopback: who may come in, and where to |
 //! | `bridge` | the process that an agent starts as a stdio server, which copies bytes to the listener |
 //! | `acp` | `mcp/message` over the ACP connection |
+//! | `fetch` | texts of skills that the proxy itself puts in front of a prompt |
 //!
 //! The listener opens when the first session needs it. A session's path and token are random and stay the same for as
 //! long as the session lives, so that a call is known to belong to a session and to come from its agent.
 
 mod acp;
 pub mod bridge;
+mod fetch;
 mod handler;
 mod http;
 
@@ -32,7 +34,7 @@ use tokio_util::sync::CancellationToken;
 use self::handler::Handler;
 use crate::{
     activity::Observer,
-    intercept::{Endpoint, Event, Host, Transport},
+    intercept::{Endpoint, Event, Host, Transport, Wanted},
     session::SessionKey,
 };
 
@@ -125,6 +127,10 @@ impl Servers {
         Ok(address)
     }
 
+    fn by_key(&self, session: SessionKey) -> Option<Arc<Server>> {
+        self.state().by_key.get(&session).cloned()
+    }
+
     fn by_path(&self, path: &str) -> Option<Arc<Server>> {
         self.state().by_path.get(path).cloned()
     }
@@ -168,10 +174,17 @@ impl Servers {
         line: &[u8],
         say: &mut (dyn FnMut(Vec<u8>) + Send),
     ) {
-        let server = self.state().by_key.get(&session).cloned();
-        if let Some(server) = server {
+        if let Some(server) = self.by_key(session) {
             server.acp.answer(&server.handler, &server.end, line, say).await;
         }
+    }
+}
+
+impl Servers {
+    /// A text of the session's skills; `None` when there is nothing to say.
+    pub(crate) async fn fetch(&self, session: SessionKey, wanted: Wanted) -> Option<String> {
+        let server = self.by_key(session)?;
+        fetch::text(&server.handler.toolbox, wanted).await
     }
 }
 

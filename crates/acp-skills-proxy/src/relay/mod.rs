@@ -123,6 +123,13 @@ async fn carry_out(
                         servers.over_acp(session, &line, &mut say).await;
                     });
                 }
+                Effect::Fetch { session, ticket, wanted } => {
+                    let (hub, servers) = (Arc::clone(&hub), servers.clone());
+                    tokio::spawn(async move {
+                        let text = servers.fetch(session, wanted).await;
+                        hub.happened(Event::Fetched { session, ticket, text });
+                    });
+                }
                 Effect::Log(..) => {}
             },
             Some(event) = events.recv() => hub.happened(event),
