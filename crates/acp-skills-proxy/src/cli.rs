@@ -60,6 +60,8 @@ enum Command {
     Try(Box<commands::r#try::TryArgs>),
     /// Check skills against the specification, with source excerpts; made for a pre-commit hook.
     Check(commands::check::CheckArgs),
+    /// List the skills: where they come from, what they cost, which were left out and why.
+    List(Box<commands::list::ListArgs>),
     /// (internal) The stdio transport of the skills server; agents start it.
     #[command(name = bridge::SUBCOMMAND, hide = true)]
     Bridge,
@@ -265,6 +267,7 @@ pub fn main() -> ExitCode {
         None => commands::proxy::run(cli.proxy),
         Some(Command::Try(args)) => commands::r#try::run(*args),
         Some(Command::Check(args)) => commands::check::run(args),
+        Some(Command::List(args)) => commands::list::run(*args),
         Some(Command::Bridge) => bridge::run().map(|()| ExitCode::SUCCESS),
     };
     result.unwrap_or_else(|error| fail(&error))

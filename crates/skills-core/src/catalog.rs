@@ -148,6 +148,15 @@ impl Catalog {
         }
         Some(Self { text: best, shown, omitted: total - shown })
     }
+
+    /// About how many tokens the whole entry of `skill` needs, whatever the budget; none when the model does not see
+    /// the skill in a catalog ([`Skill::is_listed`]).
+    pub fn entry_tokens(skill: &Skill, options: &CatalogOptions) -> usize {
+        if !skill.is_listed() {
+            return 0;
+        }
+        estimate_tokens(&options.format.entry(&Item::new(skill, options), usize::MAX))
+    }
 }
 
 fn omission(count: usize, search: bool) -> String {

@@ -3,7 +3,9 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "printing is what commands for people do")]
 
 pub mod check;
+pub mod list;
 pub mod proxy;
+pub mod table;
 pub mod r#try;
 
 /// Tells what went wrong, and how to mend it.

@@ -1,0 +1,180 @@
+//! `list`: the program, its output and its exit codes.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+};
+
+use expect_test::expect;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// The program, in `dir`, with a home of its own.
+fn list(dir: &Path, args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_acp-skills-proxy"))
+        .arg("list")
+        .args(args)
+        .current_dir(dir)
+        .env("HOME", dir.join("home"))
+        .env("USERPROFILE", dir.join("home"))
+        .env_remove("XDG_CONFIG_HOME")
+        .env_remove("COLUMNS")
+        .env_remove("ACP_SKILLS_LOG")
+        .output()
+        .unwrap()
+}
+
+fn stdout(output: &Output) -> String {
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn write(dir: &Path, path: &str, text: &str) {
+    let path = dir.join(path);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+/// A named skill, the user's, the project's, scanned ones, and one that cannot be loaded.
+fn tree() -> (TempDir, PathBuf) {
+    let root = tempfile::tempdir().unwrap();
+    let dir = root.path().canonicalize().unwrap();
+    let skill = |name: &str| {
+        format!("---\nname: {name}\ndescription: Does {name} & more.\n---\nDo {name}, then stop.\n")
+    };
+    write(&dir, "named/review/SKILL.md", &skill("review"));
+    write(&dir, "named/review/references/list.md", "A list.\n");
+    write(&dir, "home/.agents/skills/greet/SKILL.md", &skill("greet"));
+    write(&dir, ".skills/greet/SKILL.md", &skill("Greet"));
+    write(&dir, "many/a/SKILL.md", &skill("review"));
+    write(&dir, "many/b/SKILL.md", "---\nname: b\n---\nNothing says what it is for.\n");
+    write(
+        &dir,
+        "many/c/SKILL.md",
+        "---\nname: c\ndescription: Hidden.\ndisable-model-invocation: true\n---\nBody.\n",
+    );
+    (root, dir)
+}
+
+const EVERYTHING: [&str; 6] = ["--skill", "named/review", "--skills", "many", "--discover", "user,project"];
+
+/// `text` without what differs between machines.
+fn portable(text: &str, dir: &Path) -> String {
+    text.replace(dir.to_str().unwrap(), "…").replace('\\', "/")
+}
+
+#[test]
+fn a_table_for_people() {
+    let (_root, dir) = tree();
+    let text = stdout(&list(&dir, &EVERYTHING));
+    expect![[r#"
+        NAME    SCOPE    CATALOG  BODY  FILES  DESCRIPTION
+        review  named         25     6      1  Does review & more.
+        Greet   project       25     6      0  Does Greet & more.
+        c       scanned        0     2      0  Hidden.
+
+        3 skills; about 59 tokens in the catalog.
+        shadowed: greet in …/home/.agents/skills/greet/SKILL.md, by the one in …/.skills/greet/SKILL.md
+        shadowed: review in …/many/a/SKILL.md, by the one in …/named/review/SKILL.md
+        Greet: …/.skills/greet/SKILL.md:2:7: warning[name-not-lowercase]: the name `Greet` has upper-case letters
+          help: write `greet`
+        Greet: …/.skills/greet/SKILL.md:2:7: warning[name-not-directory]: the name `Greet` is not that of its directory `greet`
+          help: rename the directory to `greet`, or change the name
+        skipped: …/many/b/SKILL.md: error[description-missing]: the skill has no description
+          help: add `description:` with what the skill does and when to use it
+    "#]].assert_eq(&portable(&text, &dir));
+}
+
+#[test]
+fn a_table_fits_the_terminal() {
+    let (_root, dir) = tree();
+    write(
+        &dir,
+        "many/long/SKILL.md",
+        &format!("---\nname: long\ndescription: {}\n---\nBody.\n", "word ".repeat(100)),
+    );
+    let output = Command::new(env!("CARGO_BIN_EXE_acp-skills-proxy"))
+        .args(["list", "--skills", "many"])
+        .current_dir(&dir)
+        .env("COLUMNS", "72")
+        .output()
+        .unwrap();
+    let text = stdout(&output);
+    let (table, _) = text.split_once("\n\n").unwrap();
+    assert!(table.lines().all(|line| line.chars().count() <= 72), "{table}");
+    assert!(table.contains('…'), "{table}");
+}
+
+#[test]
+fn json_for_scripts() {
+    let (_root, dir) = tree();
+    let args = [&EVERYTHING[..], &["--json"]].concat();
+    let report: Value = serde_json::from_str(&stdout(&list(&dir, &args))).unwrap();
+    let path = |path: &str| json!(dir.join(path).to_str().unwrap());
+
+    let names: Vec<_> =
+        report["skills"].as_array().unwrap().iter().map(|it| (&it["name"], &it["scope"])).collect();
+    let expected =
+        [("review", "named"), ("Greet", "project"), ("c", "scanned")].map(|(a, b)| (json!(a), json!(b)));
+    assert_eq!(names, expected.iter().map(|(a, b)| (a, b)).collect::<Vec<_>>());
+
+    let review = &report["skills"][0];
+    assert_eq!(review["description"], "Does review & more.");
+    assert_eq!(review["path"], path("named/review/SKILL.md"));
+    assert_eq!(review["bodyTokens"], 6);
+    assert_eq!(review["files"], 1);
+    assert_eq!(review["diagnostics"], json!([]));
+    assert!(review["catalogTokens"].as_u64().unwrap() > 10);
+    assert_eq!(report["skills"][2]["catalogTokens"], 0, "the model does not see it");
+    let diagnostic = &report["skills"][1]["diagnostics"][0];
+    for field in ["code", "severity", "line", "column", "message", "help"] {
+        assert!(diagnostic.get(field).is_some(), "{field}: {diagnostic}");
+    }
+
+    assert_eq!(
+        report["shadowed"],
+        json!([
+            { "name": "greet", "path": path("home/.agents/skills/greet/SKILL.md"), "by": path(".skills/greet/SKILL.md") },
+            { "name": "review", "path": path("many/a/SKILL.md"), "by": path("named/review/SKILL.md") },
+        ])
+    );
+    let skipped = report["skipped"].as_array().unwrap();
+    assert_eq!(skipped.len(), 1);
+    assert_eq!(skipped[0]["path"], path("many/b/SKILL.md"));
+    assert_eq!(skipped[0]["diagnostics"][0]["code"], "description-missing");
+    assert_eq!(report["catalog"]["shown"], 2);
+}
+
+#[test]
+fn filters_and_nothing() {
+    let (_root, dir) = tree();
+    let text = stdout(&list(&dir, &["--skills", "many", "--include", "C*", "--exclude", "review"]));
+    assert!(text.contains("\nc ") && !text.contains("review "), "{text}");
+    let text = stdout(&list(&dir, &["--skills", "home"]));
+    assert!(text.contains("\ngreet "), "{text}");
+    expect![[r#"
+        There are no skills.
+    "#]]
+    .assert_eq(&stdout(&list(&dir, &[])));
+    let report: Value = serde_json::from_str(&stdout(&list(&dir, &["--json"]))).unwrap();
+    let nothing = json!({"skills": [], "shadowed": [], "skipped": [], "catalog": {"tokens": 0, "shown": 0, "omitted": 0}});
+    assert_eq!(report, nothing);
+}
+
+#[test]
+fn what_is_wrong_ends_with_2() {
+    let (_root, dir) = tree();
+    for args in [
+        &["--skill", "many/b"][..],
+        &["--skill", "nowhere"],
+        &["--skills", "nowhere"],
+        &["--include", "a["],
+        &["--discover", "everywhere"],
+    ] {
+        let output = list(&dir, args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {output:?}");
+        assert!(output.stdout.is_empty() && output.stderr.starts_with(b"error: "), "{args:?}: {output:?}");
+    }
+}
