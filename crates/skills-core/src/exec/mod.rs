@@ -1,7 +1,8 @@
 //! [`Executor`]: runs a program within limits of time, output and number; scripts and command tools are built on it.
 //!
 //! No shell anywhere: a program, its arguments as an array, and bytes on its standard input. What a program starts
-//! dies with it, and everything dies when the future is dropped. The functions that run programs need a tokio runtime
+//! dies with it, and everything dies when the future is dropped; on Unix a descendant that leaves the process group on
+//! purpose (`setsid`) gets away, and only a [`Sandbox`] holds it. The functions that run programs need a tokio runtime
 //! with its time and I/O drivers.
 
 mod command;

@@ -3,12 +3,28 @@
 use std::fs;
 
 use serde_json::{Value, json};
+use tokio::sync::oneshot;
 
 use super::*;
 use crate::{CallContext, ToolHandler};
 
 fn sh(script: &str) -> CommandTool {
     CommandTool::new("sh").arg("-c").arg(script)
+}
+
+/// One of our own variables that programs can do without.
+pub(super) fn some_variable() -> String {
+    let mut names = std::env::vars().map(|(name, _)| name);
+    let plain = |name: &String| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    // `sh` sets these itself.
+    let shell = ["PWD", "OLDPWD", "SHLVL", "_", "IFS", "PS1", "PS2", "PS4", "PPID", "OPTIND"];
+    names
+        .find(|name| {
+            plain(name)
+                && !platform::ESSENTIAL_VARIABLES.contains(&name.as_str())
+                && !shell.contains(&name.as_str())
+        })
+        .expect("a variable of our own")
 }
 
 async fn call(tool: &CommandTool, input: Option<Value>) -> Result<Value, String> {
@@ -50,7 +66,8 @@ async fn directory_and_environment() {
     assert_eq!(here, json!(real.to_str().unwrap()));
     assert_eq!(sh("pwd -P").cwd("/").call(None, context()).await.unwrap(), json!("/"));
 
-    let mut tool = sh("echo ${CARGO_MANIFEST_DIR:+ours} $MINE ${PATH:+path}").env("MINE", "mine");
+    let ours = some_variable();
+    let mut tool = sh(&format!("echo ${{{ours}+ours}} $MINE ${{PATH:+path}}")).env("MINE", "mine");
     assert_eq!(call(&tool, None).await, Ok(json!("ours mine path")));
     tool.environment = Environment::Clean;
     assert_eq!(call(&tool, None).await, Ok(json!("mine path")));
@@ -126,9 +143,15 @@ impl Leftover {
     }
 
     /// Ends when every process that had the FIFO open for writing is gone.
-    fn gone(&self) -> tokio::task::JoinHandle<String> {
+    fn gone(&self) -> oneshot::Receiver<()> {
         let fifo = self.dir.path().join("fifo");
-        tokio::task::spawn_blocking(move || fs::read_to_string(fifo).unwrap())
+        let (sender, receiver) = oneshot::channel();
+        // Not a task: a runtime would wait for it when the test fails.
+        std::thread::spawn(move || {
+            fs::read(fifo).unwrap();
+            sender.send(())
+        });
+        receiver
     }
 }
 
@@ -136,8 +159,10 @@ impl Leftover {
 async fn children_that_outlive_their_parent_are_killed() {
     let leftover = Leftover::new();
     let gone = leftover.gone();
-    let tool =
-        leftover.tool("(exec >\"$FIFO\"; echo started; sleep 600) & (sleep 600) & echo parent is done");
+    let tool = leftover.tool(
+        "(exec 3>\"$FIFO\"; : >\"$FIFO.open\"; sleep 600) & (sleep 600) &
+         while [ ! -e \"$FIFO.open\" ]; do sleep 0.01; done; echo parent is done",
+    );
     // The second child holds our pipe open: only a killed group lets this end.
     let answer = timeout(Duration::from_secs(20), call(&tool, None)).await.unwrap();
     assert_eq!(answer, Ok(json!("parent is done")));

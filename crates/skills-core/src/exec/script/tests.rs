@@ -5,7 +5,7 @@ use std::{os::unix::fs::symlink, path::Path, time::Duration};
 use serde_json::{Map, Value, json};
 
 use super::*;
-use crate::{SkillName, Source, Stored, Toolbox, ToolboxOptions};
+use crate::{SkillName, Source, Stored, Toolbox, ToolboxOptions, exec::tests::some_variable};
 
 /// A skill called `kit` with these scripts, and a directory to work in.
 struct Kit {
@@ -109,10 +109,9 @@ async fn every_interpreter_that_is_installed() {
 
 #[tokio::test]
 async fn directory_and_environment() {
-    let mut kit = Kit::new(&[(
-        "env.sh",
-        "pwd -P; echo \"$SKILL_DIR\"; echo \"$SKILL_NAME\"; echo ${CARGO_MANIFEST_DIR:+inherited}",
-    )]);
+    let ours = some_variable();
+    let script = format!("pwd -P; echo \"$SKILL_DIR\"; echo \"$SKILL_NAME\"; echo ${{{ours}+inherited}}");
+    let mut kit = Kit::new(&[("env.sh", &script)]);
     let (skill_dir, cwd) = (kit.skill_dir().display().to_string(), kit.cwd().display().to_string());
     let result = kit.run("env.sh").await;
     assert_eq!(result["stdout"], format!("{cwd}\n{skill_dir}\nkit\ninherited\n"));
