@@ -5,6 +5,8 @@ use std::{ffi::OsString, io, path::PathBuf, process::ExitCode, time::Duration};
 use clap::{Args, Parser, Subcommand, ValueEnum, builder::TypedValueParser};
 use tracing_subscriber::filter::LevelFilter;
 
+#[cfg(unix)]
+use crate::agent::watchdog;
 use crate::{
     agent::StartError,
     commands,
@@ -65,6 +67,13 @@ enum Command {
     /// (internal) The stdio transport of the skills server; agents start it.
     #[command(name = bridge::SUBCOMMAND, hide = true)]
     Bridge,
+    /// (internal) Ends the agent when the proxy was killed.
+    #[cfg(unix)]
+    #[command(name = watchdog::SUBCOMMAND, hide = true)]
+    Watchdog {
+        /// The agent's process group.
+        group: String,
+    },
 }
 
 /// Flags of the proxy itself.
@@ -269,6 +278,8 @@ pub fn main() -> ExitCode {
         Some(Command::Check(args)) => commands::check::run(args),
         Some(Command::List(args)) => commands::list::run(*args),
         Some(Command::Bridge) => bridge::run().map(|()| ExitCode::SUCCESS),
+        #[cfg(unix)]
+        Some(Command::Watchdog { group }) => watchdog::run(&group).map(|()| ExitCode::SUCCESS),
     };
     result.unwrap_or_else(|error| fail(&error))
 }

@@ -5,12 +5,15 @@
 
 #[cfg(unix)]
 mod unix;
+#[cfg(unix)]
+pub mod watchdog;
 #[cfg(windows)]
 mod windows;
 
 use std::{
     ffi::{OsStr, OsString},
     io::{self, PipeReader, PipeWriter},
+    path::Path,
     process::{ExitStatus, Stdio},
 };
 
@@ -63,11 +66,14 @@ impl StartError {
 
 impl Agent {
     /// Starts `command` (a program and its arguments, no shell) with pipes for its stdin and stdout; stderr, working
-    /// directory and environment are ours.
+    /// directory and environment are ours. `own_program` is our own binary: it ends the agent should we be killed.
     ///
     /// # Errors
     /// The program cannot be started.
-    pub fn start(command: &[OsString]) -> Result<(Self, PipeWriter, PipeReader), StartError> {
+    pub fn start(
+        command: &[OsString],
+        own_program: Option<&Path>,
+    ) -> Result<(Self, PipeWriter, PipeReader), StartError> {
         let program = command.first().map_or(OsStr::new(""), OsString::as_os_str);
         let failed = |source| StartError { program: program.to_owned(), source };
         let (stdin, to_agent) = io::pipe().map_err(failed)?;
@@ -77,7 +83,7 @@ impl Agent {
         });
         platform::group(&mut wrap);
         let child = wrap.spawn().map_err(failed)?;
-        let group = platform::Group::of(&*child);
+        let group = platform::Group::of(&*child, own_program);
         Ok((Self { child, group }, to_agent, from_agent))
     }
 

@@ -4,6 +4,7 @@ use std::{
     ffi::{OsStr, OsString},
     io,
     os::unix::process::{CommandExt, ExitStatusExt},
+    path::Path,
     process::{Command, ExitStatus},
 };
 
@@ -14,18 +15,27 @@ use tokio::{
     sync::mpsc::{Receiver, channel},
 };
 
-use super::Signal;
+use super::{Signal, watchdog::Watchdog};
 
 pub(super) fn group(command: &mut CommandWrap) {
     command.wrap(ProcessGroup::leader());
 }
 
 /// The process group that the agent leads. It outlives the agent for as long as a child of the agent's lives.
-pub(super) struct Group(Option<Pid>);
+pub(super) struct Group {
+    id: Option<Pid>,
+    _watchdog: Option<Watchdog>,
+}
 
 impl Group {
-    pub(super) fn of(child: &dyn ChildWrapper) -> Self {
-        Self(child.id().and_then(|id| Pid::from_raw(id.cast_signed())))
+    pub(super) fn of(child: &dyn ChildWrapper, own_program: Option<&Path>) -> Self {
+        let id = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
+        let watchdog = own_program.zip(id).and_then(|(program, id)| {
+            Watchdog::start(program, id)
+                .inspect_err(|error| tracing::warn!("no watchdog over the agent: {error}"))
+                .ok()
+        });
+        Self { id, _watchdog: watchdog }
     }
 
     pub(super) fn signal(&self, signal: Signal, _child: &mut dyn ChildWrapper) {
@@ -42,11 +52,11 @@ impl Group {
     }
 
     pub(super) fn is_alive(&self) -> bool {
-        self.0.is_some_and(|group| test_kill_process_group(group).is_ok())
+        self.id.is_some_and(|group| test_kill_process_group(group).is_ok())
     }
 
     fn send(&self, signal: rustix::process::Signal) {
-        if let Some(group) = self.0 {
+        if let Some(group) = self.id {
             // The only failure is that nobody is left, which is what signals are for.
             let _ = kill_process_group(group, signal);
         }

@@ -3,6 +3,7 @@
 use std::{
     ffi::{OsStr, OsString},
     io,
+    path::Path,
     process::{Command, ExitStatus},
 };
 
@@ -20,7 +21,7 @@ pub(super) fn group(command: &mut CommandWrap) {
 pub(super) struct Group;
 
 impl Group {
-    pub(super) fn of(_child: &dyn ChildWrapper) -> Self {
+    pub(super) fn of(_child: &dyn ChildWrapper, _own_program: Option<&Path>) -> Self {
         Self
     }
 

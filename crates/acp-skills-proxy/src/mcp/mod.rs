@@ -105,6 +105,11 @@ impl Servers {
         self
     }
 
+    /// Our own binary, when it is known.
+    pub fn own_program(&self) -> Option<&Path> {
+        Some(self.0.bridge.as_path()).filter(|path| !path.as_os_str().is_empty())
+    }
+
     /// What happens on the servers. The first caller gets all of it.
     pub(crate) fn events(&self) -> UnboundedReceiver<Event> {
         let receiver = self.0.receiver.lock().unwrap_or_else(PoisonError::into_inner).take();

@@ -78,7 +78,7 @@ impl Standalone {
     /// [`StartError`](agent::StartError) when the agent does not start; any other error is the proxy's own.
     pub async fn run(self) -> anyhow::Result<u8> {
         let signals = agent::signals()?;
-        let (agent, stdin, stdout) = Agent::start(&self.command)?;
+        let (agent, stdin, stdout) = Agent::start(&self.command, self.servers.own_program())?;
         let stdin = tapped(stdin, self.tap);
         let ends = Ends { reader: Box::new(stdout), writer: stdin };
         let relay = Relay::start(self.policy, self.servers, self.client, ends)?;
