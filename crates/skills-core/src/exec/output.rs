@@ -1,7 +1,5 @@
 //! [`Capture`]: the beginning of a stream, read to its end.
 
-use std::borrow::Cow;
-
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 /// What stands where output was cut.
@@ -37,15 +35,12 @@ impl Capture {
     pub(super) fn into_text(self) -> Text {
         let mut bytes = &self.bytes[..];
         if self.truncated
-            && let Some(Err(error)) = bytes.utf8_chunks().last().map(|_| std::str::from_utf8(bytes))
-            && error.error_len().is_none()
+            && let Some(last) = bytes.utf8_chunks().last()
+            && is_cut(last.invalid())
         {
-            bytes = &bytes[..error.valid_up_to()];
+            bytes = &bytes[..bytes.len() - last.invalid().len()];
         }
-        let mut text = match String::from_utf8_lossy(bytes) {
-            Cow::Borrowed(text) => text.to_owned(),
-            Cow::Owned(text) => text,
-        };
+        let mut text = String::from_utf8_lossy(bytes).into_owned();
         let mut truncated = self.truncated;
         // A replacement character is longer than the byte it stands for.
         if text.len() > self.max {
@@ -55,6 +50,11 @@ impl Capture {
         }
         Text { text, truncated }
     }
+}
+
+/// Whether `bytes` are the beginning of a character.
+fn is_cut(bytes: &[u8]) -> bool {
+    std::str::from_utf8(bytes).is_err_and(|error| error.error_len().is_none())
 }
 
 /// What a stream said.
@@ -94,6 +94,8 @@ mod tests {
             (b"abc\nd", 4, "abc\n[output truncated]"),
             (b"\xff\xffab", 4, "\u{fffd}\n[output truncated]"),
             (b"a\xff", 4, "a\u{fffd}"),
+            (b"\xff\xe6\x97\xa5", 3, "\u{fffd}\n[output truncated]"),
+            (b"ab\xffd", 3, "ab\n[output truncated]"),
         ] {
             let mut capture = Capture::new(max);
             capture.drain(Some(input)).await;
