@@ -4,7 +4,7 @@
 //! stems; names also match by prefix and with a typo. Equal scores are ranked by priority, then complete skills before
 //! those with missing tools, then by the order of the set: the same query always gives the same answer.
 //!
-//! A page of code of our own, because the `bm25` crate knows neither fields nor prefixes nor typos; the bench `search`
+//! Our own few hundred lines, because the `bm25` crate knows neither fields nor prefixes nor typos; the bench `search`
 //! has both side by side.
 
 mod words;
