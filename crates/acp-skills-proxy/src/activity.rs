@@ -23,5 +23,20 @@ pub struct ToolCall {
     pub duration: Duration,
 }
 
-/// Is told of each call of one of our tools. Runs on the server's task, so it must not block.
-pub type Observer = Arc<dyn Fn(&ToolCall) + Send + Sync>;
+/// Something that happened on a skills server.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Activity {
+    /// The agent got the list of tools.
+    Listed {
+        /// Whose session.
+        session: SessionKey,
+        /// The revision of MCP that it speaks, when it says so.
+        revision: Option<String>,
+    },
+    /// The model called a tool.
+    Called(ToolCall),
+}
+
+/// Is told of what happens. Runs on the server's task, so it must not block.
+pub type Observer = Arc<dyn Fn(&Activity) + Send + Sync>;

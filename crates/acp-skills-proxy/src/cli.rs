@@ -64,6 +64,10 @@ enum Command {
     Check(commands::check::CheckArgs),
     /// List the skills: where they come from, what they cost, which were left out and why.
     List(Box<commands::list::ListArgs>),
+    /// Rank the skills by what they do.
+    Search(Box<commands::search::SearchArgs>),
+    /// Start an agent through the proxy and tell, step by step, whether skills would work with it.
+    Doctor(Box<commands::doctor::DoctorArgs>),
     /// (internal) The stdio transport of the skills server; agents start it.
     #[command(name = bridge::SUBCOMMAND, hide = true)]
     Bridge,
@@ -88,6 +92,9 @@ pub struct ProxyArgs {
     /// How the agent gets the tools.
     #[command(flatten)]
     pub server: ServerArgs,
+    /// Whether and how scripts of skills are run.
+    #[command(flatten)]
+    pub scripts: ScriptArgs,
     /// Messages for people.
     #[command(flatten)]
     pub log: LogArgs,
@@ -174,6 +181,42 @@ pub struct ServerArgs {
     /// How many seconds the first prompt of a session waits until the agent has the tools [default: 2].
     #[arg(long, value_name = "SECONDS", value_parser = seconds())]
     pub mcp_wait: Option<Duration>,
+    /// Who activates skills: the model (`model`), the proxy, which puts the skills that fit in front of each prompt
+    /// (`prompt`; for agents without tools), or the proxy where the model has no tools of ours (`hybrid`)
+    /// [default: model].
+    #[arg(long, value_name = "WHO")]
+    pub activation: Option<ActivationBy>,
+    /// Whether the model can search the skills: when the catalog does not hold them all (`auto`), or `on` or `off`
+    /// [default: auto].
+    #[arg(long, value_name = "WHEN")]
+    pub search: Option<SearchWhen>,
+}
+
+/// Whether and how scripts of skills are run.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Scripts")]
+pub struct ScriptArgs {
+    /// Let the model run scripts of stored skills with `run_skill_script`. Without this, scripts are only text.
+    #[arg(long)]
+    pub allow_scripts: bool,
+    /// How many seconds a script may run [default: 30].
+    #[arg(long, value_name = "SECONDS", value_parser = seconds())]
+    pub script_timeout: Option<Duration>,
+    /// Where scripts run: in the session's directory or in the skill's [default: session].
+    #[arg(long, value_name = "WHERE")]
+    pub script_cwd: Option<ScriptDirectory>,
+    /// Which variables scripts get: all of ours, or only what programs need to start [default: inherit].
+    #[arg(long, value_name = "WHICH")]
+    pub script_env: Option<ScriptVariables>,
+    /// How many bytes of stdout and of stderr the model gets [default: 20480].
+    #[arg(long, value_name = "BYTES")]
+    pub max_output: Option<usize>,
+    /// Run scripts in a sandbox: with bubblewrap, the skill read-only, the session's directory writable, no network.
+    #[arg(long, value_name = "KIND")]
+    pub sandbox: Option<SandboxKind>,
+    /// Let scripts in the sandbox use the network.
+    #[arg(long, requires = "sandbox")]
+    pub sandbox_net: bool,
 }
 
 /// Messages for people.
@@ -217,6 +260,26 @@ choices!(
 choices!(
     /// `--mcp`
     McpTransport { Auto, Acp, Http, Stdio, Off }
+);
+choices!(
+    /// `--activation`
+    ActivationBy { Model, Prompt, Hybrid }
+);
+choices!(
+    /// `--search`
+    SearchWhen { Auto, On, Off }
+);
+choices!(
+    /// `--script-cwd`
+    ScriptDirectory { Session, Skill }
+);
+choices!(
+    /// `--script-env`
+    ScriptVariables { Inherit, Clean }
+);
+choices!(
+    /// `--sandbox`
+    SandboxKind { Bwrap }
 );
 choices!(
     /// `--log`
@@ -277,6 +340,8 @@ pub fn main() -> ExitCode {
         Some(Command::Try(args)) => commands::r#try::run(*args),
         Some(Command::Check(args)) => commands::check::run(args),
         Some(Command::List(args)) => commands::list::run(*args),
+        Some(Command::Search(args)) => commands::search::run(*args),
+        Some(Command::Doctor(args)) => commands::doctor::run(*args),
         Some(Command::Bridge) => bridge::run().map(|()| ExitCode::SUCCESS),
         #[cfg(unix)]
         Some(Command::Watchdog { group }) => watchdog::run(&group).map(|()| ExitCode::SUCCESS),
@@ -349,7 +414,7 @@ pub fn start_log(args: &LogArgs) -> io::Result<()> {
             drop(registry().with(layer).try_init());
         }
         None => {
-            drop(registry().with(layer.with_writer(io::stderr).without_time().with_filter(ours)).try_init())
+            drop(registry().with(layer.with_writer(io::stderr).without_time().with_filter(ours)).try_init());
         }
     }
     Ok(())

@@ -20,7 +20,8 @@ use serde_json::Value;
 use skills_core::{Instructions, Properties, Skill, SkillTool, exec::CommandTool};
 
 use crate::cli::{
-    CatalogDetail, CatalogFormat, CatalogPlace, Discover, LocationKind, LogLevel, McpTransport, UsageError,
+    ActivationBy, CatalogDetail, CatalogFormat, CatalogPlace, Discover, LocationKind, LogLevel, McpTransport,
+    SandboxKind, ScriptDirectory, ScriptVariables, SearchWhen, UsageError,
 };
 
 /// The contents of a configuration file. Relative paths in it are relative to the file.
@@ -65,6 +66,30 @@ pub struct Config {
     /// `--mcp-wait`, in seconds.
     #[serde(alias = "mcp-wait")]
     pub mcp_wait: Option<f64>,
+    /// `--activation`
+    pub activation: Option<ActivationBy>,
+    /// `--search`
+    pub search: Option<SearchWhen>,
+    /// `--allow-scripts`
+    #[serde(alias = "allow-scripts")]
+    pub allow_scripts: bool,
+    /// `--script-timeout`, in seconds.
+    #[serde(alias = "script-timeout")]
+    pub script_timeout: Option<f64>,
+    /// `--script-cwd`
+    #[serde(alias = "script-cwd")]
+    pub script_cwd: Option<ScriptDirectory>,
+    /// `--script-env`
+    #[serde(alias = "script-env")]
+    pub script_env: Option<ScriptVariables>,
+    /// `--max-output`
+    #[serde(alias = "max-output")]
+    pub max_output: Option<usize>,
+    /// `--sandbox`
+    pub sandbox: Option<SandboxKind>,
+    /// `--sandbox-net`
+    #[serde(alias = "sandbox-net")]
+    pub sandbox_net: bool,
     /// `--log`
     pub log: Option<LogLevel>,
     /// `--log-file`
@@ -251,7 +276,7 @@ fn relative_program(words: &mut Words, base: &Path) {
             && path.components().count() > 1
             && let Some(absolute) = base.join(path).to_str()
         {
-            *program = absolute.to_owned();
+            absolute.clone_into(program);
         }
     }
 }

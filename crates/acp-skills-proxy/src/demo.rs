@@ -158,7 +158,8 @@ impl<R: Read, W: Write> Agent<R, W> {
         if let Some(path) = catalog::mentioned_file(&instructions) {
             let text =
                 self.call(session, server, "read_skill_file", json!({ "skill": name, "path": path }))?;
-            answer += &format!(" It told me to read `{path}`, which begins: {}", first_heading(&text));
+            let found = format!(" It told me to read `{path}`, which begins: {}", first_heading(&text));
+            answer.push_str(&found);
         }
         Ok(answer)
     }

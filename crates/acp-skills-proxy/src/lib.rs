@@ -3,6 +3,7 @@
 pub mod activity;
 pub mod agent;
 pub mod cli;
+mod client;
 pub mod commands;
 pub mod config;
 pub mod demo;

@@ -2,21 +2,21 @@
 
 use std::{
     ffi::OsString,
-    io::{self, BufRead, BufReader, PipeReader, PipeWriter, Write},
-    path::PathBuf,
+    io,
+    path::{Path, PathBuf},
     sync::Arc,
     thread,
 };
 
-use anyhow::{Context, bail};
-use serde_json::{Value, json};
+use serde_json::Value;
 use skills_core::{SkillSet, Toolbox};
 
 use crate::{
-    activity::{Observer, ToolCall},
+    activity::{Activity, Observer},
+    client::Client,
     demo,
     intercept::Policy,
-    mcp::{Library, Servers},
+    mcp::{Library, MakeToolbox, Servers},
     relay::{
         Ends, Relay,
         standalone::{self, Standalone},
@@ -39,6 +39,7 @@ use crate::{
 #[must_use]
 pub struct OneShot {
     library: Library,
+    toolbox: MakeToolbox,
     policy: Policy,
     agent: Vec<OsString>,
     bridge: Option<PathBuf>,
@@ -56,8 +57,8 @@ pub type Watch = Arc<dyn Fn(Seen<'_>) + Send + Sync>;
 pub enum Seen<'a> {
     /// The agent received this message.
     ToAgent(&'a Value),
-    /// The model called one of our tools.
-    Called(&'a ToolCall),
+    /// Something happened on our server: the model called a tool, for example.
+    Activity(&'a Activity),
     /// The agent said this.
     Update(&'a Value),
 }
@@ -82,6 +83,7 @@ impl OneShot {
     pub fn with_library(library: Library) -> Self {
         Self {
             library,
+            toolbox: Arc::new(Toolbox::new),
             policy: Policy::default(),
             agent: Vec::new(),
             bridge: None,
@@ -94,6 +96,11 @@ impl OneShot {
     /// The agent's command; without one the embedded agent answers.
     pub fn agent(self, command: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
         Self { agent: command.into_iter().map(Into::into).collect(), ..self }
+    }
+
+    /// How the tools over the skills are made.
+    pub fn toolbox(self, toolbox: MakeToolbox) -> Self {
+        Self { toolbox, ..self }
     }
 
     /// What the interceptor does.
@@ -126,25 +133,31 @@ impl OneShot {
     /// # Errors
     /// The agent does not start, refuses, or goes away.
     pub async fn run(self) -> anyhow::Result<Answer> {
-        let cwd = match self.cwd {
+        let cwd = match &self.cwd {
             Some(cwd) => std::path::absolute(cwd)?,
             None => std::env::current_dir()?,
         };
+        let prompt = self.prompt.clone();
+        let (answer, _code) = self.converse(move |client| talk(client, &cwd, &prompt)).await?;
+        answer
+    }
+
+    /// Runs `talk` as the client of the proxied agent. Returns what it says, and the exit code of the agent's process.
+    pub(crate) async fn converse<T: Send + 'static>(
+        self,
+        talk: impl FnOnce(&mut Client) -> T + Send + 'static,
+    ) -> anyhow::Result<(T, Option<u8>)> {
         let observer: Option<Observer> = self.watch.clone().map(|watch| {
-            let observer: Observer = Arc::new(move |call: &ToolCall| watch(Seen::Called(call)));
+            let observer: Observer = Arc::new(move |activity: &Activity| watch(Seen::Activity(activity)));
             observer
         });
-        let bridge = self.bridge.unwrap_or_default();
-        let servers = Servers::new(self.library, Arc::new(Toolbox::new), bridge).observed_by(observer);
+        let servers =
+            Servers::new(self.library, self.toolbox, self.bridge.unwrap_or_default()).observed_by(observer);
         let (client_reads, to_client) = io::pipe()?;
         let (from_client, client_writes) = io::pipe()?;
-        let client = Client {
-            reader: BufReader::new(client_reads),
-            writer: client_writes,
-            watch: self.watch.clone(),
-            text: String::new(),
-        };
-        let talk = tokio::task::spawn_blocking(move || client.talk(&cwd, &self.prompt));
+        let mut client = Client::new(client_reads, client_writes, self.watch.clone());
+        // The client's pipes close when it is done, and that ends the rest.
+        let talk = tokio::task::spawn_blocking(move || talk(&mut client));
         let ends = Ends::new(from_client, to_client);
         let tap = self.watch.map(tap);
         if self.agent.is_empty() {
@@ -153,15 +166,24 @@ impl OneShot {
             thread::spawn(move || drop(demo::serve(agent_reads, agent_writes)));
             let agent = Ends::new(from_agent, standalone::tapped(to_agent, tap));
             let relay = Relay::start(self.policy, servers, ends, agent)?;
-            let answer = talk.await??;
-            // The relay ends with the client's pipe, which the client has closed by now.
+            let said = talk.await?;
+            // The agent has its end of stdin, and stops.
             drop(relay.agent_done.await);
-            return Ok(answer);
+            return Ok((said, None));
         }
         let life = Standalone { command: self.agent, policy: self.policy, servers, client: ends, tap };
         let code = life.run().await?;
-        talk.await?.with_context(|| format!("the agent ended with code {code}"))
+        Ok((talk.await?, Some(code)))
     }
+}
+
+/// Sends one prompt and waits for the end of the turn.
+fn talk(client: &mut Client, cwd: &Path, prompt: &str) -> anyhow::Result<Answer> {
+    client.initialize()?;
+    let session = client.new_session(cwd)?;
+    let end = client.prompt(&session, prompt)?;
+    let stop_reason = end["stopReason"].as_str().unwrap_or_default().to_owned();
+    Ok(Answer { text: std::mem::take(&mut client.text), stop_reason })
 }
 
 /// Shows each message in a stream of bytes.
@@ -178,88 +200,4 @@ fn tap(watch: Watch) -> standalone::Tap {
             }
         }
     })
-}
-
-/// A client that sends one prompt.
-struct Client {
-    reader: BufReader<PipeReader>,
-    writer: PipeWriter,
-    watch: Option<Watch>,
-    text: String,
-}
-
-impl Client {
-    fn talk(mut self, cwd: &std::path::Path, prompt: &str) -> anyhow::Result<Answer> {
-        self.ask(1, "initialize", &json!({
-            "protocolVersion": 1,
-            "clientCapabilities": { "fs": { "readTextFile": false, "writeTextFile": false }, "terminal": false },
-            "clientInfo": { "name": env!("CARGO_PKG_NAME"), "version": env!("CARGO_PKG_VERSION") },
-        }))?;
-        let session = self.ask(2, "session/new", &json!({ "cwd": cwd, "mcpServers": [] }))?;
-        let prompt =
-            json!({ "sessionId": session["sessionId"], "prompt": [{ "type": "text", "text": prompt }] });
-        let end = self.ask(3, "session/prompt", &prompt)?;
-        let stop_reason = end["stopReason"].as_str().unwrap_or_default().to_owned();
-        Ok(Answer { text: self.text, stop_reason })
-    }
-
-    fn ask(&mut self, id: u64, method: &str, params: &Value) -> anyhow::Result<Value> {
-        self.write(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))?;
-        let mut line = String::new();
-        loop {
-            line.clear();
-            if self.reader.read_line(&mut line)? == 0 {
-                bail!("the agent is gone before it answered `{method}`");
-            }
-            let message: Value =
-                serde_json::from_str(&line).with_context(|| format!("no message: {line}"))?;
-            match (message.get("method"), message["id"] == id) {
-                (Some(_), _) => self.hear(&message)?,
-                (None, true) => {
-                    return message
-                        .get("result")
-                        .cloned()
-                        .with_context(|| format!("the agent refuses `{method}`: {}", message["error"]));
-                }
-                (None, false) => {}
-            }
-        }
-    }
-
-    fn hear(&mut self, message: &Value) -> anyhow::Result<()> {
-        let params = &message["params"];
-        match message["method"].as_str().unwrap_or_default() {
-            "session/update" => {
-                let update = &params["update"];
-                if update["sessionUpdate"] == "agent_message_chunk" {
-                    self.text += update["content"]["text"].as_str().unwrap_or_default();
-                }
-                if let Some(watch) = &self.watch {
-                    watch(Seen::Update(update));
-                }
-                Ok(())
-            }
-            // Nobody is there to ask: only this once, and only what was offered for it.
-            "session/request_permission" => {
-                let options = params["options"].as_array().into_iter().flatten();
-                let allow = options.into_iter().find(|option| option["kind"] == "allow_once");
-                let outcome = match allow {
-                    Some(option) => json!({ "outcome": "selected", "optionId": option["optionId"] }),
-                    None => json!({ "outcome": "cancelled" }),
-                };
-                self.write(
-                    &json!({ "jsonrpc": "2.0", "id": message["id"], "result": { "outcome": outcome } }),
-                )
-            }
-            method if message.get("id").is_some() => {
-                let error = json!({ "code": -32601, "message": format!("no method `{method}`") });
-                self.write(&json!({ "jsonrpc": "2.0", "id": message["id"], "error": error }))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn write(&mut self, message: &Value) -> anyhow::Result<()> {
-        writeln!(self.writer, "{message}").context("the agent is gone")
-    }
 }

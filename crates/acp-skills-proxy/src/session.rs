@@ -169,7 +169,7 @@ impl Sessions {
     }
 
     /// How many there are.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.by_key.len()
     }
 }

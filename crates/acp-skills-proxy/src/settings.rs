@@ -1,5 +1,7 @@
 //! [`Settings`]: what flags and configuration file become together. Flags win.
 
+mod tools;
+
 use std::{
     collections::HashMap,
     ffi::OsString,
@@ -9,18 +11,23 @@ use std::{
 };
 
 use skills_core::{
-    Skill, SkillSet, Source,
-    catalog::{CatalogOptions, Detail, Format, Location},
+    Skill, SkillSet, Source, Toolbox,
+    catalog::{Catalog, CatalogOptions, Detail, Format, Location},
     diagnostic::Diagnostic,
     discovery::{Discovery, Filter, Root, load_dir, project_roots, user_roots},
+    exec::ScriptOptions,
     frontmatter::{ParseContext, Verdict, validate_bytes},
+    toolbox::ToolboxOptions,
 };
 
 use crate::{
-    cli::{CatalogDetail, CatalogFormat, Discover, LocationKind, LogArgs, ProxyArgs, SkillArgs, UsageError},
+    cli::{
+        ActivationBy, CatalogDetail, CatalogFormat, Discover, LocationKind, LogArgs, ProxyArgs, SearchWhen,
+        SkillArgs, UsageError,
+    },
     config::{Config, SkillEntry, Validation},
-    intercept::Policy,
-    mcp::Library,
+    intercept::{Activation, Policy},
+    mcp::{Library, MakeToolbox},
 };
 
 /// How long the agent may take to get our tools, unless somebody says otherwise.
@@ -36,6 +43,8 @@ pub struct Settings {
     pub log: LogArgs,
     /// Which skills there are.
     pub skills: SkillSources,
+    /// How the tools over a set of skills are made.
+    pub toolbox: MakeToolbox,
 }
 
 /// Where skills come from.
@@ -83,12 +92,36 @@ impl Settings {
             policy.catalog_in = place.into();
         }
         policy.catalog = catalog_options(&args.catalog, &config);
+        policy.activation = match args.server.activation.or(config.activation) {
+            None | Some(ActivationBy::Model) => Activation::Model,
+            Some(ActivationBy::Prompt) => Activation::Prompt,
+            Some(ActivationBy::Hybrid) => Activation::Hybrid,
+        };
+        let search = args.server.search.or(config.search).unwrap_or(SearchWhen::Auto);
+        // The sentence about it only stands in a catalog that does not hold every skill.
+        policy.catalog.search = search != SearchWhen::Off;
+        let toolbox = make_toolbox(policy.catalog.clone(), search, tools::scripts(&args.scripts, &config)?);
         let log = LogArgs {
             log: args.log.log.or(config.log),
             log_file: args.log.log_file.or_else(|| config.log_file.take()),
         };
-        Ok(Self { agent, policy, log, skills: SkillSources::resolve(args.skills, config)? })
+        Ok(Self { agent, policy, log, toolbox, skills: SkillSources::resolve(args.skills, config)? })
     }
+}
+
+fn make_toolbox(catalog: CatalogOptions, search: SearchWhen, scripts: Option<ScriptOptions>) -> MakeToolbox {
+    Arc::new(move |skills| {
+        let search = match search {
+            SearchWhen::On => true,
+            SearchWhen::Off => false,
+            SearchWhen::Auto => Catalog::render(&skills, &catalog).is_some_and(|catalog| catalog.omitted > 0),
+        };
+        let mount = match &catalog.location {
+            Location::Mount(prefix) => Some(prefix.clone()),
+            _ => None,
+        };
+        Toolbox::with_options(skills, ToolboxOptions { mount, search, scripts: scripts.clone() })
+    })
 }
 
 fn catalog_options(args: &crate::cli::CatalogArgs, config: &Config) -> CatalogOptions {

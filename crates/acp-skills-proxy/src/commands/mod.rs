@@ -3,8 +3,10 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "printing is what commands for people do")]
 
 pub mod check;
+pub mod doctor;
 pub mod list;
 pub mod proxy;
+pub mod search;
 pub mod table;
 pub mod r#try;
 

@@ -4,10 +4,7 @@ use std::{
     fs::File,
     io::{self, IsTerminal},
     process::ExitCode,
-    sync::Arc,
 };
-
-use skills_core::Toolbox;
 
 use crate::{
     agent,
@@ -39,7 +36,7 @@ pub fn run(args: ProxyArgs) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let code = runtime.block_on(async {
         let bridge = std::env::current_exe()?;
-        let servers = Servers::new(skills.into_library(), Arc::new(Toolbox::new), bridge);
+        let servers = Servers::new(skills.into_library(), settings.toolbox, bridge);
         let (command, policy) = (settings.agent, settings.policy);
         Standalone { command, policy, servers, client, tap: None }.run().await
     })?;

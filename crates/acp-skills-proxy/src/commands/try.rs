@@ -11,8 +11,8 @@ use serde_json::Value;
 use skills_core::toolbox::Content;
 
 use crate::{
-    activity::ToolCall,
-    cli::{self, CatalogArgs, LogArgs, ProxyArgs, ServerArgs, SkillArgs, UsageError},
+    activity::{Activity, ToolCall},
+    cli::{self, CatalogArgs, LogArgs, ProxyArgs, ScriptArgs, ServerArgs, SkillArgs, UsageError},
     one_shot::{OneShot, Seen, Watch},
     settings::Settings,
 };
@@ -43,6 +43,8 @@ pub struct TryArgs {
     #[command(flatten)]
     server: ServerArgs,
     #[command(flatten)]
+    scripts: ScriptArgs,
+    #[command(flatten)]
     log: LogArgs,
     /// The agent; without one a built-in scripted agent answers, which needs no account and no network.
     #[arg(last = true, value_name = "AGENT")]
@@ -54,9 +56,10 @@ pub struct TryArgs {
 /// # Errors
 /// As the proxy itself; also when the agent refuses.
 pub fn run(args: TryArgs) -> anyhow::Result<ExitCode> {
-    let TryArgs { prompt, full, skills, catalog, server, log, agent } = args;
-    let settings = Settings::resolve(ProxyArgs { skills, catalog, server, log, agent })?;
+    let TryArgs { prompt, full, skills, catalog, server, scripts, log, agent } = args;
+    let settings = Settings::resolve(ProxyArgs { skills, catalog, server, scripts, log, agent })?;
     cli::start_log(&settings.log)?;
+    let toolbox = settings.toolbox;
     let skills = settings.skills.load()?;
     if skills.at(std::env::current_dir().ok().as_deref()).is_empty() {
         return Err(UsageError::new("there is no skill to try")
@@ -68,6 +71,7 @@ pub fn run(args: TryArgs) -> anyhow::Result<ExitCode> {
     let watch: Watch = Arc::new(move |seen| show.seen(&seen));
     let answer = runtime.block_on(
         OneShot::with_library(skills.into_library())
+            .toolbox(toolbox)
             .policy(settings.policy)
             .agent(settings.agent)
             .bridge(std::env::current_exe()?)
@@ -98,7 +102,8 @@ impl Show {
     fn seen(&self, seen: &Seen<'_>) {
         match seen {
             Seen::ToAgent(message) => self.received(message),
-            Seen::Called(call) => self.called(call),
+            Seen::Activity(Activity::Called(call)) => self.called(call),
+            Seen::Activity(_) => {}
             Seen::Update(update) => self.update(update),
         }
     }

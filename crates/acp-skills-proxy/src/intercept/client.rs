@@ -120,13 +120,10 @@ impl Interceptor {
                     actions.effects.push(Effect::Log(Level::Info, text));
                     servers::inject(&mut edit, params, &servers::entry(&name, &endpoint));
                     session.server_name = Some(name);
-                    session.mcp = match (&endpoint, had) {
-                        // Over the ACP connection there is nothing to connect: the server is there when it is asked.
-                        (Endpoint::Acp { .. }, _) => Mcp::Listed,
-                        // An agent that still has the session need not connect to the same address again.
-                        (_, Mcp::Listed) => Mcp::Listed,
-                        _ => Mcp::Expected,
-                    };
+                    // Over the ACP connection there is nothing to connect, and an agent that still has the session
+                    // need not connect to the same address again.
+                    let is_there = matches!(endpoint, Endpoint::Acp { .. }) || had == Mcp::Listed;
+                    session.mcp = if is_there { Mcp::Listed } else { Mcp::Expected };
                     if let Endpoint::Acp { server_id } = endpoint {
                         session.server_id = Some(server_id);
                     }

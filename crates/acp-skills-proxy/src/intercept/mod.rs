@@ -111,10 +111,38 @@ pub struct AgentFacts {
     pub mcp_acp: bool,
     /// `agentCapabilities.sessionCapabilities.systemPrompt` is there (draft).
     pub system_prompt: bool,
-    /// The agent is Claude's adapter.
-    pub is_claude: bool,
-    /// The agent is Gemini, which has a tool of its own named `activate_skill`.
-    pub is_gemini: bool,
+    /// Which agent it is, where that matters.
+    pub kind: AgentKind,
+}
+
+/// Agents whose ways differ from the protocol, or from what others do.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum AgentKind {
+    /// Claude's adapter.
+    Claude,
+    /// Codex's adapter.
+    Codex,
+    /// Gemini, which has a tool of its own named `activate_skill`.
+    Gemini,
+    /// Any other.
+    #[default]
+    Other,
+}
+
+impl AgentKind {
+    /// The agent with this `agentInfo.name`.
+    fn of(name: &str) -> Self {
+        let is = |part: &str| name.contains(part);
+        if is("claude-agent-acp") || is("claude-code-acp") {
+            Self::Claude
+        } else if is("codex-acp") {
+            Self::Codex
+        } else if is("gemini") {
+            Self::Gemini
+        } else {
+            Self::Other
+        }
+    }
 }
 
 impl AgentFacts {
@@ -130,8 +158,7 @@ impl AgentFacts {
             // An object marker in the draft, a flag in older texts.
             mcp_acp: marker(&["agentCapabilities", "mcpCapabilities", "acp"]),
             system_prompt: marker(&["agentCapabilities", "sessionCapabilities", "systemPrompt"]),
-            is_claude: name.contains("claude-agent-acp") || name.contains("claude-code-acp"),
-            is_gemini: name.contains("gemini"),
+            kind: AgentKind::of(&name),
         }
     }
 }
@@ -240,7 +267,7 @@ impl Interceptor {
 
     /// How many sessions there are.
     pub fn session_count(&self) -> usize {
-        self.sessions.len()
+        self.sessions.count()
     }
 
     fn warn(actions: &mut Actions, text: impl Into<String>) {

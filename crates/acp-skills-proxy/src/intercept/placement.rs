@@ -8,7 +8,7 @@ use skills_core::{
     catalog::{self, Catalog, CatalogOptions, Guide, Location},
 };
 
-use super::{AgentFacts, CatalogIn};
+use super::{AgentFacts, AgentKind, CatalogIn};
 use crate::{
     session::{Session, Told},
     wire::{Edit, Node},
@@ -36,11 +36,10 @@ pub enum Placement {
 pub fn choose(wish: CatalogIn, agent: &AgentFacts) -> Placement {
     match wish {
         CatalogIn::Off => Placement::Off,
-        CatalogIn::Prompt => Placement::Prompt,
         CatalogIn::Auto | CatalogIn::System if agent.system_prompt => Placement::SystemPrompt,
-        CatalogIn::Auto | CatalogIn::System if agent.is_claude => Placement::ClaudeMeta,
+        CatalogIn::Auto | CatalogIn::System if agent.kind == AgentKind::Claude => Placement::ClaudeMeta,
         // An agent without a system prompt field fails on one, so `system` is a wish and not an order.
-        CatalogIn::Auto | CatalogIn::System => Placement::Prompt,
+        CatalogIn::Auto | CatalogIn::System | CatalogIn::Prompt => Placement::Prompt,
     }
 }
 
@@ -58,7 +57,7 @@ pub fn text(session: &Session, agent: &AgentFacts, options: &CatalogOptions, tol
     }?;
     // Gemini would take the tool of the same name that it has itself.
     let whose = match &session.server_name {
-        Some(name) if agent.is_gemini && told == Told::Tools => {
+        Some(name) if agent.kind == AgentKind::Gemini && told == Told::Tools => {
             format!(" The tools are those of the MCP server `{name}`.")
         }
         _ => String::new(),

@@ -15,11 +15,10 @@ pub fn choose(mode: McpMode, agent: &AgentFacts) -> Option<Transport> {
         McpMode::Off => None,
         McpMode::Acp => Some(Transport::Acp),
         McpMode::Http => Some(Transport::Http),
-        McpMode::Stdio => Some(Transport::Stdio),
         McpMode::Auto if agent.mcp_acp => Some(Transport::Acp),
         McpMode::Auto if agent.mcp_http => Some(Transport::Http),
         // Every agent has to support it.
-        McpMode::Auto => Some(Transport::Stdio),
+        McpMode::Auto | McpMode::Stdio => Some(Transport::Stdio),
     }
 }
 
@@ -30,10 +29,13 @@ pub fn free_name(servers: Option<Node<'_>>) -> String {
             servers.elements().any(|server| server.str("name").is_some_and(|other| other == name))
         })
     };
-    if !taken(SERVER_NAME) {
-        return SERVER_NAME.to_owned();
+    let mut name = SERVER_NAME.to_owned();
+    let mut number = 1;
+    while taken(&name) {
+        number += 1;
+        name = format!("{SERVER_NAME}-{number}");
     }
-    (2..).map(|number| format!("{SERVER_NAME}-{number}")).find(|name| !taken(name)).unwrap_or_default()
+    name
 }
 
 /// The entry for `mcpServers`.

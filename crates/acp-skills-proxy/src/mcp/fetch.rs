@@ -55,7 +55,7 @@ async fn best(toolbox: &Toolbox, words: String) -> Option<String> {
     for hit in found.iter().filter(fits) {
         match activate(toolbox, &hit.skill, String::new(), Guide::Files).await {
             Ok(text) if texts.iter().map(String::len).sum::<usize>() + text.len() <= MAX_BYTES => {
-                texts.push(text)
+                texts.push(text);
             }
             Ok(_) => tracing::info!(skill = %hit.skill.name, "too long to be put in front of a prompt"),
             Err(error) => tracing::warn!("{error}"),

@@ -17,7 +17,7 @@ use skills_core::{CallContext, ToolDefinition, ToolOutput, Toolbox, toolbox::Con
 
 use super::Events;
 use crate::{
-    activity::{Observer, ToolCall},
+    activity::{Activity, Observer, ToolCall},
     intercept::Event,
     session::SessionKey,
 };
@@ -42,11 +42,15 @@ impl ServerHandler for Handler {
     async fn list_tools(
         &self,
         _request: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let tools = self.toolbox.definitions().into_iter().map(tool).collect();
         // Nobody listens any more only when the relay is being taken down.
         let _ = self.events.send(Event::Listed(self.session));
+        if let Some(observer) = &self.observer {
+            let revision = context.protocol_version().map(|revision| revision.to_string());
+            observer(&Activity::Listed { session: self.session, revision });
+        }
         Ok(ListToolsResult::with_all_items(tools))
     }
 
@@ -63,7 +67,8 @@ impl ServerHandler for Handler {
                 if let Some(observer) = &self.observer {
                     let duration = started.elapsed();
                     let (session, tool) = (self.session, request.name.into_owned());
-                    observer(&ToolCall { session, tool, arguments, output: output.clone(), duration });
+                    let call = ToolCall { session, tool, arguments, output: output.clone(), duration };
+                    observer(&Activity::Called(call));
                 }
                 Ok(result(output).into())
             }

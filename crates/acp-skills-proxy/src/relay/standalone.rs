@@ -61,9 +61,10 @@ struct Tapped<W> {
 
 impl<W: Write> Write for Tapped<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.writer.write(bytes)?;
-        (self.tap)(&bytes[..written]);
-        Ok(written)
+        // Before the agent can answer.
+        (self.tap)(bytes);
+        self.writer.write_all(bytes)?;
+        Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -1,0 +1,69 @@
+//! `search`: ranks the skills by what they do, as the model's `search_skills` does.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use serde_json::json;
+use skills_core::search::Query;
+
+use crate::{
+    cli::{ProxyArgs, SkillArgs, UsageError},
+    settings::Settings,
+};
+
+/// Flags of `search`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Exit code 0 when a skill fits, 1 when none does.
+
+Example:
+  acp-skills-proxy search --skills ~/skills fill in a form")]
+pub struct SearchArgs {
+    /// What to look for.
+    #[arg(required = true, value_name = "WORDS")]
+    words: Vec<String>,
+    /// Only skills with this tag. Repeatable: all of them.
+    #[arg(long = "tag", value_name = "TAG")]
+    tags: Vec<String>,
+    /// How many at most.
+    #[arg(long, value_name = "NUMBER", default_value_t = 10)]
+    limit: usize,
+    /// Print JSON: `[{\"name\",\"description\",\"score\",\"path\"}]`.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    skills: SkillArgs,
+}
+
+/// Prints the skills that fit, best first.
+///
+/// # Errors
+/// The configuration or a skill is wrong, or there is no skill at all.
+pub fn run(args: SearchArgs) -> anyhow::Result<ExitCode> {
+    let SearchArgs { words, tags, limit, json, skills } = args;
+    let settings = Settings::resolve(ProxyArgs { skills, ..ProxyArgs::default() })?;
+    let skills = settings.skills.load()?.at(std::env::current_dir().ok().as_deref());
+    if skills.is_empty() {
+        return Err(UsageError::new("there is no skill to search")
+            .hint("name a directory to look in with `--skills DIR`")
+            .into());
+    }
+    let found = skills.search(&Query { text: words.join(" "), tags, limit: Some(limit) });
+    if json {
+        let hits = found.hits.iter().map(|hit| {
+            let skill = &hit.skill;
+            let path = skill.dir().map(|dir| dir.join("SKILL.md"));
+            json!({ "name": skill.name, "description": skill.description, "score": hit.score, "path": path })
+        });
+        println!("{}", serde_json::to_string_pretty(&hits.collect::<Vec<_>>())?);
+    } else {
+        for hit in &found.hits {
+            println!("{}\n    {}", hit.skill.name, hit.skill.description.replace('\n', " "));
+        }
+        let left = found.total.saturating_sub(found.hits.len());
+        if left > 0 {
+            println!("… and {left} more (--limit)");
+        }
+    }
+    Ok(ExitCode::from(u8::from(found.hits.is_empty())))
+}
