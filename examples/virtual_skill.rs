@@ -1,0 +1,37 @@
+//! A skill that is defined in code, and an agent that uses it.
+//!
+//!     cargo run --example virtual_skill                        # with the embedded agent
+//!     cargo run --example virtual_skill -- claude-agent-acp    # with a real one
+
+use std::sync::Arc;
+
+use acp_skills_proxy::{
+    activity::Activity,
+    one_shot::{OneShot, Seen},
+};
+use serde_json::{Value, json};
+use skills_core::Skill;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> anyhow::Result<()> {
+    let skill = Skill::builder("line-count", "Counts lines. Use when the user asks how long a text is.")
+        .body("# Counting\nCall the tool `count` with the whole text. Do not count yourself.")
+        .tool("count", "Counts the lines of a text. Input: the text, as a string.", |input: Value| async move {
+            let text = input.as_str().ok_or("the input must be a string")?;
+            Ok(json!({ "lines": text.lines().count() }))
+        })
+        .build()?;
+
+    let answer = OneShot::new([skill].into_iter().collect())
+        .agent(std::env::args_os().skip(1))
+        .prompt("How long is this text?\none\ntwo")
+        .watch(Arc::new(|seen| {
+            if let Seen::Activity(Activity::Called(call)) = seen {
+                println!("the model called {}: {}", call.tool, call.output.to_text());
+            }
+        }))
+        .run()
+        .await?;
+    println!("{}", answer.text);
+    Ok(())
+}
