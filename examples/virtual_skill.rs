@@ -16,10 +16,14 @@ use skills_core::Skill;
 async fn main() -> anyhow::Result<()> {
     let skill = Skill::builder("line-count", "Counts lines. Use when the user asks how long a text is.")
         .body("# Counting\nCall the tool `count` with the whole text. Do not count yourself.")
-        .tool("count", "Counts the lines of a text. Input: the text, as a string.", |input: Value| async move {
-            let text = input.as_str().ok_or("the input must be a string")?;
-            Ok(json!({ "lines": text.lines().count() }))
-        })
+        .tool(
+            "count",
+            "Counts the lines of a text. Input: the text, as a string.",
+            |input: Value| async move {
+                let text = input.as_str().ok_or("the input must be a string")?;
+                Ok(json!({ "lines": text.lines().count() }))
+            },
+        )
         .build()?;
 
     let answer = OneShot::new([skill].into_iter().collect())

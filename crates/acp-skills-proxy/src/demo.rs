@@ -1,8 +1,9 @@
 //! The embedded agent: scripted, deterministic, without model, account or network.
 //!
 //! It does what a model would with skills: it reads the catalog, activates the skill whose description fits the
-//! prompt, reads a file that the instructions mention, and answers with what it found. It reaches the skills server
-//! over the ACP connection or a stdio entry; where it has neither, it reads the files that the catalog names.
+//! prompt, reads a file that the instructions mention, gives the prompt to a tool that they offer, and answers with
+//! what it found. It reaches the skills server over the ACP connection or a stdio entry; where it has neither, it reads
+//! the files that the catalog names.
 
 mod catalog;
 mod tools;
@@ -135,7 +136,7 @@ impl<R: Read, W: Write> Agent<R, W> {
         let answer = match catalog::choose(&skills, &request) {
             None => "I see no skills.".to_owned(),
             Some(skill) => match &mut session.server {
-                Some(server) => self.with_tools(&session.id, server, skill)?,
+                Some(server) => self.with_tools(&session.id, server, skill, &request)?,
                 None => with_files(skill),
             },
         };
@@ -151,6 +152,7 @@ impl<R: Read, W: Write> Agent<R, W> {
         session: &str,
         server: &mut Server,
         skill: &catalog::Skill,
+        request: &str,
     ) -> io::Result<String> {
         let name = &skill.name;
         let instructions = self.call(session, server, "activate_skill", json!({ "name": name }))?;
@@ -159,6 +161,12 @@ impl<R: Read, W: Write> Agent<R, W> {
             let text =
                 self.call(session, server, "read_skill_file", json!({ "skill": name, "path": path }))?;
             let found = format!(" It told me to read `{path}`, which begins: {}", first_heading(&text));
+            answer.push_str(&found);
+        }
+        if let Some(tool) = catalog::offered_tool(&instructions) {
+            let arguments = json!({ "skill": name, "tool": tool, "input": request });
+            let result = self.call(session, server, "call_skill_tool", arguments)?;
+            let found = format!(" Its tool `{tool}` answered: {}", result.trim());
             answer.push_str(&found);
         }
         Ok(answer)

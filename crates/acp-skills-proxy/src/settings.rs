@@ -6,7 +6,8 @@ use std::{
     collections::HashMap,
     ffi::OsString,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, LazyLock, Mutex, PoisonError},
+    thread,
     time::Duration,
 };
 
@@ -221,17 +222,40 @@ impl SkillSources {
             }
             discovery
         };
-        let rest = discovery(roots).find();
         let project = self.discover.contains(&Discover::Project).then(|| discovery(Vec::new()));
-        Ok(Skills { named, rest, project })
+        Ok(Skills { named, rest: Found::start(discovery(roots)), project })
     }
 }
 
 /// The skills that were found, by precedence.
 pub struct Skills {
     named: SkillSet,
-    rest: SkillSet,
+    rest: Found,
     project: Option<Discovery>,
+}
+
+/// What a scan finds. It runs beside the start of the agent; the first to ask waits for it.
+#[derive(Clone)]
+struct Found(Arc<LazyLock<SkillSet, Box<dyn FnOnce() -> SkillSet + Send>>>);
+
+impl Found {
+    fn start(discovery: Discovery) -> Self {
+        let is_nothing = discovery.roots.is_empty();
+        let find: Box<dyn FnOnce() -> SkillSet + Send> = Box::new(move || discovery.find());
+        let found = Self(Arc::new(LazyLock::new(find)));
+        if !is_nothing {
+            let ahead = found.clone();
+            // Without the thread whoever asks first does the work.
+            drop(
+                thread::Builder::new().name("discovery".to_owned()).spawn(move || drop(ahead.get().clone())),
+            );
+        }
+        found
+    }
+
+    fn get(&self) -> &SkillSet {
+        &self.0
+    }
 }
 
 impl Skills {
@@ -244,8 +268,10 @@ impl Skills {
             discovery.roots = project_roots(cwd);
             discovery.run(&mut builder);
         }
-        builder.extend(&self.rest);
-        builder.build()
+        builder.extend(self.rest.get());
+        let skills = builder.build();
+        tell_of(&skills);
+        skills
     }
 
     /// The same as a function that remembers what it found.
@@ -257,6 +283,18 @@ impl Skills {
             let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
             found.entry(cwd.map(Path::to_owned)).or_insert_with(|| self.at(cwd)).clone()
         })
+    }
+}
+
+/// A bad skill is a warning, never an outage.
+fn tell_of(skills: &SkillSet) {
+    for skipped in skills.skipped() {
+        for finding in skipped.diagnostics.iter().filter(|finding| finding.is_error()) {
+            tracing::warn!("skipped {}: {}", skipped.path.display(), finding.message);
+        }
+    }
+    for shadowed in skills.shadowed() {
+        tracing::warn!("skill `{}` is shadowed by another of this name", shadowed.name);
     }
 }
 

@@ -72,6 +72,13 @@ pub(super) fn mentioned_file(instructions: &str) -> Option<&str> {
         .map(|word| word.trim_end_matches('.'))
 }
 
+/// The first tool that the instructions offer.
+pub(super) fn offered_tool(instructions: &str) -> Option<&str> {
+    let (_, tools) = instructions.split_once("<skill_tools>")?;
+    let (_, name) = tools.split_once("<tool name=\"")?;
+    name.split_once('"').map(|(name, _)| name)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -93,5 +100,7 @@ mod tests {
         assert_eq!(mentioned_file("See [the list](references/a-b.md)."), Some("references/a-b.md"));
         assert_eq!(mentioned_file("Read assets/x.json."), Some("assets/x.json"));
         assert_eq!(mentioned_file("Nothing here/at.all"), None);
+        assert_eq!(offered_tool("x <skill_tools>\n<tool name=\"count\">"), Some("count"));
+        assert_eq!(offered_tool("<tool name=\"count\">"), None);
     }
 }
