@@ -3,6 +3,8 @@
 //!     cargo run --example virtual_skill                        # with the embedded agent
 //!     cargo run --example virtual_skill -- claude-agent-acp    # with a real one
 
+#![expect(clippy::print_stdout, reason = "an example shows what it does")]
+
 use std::sync::Arc;
 
 use acp_skills_proxy::{
