@@ -41,21 +41,16 @@ pub struct Config {
     /// `--exclude`
     pub exclude: Vec<String>,
     /// `--max-skills`
-    #[serde(alias = "max-skills")]
     pub max_skills: Option<usize>,
     /// `--strict`
     pub strict: bool,
     /// `--catalog-in`
-    #[serde(alias = "catalog-in")]
     pub catalog_in: Option<CatalogPlace>,
     /// `--catalog-format`
-    #[serde(alias = "catalog-format")]
     pub catalog_format: Option<CatalogFormat>,
     /// `--catalog-detail`
-    #[serde(alias = "catalog-detail")]
     pub catalog_detail: Option<CatalogDetail>,
     /// `--catalog-budget`
-    #[serde(alias = "catalog-budget")]
     pub catalog_budget: Option<usize>,
     /// `--location`
     pub location: Option<LocationKind>,
@@ -64,36 +59,28 @@ pub struct Config {
     /// `--mcp`
     pub mcp: Option<McpTransport>,
     /// `--mcp-wait`, in seconds.
-    #[serde(alias = "mcp-wait")]
     pub mcp_wait: Option<f64>,
     /// `--activation`
     pub activation: Option<ActivationBy>,
     /// `--search`
     pub search: Option<SearchWhen>,
     /// `--allow-scripts`
-    #[serde(alias = "allow-scripts")]
     pub allow_scripts: bool,
     /// `--script-timeout`, in seconds.
-    #[serde(alias = "script-timeout")]
     pub script_timeout: Option<f64>,
     /// `--script-cwd`
-    #[serde(alias = "script-cwd")]
     pub script_cwd: Option<ScriptDirectory>,
     /// `--script-env`
-    #[serde(alias = "script-env")]
     pub script_env: Option<ScriptVariables>,
     /// `--max-output`
-    #[serde(alias = "max-output")]
     pub max_output: Option<usize>,
     /// `--sandbox`
     pub sandbox: Option<SandboxKind>,
     /// `--sandbox-net`
-    #[serde(alias = "sandbox-net")]
     pub sandbox_net: bool,
     /// `--log`
     pub log: Option<LogLevel>,
     /// `--log-file`
-    #[serde(alias = "log-file")]
     pub log_file: Option<PathBuf>,
     /// What to do about command tools whose program does not exist.
     pub validation: Validation,

@@ -302,8 +302,7 @@ fn tell_of(skills: &SkillSet) {
 fn load_named(path: &Path, strict: bool) -> anyhow::Result<(Skill, Vec<Diagnostic>)> {
     let path = std::path::absolute(path)?;
     let refuse = |file: &Path, diagnostics: &[Diagnostic]| {
-        let lines: Vec<_> =
-            diagnostics.iter().map(|finding| format!("{}:{finding}", file.display())).collect();
+        let lines: Vec<_> = diagnostics.iter().map(|finding| finding.in_file(file)).collect();
         let text = format!("cannot load the skill in {}\n{}", path.display(), lines.join("\n"));
         anyhow::Error::from(UsageError::new(text))
     };

@@ -2,7 +2,7 @@
 //!
 //! A bad skill is a diagnostic, never an outage: whoever loads skills gets a value *and* a list of these.
 
-use std::fmt;
+use std::{fmt, path::Path};
 
 use serde::Serialize;
 
@@ -65,6 +65,12 @@ impl Diagnostic {
     #[must_use]
     pub fn help(self, help: impl Into<String>) -> Self {
         Self { help: Some(help.into()), ..self }
+    }
+
+    /// The finding as one text with the file it is about: `skill/SKILL.md:3:14: error[name-too-long]: …`.
+    pub fn in_file(&self, file: &Path) -> String {
+        let space = if self.line == 0 { " " } else { "" };
+        format!("{}:{space}{self}", file.display())
     }
 
     /// Whether this finding is an error.

@@ -45,7 +45,7 @@ pub struct Agent {
 
 /// Why an agent did not start.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot start the agent `{}`: {source}", program.to_string_lossy())]
+#[error("cannot start the agent `{}`", program.to_string_lossy())]
 pub struct StartError {
     /// The program.
     pub program: OsString,

@@ -135,7 +135,8 @@ impl<'r, 'a> Reader<'r, 'a> {
             }
             return Some(name);
         }
-        let missing = Diagnostic::warning("name-missing", "the skill has no name");
+        let missing =
+            Diagnostic::warning("name-missing", "the skill has no name").at(self.findings.lines_before, 0);
         let Some(name) = context.directory.and_then(SkillName::new) else {
             self.findings.fatal(missing.help("add `name:` with lower-case letters, digits and hyphens"));
             return None;
@@ -152,7 +153,8 @@ impl<'r, 'a> Reader<'r, 'a> {
                 .help("add `description:` with what the skill does and when to use it");
             let finding = match self.entry(Field::Description) {
                 Some((key, _)) => self.findings.at(key.start, finding),
-                None => finding,
+                // The line that opens the frontmatter.
+                None => finding.at(self.findings.lines_before, 0),
             };
             self.findings.fatal(finding);
             return None;

@@ -144,16 +144,16 @@ fn surroundings() {
     check(
         "---\n---\nBody",
         expect![[r#"
-        warning[name-missing]: the skill has no name
-        error[description-missing]: the skill has no description
-    "#]],
+            1: warning[name-missing]: the skill has no name
+            1: error[description-missing]: the skill has no description
+        "#]],
     );
     check(
         "---\n# nothing\n---\nBody",
         expect![[r#"
-        warning[name-missing]: the skill has no name
-        error[description-missing]: the skill has no description
-    "#]],
+            1: warning[name-missing]: the skill has no name
+            1: error[description-missing]: the skill has no description
+        "#]],
     );
     check(
         "---\njust text\n---\nBody",
@@ -443,30 +443,30 @@ fn names() {
     check(
         "---\ndescription: d\n---\nBody",
         expect![[r#"
-        "pdf": "d"
-        warning[name-missing]: the skill has no name
-    "#]],
+            "pdf": "d"
+            1: warning[name-missing]: the skill has no name
+        "#]],
     );
     check(
         "---\nname:\ndescription: d\n---\nBody",
         expect![[r#"
-        "pdf": "d"
-        warning[name-missing]: the skill has no name
-    "#]],
+            "pdf": "d"
+            1: warning[name-missing]: the skill has no name
+        "#]],
     );
     check(
         "---\nname: ~\ndescription: d\n---\nBody",
         expect![[r#"
-        "pdf": "d"
-        warning[name-missing]: the skill has no name
-    "#]],
+            "pdf": "d"
+            1: warning[name-missing]: the skill has no name
+        "#]],
     );
     check(
         "---\nname: \"\\u200B\"\ndescription: d\n---\nBody",
         expect![[r#"
-        "pdf": "d"
-        warning[name-missing]: the skill has no name
-    "#]],
+            "pdf": "d"
+            1: warning[name-missing]: the skill has no name
+        "#]],
     );
     check(
         "---\nname: PDF Reader\ndescription: d\n---\nBody",
@@ -511,8 +511,8 @@ fn descriptions() {
     check(
         "---\nname: pdf\n---\nBody",
         expect![[r#"
-        error[description-missing]: the skill has no description
-    "#]],
+            1: error[description-missing]: the skill has no description
+        "#]],
     );
     check(
         "---\nname: pdf\ndescription:\n---\nBody",

@@ -36,14 +36,14 @@ fn rules_of_the_specification() {
     check(
         "---\nName: PDF\n---\nBody",
         expect![[r#"
-        error[description-missing]: the skill has no description
-          help: add `description:` with what the skill does and when to use it
-        2:1: error[field-spelling]: `Name` is spelled `name`
-          help: write `name:`
-        2:7: error[name-not-lowercase]: the name `PDF` has upper-case letters
-          help: write `pdf`
-        2:7: error[name-not-directory]: the name `PDF` is not that of its directory `pdf`
-          help: rename the directory to `pdf`, or change the name"#]],
+            1: error[description-missing]: the skill has no description
+              help: add `description:` with what the skill does and when to use it
+            2:1: error[field-spelling]: `Name` is spelled `name`
+              help: write `name:`
+            2:7: error[name-not-lowercase]: the name `PDF` has upper-case letters
+              help: write `pdf`
+            2:7: error[name-not-directory]: the name `PDF` is not that of its directory `pdf`
+              help: rename the directory to `pdf`, or change the name"#]],
     );
     check(
         "---\nname: pdf\ndescription: d\nallowed-tools: [Read, Write]\nmetadata:\n  a:\n    b: c\n---\nBody",
