@@ -199,37 +199,41 @@ fn long_and_strange_files() {
         &dir,
         &["empty", "crlf"],
         expect![[r#"
-        error[frontmatter-missing]: the file does not begin with frontmatter
-         --> empty/SKILL.md:1:1
-          |
-        1 |
-          | ^
-          |
-          = help: begin the file with a line `---`, `name:` and `description:` lines, and a line `---`
+            error[frontmatter-missing]: the file does not begin with frontmatter
+             --> empty/SKILL.md:1:1
+              |
+            1 |
+              | ^
+              |
+              = help: begin the file with a line `---`, `name:` and `description:` lines, and a line `---`
 
-        error[description-missing]: the skill has no description
-        --> crlf/SKILL.md
-         = help: add `description:` with what the skill does and when to use it
+            error[description-missing]: the skill has no description
+             --> crlf/SKILL.md:1:1
+              |
+            1 | ---
+              | ^^^
+              |
+              = help: add `description:` with what the skill does and when to use it
 
-        error[name-not-directory]: the name `x` is not that of its directory `crlf`
-         --> crlf/SKILL.md:2:7
-          |
-        2 | name: x
-          |       ^
-          |
-          = help: rename the directory to `x`, or change the name
+            error[name-not-directory]: the name `x` is not that of its directory `crlf`
+             --> crlf/SKILL.md:2:7
+              |
+            2 | name: x
+              |       ^
+              |
+              = help: rename the directory to `x`, or change the name
 
-        warning[body-empty]: the skill has no instructions
-         --> crlf/SKILL.md:3:1
-          |
-        3 | ---
-          | ^^^
-          |
-          = help: write below the frontmatter what to do
+            warning[body-empty]: the skill has no instructions
+             --> crlf/SKILL.md:3:1
+              |
+            3 | ---
+              | ^^^
+              |
+              = help: write below the frontmatter what to do
 
-        2 skills checked: 3 errors, 1 warning
-        exit 1
-    "#]],
+            2 skills checked: 3 errors, 1 warning
+            exit 1
+        "#]],
     );
     std::fs::create_dir(dir.path().join("huge")).expect("a directory");
     std::fs::write(dir.path().join("huge/SKILL.md"), vec![b'x'; 1024 * 1024 + 1]).expect("a file");
