@@ -269,9 +269,7 @@ impl Skills {
             discovery.run(&mut builder);
         }
         builder.extend(self.rest.get());
-        let skills = builder.build();
-        tell_of(&skills);
-        skills
+        builder.build()
     }
 
     /// The same as a function that remembers what it found.
@@ -281,13 +279,13 @@ impl Skills {
         Arc::new(move |cwd| {
             let cwd = cwd.filter(|_| depends_on_cwd);
             let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
-            found.entry(cwd.map(Path::to_owned)).or_insert_with(|| self.at(cwd)).clone()
+            found.entry(cwd.map(Path::to_owned)).or_insert_with(|| told_of(self.at(cwd))).clone()
         })
     }
 }
 
-/// A bad skill is a warning, never an outage.
-fn tell_of(skills: &SkillSet) {
+/// A bad skill is a warning in the log, never an outage.
+fn told_of(skills: SkillSet) -> SkillSet {
     for skipped in skills.skipped() {
         for finding in skipped.diagnostics.iter().filter(|finding| finding.is_error()) {
             tracing::warn!("skipped {}: {}", skipped.path.display(), finding.message);
@@ -296,6 +294,7 @@ fn tell_of(skills: &SkillSet) {
     for shadowed in skills.shadowed() {
         tracing::warn!("skill `{}` is shadowed by another of this name", shadowed.name);
     }
+    skills
 }
 
 /// Loads a skill that was named: what cannot be loaded is an error, and so is any broken rule with `--strict`.
