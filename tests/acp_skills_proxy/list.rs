@@ -82,7 +82,7 @@ fn a_table_for_people() {
           help: write `greet`
         Greet: …/.skills/greet/SKILL.md:2:7: warning[name-not-directory]: the name `Greet` is not that of its directory `greet`
           help: rename the directory to `greet`, or change the name
-        skipped: …/many/b/SKILL.md: error[description-missing]: the skill has no description
+        skipped: …/many/b/SKILL.md:1: error[description-missing]: the skill has no description
           help: add `description:` with what the skill does and when to use it
     "#]].assert_eq(&portable(&text, &dir));
 }
