@@ -1,8 +1,8 @@
 //! The command line: its flags, its help, and which command they mean.
 
-use std::{ffi::OsString, io, path::PathBuf, process::ExitCode, time::Duration};
+use std::{env, ffi::OsString, io, path::PathBuf, process::ExitCode, time::Duration};
 
-use clap::{Args, Parser, Subcommand, ValueEnum, builder::TypedValueParser};
+use clap::{Args, Parser, Subcommand, ValueEnum, builder::TypedValueParser, error::ErrorKind};
 use tracing_subscriber::filter::LevelFilter;
 
 #[cfg(unix)]
@@ -12,6 +12,7 @@ use crate::{
     commands,
     intercept::{CatalogIn, McpMode},
     mcp::bridge,
+    stdio,
 };
 
 /// The proxy itself failed (as in GNU `env`).
@@ -332,11 +333,33 @@ fn seconds() -> impl TypedValueParser<Value = Duration> {
     })
 }
 
+/// Reads the command line. To let its user log in to the agent, a client runs our command on a terminal with arguments
+/// added for the agent; where the agent stands in the configuration file there is no `--` in front of them.
+fn parse() -> (Cli, Vec<OsString>) {
+    let words: Vec<OsString> = env::args_os().collect();
+    let error = match Cli::try_parse_from(&words) {
+        Ok(cli) => return (cli, Vec::new()),
+        Err(error) => error,
+    };
+    let is_unknown = matches!(error.kind(), ErrorKind::UnknownArgument | ErrorKind::InvalidSubcommand);
+    if is_unknown && stdio::is_terminal() && !words.iter().any(|word| word == "--") {
+        for end in (2..words.len()).rev() {
+            match Cli::try_parse_from(&words[..end]) {
+                Ok(cli) if cli.command.is_none() && cli.proxy.skills.config.is_some() => {
+                    return (cli, words[end..].to_vec());
+                }
+                _ => {}
+            }
+        }
+    }
+    error.exit()
+}
+
 /// Runs the program. Returns its exit code.
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let (cli, login) = parse();
     let result = match cli.command {
-        None => commands::proxy::run(cli.proxy),
+        None => commands::proxy::run(cli.proxy, login),
         Some(Command::Try(args)) => commands::r#try::run(*args),
         Some(Command::Check(args)) => commands::check::run(args),
         Some(Command::List(args)) => commands::list::run(*args),

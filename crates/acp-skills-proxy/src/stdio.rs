@@ -3,9 +3,17 @@
 //! The real descriptors are kept aside without the standard library's buffers. What any dependency prints afterwards
 //! goes to stderr.
 
-use std::{fs::File, io};
+use std::{
+    fs::File,
+    io::{self, IsTerminal},
+};
 
 use crate::relay::Ends;
+
+/// Whether a person sits at both ends.
+pub fn is_terminal() -> bool {
+    io::stdin().is_terminal() && io::stdout().is_terminal()
+}
 
 /// Takes stdin and stdout for the protocol.
 ///

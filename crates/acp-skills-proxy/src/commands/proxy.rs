@@ -1,10 +1,6 @@
 //! No command: the proxy itself.
 
-use std::{
-    fs::File,
-    io::{self, IsTerminal},
-    process::ExitCode,
-};
+use std::{ffi::OsString, fs::File, process::ExitCode};
 
 use crate::{
     agent,
@@ -15,12 +11,12 @@ use crate::{
     stdio,
 };
 
-/// Runs the agent behind the proxy. The exit code is the agent's.
+/// Runs the agent behind the proxy; on a terminal, alone and with the words of `login`. The exit code is the agent's.
 ///
 /// # Errors
 /// The command line, the configuration or a skill is wrong, the agent does not start, or the proxy fails.
-pub fn run(args: ProxyArgs) -> anyhow::Result<ExitCode> {
-    let settings = Settings::resolve(args)?;
+pub fn run(args: ProxyArgs, login: Vec<OsString>) -> anyhow::Result<ExitCode> {
+    let mut settings = Settings::resolve(args)?;
     cli::start_log(&settings.log)?;
     if settings.agent.is_empty() {
         return Err(UsageError::new("there is no agent to run")
@@ -28,7 +24,8 @@ pub fn run(args: ProxyArgs) -> anyhow::Result<ExitCode> {
             .into());
     }
     // A client runs the command on a terminal for one thing: to let its user log in to the agent.
-    if io::stdin().is_terminal() && io::stdout().is_terminal() {
+    if stdio::is_terminal() {
+        settings.agent.extend(login);
         return Ok(agent::run_in_terminal(&settings.agent)?.into());
     }
     let skills = settings.skills.load()?;
