@@ -1,0 +1,147 @@
+//! Parts that need no conversation: recorders, floods, and processes that do not want to end.
+
+use std::{
+    env, fs,
+    io::{self, BufRead, Read, Write},
+    process::ExitCode,
+    thread,
+};
+
+use super::{FLOOD_BYTES, HEARS, SAYS, report};
+
+/// Says the bytes of one file and writes what it hears to another; ends with its stdin.
+pub(super) fn tape() -> ExitCode {
+    let path = |name| env::var_os(name).unwrap_or_else(|| panic!("{name} is not set"));
+    let says = thread::spawn(move || {
+        let bytes = fs::read(path(SAYS)).expect("there is something to say");
+        let mut stdout = io::stdout().lock();
+        stdout.write_all(&bytes).and_then(|()| stdout.flush()).expect("somebody listens");
+    });
+    let mut heard = fs::File::create(path(HEARS)).expect("there is a place to write to");
+    io::copy(&mut io::stdin().lock(), &mut heard).expect("somebody speaks");
+    says.join().expect("everything was said");
+    ExitCode::SUCCESS
+}
+
+/// Says which arguments it was given, and ends.
+pub(super) fn arguments() -> ExitCode {
+    let arguments: Vec<_> = env::args().skip(1).collect();
+    let message = serde_json::json!({ "jsonrpc": "2.0", "method": "_arguments", "params": arguments });
+    writeln!(io::stdout(), "{message}").expect("somebody listens");
+    ExitCode::SUCCESS
+}
+
+/// A command tool: answers with its input.
+pub(super) fn echo() -> ExitCode {
+    let mut input = String::new();
+    io::stdin().lock().read_to_string(&mut input).expect("the input is text");
+    let answer = format!("input: {}", if input.is_empty() { "(nothing)" } else { &input });
+    io::stdout().write_all(answer.as_bytes()).expect("somebody listens");
+    ExitCode::SUCCESS
+}
+
+/// Says [`FLOOD_BYTES`] of updates, and meanwhile reports each notification that it hears.
+pub(super) fn flood() -> ExitCode {
+    thread::spawn(|| {
+        let text = "x".repeat(8000);
+        let line = format!(
+            r#"{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"s","update":{{"sessionUpdate":"agent_message_chunk","content":{{"type":"text","text":"{text}"}}}}}}}}"#
+        );
+        let mut stdout = io::stdout().lock();
+        let mut left = FLOOD_BYTES;
+        report("flooding");
+        while left > 0 {
+            writeln!(stdout, "{line}").expect("somebody listens");
+            left = left.saturating_sub(line.len() + 1);
+        }
+        let end = br#"{"jsonrpc":"2.0","method":"_flood/end"}"#;
+        stdout.write_all(end).and_then(|()| stdout.write_all(b"\n")).expect("somebody listens");
+        stdout.flush().expect("somebody listens");
+    });
+    for line in io::stdin().lock().lines().map_while(Result::ok) {
+        let message: serde_json::Value = serde_json::from_str(&line).expect("a message");
+        if message.get("id").is_none() {
+            report(&format!("heard {}", message["method"]));
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+#[cfg(unix)]
+pub(super) use self::unix::{deaf, signals, stubborn};
+
+#[cfg(unix)]
+mod unix {
+    //! Parts that hear signals.
+
+    use std::time::Duration;
+
+    use tokio::signal::unix::{Signal, SignalKind, signal};
+
+    use super::{ExitCode, Read, Write, io, report, thread};
+
+    /// Nobody needs it any longer: a test that fails must not leave it behind for ever.
+    const LIFE: Duration = Duration::from_secs(120);
+
+    /// Runs `part` with the signals that the proxy forwards.
+    fn with_signals(part: impl AsyncFnOnce(Signal, Signal, Signal) -> ExitCode) -> ExitCode {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.expect("a runtime").block_on(async {
+            let listen = |kind| signal(kind).expect("signals can be heard");
+            let (interrupt, terminate, hangup) = (
+                listen(SignalKind::interrupt()),
+                listen(SignalKind::terminate()),
+                listen(SignalKind::hangup()),
+            );
+            report("ready");
+            tokio::time::timeout(LIFE, part(interrupt, terminate, hangup)).await.unwrap_or(ExitCode::FAILURE)
+        })
+    }
+
+    /// Takes no notice of its stdin or of anything that asks it to end.
+    pub(crate) fn stubborn() -> ExitCode {
+        with_signals(async |mut interrupt, mut terminate, mut hangup| {
+            loop {
+                tokio::select! {
+                    _ = interrupt.recv() => report("SIGINT"),
+                    _ = terminate.recv() => report("SIGTERM"),
+                    _ = hangup.recv() => report("SIGHUP"),
+                }
+            }
+        })
+    }
+
+    /// Reports the signals that it gets; the end of its stdin is none of its business.
+    pub(crate) fn signals() -> ExitCode {
+        with_signals(async |mut interrupt, mut terminate, mut hangup| {
+            loop {
+                tokio::select! {
+                    _ = interrupt.recv() => report("SIGINT"),
+                    _ = terminate.recv() => return ExitCode::from(41),
+                    _ = hangup.recv() => return ExitCode::from(42),
+                }
+            }
+        })
+    }
+
+    /// Reads nothing until it is interrupted: then it says something at once, and reports how many bytes it hears
+    /// from then on.
+    pub(crate) fn deaf() -> ExitCode {
+        with_signals(async |mut interrupt, _terminate, _hangup| {
+            interrupt.recv().await;
+            let line = b"{\"jsonrpc\":\"2.0\",\"method\":\"_deaf/awake\"}\n";
+            io::stdout().write_all(line).expect("somebody listens");
+            let (done, wait) = tokio::sync::oneshot::channel();
+            thread::spawn(move || {
+                let mut stdin = io::stdin().lock();
+                let (mut heard, mut buffer) = (0, vec![0; 64 * 1024]);
+                while let Ok(read @ 1..) = stdin.read(&mut buffer) {
+                    heard += read;
+                }
+                let _ = done.send(heard);
+            });
+            report(&format!("heard {} bytes", wait.await.unwrap_or_default()));
+            ExitCode::SUCCESS
+        })
+    }
+}

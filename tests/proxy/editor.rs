@@ -1,0 +1,273 @@
+//! The scripted editor: the other end of the proxy's stdin, stdout and stderr.
+//!
+//! It reads with threads and waits with a deadline. A line on stdout that is no JSON-RPC fails the test that reads it.
+//! When it is done it reads both pipes to their ends: whoever still holds one, an orphan for example, keeps it waiting.
+
+use std::{
+    collections::VecDeque,
+    ffi::OsStr,
+    io::{BufRead, BufReader, Read, Write},
+    path::Path,
+    process::{Child, ChildStdin, Command, ExitStatus, Stdio},
+    sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel},
+    thread,
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+
+use crate::agent;
+
+/// When something that has to happen has not happened, on a machine that has much else to do.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
+
+/// The command line of a proxy.
+pub(crate) struct Proxy(Command);
+
+impl Proxy {
+    pub(crate) fn new() -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_acp-skills-proxy"));
+        // What the person who runs the tests has set must not matter.
+        for variable in ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy", "ACP_SKILLS_LOG"] {
+            command.env_remove(variable);
+        }
+        Self(command)
+    }
+
+    pub(crate) fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
+        self.0.arg(arg);
+        self
+    }
+
+    pub(crate) fn flag(self, flag: &str, value: impl AsRef<OsStr>) -> Self {
+        self.arg(flag).arg(value)
+    }
+
+    pub(crate) fn skill(self, dir: &Path) -> Self {
+        self.flag("--skill", dir)
+    }
+
+    pub(crate) fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        self.0.env(name, value);
+        self
+    }
+
+    /// Starts the proxy with this binary as its agent.
+    pub(crate) fn agent(self, script: &str) -> Editor {
+        let this = std::env::current_exe().expect("this program has a path");
+        self.env(agent::SCRIPT, script).arg("--").arg(this).start()
+    }
+
+    /// Starts the proxy with the command line as it is.
+    pub(crate) fn start(mut self) -> Editor {
+        self.0.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = self.0.spawn().expect("the proxy starts");
+        let stdout = chunks(child.stdout.take().expect("stdout is a pipe"), |reader| {
+            let mut line = Vec::new();
+            reader.read_until(b'\n', &mut line).map(|_| line)
+        });
+        let stderr = chunks(child.stderr.take().expect("stderr is a pipe"), |reader| {
+            let mut line = Vec::new();
+            reader.read_until(b'\n', &mut line).map(|_| line)
+        });
+        Editor {
+            stdin: child.stdin.take(),
+            child,
+            stdout,
+            stderr,
+            inbox: VecDeque::new(),
+            log: Vec::new(),
+            next: 0,
+        }
+    }
+}
+
+/// What `read` takes from `source`, piece by piece, read by a thread.
+fn chunks<R: Read + Send + 'static>(
+    source: R,
+    read: impl Fn(&mut BufReader<R>) -> std::io::Result<Vec<u8>> + Send + 'static,
+) -> Receiver<Vec<u8>> {
+    let (sender, receiver): (Sender<Vec<u8>>, _) = channel();
+    thread::spawn(move || {
+        let mut source = BufReader::with_capacity(256 * 1024, source);
+        while let Ok(chunk) = read(&mut source) {
+            if chunk.is_empty() || sender.send(chunk).is_err() {
+                break;
+            }
+        }
+    });
+    receiver
+}
+
+/// A running proxy, seen from the editor.
+pub(crate) struct Editor {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    stdout: Receiver<Vec<u8>>,
+    stderr: Receiver<Vec<u8>>,
+    /// Messages that nobody has asked for yet, in order.
+    inbox: VecDeque<Value>,
+    /// Lines of stderr that were read.
+    log: Vec<String>,
+    next: u64,
+}
+
+/// What is left when a proxy has ended.
+pub(crate) struct Ended {
+    pub(crate) status: ExitStatus,
+    /// The messages that nobody had asked for.
+    pub(crate) messages: Vec<Value>,
+    /// All of stderr.
+    pub(crate) log: Vec<String>,
+}
+
+impl Ended {
+    pub(crate) fn code(&self) -> Option<i32> {
+        self.status.code()
+    }
+
+    /// The one answer to this request.
+    pub(crate) fn answer(&self, id: &Value) -> &Value {
+        let mut answers =
+            self.messages.iter().filter(|message| message["id"] == *id && message.get("method").is_none());
+        let answer = answers.next().unwrap_or_else(|| panic!("no answer to {id} in {:?}", self.messages));
+        assert!(answers.next().is_none(), "two answers to {id} in {:?}", self.messages);
+        answer
+    }
+}
+
+impl Editor {
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Writes bytes as they are.
+    pub(crate) fn write(&mut self, bytes: &[u8]) {
+        let stdin = self.stdin.as_mut().expect("stdin is open");
+        stdin.write_all(bytes).and_then(|()| stdin.flush()).expect("the proxy reads");
+    }
+
+    pub(crate) fn send(&mut self, message: &Value) {
+        self.write(format!("{message}\n").as_bytes());
+    }
+
+    pub(crate) fn notify(&mut self, method: &str, params: Value) {
+        self.send(&json!({ "jsonrpc": "2.0", "method": method, "params": params }));
+    }
+
+    /// Sends a request. Returns its id.
+    pub(crate) fn request(&mut self, method: &str, params: Value) -> Value {
+        self.next += 1;
+        let id = Value::from(self.next);
+        self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
+        id
+    }
+
+    /// Waits for the answer to a request.
+    pub(crate) fn answer(&mut self, id: &Value) -> Value {
+        self.wait_for(&format!("an answer to {id}"), |message| {
+            message["id"] == *id && message.get("method").is_none()
+        })
+    }
+
+    /// Waits for the first message that fits.
+    pub(crate) fn wait_for(&mut self, what: &str, fits: impl Fn(&Value) -> bool) -> Value {
+        if let Some(at) = self.inbox.iter().position(&fits) {
+            return self.inbox.remove(at).expect("it is there");
+        }
+        loop {
+            let Some(line) = self.line() else { self.fail(&format!("stdout ended before {what}")) };
+            let message = message(&line);
+            if fits(&message) {
+                return message;
+            }
+            self.inbox.push_back(message);
+        }
+    }
+
+    /// The next line as bytes; `None` at the end.
+    pub(crate) fn line(&mut self) -> Option<Vec<u8>> {
+        match self.stdout.recv_timeout(DEADLINE) {
+            Ok(line) => Some(line),
+            Err(RecvTimeoutError::Disconnected) => None,
+            Err(RecvTimeoutError::Timeout) => self.fail("nothing came on stdout"),
+        }
+    }
+
+    /// Closes our end of stdout.
+    pub(crate) fn stop_reading(&mut self) {
+        // The thread that reads ends, and drops the pipe, when nobody takes what it has read.
+        self.stdout = channel().1;
+    }
+
+    /// Waits until stderr says something with these words, after all that was waited for before.
+    pub(crate) fn logged(&mut self, words: &str) -> String {
+        loop {
+            match self.stderr.recv_timeout(DEADLINE) {
+                Ok(line) => {
+                    let line = String::from_utf8_lossy(&line).trim_end().to_owned();
+                    self.log.push(line.clone());
+                    if line.contains(words) {
+                        return line;
+                    }
+                }
+                Err(error) => self.fail(&format!("stderr does not say {words:?}: {error}")),
+            }
+        }
+    }
+
+    /// Closes stdin, as an editor does that is closed.
+    pub(crate) fn close(&mut self) {
+        self.stdin = None;
+    }
+
+    /// Closes stdin and sees everything to its end.
+    pub(crate) fn finish(mut self) -> Ended {
+        self.close();
+        self.ended()
+    }
+
+    /// Waits for the end: of stdout, of stderr (nobody is left who holds it), and of the proxy.
+    pub(crate) fn ended(mut self) -> Ended {
+        while let Some(line) = self.line() {
+            let message = message(&line);
+            self.inbox.push_back(message);
+        }
+        let end = Instant::now() + DEADLINE;
+        loop {
+            match self.stderr.recv_timeout(end.saturating_duration_since(Instant::now())) {
+                Ok(line) => self.log.push(String::from_utf8_lossy(&line).trim_end().to_owned()),
+                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) => self.fail("somebody still holds stderr"),
+            }
+        }
+        let status = self.child.wait().expect("the proxy ends");
+        Ended { status, messages: self.inbox.drain(..).collect(), log: std::mem::take(&mut self.log) }
+    }
+
+    fn fail(&mut self, what: &str) -> ! {
+        let rest = self.stderr.try_iter().map(|line| String::from_utf8_lossy(&line).trim_end().to_owned());
+        self.log.extend(rest);
+        panic!("{what}\nunread: {:?}\nstderr: {:#?}", self.inbox, self.log)
+    }
+}
+
+impl Drop for Editor {
+    fn drop(&mut self) {
+        // Only a test that has failed leaves it running; its agent sees the end of its stdin.
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+/// The message, or batch of messages, in a line.
+fn message(line: &[u8]) -> Value {
+    let text = String::from_utf8_lossy(&line[..line.len().min(500)]).into_owned();
+    let value: Value = serde_json::from_slice(line).unwrap_or_else(|_| panic!("no JSON on stdout: {text}"));
+    let all = value.as_array().map_or(std::slice::from_ref(&value), Vec::as_slice);
+    for message in all {
+        let speaks = message["jsonrpc"] == "2.0" && message.as_object().is_some_and(|it| it.len() > 1);
+        assert!(speaks, "no JSON-RPC on stdout: {text}");
+    }
+    value
+}

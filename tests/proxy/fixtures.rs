@@ -1,0 +1,84 @@
+//! The skills of the tests, in directories of their own.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::{agent, editor::Proxy};
+
+/// A directory with skills, which goes away with the value.
+pub(crate) struct Skills(TempDir);
+
+impl Skills {
+    /// None yet.
+    pub(crate) fn new() -> Self {
+        Self(tempfile::tempdir().expect("a directory"))
+    }
+
+    /// The skill of most tests: `review`, with files.
+    pub(crate) fn review() -> Self {
+        let skills = Self::new();
+        skills.add(
+            "review",
+            "Reviews code. Use for <diffs> & \"patches\".",
+            "# Review\n\nRead references/checklist.md.",
+        );
+        skills.write("review/references/checklist.md", "- [ ] names\n- [ ] tests\n");
+        skills.write("review/assets/empty.txt", "");
+        skills.write("review/scripts/count.sh", "#!/bin/sh\nwc -l\n");
+        skills.write("review/assets/blob.bin", "\0\u{1}\u{2}\0binary");
+        skills.write("secret.txt", "nobody may read this");
+        skills
+    }
+
+    /// Adds a skill. Returns its directory.
+    pub(crate) fn add(&self, name: &str, description: &str, body: &str) -> PathBuf {
+        let text = format!("---\nname: {name}\ndescription: {}\n---\n{body}\n", json!(description));
+        self.write(&format!("{name}/SKILL.md"), &text);
+        self.dir(name)
+    }
+
+    /// Writes a file. Returns its path.
+    pub(crate) fn write(&self, path: &str, text: &str) -> PathBuf {
+        let path = self.0.path().join(path);
+        fs::create_dir_all(path.parent().expect("a directory")).expect("a directory");
+        fs::write(&path, text).expect("a file");
+        path
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// The directory of a skill.
+    pub(crate) fn dir(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// A `skills.yaml` with the skill `review` and a virtual one, `counter`, whose tool `echo` answers with its input.
+    pub(crate) fn config(&self) -> PathBuf {
+        let this = std::env::current_exe().expect("this program has a path");
+        let mut environment = serde_json::Map::new();
+        environment.insert(agent::SCRIPT.to_owned(), "echo".into());
+        let config = json!({ "skills": ["review", {
+            "name": "counter",
+            "description": "Counts.",
+            "body": "# Counting\nUse the tool `echo`.",
+            "tools": [
+                { "name": "echo", "description": "Says it again.", "command": [this], "env": environment },
+                { "name": "missing", "description": "Is not there.", "command": ["no-such-program-anywhere"] },
+            ],
+        }] });
+        // JSON is YAML.
+        self.write("skills.yaml", &config.to_string())
+    }
+
+    /// A proxy with the skill `review`.
+    pub(crate) fn proxy(&self) -> Proxy {
+        Proxy::new().skill(&self.dir("review"))
+    }
+}

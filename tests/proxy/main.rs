@@ -1,0 +1,58 @@
+//! The proxy as a black box: its binary between a scripted editor and a scripted agent, over real pipes.
+//!
+//! | file | owns |
+//! |---|---|
+//! | `editor` | the editor's end: starts the proxy, writes lines, reads lines, and fails on any that is no JSON-RPC |
+//! | `agent` | the agent's end: what this binary does when the proxy starts it as its agent |
+//! | `stage` | both ends in one hand, so that a test reads as a conversation |
+//! | `fixtures` | the skills of the tests |
+//!
+//! The others are the tests, by topic. Nothing sleeps: everything waits for an event, with a deadline far away.
+
+mod agent;
+mod catalog;
+mod door;
+mod editor;
+mod fixtures;
+#[cfg(unix)]
+mod life;
+mod stage;
+mod start;
+mod tools;
+
+use std::process::ExitCode;
+
+use libtest_mimic::{Arguments, Trial};
+
+/// The tests of a file, under its name.
+macro_rules! trials {
+    ($($(#[$meta:meta])* $name:ident),* $(,)?) => {
+        pub(crate) fn trials() -> Vec<libtest_mimic::Trial> {
+            vec![$($(#[$meta])* crate::trial(module_path!(), stringify!($name), $name)),*]
+        }
+    };
+}
+use trials;
+
+fn trial(file: &str, name: &str, test: fn()) -> Trial {
+    let file = file.rsplit("::").next().unwrap_or(file);
+    Trial::test(format!("{file}::{name}"), move || {
+        test();
+        Ok(())
+    })
+}
+
+fn main() -> ExitCode {
+    // Started by the proxy and not by a person.
+    if let Ok(script) = std::env::var(agent::SCRIPT) {
+        return agent::run(&script);
+    }
+    let mut trials = Vec::new();
+    trials.extend(catalog::trials());
+    trials.extend(door::trials());
+    #[cfg(unix)]
+    trials.extend(life::trials());
+    trials.extend(start::trials());
+    trials.extend(tools::trials());
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}

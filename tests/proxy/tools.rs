@@ -1,0 +1,299 @@
+//! The three tools, over each transport, for clients of each revision of MCP; and what they refuse.
+
+use serde_json::{Map, Value, json};
+
+use crate::{
+    editor::Proxy,
+    fixtures::Skills,
+    stage::{self, Connection, MCP_2025, Stage, entry},
+};
+
+crate::trials!(
+    over_http,
+    over_the_bridge,
+    over_acp,
+    every_revision_over_http,
+    every_revision_over_the_bridge,
+    several_connections_of_one_session,
+    any_json_reaches_a_command,
+    errors_list_what_is_valid,
+    no_path_leads_out,
+    tools_see_what_changes,
+);
+
+/// A proxy with a stored and a virtual skill.
+fn proxy(skills: &Skills) -> Proxy {
+    Proxy::new().flag("--config", skills.config())
+}
+
+/// A session whose agent is connected over HTTP.
+fn connected(skills: &Skills) -> (Stage, Connection) {
+    let mut stage = Stage::over_http(proxy(skills));
+    let params = stage.new_session("s");
+    let connection = stage.connect(&entry(&params), MCP_2025);
+    (stage, connection)
+}
+
+/// What every way to the tools has to give.
+fn uses_the_tools(mut call: impl FnMut(&str, Value) -> (String, bool)) {
+    let mut expect = |tool: &str, arguments: Value, words: &[&str]| {
+        let (text, failed) = call(tool, arguments);
+        assert!(!failed, "{tool}: {text}");
+        for words in words {
+            assert!(text.contains(words), "{words:?} is not in the result of {tool}: {text}");
+        }
+    };
+    let body = ["<skill_content name=\"review\"", "# Review", "references/checklist.md", "scripts/count.sh"];
+    expect("activate_skill", json!({ "name": "review" }), &body);
+    expect("activate_skill", json!({ "name": "counter" }), &["# Counting", "echo", "Says it again."]);
+    expect(
+        "read_skill_file",
+        json!({ "skill": "review", "path": "references/checklist.md" }),
+        &["- [ ] names\n- [ ] tests\n"],
+    );
+    expect(
+        "call_skill_tool",
+        json!({ "skill": "counter", "tool": "echo", "input": { "a": [1] } }),
+        &["input: {\"a\":[1]}"],
+    );
+}
+
+fn over_http() {
+    let skills = Skills::review();
+    let mut stage = Stage::over_http(proxy(&skills));
+    let params = stage.new_session("s");
+    let ours = entry(&params);
+    assert_eq!(ours["type"], "http");
+    assert!(ours["url"].as_str().expect("text").starts_with("http://127.0.0.1:"), "{ours}");
+    let connection = stage.connect(&ours, MCP_2025);
+    check_tools(&connection.tools);
+    uses_the_tools(|tool, arguments| stage.call(&connection, tool, arguments));
+    stage.finish();
+}
+
+fn over_the_bridge() {
+    let skills = Skills::review();
+    // What every agent has to support, and so what an agent gets that advertises nothing.
+    let mut stage = Stage::initialized(proxy(&skills), &json!({}));
+    let params = stage.new_session("s");
+    let ours = entry(&params);
+    assert!(ours.get("type").is_none(), "version 1 knows a stdio entry by its having no type: {ours}");
+    let command = ours["command"].as_str().expect("text");
+    assert!(std::path::Path::new(command).is_absolute() && ours["args"].is_array() && ours["env"].is_array());
+    assert!(!ours["args"].to_string().contains("oken"), "arguments can be read by everybody: {ours}");
+    let connection = stage.connect(&ours, MCP_2025);
+    check_tools(&connection.tools);
+    uses_the_tools(|tool, arguments| stage.call(&connection, tool, arguments));
+    stage.finish();
+}
+
+/// The tools in the order and with the marks that agents need.
+fn check_tools(tools: &[Value]) {
+    let names: Vec<_> = tools.iter().map(|tool| tool["name"].as_str().expect("a name")).collect();
+    assert_eq!(names, ["activate_skill", "call_skill_tool", "read_skill_file"]);
+    for tool in tools {
+        assert_eq!(tool["inputSchema"]["type"], "object", "{tool}");
+        assert!(tool["annotations"]["readOnlyHint"].is_boolean(), "{tool}");
+        assert_eq!(tool["_meta"]["anthropic/alwaysLoad"], true, "{tool}");
+    }
+    assert_eq!(tools[0]["inputSchema"]["properties"]["name"]["enum"], json!(["review", "counter"]));
+}
+
+fn over_acp() {
+    let skills = Skills::review();
+    let mut stage =
+        Stage::initialized(proxy(&skills), &json!({ "mcpCapabilities": { "acp": {}, "http": true } }));
+    let params = stage.new_session("s");
+    let ours = entry(&params);
+    assert_eq!(ours["type"], "acp");
+    let mut number = 0;
+    let mut ask = |stage: &mut Stage, method: &str, mut params: Value| {
+        number += 1;
+        params["_meta"] = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientInfo": { "name": "puppet", "version": "1.0.0" },
+            "io.modelcontextprotocol/clientCapabilities": {},
+        });
+        let inner =
+            json!({ "serverId": ours["serverId"], "requestId": "r", "method": method, "params": params });
+        stage.says(&json!({ "jsonrpc": "2.0", "id": number, "method": "mcp/message", "params": inner }));
+        let mut answer = stage.takes();
+        assert_eq!(answer["id"], number, "{answer}");
+        answer["result"].take()
+    };
+    let listed = ask(&mut stage, "tools/list", json!({}));
+    check_tools(listed["result"]["tools"].as_array().unwrap_or_else(|| panic!("no tools in {listed}")));
+    uses_the_tools(|tool, arguments| {
+        let answer = ask(&mut stage, "tools/call", json!({ "name": tool, "arguments": arguments }));
+        stage::outcome(&answer["result"])
+    });
+    let refused = ask(&mut stage, "no/such/method", json!({}));
+    assert!(refused["error"]["code"].is_i64(), "an error inside is a result outside: {refused}");
+    // Nothing of this was the editor's business.
+    stage.finish();
+}
+
+const REVISIONS: [&str; 5] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"];
+
+fn every_revision(mut stage: Stage) {
+    let params = stage.new_session("s");
+    for revision in REVISIONS {
+        let connection = stage.connect(&entry(&params), revision);
+        assert_eq!(connection.server["protocolVersion"], revision, "{}", connection.server);
+        check_tools(&connection.tools);
+        uses_the_tools(|tool, arguments| stage.call(&connection, tool, arguments));
+    }
+    stage.finish();
+}
+
+fn every_revision_over_http() {
+    let skills = Skills::review();
+    every_revision(Stage::over_http(proxy(&skills)));
+}
+
+fn every_revision_over_the_bridge() {
+    let skills = Skills::review();
+    every_revision(Stage::over_http(proxy(&skills).flag("--mcp", "stdio")));
+}
+
+fn several_connections_of_one_session() {
+    let skills = Skills::review();
+    for transport in ["http", "stdio"] {
+        let mut stage = Stage::over_http(proxy(&skills).flag("--mcp", transport));
+        let params = stage.new_session("s");
+        let first = stage.connect(&entry(&params), MCP_2025);
+        let second = stage.connect(&entry(&params), "2026-07-28");
+        uses_the_tools(|tool, arguments| stage.call(&second, tool, arguments));
+        stage.order("disconnect", json!({ "connection": second.number })).expect("it was open");
+        uses_the_tools(|tool, arguments| stage.call(&first, tool, arguments));
+        stage.finish();
+    }
+}
+
+fn any_json_reaches_a_command() {
+    let skills = Skills::review();
+    let (mut stage, connection) = connected(&skills);
+    for (input, seen) in [
+        (Some(json!(null)), "null"),
+        (Some(json!({})), "{}"),
+        (Some(json!([])), "[]"),
+        (Some(json!("text \n 'quoted' \u{1f600}")), "\"text \\n 'quoted' \u{1f600}\""),
+        (Some(json!(-1.5)), "-1.5"),
+        (Some(json!(u64::MAX)), "18446744073709551615"),
+        (Some(json!(false)), "false"),
+        (Some(json!({ "z": 1, "a": { "$ref": ["x"] } })), r#"{"z":1,"a":{"$ref":["x"]}}"#),
+        (None, "(nothing)"),
+    ] {
+        let mut arguments = json!({ "skill": "counter", "tool": "echo" });
+        if let Some(input) = &input {
+            arguments["input"] = input.clone();
+        }
+        let (text, failed) = stage.call(&connection, "call_skill_tool", arguments);
+        assert_eq!((text.as_str(), failed), (format!("input: {seen}").as_str(), false), "{input:?}");
+    }
+    stage.finish();
+}
+
+fn errors_list_what_is_valid() {
+    let skills = Skills::review();
+    let (mut stage, connection) = connected(&skills);
+    for (tool, arguments, words) in [
+        ("activate_skill", json!({ "name": "reviews" }), &["SkillNotFound", "review", "counter"] as &[_]),
+        ("activate_skill", json!({}), &["InvalidArguments", "`name`"]),
+        ("activate_skill", json!({ "name": 7 }), &["InvalidArguments", "`name`"]),
+        (
+            "call_skill_tool",
+            json!({ "skill": "counter", "tool": "ech" }),
+            &["ToolNotFound", "echo", "missing"],
+        ),
+        ("call_skill_tool", json!({ "skill": "review", "tool": "echo" }), &["ToolNotFound", "no tools"]),
+        ("call_skill_tool", json!({ "skill": "counter", "tool": "missing" }), &["no-such-program-anywhere"]),
+        ("read_skill_file", json!({ "skill": "counter", "path": "a.md" }), &["SkillHasNoFiles", "echo"]),
+        (
+            "read_skill_file",
+            json!({ "skill": "review", "path": "no.md" }),
+            &["FileNotFound", "references/checklist.md"],
+        ),
+        ("read_skill_file", json!({ "skill": "review", "path": "references" }), &["NotAFile"]),
+    ] {
+        let (text, failed) = stage.call(&connection, tool, arguments.clone());
+        assert!(failed, "{tool} {arguments} succeeds: {text}");
+        for words in words {
+            assert!(text.contains(words), "{words:?} is not in the answer to {tool} {arguments}: {text}");
+        }
+    }
+    for (path, words) in [("assets/empty.txt", "empty"), ("assets/blob.bin", "binary")] {
+        let (text, _) =
+            stage.call(&connection, "read_skill_file", json!({ "skill": "review", "path": path }));
+        assert!(text.contains(words), "{path}: {text}");
+    }
+    stage.finish();
+}
+
+fn no_path_leads_out() {
+    let skills = Skills::review();
+    let secret = skills.path().join("secret.txt");
+    let mut paths: Vec<String> = [
+        "../secret.txt",
+        "references/../../secret.txt",
+        "./../secret.txt",
+        "references/../../../etc/passwd",
+        "..\\secret.txt",
+        "references\\..\\..\\secret.txt",
+        "/etc/passwd",
+        "//etc/passwd",
+        "C:\\Windows\\win.ini",
+        "\\\\server\\share\\file",
+        "file:///etc/passwd",
+        "..%2fsecret.txt",
+        "",
+        ".",
+        "..",
+        "\0",
+        "references/checklist.md\0.txt",
+    ]
+    .map(str::to_owned)
+    .into();
+    paths.push(secret.to_str().expect("text").to_owned());
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::symlink;
+        let skill = skills.dir("review");
+        symlink(&secret, skill.join("references/link.md")).expect("a link");
+        symlink(skills.path(), skill.join("assets/up")).expect("a link");
+        symlink("../../secret.txt", skill.join("references/relative.md")).expect("a link");
+        symlink("checklist.md", skill.join("references/inside.md")).expect("a link");
+        for path in ["references/link.md", "assets/up/secret.txt", "references/relative.md"] {
+            paths.push(path.to_owned());
+        }
+    }
+    let (mut stage, connection) = connected(&skills);
+    for path in paths {
+        let arguments = json!({ "skill": "review", "path": path });
+        let (text, failed) = stage.call(&connection, "read_skill_file", arguments);
+        assert!(failed && !text.contains("nobody may read") && !text.contains("root:"), "{path:?}: {text}");
+    }
+    #[cfg(unix)]
+    {
+        let arguments = json!({ "skill": "review", "path": "references/inside.md" });
+        let (text, failed) = stage.call(&connection, "read_skill_file", arguments);
+        assert!(!failed && text.contains("- [ ] names"), "a link that stays inside: {text}");
+    }
+    stage.finish();
+}
+
+fn tools_see_what_changes() {
+    let skills = Skills::review();
+    let (mut stage, connection) = connected(&skills);
+    skills.add("review", "Reviews code.", "# Changed\nAltogether.");
+    skills.write("review/references/new.md", "new");
+    let (text, _) = stage.call(&connection, "activate_skill", json!({ "name": "review" }));
+    assert!(text.contains("# Changed") && text.contains("references/new.md"), "{text}");
+    let arguments: Map<_, _> = [("skill", "review"), ("path", "references/new.md")]
+        .map(|(k, v)| (k.to_owned(), v.into()))
+        .into_iter()
+        .collect();
+    let (text, failed) = stage.call(&connection, "read_skill_file", arguments.into());
+    assert_eq!((text.trim(), failed), ("new", false));
+    stage.finish();
+}
