@@ -9,7 +9,7 @@ use std::{
     io::{BufRead, BufReader, Read, Write},
     path::Path,
     process::{Child, ChildStdin, Command, ExitStatus, Stdio},
-    sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel},
+    sync::mpsc::{Receiver, RecvTimeoutError, sync_channel},
     thread,
     time::{Duration, Instant},
 };
@@ -62,14 +62,9 @@ impl Proxy {
     pub(crate) fn start(mut self) -> Editor {
         self.0.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = self.0.spawn().expect("the proxy starts");
-        let stdout = chunks(child.stdout.take().expect("stdout is a pipe"), |reader| {
-            let mut line = Vec::new();
-            reader.read_until(b'\n', &mut line).map(|_| line)
-        });
-        let stderr = chunks(child.stderr.take().expect("stderr is a pipe"), |reader| {
-            let mut line = Vec::new();
-            reader.read_until(b'\n', &mut line).map(|_| line)
-        });
+        // Nobody reads stdout ahead of the test; people's messages do not have to wait.
+        let stdout = lines(child.stdout.take().expect("stdout is a pipe"), 0);
+        let stderr = lines(child.stderr.take().expect("stderr is a pipe"), 10_000);
         Editor {
             stdin: child.stdin.take(),
             child,
@@ -82,16 +77,14 @@ impl Proxy {
     }
 }
 
-/// What `read` takes from `source`, piece by piece, read by a thread.
-fn chunks<R: Read + Send + 'static>(
-    source: R,
-    read: impl Fn(&mut BufReader<R>) -> std::io::Result<Vec<u8>> + Send + 'static,
-) -> Receiver<Vec<u8>> {
-    let (sender, receiver): (Sender<Vec<u8>>, _) = channel();
+/// The lines of `source`, read by a thread; `ahead` is how many it reads before somebody takes them.
+fn lines(source: impl Read + Send + 'static, ahead: usize) -> Receiver<Vec<u8>> {
+    let (sender, receiver) = sync_channel(ahead);
     thread::spawn(move || {
-        let mut source = BufReader::with_capacity(256 * 1024, source);
-        while let Ok(chunk) = read(&mut source) {
-            if chunk.is_empty() || sender.send(chunk).is_err() {
+        let mut source = BufReader::with_capacity(64 * 1024, source);
+        loop {
+            let mut line = Vec::new();
+            if source.read_until(b'\n', &mut line).unwrap_or(0) == 0 || sender.send(line).is_err() {
                 break;
             }
         }
@@ -147,6 +140,11 @@ impl Editor {
         stdin.write_all(bytes).and_then(|()| stdin.flush()).expect("the proxy reads");
     }
 
+    /// The proxy's stdin, for a thread to write to.
+    pub(crate) fn take_stdin(&mut self) -> ChildStdin {
+        self.stdin.take().expect("stdin is open")
+    }
+
     pub(crate) fn send(&mut self, message: &Value) {
         self.write(format!("{message}\n").as_bytes());
     }
@@ -197,7 +195,7 @@ impl Editor {
     /// Closes our end of stdout.
     pub(crate) fn stop_reading(&mut self) {
         // The thread that reads ends, and drops the pipe, when nobody takes what it has read.
-        self.stdout = channel().1;
+        self.stdout = sync_channel(0).1;
     }
 
     /// Waits until stderr says something with these words, after all that was waited for before.

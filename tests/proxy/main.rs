@@ -14,11 +14,13 @@ mod catalog;
 mod door;
 mod editor;
 mod fixtures;
+mod flow;
 #[cfg(unix)]
 mod life;
 mod stage;
 mod start;
 mod tools;
+mod wire;
 
 use std::process::ExitCode;
 
@@ -50,9 +52,11 @@ fn main() -> ExitCode {
     let mut trials = Vec::new();
     trials.extend(catalog::trials());
     trials.extend(door::trials());
+    trials.extend(flow::trials());
     #[cfg(unix)]
     trials.extend(life::trials());
     trials.extend(start::trials());
     trials.extend(tools::trials());
+    trials.extend(wire::trials());
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
