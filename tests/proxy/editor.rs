@@ -183,6 +183,16 @@ impl Editor {
         }
     }
 
+    /// Waits for the next message, whatever it is.
+    pub(crate) fn message(&mut self) -> Value {
+        self.wait_for("a message", |_| true)
+    }
+
+    /// The messages that came and that nobody has asked for.
+    pub(crate) fn unread(&mut self) -> Vec<Value> {
+        self.inbox.drain(..).collect()
+    }
+
     /// The next line as bytes; `None` at the end.
     pub(crate) fn line(&mut self) -> Option<Vec<u8>> {
         match self.stdout.recv_timeout(DEADLINE) {

@@ -25,6 +25,7 @@ crate::trials!(
     an_interrupt_does_not_end_the_agent,
     a_child_that_holds_stdout,
     a_child_of_an_agent_whose_editor_left,
+    a_proxy_that_is_killed,
     the_bridges_end_with_the_proxy,
     an_editor_that_reads_nothing_more,
 );
@@ -123,27 +124,16 @@ fn an_agent_that_does_not_end() {
 /// What the user wrote reaches the agent, also when the editor does not wait.
 fn prompts_that_wait_when_the_editor_leaves() {
     let skills = Skills::review();
-    let heard = skills.path().join("heard");
-    let says = skills.write(
-        "says",
-        concat!(
-            r#"{"jsonrpc":"2.0","id":1,"result":{"agentCapabilities":{"mcpCapabilities":{"http":true}}}}"#,
-            "\n",
-            r#"{"jsonrpc":"2.0","id":2,"result":{"sessionId":"s"}}"#,
-            "\n",
-        ),
-    );
-    let proxy = skills.proxy().flag("--mcp-wait", "600").flag("--mcp", "http");
-    let mut editor = proxy.env(crate::agent::SAYS, says).env(crate::agent::HEARS, &heard).agent("tape");
-    editor.send(&json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {} }));
-    editor.send(&json!({ "jsonrpc": "2.0", "id": 2, "method": "session/new", "params": { "cwd": "/", "mcpServers": [] } }));
-    editor.answer(&json!(2));
-    editor.send(&json!({ "jsonrpc": "2.0", "id": 3, "method": "session/prompt",
-        "params": { "sessionId": "s", "prompt": [{ "type": "text", "text": "last words" }] } }));
-    let ended = editor.finish();
-    assert_eq!(ended.code(), Some(0), "{:#?}", ended.log);
-    let heard = std::fs::read_to_string(heard).expect("the agent heard something");
-    assert!(heard.contains("last words") && heard.contains("available_skills"), "{heard}");
+    let mut stage = Stage::over_http(skills.proxy().flag("--mcp-wait", "100000"));
+    stage.new_session("s");
+    let prompt = json!({ "sessionId": "s", "prompt": [{ "type": "text", "text": "last words" }] });
+    let id = stage.editor.request("session/prompt", prompt);
+    assert_eq!(stage.received(), Vec::<Value>::new(), "it waits");
+    let ended = stage.editor.finish();
+    let left: Vec<_> = ended.log.iter().filter(|line| line.starts_with("agent: not taken: ")).collect();
+    assert!(left.len() == 1 && left[0].contains("last words") && left[0].contains("SKILL.md"), "{left:?}");
+    assert!(ended.answer(&id).get("error").is_some());
+    assert_eq!(ended.code(), Some(0));
 }
 
 fn signals_are_forwarded() {
@@ -211,4 +201,14 @@ fn an_editor_that_reads_nothing_more() {
     editor.stop_reading();
     let ended = editor.ended();
     assert!(ended.code().is_some(), "{:#?}", ended.log);
+}
+
+/// Killed without warning, by an agent and its child that take no notice of anything.
+fn a_proxy_that_is_killed() {
+    let mut stage = Stage::new(Proxy::new());
+    stage.order("spawn", json!({ "script": "stubborn" })).expect("a child");
+    stage.editor.logged("agent: ready");
+    kill(&stage.editor, Signal::KILL);
+    stage.editor.logged("agent: SIGTERM");
+    assert_eq!(stage.editor.ended().code(), None, "it was killed");
 }

@@ -17,9 +17,12 @@ mod fixtures;
 mod flow;
 #[cfg(unix)]
 mod life;
+mod sessions;
 mod stage;
 mod start;
 mod tools;
+mod waiting;
+mod walk;
 mod wire;
 
 use std::process::ExitCode;
@@ -55,8 +58,11 @@ fn main() -> ExitCode {
     trials.extend(flow::trials());
     #[cfg(unix)]
     trials.extend(life::trials());
+    trials.extend(sessions::trials());
     trials.extend(start::trials());
     trials.extend(tools::trials());
+    trials.extend(waiting::trials());
+    trials.extend(walk::trials());
     trials.extend(wire::trials());
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }

@@ -10,6 +10,8 @@
 //! | `disconnect {connection}` | closes a connection |
 //! | `spawn {script}` | starts a child that plays another part and has our stdout and stderr |
 //! | `exit {code}`, `abort` (notifications) | ends the agent |
+//!
+//! At the end of its stdin it reports the lines that nobody took, and ends.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -26,6 +28,7 @@ use tokio::runtime::Handle;
 use super::{
     SCRIPT,
     client::{self, Client},
+    report,
 };
 
 #[derive(Default)]
@@ -59,6 +62,9 @@ pub(super) fn run() -> ExitCode {
             None => puppet.receive(text),
         }
         line.clear();
+    }
+    for line in &puppet.received {
+        report(&format!("not taken: {}", line.trim_end()));
     }
     ExitCode::SUCCESS
 }

@@ -1,5 +1,7 @@
 //! What becomes of a message from the agent.
 
+use std::borrow::Cow;
+
 use super::{
     Actions, AgentFacts, Effect, Interceptor, Level, Open, Pass, Purpose,
     strip::{self, Chunk},
@@ -163,15 +165,28 @@ impl Interceptor {
         if is_chunk {
             return;
         }
-        // A response may end a replay, whoever's it is.
-        let session = (message.kind() != Kind::Response).then(|| message.session_id()).flatten();
-        self.strips.retain(|id, stream| {
-            if session.as_ref().is_some_and(|session| session != id) {
-                return true;
-            }
+        let session = match message.kind() {
+            Kind::Response => match message.id().and_then(|id| self.open.get(&id)) {
+                // The end of a turn or of a replay.
+                Some(Open {
+                    purpose: Purpose::Prompt(key) | Purpose::Enter { session: key, .. }, ..
+                }) => {
+                    let key = *key;
+                    self.sessions.get(key).and_then(|session| session.id.clone())
+                }
+                // The end of a turn of a session that we do not know.
+                Some(open) if open.method == "session/prompt" => {
+                    let kept = self.strips.drain().flat_map(|(_, mut stream)| stream.flush());
+                    return actions.to_client.extend(kept);
+                }
+                _ => None,
+            },
+            Kind::Request | Kind::Notification => message.session_id().map(Cow::into_owned),
+        };
+        // What belongs to no session, or to another one, may come in the middle.
+        if let Some(mut stream) = session.and_then(|id| self.strips.remove(&id)) {
             actions.to_client.append(&mut stream.flush());
-            false
-        });
+        }
     }
 
     fn info(&mut self, message: &Message<'_>, update: Node<'_>) -> Pass {

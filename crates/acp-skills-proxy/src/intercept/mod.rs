@@ -252,17 +252,17 @@ impl Interceptor {
         }
     }
 
-    /// Answers to everything that the agent can no longer answer; `why` is a clause such as `the agent exited with code 3`.
+    /// What was kept back, and answers to everything that the agent can no longer answer; `why` is a clause such as `the agent exited with code 3`.
     pub fn agent_gone(&mut self, why: &str) -> Vec<Vec<u8>> {
+        let kept: Vec<_> = self.strips.drain().flat_map(|(_, mut stream)| stream.flush()).collect();
         let mut open: Vec<_> = self.open.drain().collect();
         // Numbers in the order of the requests, for whoever reads along.
         open.sort_by_key(|(id, _)| (id.to_json().len(), id.to_json().into_owned()));
-        open.iter()
-            .map(|(id, request)| {
-                let text = format!("{why} before it answered `{}`", request.method);
-                say::error(id, crate::wire::INTERNAL_ERROR, &text)
-            })
-            .collect()
+        let errors = open.iter().map(|(id, request)| {
+            let text = format!("{why} before it answered `{}`", request.method);
+            say::error(id, crate::wire::INTERNAL_ERROR, &text)
+        });
+        kept.into_iter().chain(errors).collect()
     }
 
     /// How many sessions there are.

@@ -167,9 +167,12 @@ fn what_was_kept_back_comes_before_what_follows() {
     let out = world.update("s", &said);
     let updates: Vec<_> = out.to_client.iter().map(|line| line["params"]["update"].clone()).collect();
     assert_eq!(updates, [chunk("the user's own"), said.clone()]);
-    // The end of a replay is the answer to its request.
+    // The end of a replay is the answer to its request; what is answered meanwhile is not.
+    world.request(76, "session/list", &json!({}));
+    world.request(77, "session/load", &json!({ "sessionId": "s", "cwd": "/", "mcpServers": [] }));
     world.update("s", &chunk("<acp-skills-proxy> cut off"));
     world.update("s", &chunk("mine"));
+    assert_eq!(world.respond(76, &json!({ "sessions": [] })).to_client.len(), 1);
     assert_eq!(world.respond(77, &json!({})).to_client.len(), 2);
 }
 
