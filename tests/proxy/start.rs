@@ -67,8 +67,8 @@ fn a_broken_skill() {
             ":3:",
             &["error[description-missing]", "help: "] as &[_],
         ),
-        ("none", "name: none\n", "--strict", ": ", &["error[description-missing]", "help: "]),
-        ("none", "name: none\n", "--log=off", ": ", &["error[description-missing]", "help: "]),
+        ("none", "name: none\n", "--strict", ":1: ", &["error[description-missing]", "help: "]),
+        ("none", "name: none\n", "--log=off", ":1: ", &["error[description-missing]", "help: "]),
         ("other", "name: another\ndescription: Other.\n", "--strict", ":2:", &["error[name-", "help: "]),
     ] {
         let file = skills.write(&format!("{name}/SKILL.md"), &format!("---\n{front}---\nBody.\n"));
