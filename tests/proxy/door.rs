@@ -156,7 +156,11 @@ fn other_hosts_and_browsers_stay_out() {
     }
     let own = format!("http://{}", door.address);
     for origin in ["http://evil.example", "null", "http://localhost", own.as_str()] {
-        assert_eq!(door.knock(&with(&headers, "Origin", Some(origin))), 403, "{origin}");
+        let headers = with(&headers, "Origin", Some(origin));
+        assert_eq!(door.knock(&headers), 403, "{origin}");
+        // The bridge's place too, which no MCP library guards.
+        let bridge = format!("GET {}/bridge", door.path.trim_end_matches("/mcp"));
+        assert_eq!(door.send(&bridge, &headers, "").0, 403, "{origin}");
     }
     stage.finish();
 }
