@@ -114,6 +114,11 @@ pub struct SkillArgs {
     /// A directory to look for skills in, to depth 6. Repeatable.
     #[arg(long = "skills", value_name = "DIR")]
     pub roots: Vec<PathBuf>,
+    /// A web site that offers skills, by its address or that of its index.json (https, or http on loopback): names and
+    /// descriptions are fetched at the start, the rest when it is used. Repeatable. Anybody who can change the site
+    /// speaks to your agent.
+    #[arg(long = "source", value_name = "URL")]
+    pub sources: Vec<String>,
     /// Where else to look: `user` (~/.agents/skills, ~/.claude/skills, $XDG_CONFIG_HOME/agents/skills) and `project`
     /// (.skills, .agents/skills, .claude/skills from the session's directory up to the repository's root). A project's
     /// skills speak to your agent: ask for them only where you trust the project.

@@ -34,6 +34,8 @@ pub struct Config {
     pub skills: Vec<SkillEntry>,
     /// Directories to look for skills in (`--skills`).
     pub roots: Vec<PathBuf>,
+    /// Web sites that offer skills (`--source`).
+    pub sources: Vec<String>,
     /// `--discover`
     pub discover: Vec<Discover>,
     /// `--include`

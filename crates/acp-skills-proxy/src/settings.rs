@@ -1,5 +1,6 @@
 //! [`Settings`]: what flags and configuration file become together. Flags win.
 
+mod remote;
 mod tools;
 
 use std::{
@@ -52,6 +53,7 @@ pub struct Settings {
 pub struct SkillSources {
     named: Vec<Named>,
     roots: Vec<PathBuf>,
+    sources: Vec<String>,
     discover: Vec<Discover>,
     filter: Filter,
     max_skills: Option<usize>,
@@ -171,6 +173,7 @@ impl SkillSources {
         Ok(Self {
             named: named.collect(),
             roots: args.roots.into_iter().chain(config.roots).collect(),
+            sources: args.sources.into_iter().chain(config.sources).collect(),
             discover,
             filter: Filter::new(&include, &exclude).map_err(|error| UsageError::new(error.to_string()))?,
             max_skills: args.max_skills.or(config.max_skills),
@@ -182,7 +185,7 @@ impl SkillSources {
     /// Reads the skills that do not depend on a session, and gives what finds those that do.
     ///
     /// # Errors
-    /// A skill that was named cannot be loaded.
+    /// A skill that was named cannot be loaded, or a site's list of skills cannot be fetched.
     pub fn load(self) -> anyhow::Result<Skills> {
         let mut builder = SkillSet::builder();
         for source in self.named {
@@ -223,7 +226,12 @@ impl SkillSources {
             discovery
         };
         let project = self.discover.contains(&Discover::Project).then(|| discovery(Vec::new()));
-        Ok(Skills { named, rest: Found::start(discovery(roots)), project })
+        // The scan goes on while the sites answer.
+        let rest = discovery(roots);
+        let max_skills = rest.limits.max_skills;
+        let rest = Found::start(rest);
+        let remote = remote::load(&self.sources, &self.filter, max_skills)?;
+        Ok(Skills { named, rest, remote, project })
     }
 }
 
@@ -231,6 +239,7 @@ impl SkillSources {
 pub struct Skills {
     named: SkillSet,
     rest: Found,
+    remote: SkillSet,
     project: Option<Discovery>,
 }
 
@@ -269,6 +278,7 @@ impl Skills {
             discovery.run(&mut builder);
         }
         builder.extend(self.rest.get());
+        builder.extend(&self.remote);
         builder.build()
     }
 

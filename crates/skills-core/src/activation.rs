@@ -21,8 +21,9 @@ mod substitute;
 use std::fmt::Write;
 
 use crate::{
-    Diagnostic, FileError, Guide, Skill, SkillFiles,
+    Diagnostic, FileError, Guide, Skill, Source,
     catalog::{escape_attribute, escape_xml, mounted_dir, one_line},
+    files::bundled,
 };
 
 pub use body::{ActivationError, BodyCache};
@@ -94,6 +95,7 @@ pub fn activate(
     if let Some(dir) = &dir {
         sections.push(directory(dir, options));
     }
+    sections.extend(address(skill, options.guide));
     if let Some(compatibility) = &skill.properties.compatibility {
         sections.push(format!("Compatibility: {}\n", escape_xml(&one_line(compatibility))));
     }
@@ -136,22 +138,44 @@ fn directory(dir: &str, options: &ActivationOptions) -> String {
     text
 }
 
+/// Where a remote skill is, when it has files to read there.
+#[cfg(feature = "fetch")]
+fn address(skill: &Skill, guide: Guide) -> Option<String> {
+    let Source::Remote(crate::Remote { base: Some(base), files, .. }) = &skill.source else { return None };
+    if files.as_ref().is_some_and(|files| files.is_empty()) {
+        return None;
+    }
+    let how = match guide {
+        Guide::Tools => "read its files with `read_skill_file`. Its scripts can be read but not run.",
+        Guide::Files => "fetch its files with your own tools.",
+    };
+    Some(format!("Skill address: {base}\nRelative paths in this skill start there; {how}\n"))
+}
+
+#[cfg(not(feature = "fetch"))]
+fn address(_: &Skill, _: Guide) -> Option<String> {
+    None
+}
+
 fn bundled_files(skill: &Skill) -> Result<Option<String>, FileError> {
-    if skill.dir().is_none() {
+    if matches!(skill.source, Source::Virtual(_)) {
         return Ok(None);
     }
-    let listing = SkillFiles::of(skill)?.list(MAX_LISTED_FILES);
-    if listing.total() == 0 {
+    let bundled = bundled(skill, MAX_LISTED_FILES)?;
+    if bundled.files.is_empty() && bundled.more == 0 {
         return Ok(None);
     }
     let mut text = String::from("<skill_resources>\n");
-    for file in &listing.files {
-        let path = crate::name::sanitize(&file.path);
-        let _ = writeln!(text, "  <file bytes=\"{}\">{}</file>", file.size, escape_xml(&path));
+    for (path, size) in &bundled.files {
+        let path = escape_xml(&crate::name::sanitize(path)).into_owned();
+        let _ = match size {
+            Some(size) => writeln!(text, "  <file bytes=\"{size}\">{path}</file>"),
+            None => writeln!(text, "  <file>{path}</file>"),
+        };
     }
-    if listing.more > 0 {
-        let least = if listing.complete { "" } else { "at least " };
-        let _ = writeln!(text, "  {least}{} more files are not listed", listing.more);
+    if bundled.more > 0 {
+        let least = if bundled.complete { "" } else { "at least " };
+        let _ = writeln!(text, "  {least}{} more files are not listed", bundled.more);
     }
     text.push_str("</skill_resources>\n");
     Ok(Some(text))

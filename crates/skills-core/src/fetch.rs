@@ -99,11 +99,7 @@ pub fn get(url: &str, limits: Limits) -> Result<Vec<u8>, FetchError> {
         let status = response.status();
         if let Some(location) = redirect(status, response.headers().get(header::LOCATION)) {
             let refused = || FetchError::Redirect { url: url.to_owned(), to: location.clone() };
-            let next = allowed(&join(&uri, &location)).ok_or_else(refused)?;
-            if is_loopback(&next) && !is_loopback(&uri) {
-                return Err(refused());
-            }
-            uri = next;
+            uri = led(&uri, &location).ok_or_else(refused)?;
             continue;
         }
         if !status.is_success() {
@@ -134,6 +130,16 @@ pub fn get_text(url: &str, limits: Limits) -> Result<String, FetchError> {
 /// Whether [`get`] would try `url` at all; for checks at start.
 pub fn is_allowed(url: &str) -> bool {
     allowed(url).is_some()
+}
+
+/// The address that `reference` means in a document at `base`; `None` where [`get`] would not follow it from there.
+pub(crate) fn resolve(base: &str, reference: &str) -> Option<String> {
+    Some(led(&allowed(base)?, reference)?.to_string())
+}
+
+/// Where `location` leads from `uri`, if we may follow: never from the network to a service of this machine.
+fn led(uri: &Uri, location: &str) -> Option<Uri> {
+    allowed(&join(uri, location)).filter(|next| is_loopback(uri) || !is_loopback(next))
 }
 
 fn allowed(url: &str) -> Option<Uri> {

@@ -69,12 +69,14 @@
 //! | [`files`] | what is in a skill's directory? Confined to it by the operating system. |
 //! | [`exec`] | how do its scripts and command tools run? |
 //! | [`source`] | where else could skills come from? |
+//! | [`remote`] | which skills does a web site offer? |
 //! | [`search`] | which skills fit a task, when there are too many to list? |
 //! | [`toolbox`] | all of that as tools |
 //!
 //! # Features
 //!
-//! `fetch` (on by default) lets virtual skills have their instructions behind a URL; without it there is no network code.
+//! `fetch` (on by default) lets virtual skills have their instructions behind a URL, and web sites offer skills; without
+//! it there is no network code.
 
 pub mod activation;
 mod builder;
@@ -87,6 +89,8 @@ pub mod fetch;
 pub mod files;
 pub mod frontmatter;
 pub mod name;
+#[cfg(feature = "fetch")]
+pub mod remote;
 pub mod search;
 pub mod set;
 pub mod skill;
@@ -100,6 +104,8 @@ pub use diagnostic::{Diagnostic, Severity};
 pub use discovery::{Discovery, LoadError, load_dir};
 pub use files::{FileContent, FileEntry, FileError, Listing, ReadOptions, SkillFiles};
 pub use name::{NameRule, SkillName};
+#[cfg(feature = "fetch")]
+pub use remote::{Remote, RemoteIndex};
 pub use set::{SkillSet, SkillSetBuilder};
 pub use skill::{
     CallContext, Instructions, Properties, Scope, Skill, SkillTool, Source, Stored, ToolError, ToolHandler,

@@ -54,9 +54,9 @@ pub struct Entry {
 pub struct Shadowed {
     /// The name they share, as the loser spells it.
     pub name: SkillName,
-    /// The loser's `SKILL.md`; `None` for a virtual skill.
+    /// The loser's `SKILL.md`, or the address of a remote one; `None` for a virtual skill.
     pub path: Option<PathBuf>,
-    /// The winner's `SKILL.md`; `None` for a virtual skill.
+    /// The winner's `SKILL.md`, or its address; `None` for a virtual skill.
     pub by: Option<PathBuf>,
 }
 
@@ -64,7 +64,7 @@ pub struct Shadowed {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Skipped {
-    /// Its `SKILL.md`, or the directory that should have had one.
+    /// Its `SKILL.md`, or the directory that should have had one, or the address of the index that lists it.
     pub path: PathBuf,
     /// Why.
     pub diagnostics: Vec<Diagnostic>,
@@ -234,5 +234,7 @@ fn file(skill: &Skill) -> Option<PathBuf> {
     match &skill.source {
         crate::Source::Stored(stored) => Some(stored.file()),
         crate::Source::Virtual(_) => None,
+        #[cfg(feature = "fetch")]
+        crate::Source::Remote(remote) => Some(PathBuf::from(&*remote.url)),
     }
 }

@@ -89,6 +89,9 @@ pub enum Source {
     Stored(Stored),
     /// Defined in code or in a configuration file; has no directory and no files.
     Virtual(Virtual),
+    /// Listed by an index on the web; body and files are fetched when they are needed.
+    #[cfg(feature = "fetch")]
+    Remote(crate::Remote),
 }
 
 /// The directory of a stored skill.
@@ -197,19 +200,19 @@ impl Skill {
         crate::SkillBuilder::new(name.into(), description.into())
     }
 
-    /// The directory of a stored skill, absolute; `None` for a virtual one.
+    /// The directory of a stored skill, absolute; `None` for any other.
     pub fn dir(&self) -> Option<&Path> {
         match &self.source {
             Source::Stored(stored) => Some(&stored.dir),
-            Source::Virtual(_) => None,
+            _ => None,
         }
     }
 
-    /// The tools of a virtual skill; a stored skill has none.
+    /// The tools of a virtual skill; no other has any.
     pub fn tools(&self) -> &[SkillTool] {
         match &self.source {
-            Source::Stored(_) => &[],
             Source::Virtual(skill) => &skill.tools,
+            _ => &[],
         }
     }
 

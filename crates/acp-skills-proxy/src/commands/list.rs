@@ -10,9 +10,10 @@ use std::{
 use clap::Args;
 use serde::Serialize;
 use skills_core::{
-    Catalog, CatalogOptions, Diagnostic, Instructions, Scope, Skill, SkillFiles, SkillSet, Source,
+    Catalog, CatalogOptions, Diagnostic, Instructions, Scope, Skill, SkillSet, Source,
     activation::BodyCache,
     estimate_tokens,
+    files::bundled,
     name::sanitize,
     set::{Entry, Shadowed, Skipped},
 };
@@ -59,8 +60,11 @@ struct Row<'a> {
     name: &'a str,
     description: &'a str,
     scope: Scope,
-    /// The absolute path of the `SKILL.md`; a virtual skill has none.
+    /// The absolute path of the `SKILL.md`; a virtual or remote skill has none.
     path: Option<PathBuf>,
+    /// The address of the `SKILL.md` of a remote skill.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    url: Option<&'a str>,
     /// What activation costs; unknown for a body that is behind a URL or cannot be read.
     body_tokens: Option<usize>,
     /// What the entry in the catalog costs; nothing for a skill that the model does not see there.
@@ -130,7 +134,7 @@ impl<'a> Report<'a> {
             lines.push(format!("shadowed: {} in {loser}, by the one in {winner}", shadowed.name));
         }
         for row in &self.skills {
-            let path = place(row.path.as_ref());
+            let path = row.url.map_or_else(|| place(row.path.as_ref()), str::to_owned);
             lines.extend(row.diagnostics.iter().map(|diagnostic| located(row.name, &path, diagnostic)));
         }
         for skipped in self.skipped {
@@ -189,9 +193,13 @@ impl<'a> Row<'a> {
                 Source::Stored(stored) => Some(stored.file()),
                 _ => None,
             },
+            url: match &skill.source {
+                Source::Remote(remote) => Some(&remote.url),
+                _ => None,
+            },
             body_tokens: body_tokens(skill),
             catalog_tokens: Catalog::entry_tokens(skill, options),
-            files: SkillFiles::of(skill).map_or(0, |files| files.list(0).total()),
+            files: bundled(skill, 0).map_or(0, |bundled| bundled.more),
             diagnostics: &entry.diagnostics,
         }
     }
@@ -199,8 +207,10 @@ impl<'a> Row<'a> {
 
 fn body_tokens(skill: &Skill) -> Option<usize> {
     // A list fetches nothing.
-    if matches!(&skill.source, Source::Virtual(it) if matches!(it.instructions, Instructions::Url(_))) {
-        return None;
+    match &skill.source {
+        Source::Remote(_) => return None,
+        Source::Virtual(it) if matches!(it.instructions, Instructions::Url(_)) => return None,
+        _ => {}
     }
     BodyCache::default().body(skill).ok().map(|body| estimate_tokens(&body))
 }

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use serde_json::json;
-use skills_core::search::Query;
+use skills_core::{Source, search::Query};
 
 use crate::{
     cli::{ProxyArgs, SkillArgs, UsageError},
@@ -28,7 +28,7 @@ pub struct SearchArgs {
     /// How many at most.
     #[arg(long, value_name = "NUMBER", default_value_t = 10)]
     limit: usize,
-    /// Print JSON: `[{\"name\",\"description\",\"score\",\"path\"}]`.
+    /// Print JSON: `[{\"name\",\"description\",\"score\",\"path\"}]`, and \"url\" for remote ones.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -53,7 +53,11 @@ pub fn run(args: SearchArgs) -> anyhow::Result<ExitCode> {
         let hits = found.hits.iter().map(|hit| {
             let skill = &hit.skill;
             let path = skill.dir().map(|dir| dir.join("SKILL.md"));
-            json!({ "name": skill.name, "description": skill.description, "score": hit.score, "path": path })
+            let mut hit = json!({ "name": skill.name, "description": skill.description, "score": hit.score, "path": path });
+            if let Source::Remote(remote) = &skill.source {
+                hit["url"] = (&*remote.url).into();
+            }
+            hit
         });
         println!("{}", serde_json::to_string_pretty(&hits.collect::<Vec<_>>())?);
     } else {

@@ -38,6 +38,10 @@ pub enum ActivationError {
     #[cfg(feature = "fetch")]
     #[error(transparent)]
     Fetch(#[from] crate::fetch::FetchError),
+    /// The instructions of a remote skill cannot be fetched, or are not what its index says.
+    #[cfg(feature = "fetch")]
+    #[error(transparent)]
+    Remote(#[from] crate::remote::RemoteError),
     /// The program is about to end, or reading panicked.
     #[error("reading the instructions was interrupted")]
     Interrupted,
@@ -49,7 +53,7 @@ pub enum ActivationError {
     },
 }
 
-/// What was fetched: each address once, however many skills, sessions and threads ask. Cheap to clone; clones share.
+/// What was fetched: each text once, however many skills, sessions and threads ask. Cheap to clone; clones share.
 ///
 /// A failure is not kept: the next activation tries again.
 #[derive(Debug, Clone, Default)]
@@ -77,21 +81,28 @@ impl BodyCache {
             Source::Virtual(skill) => match &skill.instructions {
                 Instructions::Inline(text) => Ok(Arc::clone(text)),
                 Instructions::File(path) => Ok(frontmatter::body(&frontmatter::decode(&read(path)?)).into()),
-                Instructions::Url(url) => self.fetched(url),
+                Instructions::Url(url) => self.fetched(url, || fetch(url)),
             },
+            // Another hash is another text, even at the same address.
+            #[cfg(feature = "fetch")]
+            Source::Remote(remote) => self.fetched(&remote.key(), || Ok(remote.skill_md()?)),
         }
     }
 
-    fn fetched(&self, url: &str) -> Result<Arc<str>, ActivationError> {
+    fn fetched(
+        &self,
+        key: &str,
+        fetch: impl FnOnce() -> Result<String, ActivationError>,
+    ) -> Result<Arc<str>, ActivationError> {
         let slot = {
             let mut slots = self.fetched.lock().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(slots.entry(url.to_owned()).or_default())
+            Arc::clone(slots.entry(key.to_owned()).or_default())
         };
         let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(body) = &*slot {
             return Ok(Arc::clone(body));
         }
-        let body: Arc<str> = frontmatter::body(&fetch(url)?).into();
+        let body: Arc<str> = frontmatter::body(&fetch()?).into();
         *slot = Some(Arc::clone(&body));
         Ok(body)
     }

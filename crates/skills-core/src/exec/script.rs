@@ -181,6 +181,14 @@ fn prepare(
         };
         ScriptResult::failed(kind, error.to_string())
     };
+    #[cfg(feature = "fetch")]
+    if let crate::Source::Remote(remote) = &skill.source {
+        let message = format!(
+            "skill `{}` is on the web ({}), and scripts from there are not run; read the script with `read_skill_file`",
+            skill.name, remote.url
+        );
+        return Err(ScriptResult::failed(ScriptError::ScriptNotAllowed, message));
+    }
     let files = SkillFiles::of(skill).map_err(|error| refused(&error))?;
     let head = files.head(&call.script, HEAD_BYTES).map_err(|error| refused(&error))?;
     let find = |name: &str| find_program(name.as_ref(), None);

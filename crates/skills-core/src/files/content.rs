@@ -62,7 +62,7 @@ enum Kind {
     Binary(&'static str),
 }
 
-pub(super) fn read(
+pub(crate) fn read(
     path: &str,
     mut file: impl Read,
     size: u64,

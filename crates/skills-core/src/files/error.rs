@@ -77,6 +77,14 @@ pub enum FileError {
         /// How many lines there are.
         total_lines: u64,
     },
+    /// A file of a remote skill cannot be fetched, or is not what its index says.
+    #[error("cannot read `{}`: {source}", path.escape_debug())]
+    Fetch {
+        /// The path as it was given.
+        path: String,
+        /// Why; it names the address.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// Opening or reading failed.
     #[error("cannot read `{}`: {source}", path.escape_debug())]
     Io {
@@ -100,6 +108,7 @@ impl FileError {
             Self::NotAFile { .. } => "not-a-file",
             Self::TooLarge { .. } => "too-large",
             Self::PastEnd { .. } => "past-end",
+            Self::Fetch { .. } => "not-fetched",
             Self::Io { .. } => "unreadable",
         }
     }

@@ -8,6 +8,7 @@
 //!
 //! This module never writes, never executes and never follows a link out, not even one that the user made.
 
+mod bundled;
 mod content;
 mod error;
 mod list;
@@ -24,9 +25,14 @@ use cap_std::{
     fs::{Dir, File, OpenOptions},
 };
 
+pub use bundled::{Bundled, bundled, read};
+#[cfg(feature = "fetch")]
+pub(crate) use content::read as read_content;
 pub use content::{FileContent, ReadOptions};
 pub use error::FileError;
 pub use list::{FileEntry, Listing};
+#[cfg(feature = "fetch")]
+pub(crate) use path::{check as check_path, similar as similar_paths};
 
 use crate::Skill;
 

@@ -16,7 +16,7 @@ const MAX_SIMILAR: usize = 3;
 const ALIKE: f64 = 0.7;
 
 /// `path` as a relative path of this platform.
-pub(super) fn check(path: &str) -> Result<PathBuf, FileError> {
+pub(crate) fn check(path: &str) -> Result<PathBuf, FileError> {
     let invalid = |reason| Err(FileError::Invalid { path: path.to_owned(), reason });
     if path.trim().is_empty() {
         return invalid("it is empty");
@@ -52,7 +52,7 @@ fn has_drive(path: &str) -> bool {
 }
 
 /// The files in `listing` that `path` may have meant, best first.
-pub(super) fn similar(path: &str, listing: &Listing) -> Vec<String> {
+pub(crate) fn similar(path: &str, listing: &Listing) -> Vec<String> {
     let wanted = path.trim_start_matches("./").to_lowercase();
     let mut scored: Vec<(f64, &str)> = listing
         .files

@@ -11,9 +11,10 @@ use super::{
     errors::{self, CallError},
 };
 use crate::{
-    CallContext, FileContent, Guide, ReadOptions, Skill, SkillFiles,
+    CallContext, FileContent, Guide, ReadOptions, Skill,
     catalog::xml_entry,
     exec::{ScriptCall, ScriptError, ScriptResult, run_script},
+    files,
     search::Query,
 };
 
@@ -67,7 +68,7 @@ pub(super) async fn read_skill_file(
     let path = arguments.required("path")?.to_owned();
     let options = ReadOptions { offset: arguments.number("offset")?, limit: arguments.number("limit")? };
     let read = move || {
-        let read = SkillFiles::of(&skill).and_then(|files| files.read(&path, options));
+        let read = files::read(&skill, &path, options);
         read.map(|it| show(&path, it)).map_err(|error| errors::file(&skill, &error))
     };
     off_thread(read).await?

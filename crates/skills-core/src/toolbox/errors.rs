@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::Toolbox;
-use crate::{FileError, Skill, SkillFiles, activation::ActivationError, catalog::one_line};
+use crate::{FileError, Skill, activation::ActivationError, catalog::one_line, files::bundled};
 
 pub(super) const SKILL_NOT_FOUND: &str = "SkillNotFound";
 
@@ -83,6 +83,7 @@ pub(super) fn file(skill: &Skill, error: &FileError) -> CallError {
         FileError::IsDirectory { .. } | FileError::NotAFile { .. } => "NotAFile",
         FileError::TooLarge { .. } => "FileTooLarge",
         FileError::PastEnd { .. } => "PastEnd",
+        FileError::Fetch { .. } => "FileNotFetched",
         _ => "FileUnreadable",
     };
     let mut sentences = vec![format!("{error}.").replace("?.", "?")];
@@ -101,13 +102,15 @@ pub(super) fn file(skill: &Skill, error: &FileError) -> CallError {
 
 /// One sentence on which files there are. Blocks.
 pub(super) fn files_of(skill: &Skill) -> String {
-    let Ok(files) = SkillFiles::of(skill) else { return String::new() };
-    let listing = files.list(MAX_FILES);
-    let paths: Vec<&str> = listing.files.iter().map(|file| file.path.as_str()).collect();
+    let Ok(bundled) = bundled(skill, MAX_FILES) else { return String::new() };
+    let paths: Vec<&str> = bundled.files.iter().map(|(path, _)| path.as_str()).collect();
+    if paths.is_empty() && !bundled.complete {
+        return "Only files that its instructions mention are known.".to_owned();
+    }
     if paths.is_empty() {
         return "The skill has no files beside its SKILL.md.".to_owned();
     }
-    let more = if listing.more > 0 { format!(" and {} more", listing.more) } else { String::new() };
+    let more = if bundled.more > 0 { format!(" and {} more", bundled.more) } else { String::new() };
     format!("Its files are: {}{more}.", list(&paths, MAX_FILES))
 }
 

@@ -1,0 +1,51 @@
+//! [`Sha256`]: what an index says of a file, to be compared with what came.
+
+use std::fmt;
+
+use sha2::Digest;
+
+/// A SHA-256. Displays as 64 hexadecimal digits.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Sha256([u8; 32]);
+
+impl Sha256 {
+    /// That of `bytes`.
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(sha2::Sha256::digest(bytes).into())
+    }
+
+    /// Reads 64 hexadecimal digits, with or without `sha256:` before them.
+    ///
+    /// ```
+    /// use skills_core::remote::Sha256;
+    ///
+    /// let digest = Sha256::of(b"text");
+    /// assert_eq!(Sha256::parse(&format!("sha256:{digest}")), Some(digest));
+    /// assert_eq!(Sha256::parse("md5:1cb251ec0d568de6a929b520c4aed8d1"), None);
+    /// ```
+    pub fn parse(text: &str) -> Option<Self> {
+        let hex = text.trim();
+        let hex = hex.strip_prefix("sha256:").unwrap_or(hex).as_bytes();
+        let mut bytes = [0; 32];
+        if hex.len() != 64 {
+            return None;
+        }
+        for (byte, pair) in bytes.iter_mut().zip(hex.chunks_exact(2)) {
+            let digit = |it: u8| char::from(it).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+            *byte = digit(pair[0])? << 4 | digit(pair[1])?;
+        }
+        Some(Self(bytes))
+    }
+}
+
+impl fmt::Display for Sha256 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Sha256 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Sha256({self})")
+    }
+}

@@ -1,0 +1,162 @@
+//! What an index means, without a network; `tests/skills_core/remote.rs` has the other half.
+
+use expect_test::{Expect, expect};
+
+use super::*;
+use crate::Source;
+
+/// What comes of these entries in the index of a site.
+fn check(entries: &str, expected: Expect) {
+    check_at(
+        "https://example.com/.well-known/skills/index.json",
+        &format!("{{\"skills\":[{entries}]}}"),
+        expected,
+    );
+}
+
+fn check_at(url: &str, text: &str, expected: Expect) {
+    let lines = match RemoteIndex::parse(text, url) {
+        Ok(index) => {
+            let skills = index.skills().iter().map(|skill| {
+                let Source::Remote(remote) = &skill.source else { panic!("{skill:?}") };
+                let base = remote.base.as_deref().unwrap_or("alone");
+                let files: Option<Vec<_>> =
+                    remote.files.as_ref().map(|files| files.iter().map(|it| it.path.as_str()).collect());
+                let digest = remote.sha256.map_or(String::new(), |it| format!(" {}", &it.to_string()[..4]));
+                format!("{} {}{digest} {base} {files:?}", skill.name, remote.url)
+            });
+            let skipped = index.skills().skipped().iter().map(|it| it.diagnostics[0].message.clone());
+            skills.chain(skipped).collect::<Vec<_>>().join("\n")
+        }
+        Err(error) => error.to_string(),
+    };
+    expected.assert_eq(&lines);
+}
+
+#[test]
+fn the_first_draft() {
+    check(
+        r#"{"name":"pdf","description":"d","files":["SKILL.md","b.md","a/ü 100%.md"],"unknown":{}},
+           {"name":"Ex Cel","description":"d"},
+           {"name":"low","description":"d","files":["skill.md"]}"#,
+        expect![[r#"
+            pdf https://example.com/.well-known/skills/pdf/SKILL.md https://example.com/.well-known/skills/pdf/ Some(["a/ü 100%.md", "b.md"])
+            Ex Cel https://example.com/.well-known/skills/Ex%20Cel/SKILL.md https://example.com/.well-known/skills/Ex%20Cel/ None
+            low https://example.com/.well-known/skills/low/skill.md https://example.com/.well-known/skills/low/ Some([])"#]],
+    );
+}
+
+#[test]
+fn the_second_draft() {
+    let digest = "sha256:ABCD000000000000000000000000000000000000000000000000000000000000";
+    check(
+        &format!(
+            r#"{{"name":"a","description":"d","type":"skill-md","url":"/s/a/SKILL.md?v=1","digest":"{digest}"}},
+               {{"name":"b","description":"d","type":"skill-md","url":"b.md","digest":"{digest}"}},
+               {{"name":"c","description":"d","type":"skill-md","url":"https://cdn.example.com/c/SKILL.md"}},
+               {{"name":"d","description":"d","type":"archive","url":"d.tar.gz","digest":"{digest}"}},
+               {{"name":"e","description":"d","type":"hologram","url":"e"}}"#
+        ),
+        expect![[r#"
+            a https://example.com/s/a/SKILL.md?v=1 abcd https://example.com/s/a/ None
+            b https://example.com/.well-known/skills/b.md abcd alone None
+            c https://cdn.example.com/c/SKILL.md https://cdn.example.com/c/ None
+            `d` cannot be offered: it is an archive; download and unpack it, then use --skill
+            `e` cannot be offered: its type `hologram` is not known"#]],
+    );
+}
+
+#[test]
+fn directories_and_digests_of_files() {
+    let digest = "12".repeat(32);
+    check_at(
+        "http://127.0.0.1:1/index.json",
+        &format!(
+            r#"{{"baseUrl":"v2/skills","skills":[
+                {{"name":"a","description":"d","files":[{{"path":"SKILL.md","sha256":"{digest}"}},{{"path":"x","size":7}}]}},
+                {{"name":"b","description":"d","baseUrl":"http://127.0.0.1:2/b","files":["SKILL.md"],"sha256":"{digest}"}}]}}"#
+        ),
+        expect![[r#"
+            a http://127.0.0.1:1/v2/skills/a/SKILL.md 1212 http://127.0.0.1:1/v2/skills/a/ Some(["x"])
+            b http://127.0.0.1:2/b/SKILL.md 1212 http://127.0.0.1:2/b/ Some([])"#]],
+    );
+}
+
+#[test]
+fn what_is_left_out() {
+    check(
+        r#"{"description":"d"}, 7, {"name":"","description":"d"}, {"name":"empty","description":" "},
+           {"name":"..","description":"d"}, {"name":"a/b","description":"d"}, {"name":"a\\b","description":"d"},
+           {"name":"up","description":"d","files":["SKILL.md","../up"]},
+           {"name":"rooted","description":"d","files":["SKILL.md","/etc/passwd"]},
+           {"name":"dir","description":"d","files":["SKILL.md","dir/"]},
+           {"name":"bare","description":"d","files":["README.md"]},
+           {"name":"md5","description":"d","digest":"md5:1cb251ec0d568de6a929b520c4aed8d1"},
+           {"name":"plain","description":"d","url":"http://example.com/SKILL.md"},
+           {"name":"inside","description":"d","url":"http://127.0.0.1:8080/SKILL.md"},
+           {"name":"file","description":"d","baseUrl":"file:///etc/"},
+           {"name":"twice","description":"first"}, {"name":"Twice","description":"second"}"#,
+        expect![[r#"
+            twice https://example.com/.well-known/skills/twice/SKILL.md https://example.com/.well-known/skills/twice/ None
+            skill 0 cannot be offered: missing field `name`
+            skill 1 cannot be offered: invalid type: integer `7`, expected struct Item
+            `` cannot be offered: it has no name
+            `empty` cannot be offered: it has no description
+            `..` cannot be offered: its name cannot be part of an address
+            `a/b` cannot be offered: its name cannot be part of an address
+            `a\b` cannot be offered: its name cannot be part of an address
+            `up` cannot be offered: `../up` leads outside of the skill's directory, and only files inside can be read
+            `rooted` cannot be offered: `/etc/passwd` is not a path to a file of the skill: it is absolute; give it relative to the skill's directory
+            `dir` cannot be offered: `dir/` is no file
+            `bare` cannot be offered: its files have no SKILL.md
+            `md5` cannot be offered: its digest `md5:1cb251ec0d568de6a929b520c4aed8d1` is no SHA-256
+            `plain` cannot be offered: its address `http://example.com/SKILL.md` is none that may be fetched from there
+            `inside` cannot be offered: its address `http://127.0.0.1:8080/SKILL.md` is none that may be fetched from there
+            `file` cannot be offered: its address `file:///etc/` is none that may be fetched from there"#]],
+    );
+    check_at(
+        "https://example.com/i.json",
+        "<html>",
+        expect![
+            "the index of skills at https://example.com/i.json cannot be read: expected value at line 1 column 1"
+        ],
+    );
+    check_at(
+        "https://example.com/i.json",
+        "{}",
+        expect![
+            "the index of skills at https://example.com/i.json cannot be read: missing field `skills` at line 1 column 2"
+        ],
+    );
+}
+
+#[test]
+fn a_digest_is_that_of_the_standard() {
+    // The example of FIPS 180-4.
+    let known = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+    assert_eq!(Sha256::of(b"abc").to_string(), known);
+    for wrong in ["", "sha256:", &known[1..], &format!("{}g", &known[1..]), &format!("{}é", &known[2..])] {
+        assert_eq!(Sha256::parse(wrong), None, "{wrong}");
+    }
+}
+
+proptest::proptest! {
+    #[test]
+    fn no_path_leaves_the_directory(path in "([a-c./%\\\\:é ]|\\.\\./){0,12}") {
+        if let Ok(path) = canonical(&path) {
+            let encoded = encoded(&path);
+            let uri: ureq::http::Uri = format!("https://h/base/{encoded}").parse().unwrap();
+            proptest::prop_assert!(uri.path().starts_with("/base/"));
+            proptest::prop_assert!(uri.path().split('/').all(|part| part != ".." && part != "."), "{}", uri);
+            proptest::prop_assert!(uri.query().is_none());
+        }
+    }
+
+    #[test]
+    fn an_index_never_panics(text in "\\PC{0,60}", name in "\\PC{0,8}", url in "\\PC{0,20}") {
+        let _ = RemoteIndex::parse(&text, "https://example.com/index.json");
+        let item = serde_json::json!({"name": name, "description": "d", "url": url, "files": [url, name]});
+        let index = serde_json::json!({"skills": [item], "baseUrl": name}).to_string();
+        let _ = RemoteIndex::parse(&index, "https://example.com/index.json").unwrap();
+    }
+}
