@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use crate::agent;
 
 /// When something that has to happen has not happened, on a machine that has much else to do.
-pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
+pub(crate) const DEADLINE: Duration = Duration::from_secs(50);
 
 /// The command line of a proxy.
 pub(crate) struct Proxy(Command);

@@ -81,7 +81,7 @@ mod unix {
     use super::{ExitCode, Read, Write, io, report, thread};
 
     /// Nobody needs it any longer: a test that fails must not leave it behind for ever.
-    const LIFE: Duration = Duration::from_secs(120);
+    const LIFE: Duration = Duration::from_secs(100);
 
     /// Runs `part` with the signals that the proxy forwards.
     fn with_signals(part: impl AsyncFnOnce(Signal, Signal, Signal) -> ExitCode) -> ExitCode {
