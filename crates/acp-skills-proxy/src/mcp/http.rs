@@ -42,10 +42,21 @@ impl Service {
         // Sessions for the older revisions: some agents fail when a GET for the event stream is refused.
         let config = StreamableHttpServerConfig::default()
             .with_legacy_session_mode(true)
+            .with_sse_retry(None)
             .enforce_origin_validation()
             .with_cancellation_token(end);
-        Self(StreamableHttpService::new(move || Ok(handler.clone()), Arc::default(), config))
+        Self(StreamableHttpService::new(move || Ok(handler.clone()), Arc::new(sessions()), config))
     }
+}
+
+/// The MCP sessions of one endpoint.
+fn sessions() -> LocalSessionManager {
+    let mut sessions = LocalSessionManager::default();
+    // No event without data: Gemini takes one for broken JSON and hangs up.
+    sessions.session_config.sse_retry = None;
+    // A user may think for hours; few agents begin again when their session is gone. It ends with the endpoint.
+    sessions.session_config.keep_alive = None;
+    sessions
 }
 
 /// Opens the listener, on a port that the system chooses.
@@ -154,4 +165,132 @@ fn refuse(status: StatusCode, why: &'static str) -> Response<Body> {
     let mut response = Response::new(Full::new(Bytes::from_static(why.as_bytes())).boxed());
     *response.status_mut() = status;
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use serde_json::{Value, json};
+    use skills_core::{CallContext, Skill, Toolbox};
+    use tokio::sync::mpsc::unbounded_channel;
+
+    use super::*;
+    use crate::session::SessionKey;
+
+    const REVISION: &str = "2025-06-18";
+
+    fn service(end: &CancellationToken) -> Service {
+        let skill = Skill::builder("review", "Reviews.").body("Do it.").build().unwrap();
+        let handler = Handler {
+            session: SessionKey(1),
+            toolbox: Toolbox::new([skill].into_iter().collect()),
+            context: CallContext::default(),
+            events: unbounded_channel().0,
+            observer: None,
+        };
+        Service::new(handler, end.clone())
+    }
+
+    /// Sends a request; returns its status, its MCP session and its body as it comes.
+    async fn send(
+        service: &Service,
+        method: &str,
+        session: Option<&str>,
+        body: &str,
+    ) -> (StatusCode, Option<String>, impl Future<Output = String> + use<>) {
+        let mut request = Request::builder()
+            .method(method)
+            .uri("/")
+            .header(HOST, "127.0.0.1")
+            .header("Accept", "application/json, text/event-stream")
+            .header("Content-Type", "application/json");
+        if let Some(session) = session {
+            request = request.header("Mcp-Session-Id", session).header("MCP-Protocol-Version", REVISION);
+        }
+        let response = service.0.handle(request.body(Full::new(Bytes::from(body.to_owned()))).unwrap()).await;
+        let session = response.headers().get("Mcp-Session-Id").map(|id| id.to_str().unwrap().to_owned());
+        let status = response.status();
+        let text = async {
+            let body = response.into_body().collect().await.unwrap().to_bytes();
+            String::from_utf8(body.to_vec()).unwrap()
+        };
+        (status, session, text)
+    }
+
+    /// A session of a client of an older revision.
+    async fn initialized(service: &Service) -> (String, String) {
+        let request = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+            "protocolVersion": REVISION, "capabilities": {}, "clientInfo": { "name": "test", "version": "1" },
+        } });
+        let (status, session, text) = send(service, "POST", None, &request.to_string()).await;
+        assert_eq!(status, StatusCode::OK);
+        let session = session.unwrap();
+        let text = text.await;
+        let note = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+        let (status, ..) = send(service, "POST", Some(&session), &note.to_string()).await;
+        assert_eq!(status, StatusCode::ACCEPTED);
+        (session, text)
+    }
+
+    async fn call(service: &Service, session: &str, method: &str) -> (StatusCode, String) {
+        let request = json!({ "jsonrpc": "2.0", "id": 7, "method": method });
+        let (status, _, text) = send(service, "POST", Some(session), &request.to_string()).await;
+        (status, text.await)
+    }
+
+    /// The messages in an event stream; each event must have one.
+    fn messages(stream: &str) -> Vec<Value> {
+        let events = stream.split("\n\n").filter(|event| !event.trim().is_empty());
+        let data = events.map(|event| {
+            let data = event.lines().find_map(|line| line.strip_prefix("data:"));
+            let data = data.unwrap_or_else(|| panic!("no data in {event:?}"));
+            serde_json::from_str(data.trim()).unwrap_or_else(|error| panic!("{error} in {event:?}"))
+        });
+        data.collect()
+    }
+
+    #[tokio::test]
+    async fn every_event_is_a_message() {
+        let service = service(&CancellationToken::new());
+        let (session, first) = initialized(&service).await;
+        assert_eq!(messages(&first)[0]["result"]["protocolVersion"], REVISION);
+        let (status, text) = call(&service, &session, "tools/list").await;
+        assert_eq!((status, messages(&text).len()), (StatusCode::OK, 1));
+        // The stream for what the server says unasked, which is nothing.
+        let (status, _, stream) = send(&service, "GET", Some(&session), "").await;
+        assert_eq!(status, StatusCode::OK);
+        let (status, ..) = send(&service, "DELETE", Some(&session), "").await;
+        assert!(status.is_success(), "{status}");
+        assert_eq!(messages(&stream.await), Vec::<Value>::new());
+    }
+
+    #[tokio::test]
+    async fn what_is_not_offered_is_refused_and_breaks_nothing() {
+        let service = service(&CancellationToken::new());
+        let (session, _) = initialized(&service).await;
+        for method in
+            ["prompts/list", "resources/list", "resources/templates/list", "logging/setLevel", "_x/y"]
+        {
+            let (status, text) = call(&service, &session, method).await;
+            assert_eq!(status, StatusCode::OK, "{method}");
+            let [answer] = &messages(&text)[..] else { panic!("{method}: {text}") };
+            assert_eq!(answer["id"], 7, "{method}");
+            let empty = answer["result"]
+                .as_object()
+                .is_some_and(|result| result.values().any(|list| list.as_array().is_some_and(Vec::is_empty)));
+            assert!(empty || answer["error"]["code"].is_i64(), "{method}: {answer}");
+        }
+        let (_, text) = call(&service, &session, "tools/list").await;
+        assert_eq!(messages(&text)[0]["result"]["tools"][0]["name"], "activate_skill");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_session_lasts_while_the_user_thinks() {
+        let service = service(&CancellationToken::new());
+        let (session, _) = initialized(&service).await;
+        tokio::time::sleep(Duration::from_hours(24)).await;
+        let (status, text) = call(&service, &session, "tools/list").await;
+        assert_eq!(status, StatusCode::OK, "{text}");
+    }
 }
