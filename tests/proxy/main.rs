@@ -17,6 +17,8 @@ mod fixtures;
 mod flow;
 #[cfg(unix)]
 mod life;
+#[cfg(unix)]
+mod login;
 mod sessions;
 mod stage;
 mod start;
@@ -58,6 +60,8 @@ fn main() -> ExitCode {
     trials.extend(flow::trials());
     #[cfg(unix)]
     trials.extend(life::trials());
+    #[cfg(unix)]
+    trials.extend(login::trials());
     trials.extend(sessions::trials());
     trials.extend(start::trials());
     trials.extend(tools::trials());
