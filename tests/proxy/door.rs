@@ -27,14 +27,14 @@ crate::trials!(
 );
 
 /// An endpoint: `127.0.0.1:PORT`, `/PATH` and the token.
-struct Endpoint {
+pub(crate) struct Endpoint {
     address: String,
     path: String,
     token: String,
 }
 
 impl Endpoint {
-    fn of(entry: &Value) -> Self {
+    pub(crate) fn of(entry: &Value) -> Self {
         let url = entry["url"].as_str().expect("text").strip_prefix("http://").expect("plain HTTP");
         let (address, path) = url.split_once('/').expect("a path");
         let header = entry["headers"][0]["value"].as_str().expect("text");
@@ -43,7 +43,7 @@ impl Endpoint {
     }
 
     /// The headers of a well-behaved client.
-    fn headers(&self) -> Vec<(&str, String)> {
+    pub(crate) fn headers(&self) -> Vec<(&str, String)> {
         vec![
             ("Host", self.address.clone()),
             ("Authorization", format!("Bearer {}", self.token)),
@@ -54,6 +54,16 @@ impl Endpoint {
 
     /// Sends a request with these headers; returns status line and headers, and the body.
     fn send(&self, line: &str, headers: &[(&str, String)], body: &str) -> (u16, String) {
+        let mut stream = self.open(line, headers, body);
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).expect("the proxy answers");
+        let answer = String::from_utf8_lossy(&answer).into_owned();
+        let status = answer.split(' ').nth(1).and_then(|code| code.parse().ok());
+        (status.unwrap_or_else(|| panic!("no HTTP: {answer}")), answer)
+    }
+
+    /// Sends a request and leaves the answer to be read.
+    fn open(&self, line: &str, headers: &[(&str, String)], body: &str) -> TcpStream {
         let mut stream = TcpStream::connect(&self.address).expect("the proxy listens");
         stream.set_read_timeout(Some(DEADLINE)).expect("a deadline");
         let headers: String =
@@ -63,14 +73,15 @@ impl Endpoint {
             body.len()
         );
         stream.write_all(request.as_bytes()).expect("the proxy reads");
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).expect("the proxy answers");
-        let answer = String::from_utf8_lossy(&answer).into_owned();
-        let status = answer.split(' ').nth(1).and_then(|code| code.parse().ok());
-        (status.unwrap_or_else(|| panic!("no HTTP: {answer}")), answer)
+        stream
     }
 
-    fn post(&self, headers: &[(&str, String)], body: &Value) -> (u16, String) {
+    /// The same for a message.
+    pub(crate) fn post_and_leave(&self, headers: &[(&str, String)], body: &Value) -> TcpStream {
+        self.open(&format!("POST {}", self.path), headers, &body.to_string())
+    }
+
+    pub(crate) fn post(&self, headers: &[(&str, String)], body: &Value) -> (u16, String) {
         self.send(&format!("POST {}", self.path), headers, &body.to_string())
     }
 
@@ -80,7 +91,7 @@ impl Endpoint {
     }
 }
 
-fn initialize(revision: &str) -> Value {
+pub(crate) fn initialize(revision: &str) -> Value {
     let info = json!({ "name": "raw", "version": "1" });
     json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize",
         "params": { "protocolVersion": revision, "capabilities": {}, "clientInfo": info } })
@@ -94,7 +105,11 @@ fn endpoint(skills: &Skills) -> (Stage, Endpoint) {
 }
 
 /// `headers` with another value for one of them, or without it.
-fn with<'h>(headers: &[(&'h str, String)], name: &'h str, value: Option<&str>) -> Vec<(&'h str, String)> {
+pub(crate) fn with<'h>(
+    headers: &[(&'h str, String)],
+    name: &'h str,
+    value: Option<&str>,
+) -> Vec<(&'h str, String)> {
     let mut headers: Vec<_> = headers.iter().filter(|(other, _)| *other != name).cloned().collect();
     headers.extend(value.map(|value| (name, value.to_owned())));
     headers

@@ -19,7 +19,10 @@ mod flow;
 mod life;
 #[cfg(unix)]
 mod login;
+#[cfg(unix)]
+mod scripts;
 mod sessions;
+mod source;
 mod stage;
 mod start;
 mod tools;
@@ -63,6 +66,9 @@ fn main() -> ExitCode {
     #[cfg(unix)]
     trials.extend(login::trials());
     trials.extend(sessions::trials());
+    #[cfg(unix)]
+    trials.extend(scripts::trials());
+    trials.extend(source::trials());
     trials.extend(start::trials());
     trials.extend(tools::trials());
     trials.extend(waiting::trials());

@@ -15,7 +15,7 @@ use rmcp::{
 };
 use skills_core::{CallContext, ToolDefinition, ToolOutput, Toolbox, toolbox::Content};
 
-use super::Events;
+use super::{Events, progress};
 use crate::{
     activity::{Activity, Observer, ToolCall},
     intercept::Event,
@@ -72,6 +72,7 @@ impl ServerHandler for Handler {
                 }
                 Ok(result(output).into())
             }
+            never = progress::report(&request.name, &context) => never,
             // Dropping the call ends whatever it runs; nobody reads the answer.
             () = context.ct.cancelled() => Err(ErrorData::internal_error("cancelled", None)),
         }

@@ -3,6 +3,7 @@
 //! | file | owns |
 //! |---|---|
 //! | `handler` | the tools, as an rmcp server |
+//! | `progress` | what a client hears while a call runs |
 //! | `http` | the listener on loopback: who may come in, and where to |
 //! | `bridge` | the process that an agent starts as a stdio server, which copies bytes to the listener |
 //! | `acp` | `mcp/message` over the ACP connection |
@@ -16,6 +17,7 @@ pub mod bridge;
 mod fetch;
 mod handler;
 mod http;
+mod progress;
 
 use std::{
     collections::HashMap,

@@ -1,0 +1,381 @@
+//! Scripts of skills: off unless allowed, and then within what the flags say; told of while they run, gone when they are
+//! cancelled. The clients here write the lines of MCP themselves, over the bridge and over HTTP.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, Read},
+    path::PathBuf,
+    process::Command,
+    sync::mpsc::{Receiver, channel},
+    thread,
+};
+
+use serde_json::{Value, json};
+
+use crate::{
+    door::{Endpoint, initialize, with},
+    editor::{DEADLINE, Editor, Proxy},
+    fixtures::Skills,
+    stage::{MCP_2025, Stage, cwd, entry},
+};
+
+crate::trials!(
+    off_unless_allowed,
+    allowed,
+    failures_are_typed,
+    where_and_with_what,
+    within_limits,
+    a_sandbox_that_is_not_there,
+    progress_over_the_bridge,
+    progress_over_http,
+    cancelled_over_the_bridge,
+    cancelled_over_http,
+    left_by_a_stateless_client,
+    a_thousand_calls_at_once,
+);
+
+/// A skill `kit` with scripts.
+fn kit() -> Skills {
+    let skills = Skills::new();
+    skills.add("kit", "Does things.", "# Kit");
+    for (name, text) in [
+        ("say.sh", "cat; echo \"$@\"; echo no >&2; exit $((${#1} - 1))"),
+        ("where.sh", "pwd -P; echo \"$SKILL_NAME\"; echo \"${PROXY_TEST_OURS-nothing}\""),
+        ("slow.sh", "echo begun; exec sleep 600"),
+        ("much.sh", "echo 日本語日本語"),
+        // Until somebody makes the file.
+        ("until.sh", "while [ ! -e \"$1\" ]; do sleep 0.05; done; echo over"),
+        // Whoever reads the FIFO knows how long this and its child live.
+        ("hold.sh", "exec 3>\"$1\"; echo held >&3; sleep 600 & sleep 600"),
+        (
+            "count.sh",
+            "mkdir \"$1/$$\" && set -- \"$1\" \"$1\"/*/ && rmdir \"$1/$$\" && echo $(($# - 1)) >>\"$1/seen\"",
+        ),
+    ] {
+        skills.write(&format!("kit/scripts/{name}"), text);
+    }
+    skills
+}
+
+fn proxy(skills: &Skills) -> Proxy {
+    Proxy::new().skill(&skills.dir("kit")).env("PROXY_TEST_OURS", "inherited")
+}
+
+fn allowing(skills: &Skills) -> Proxy {
+    proxy(skills).arg("--allow-scripts")
+}
+
+/// What running a script gives.
+fn run(stage: &mut Stage, script: &str, more: Value) -> Value {
+    let connection = {
+        let params = stage.new_session("s");
+        stage.connect(&entry(&params), MCP_2025)
+    };
+    let mut arguments = json!({ "skill": "kit", "script": format!("scripts/{script}") });
+    arguments.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+    let call = json!({ "connection": connection.number, "tool": "run_skill_script", "arguments": arguments });
+    let mut result = stage.order("call", call).expect("a result");
+    let structured = result["structuredContent"].take();
+    let text = result["content"][0]["text"].as_str().expect("text");
+    assert_eq!(serde_json::from_str::<Value>(text).expect("JSON"), structured, "the same as text");
+    assert_eq!(structured["success"], json!(!result["isError"].as_bool().unwrap_or(false)));
+    structured
+}
+
+fn off_unless_allowed() {
+    let skills = kit();
+    let mut stage = Stage::over_http(proxy(&skills));
+    let params = stage.new_session("s");
+    let connection = stage.connect(&entry(&params), MCP_2025);
+    assert!(connection.tools.iter().all(|tool| tool["name"] != "run_skill_script"), "{:?}", connection.tools);
+    let arguments = json!({ "skill": "kit", "script": "scripts/say.sh" });
+    let (text, failed) = stage.call(&connection, "run_skill_script", arguments);
+    assert!(failed && text.starts_with("UnknownTool: "), "{text}");
+    let (text, _) = stage.call(&connection, "activate_skill", json!({ "name": "kit" }));
+    assert!(text.contains("scripts/say.sh") && !text.contains("run_skill_script"), "{text}");
+    stage.finish();
+}
+
+fn allowed() {
+    let skills = kit();
+    let config = skills.write("skills.yaml", "skills: [kit]\nallow_scripts: true\n");
+    for proxy in [allowing(&skills), Proxy::new().flag("--config", config)] {
+        let mut stage = Stage::over_http(proxy);
+        let params = stage.new_session("s");
+        let connection = stage.connect(&entry(&params), MCP_2025);
+        let tool = connection.tools.iter().find(|tool| tool["name"] == "run_skill_script").expect("listed");
+        assert_eq!(tool["annotations"]["readOnlyHint"], false);
+        let (text, _) = stage.call(&connection, "activate_skill", json!({ "name": "kit" }));
+        assert!(text.contains("`run_skill_script`"), "{text}");
+        let mut result = run(&mut stage, "say.sh", json!({ "args": ["a", "$HOME; b"], "stdin": "in " }));
+        assert!(result["durationMs"].take().is_u64());
+        assert_eq!(
+            result,
+            json!({ "success": true, "exitCode": 0, "stdout": "in a $HOME; b\n", "stderr": "no\n", "durationMs": null })
+        );
+        stage.finish();
+    }
+}
+
+fn failures_are_typed() {
+    let skills = kit();
+    skills.write("secret.sh", "echo secret");
+    let mut stage = Stage::over_http(allowing(&skills));
+    for (script, error, words) in [
+        ("say.sh", "ExecutionFailed", "ended with exit code"),
+        ("sya.sh", "ScriptNotFound", "did you mean `scripts/say.sh`"),
+        ("../../secret.sh", "ScriptNotAllowed", "outside"),
+    ] {
+        let result = run(&mut stage, script, json!({}));
+        assert_eq!((&result["error"], &result["success"]), (&json!(error), &json!(false)), "{result}");
+        assert!(result["message"].as_str().expect("text").contains(words), "{result}");
+    }
+    let result = run(&mut stage, "say.sh", json!({ "skill": "kti" }));
+    assert_eq!(result["error"], "SkillNotFound", "{result}");
+    stage.finish();
+}
+
+fn where_and_with_what() {
+    let skills = kit();
+    let real = |path: PathBuf| path.canonicalize().expect("a directory").display().to_string();
+    let (session, skill) = (real(cwd().into()), real(skills.dir("kit")));
+    for (flags, dir, ours) in [
+        (&[] as &[_], &session, "inherited"),
+        (&["--script-cwd", "skill"], &skill, "inherited"),
+        (&["--script-env", "clean"], &session, "nothing"),
+        (&["--script-env", "inherit", "--script-cwd", "session"], &session, "inherited"),
+    ] {
+        let proxy = flags.iter().fold(allowing(&skills), Proxy::arg);
+        let mut stage = Stage::over_http(proxy);
+        let result = run(&mut stage, "where.sh", json!({}));
+        assert_eq!(result["stdout"], format!("{dir}\nkit\n{ours}\n"), "{flags:?}: {result}");
+        stage.finish();
+    }
+}
+
+fn within_limits() {
+    let skills = kit();
+    let limits = allowing(&skills).flag("--script-timeout", "0.5").flag("--max-output", "10");
+    let mut stage = Stage::over_http(limits);
+    let result = run(&mut stage, "slow.sh", json!({}));
+    assert_eq!((&result["error"], &result["stdout"]), (&json!("ExecutionTimeout"), &json!("begun\n")));
+    assert!(result["message"].as_str().expect("text").contains("time limit of 0.5 s"), "{result}");
+    let result = run(&mut stage, "much.sh", json!({}));
+    assert_eq!(result["stdout"], "日本語\n[output truncated]", "nine bytes of ten, between two characters");
+    stage.finish();
+}
+
+fn a_sandbox_that_is_not_there() {
+    let skills = kit();
+    let empty = tempfile::tempdir().expect("a directory");
+    let editor = allowing(&skills).flag("--sandbox", "bwrap").env("PATH", empty.path()).agent("no-part");
+    let ended = editor.ended();
+    assert_eq!(ended.code(), Some(2), "{:?}", ended.log);
+    let log = ended.log.join("\n");
+    for words in ["error: --sandbox bwrap: bubblewrap (`bwrap`) is not installed", "hint: install bubblewrap"]
+    {
+        assert!(log.contains(words), "{words:?} is not in {log}");
+    }
+    assert!(!log.contains("no-part"), "the agent was started: {log}");
+}
+
+/// A client of the bridge that writes its own lines.
+fn bridge(stage: &mut Stage) -> Editor {
+    let ours = entry(&stage.new_session("s"));
+    let args = ours["args"].as_array().expect("a list").iter();
+    let mut bridge = args.fold(Proxy::new(), |bridge, arg| bridge.arg(arg.as_str().expect("text")));
+    for pair in ours["env"].as_array().expect("a list") {
+        let text = |key: &str| pair[key].as_str().expect("text").to_owned();
+        bridge = bridge.env(&text("name"), text("value"));
+    }
+    let mut bridge = bridge.start();
+    bridge.send(&initialize(MCP_2025));
+    bridge.answer(&json!(1));
+    bridge.notify("notifications/initialized", json!({}));
+    bridge
+}
+
+/// The request to run a script, with `token` for its progress.
+fn request(id: u64, script: &str, args: &[&str], token: Option<&str>) -> Value {
+    let arguments = json!({ "skill": "kit", "script": format!("scripts/{script}"), "args": args });
+    let mut params = json!({ "name": "run_skill_script", "arguments": arguments });
+    if let Some(token) = token {
+        params["_meta"] = json!({ "progressToken": token });
+    }
+    json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params })
+}
+
+fn cancelled(id: u64) -> Value {
+    json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id } })
+}
+
+fn assert_is_progress(message: &Value, token: &str) {
+    let params = &message["params"];
+    assert_eq!(
+        (&message["method"], &params["progressToken"]),
+        (&json!("notifications/progress"), &json!(token))
+    );
+    assert!(params["progress"].as_f64().is_some_and(|seconds| seconds >= 1.0), "{message}");
+    let words = params["message"].as_str().expect("text");
+    assert!(words.starts_with("run_skill_script has been running for "), "{message}");
+}
+
+fn progress_over_the_bridge() {
+    let skills = kit();
+    let mut stage = Stage::over_http(allowing(&skills).flag("--mcp", "stdio"));
+    let mut client = bridge(&mut stage);
+    let file = skills.path().join("go");
+    let args = [file.to_str().expect("text")];
+    client.send(&request(7, "until.sh", &args, Some("t")));
+    // One that nobody wants to hear of, for as long.
+    client.send(&request(8, "until.sh", &args, None));
+    let mut last = 0.0;
+    for _ in 0..2 {
+        let message = client.wait_for("progress", |message| message.get("method").is_some());
+        assert_is_progress(&message, "t");
+        let progress = message["params"]["progress"].as_f64().expect("a number");
+        assert!(progress > last, "it must increase: {last}, {progress}");
+        last = progress;
+    }
+    fs::write(&file, "").expect("a file");
+    for id in [7, 8] {
+        assert_eq!(client.answer(&json!(id))["result"]["structuredContent"]["stdout"], "over\n");
+    }
+    for message in client.finish().messages {
+        assert_is_progress(&message, "t");
+    }
+    stage.finish();
+}
+
+/// A FIFO, and what its only reader saw: a line when a script holds it, and the end when nobody does any more.
+fn fifo(skills: &Skills) -> (String, Receiver<String>) {
+    let path = skills.path().join("fifo");
+    assert!(Command::new("mkfifo").arg(&path).status().expect("mkfifo").success());
+    let (sender, receiver) = channel();
+    let source = path.clone();
+    thread::spawn(move || {
+        let mut source = BufReader::new(fs::File::open(source).expect("the FIFO"));
+        let mut line = String::new();
+        source.read_line(&mut line).expect("a line");
+        drop(sender.send(line));
+        source.read_to_end(&mut Vec::new()).expect("the end");
+        drop(sender.send("gone".to_owned()));
+    });
+    (path.to_str().expect("text").to_owned(), receiver)
+}
+
+fn expect(seen: &Receiver<String>, what: &str) {
+    assert_eq!(seen.recv_timeout(DEADLINE).as_deref(), Ok(what));
+}
+
+fn cancelled_over_the_bridge() {
+    let skills = kit();
+    let mut stage = Stage::over_http(allowing(&skills).flag("--mcp", "stdio"));
+    let mut client = bridge(&mut stage);
+    let (path, seen) = fifo(&skills);
+    client.send(&request(7, "hold.sh", &[&path], None));
+    expect(&seen, "held\n");
+    client.send(&cancelled(7));
+    expect(&seen, "gone");
+    // The connection goes on.
+    client.send(&request(8, "much.sh", &[], None));
+    assert_eq!(client.answer(&json!(8))["result"]["structuredContent"]["success"], true);
+    client.finish();
+    stage.finish();
+}
+
+/// A session over HTTP: the endpoint and the headers of its requests.
+fn http_session(stage: &mut Stage) -> (Endpoint, Vec<(&'static str, String)>) {
+    let door = Endpoint::of(&entry(&stage.new_session("s")));
+    let plain: Vec<_> = ["Host", "Authorization", "Content-Type", "Accept"]
+        .into_iter()
+        .map(|name| (name, door.headers().into_iter().find(|it| it.0 == name).expect("a header").1))
+        .collect();
+    let (status, answer) = door.post(&plain, &initialize(MCP_2025));
+    assert_eq!(status, 200, "{answer}");
+    let session = answer
+        .lines()
+        .find_map(|line| line.to_lowercase().strip_prefix("mcp-session-id: ").map(str::to_owned));
+    let headers = with(&plain, "Mcp-Session-Id", Some(&session.expect("a session")));
+    let ready = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+    assert_eq!(door.post(&headers, &ready).0, 202);
+    (door, headers)
+}
+
+fn progress_over_http() {
+    let skills = kit();
+    let mut stage = Stage::over_http(allowing(&skills));
+    let (door, headers) = http_session(&mut stage);
+    let file = skills.path().join("go");
+    let call = request(7, "until.sh", &[file.to_str().expect("text")], Some("t"));
+    let mut events = BufReader::new(door.post_and_leave(&headers, &call)).lines();
+    let mut message = |method: bool| loop {
+        let line = events.next().expect("more").expect("text");
+        let Some(data) = line.strip_prefix("data: ").filter(|data| data.starts_with('{')) else { continue };
+        let message: Value = serde_json::from_str(data).expect("JSON");
+        if message.get("method").is_some() == method {
+            return message;
+        }
+    };
+    assert_is_progress(&message(true), "t");
+    fs::write(&file, "").expect("a file");
+    assert_eq!(message(false)["result"]["structuredContent"]["stdout"], "over\n");
+    stage.finish();
+}
+
+fn cancelled_over_http() {
+    let skills = kit();
+    let mut stage = Stage::over_http(allowing(&skills));
+    let (door, headers) = http_session(&mut stage);
+    let (path, seen) = fifo(&skills);
+    let call = door.post_and_leave(&headers, &request(7, "hold.sh", &[&path], None));
+    expect(&seen, "held\n");
+    assert_eq!(door.post(&headers, &cancelled(7)).0, 202);
+    expect(&seen, "gone");
+    drop(call);
+    stage.finish();
+}
+
+/// In the stateless revision, to hang up is to cancel.
+fn left_by_a_stateless_client() {
+    let skills = kit();
+    let mut stage = Stage::over_http(allowing(&skills));
+    let door = Endpoint::of(&entry(&stage.new_session("s")));
+    let headers = with(&door.headers(), "MCP-Protocol-Version", Some("2026-07-28"));
+    let headers = with(&headers, "Mcp-Method", Some("tools/call"));
+    let headers = with(&headers, "Mcp-Name", Some("run_skill_script"));
+    let (path, seen) = fifo(&skills);
+    let mut call = request(7, "hold.sh", &[&path], None);
+    call["params"]["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": { "name": "raw", "version": "1" },
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let call = door.post_and_leave(&headers, &call);
+    expect(&seen, "held\n");
+    drop(call);
+    expect(&seen, "gone");
+    stage.finish();
+}
+
+fn a_thousand_calls_at_once() {
+    const CALLS: u64 = 1_000;
+    let skills = kit();
+    let mut stage = Stage::over_http(allowing(&skills).flag("--mcp", "stdio"));
+    let mut client = bridge(&mut stage);
+    let dir = tempfile::tempdir().expect("a directory");
+    let args = [dir.path().to_str().expect("text")];
+    for id in 0..CALLS {
+        client.send(&request(id + 2, "count.sh", &args, None));
+    }
+    for id in 0..CALLS {
+        let answer = client.answer(&json!(id + 2));
+        assert_eq!(answer["result"]["structuredContent"]["success"], true, "{answer}");
+    }
+    let seen = fs::read_to_string(dir.path().join("seen")).expect("what the scripts saw");
+    let most = seen.lines().map(|line| line.parse::<usize>().expect("a number")).max().expect("lines");
+    assert_eq!(seen.lines().count() as u64, CALLS);
+    assert!((2..=4).contains(&most), "{most} at once");
+    client.finish();
+    stage.finish();
+}

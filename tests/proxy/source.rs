@@ -1,0 +1,115 @@
+//! Skills of a web site: `--source`, up to the model.
+
+use std::{
+    io::{BufRead, BufReader, Write},
+    net::{SocketAddr, TcpListener},
+    thread,
+};
+
+use serde_json::{Value, json};
+
+use crate::{
+    editor::{DEADLINE, Proxy},
+    fixtures::Skills,
+    stage::{MCP_2025, Stage, entry, texts},
+};
+
+crate::trials!(from_the_flag_to_the_model, from_the_configuration, a_site_that_is_not_there, list_says_where);
+
+/// A site with two skills, one of which cannot be had, until the tests end.
+fn site() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.expect("a connection");
+            stream.set_read_timeout(Some(DEADLINE)).expect("a deadline");
+            let mut lines = BufReader::new(&stream).lines();
+            let first = lines.next().and_then(Result::ok).unwrap_or_default();
+            while lines.next().and_then(Result::ok).is_some_and(|line| !line.is_empty()) {}
+            let index = json!({ "skills": [
+                { "name": "review", "description": "Reviews from afar.", "files": ["SKILL.md"] },
+                { "name": "pdf", "description": "Fills in forms.", "files": ["SKILL.md", "forms.md"] },
+                { "name": "packed", "description": "In an archive.", "type": "archive", "url": "packed.zip" },
+            ] });
+            let (status, body) = match first.split(' ').nth(1) {
+                Some("/.well-known/skills/index.json") => (200, index.to_string()),
+                Some("/.well-known/skills/pdf/SKILL.md") => {
+                    (200, "---\nname: pdf\n---\n# Forms\n".to_owned())
+                }
+                Some("/.well-known/skills/pdf/forms.md") => (200, "One form.\n".to_owned()),
+                _ => (404, String::new()),
+            };
+            let head =
+                format!("HTTP/1.1 {status} S\r\nconnection: close\r\ncontent-length: {}\r\n\r\n", body.len());
+            // Nobody has to read it.
+            let _ = stream.write_all((head + &body).as_bytes());
+        }
+    });
+    address
+}
+
+/// The skills of the site reach the model, behind those that are here.
+fn walk(proxy: Proxy) {
+    let mut stage = Stage::over_http(proxy);
+    let params = stage.new_session("s");
+    let connection = stage.connect(&entry(&params), MCP_2025);
+    let blocks = stage.prompt("s", "Hello");
+    let catalog = texts(&blocks)[0];
+    assert!(catalog.contains("Fills in forms.") && !catalog.contains("from afar"), "{catalog}");
+    let (text, failed) = stage.call(&connection, "activate_skill", json!({ "name": "pdf" }));
+    assert!(!failed && text.contains("# Forms") && text.contains("<file>forms.md</file>"), "{text}");
+    let read = |path: &str| json!({ "skill": "pdf", "path": path });
+    let text = stage.call(&connection, "read_skill_file", read("forms.md"));
+    assert_eq!(text, ("One form.\n".to_owned(), false));
+    let (text, failed) = stage.call(&connection, "read_skill_file", read("../index.json"));
+    assert!(failed && text.starts_with("FileNotAllowed: "), "{text}");
+    stage.finish();
+}
+
+fn from_the_flag_to_the_model() {
+    let skills = Skills::review();
+    walk(skills.proxy().flag("--source", format!("http://{}", site())));
+}
+
+fn from_the_configuration() {
+    let skills = Skills::review();
+    let config =
+        json!({ "skills": ["review"], "sources": [format!("http://{}/.well-known/skills/", site())] });
+    walk(Proxy::new().flag("--config", skills.write("skills.yaml", &config.to_string())));
+}
+
+fn a_site_that_is_not_there() {
+    let dead = TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr()).expect("an address");
+    for (url, words) in [
+        (format!("http://{dead}/"), "cannot fetch http://"),
+        (format!("http://{}/elsewhere", site()), "there is no index of skills at "),
+        ("http://example.com/".to_owned(), "only https, or http on this machine's loopback, is allowed"),
+    ] {
+        let ended = Proxy::new().flag("--source", &url).agent("no-part").ended();
+        let log = ended.log.join("\n");
+        assert_eq!(ended.code(), Some(2), "{log}");
+        assert!(log.contains(&format!("error: --source {url}: ")) && log.contains(words), "{log}");
+        assert!(log.contains("hint: ") && !log.contains("no-part"), "{log}");
+    }
+}
+
+fn list_says_where() {
+    let skills = Skills::review();
+    let address = site();
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_acp-skills-proxy"))
+        .args(["list", "--json", "--source", &format!("http://{address}"), "--skill"])
+        .arg(skills.dir("review"))
+        .output()
+        .expect("it runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let list: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let base = format!("http://{address}/.well-known/skills");
+    let pdf = &list["skills"][1];
+    assert_eq!((&pdf["scope"], &pdf["path"], &pdf["files"]), (&json!("remote"), &Value::Null, &json!(1)));
+    assert_eq!(pdf["url"], format!("{base}/pdf/SKILL.md"));
+    assert_eq!(list["shadowed"][0]["path"], format!("{base}/review/SKILL.md"));
+    assert_eq!(list["skipped"][0]["path"], format!("{base}/index.json"));
+    let why = list["skipped"][0]["diagnostics"][0]["message"].as_str().expect("text");
+    assert!(why.contains("`packed`") && why.contains("archive"), "{why}");
+}
