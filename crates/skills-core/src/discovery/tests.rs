@@ -333,8 +333,8 @@ fn one_directory() {
         (
             "silent",
             expect![[r#"
-            cannot load the skill …/silent/SKILL.md: error[description-missing]: the skill has no description
-              help: add `description:` with what the skill does and when to use it"#]],
+                cannot load the skill …/silent/SKILL.md:1: error[description-missing]: the skill has no description
+                  help: add `description:` with what the skill does and when to use it"#]],
         ),
         (
             "missing",
