@@ -87,8 +87,12 @@ pub struct Session {
     pub held: VecDeque<Held>,
     /// How many prompts the agent is working on.
     pub in_flight: usize,
-    /// The beginning of the first prompt, for a title that would have been ours alone.
+    /// The prompt that told the model something last, and what it knew before.
+    pub teller: Option<(Id, Told)>,
+    /// The beginning of the message that our text was put in front of, for a title that would have been ours alone.
     pub first_words: Option<String>,
+    /// Our text was replayed; the words of its message come next.
+    pub words_follow: bool,
 }
 
 impl Session {
@@ -106,7 +110,9 @@ impl Session {
             told: Told::Nothing,
             held: VecDeque::new(),
             in_flight: 0,
+            teller: None,
             first_words: None,
+            words_follow: false,
         }
     }
 }

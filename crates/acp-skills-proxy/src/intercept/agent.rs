@@ -7,7 +7,7 @@ use super::{
     strip::{self, Chunk},
 };
 use crate::{
-    session::{Mcp, SessionKey, Told},
+    session::{Mcp, Session, SessionKey, Told},
     wire::{AUTH_REQUIRED, Edit, Id, Kind, Message, Node},
 };
 
@@ -57,16 +57,15 @@ impl Interceptor {
             }
             (Purpose::List, Some(result)) => self.list(message, result),
             (Purpose::Prompt(session), _) => {
-                if let Some(session) = self.sessions.get(session) {
-                    session.in_flight = session.in_flight.saturating_sub(1);
-                }
+                self.turn_over(session, &id, message);
                 Pass::Untouched
             }
             _ => Pass::Untouched,
         }
     }
 
-    /// A session could not be set up. Perhaps the agent does not take our server: it gets a second chance without.
+    /// A session could not be set up. Perhaps the agent does not take our server: it gets a second chance with another
+    /// name, when the name is what it complains of, or without.
     #[expect(clippy::too_many_arguments, reason = "the parts of one open request, taken apart by the caller")]
     fn refused(
         &mut self,
@@ -84,16 +83,25 @@ impl Interceptor {
             && let Some(mut session) = self.sessions.remove(key)
             && let Some(again) = Message::parse(&line)
         {
-            Self::warn(actions, format!("{method} failed with the skills server; trying without it"));
-            self.host.close(key);
-            session.catalog = None;
-            session.told = Told::Nothing;
-            let pass = self.set_up(&mut session, &again, false, actions);
-            self.sessions.add(session);
-            let purpose = if method == "session/new" || method == "session/fork" {
-                Purpose::Name { session: key, retry: None }
+            let name_is_taken = self.name_is_taken(&session, message);
+            if name_is_taken {
+                let text = format!("{method} failed: the agent wants another name for each skills server");
+                actions.effects.push(Effect::Log(Level::Info, text));
+                self.own_names = true;
+                session.server_name = None;
             } else {
-                Purpose::Enter { session: key, known, retry: None }
+                Self::warn(actions, format!("{method} failed with the skills server; trying without it"));
+                self.host.close(key);
+                session.catalog = None;
+                session.told = Told::Nothing;
+            }
+            let pass = self.set_up(&mut session, &again, name_is_taken, actions);
+            self.sessions.add(session);
+            let retry = name_is_taken.then(|| line.clone());
+            let purpose = if method == "session/new" || method == "session/fork" {
+                Purpose::Name { session: key, retry }
+            } else {
+                Purpose::Enter { session: key, known, retry }
             };
             actions.to_agent.push(match pass {
                 Pass::Edited(edited) => edited,
@@ -106,6 +114,15 @@ impl Interceptor {
             self.drop_session(key);
         }
         Pass::Untouched
+    }
+
+    /// Whether the agent refused `session` because another session has a server of the same name: fast-agent has one
+    /// list of servers for all its sessions.
+    fn name_is_taken(&mut self, session: &Session, message: &Message<'_>) -> bool {
+        let Some(name) = session.server_name.as_deref() else { return false };
+        let error = message.error.map(|error| error.raw()).unwrap_or_default();
+        memchr::memmem::find(error, name.as_bytes()).is_some()
+            && self.sessions.iter_mut().any(|other| other.server_name.as_deref() == Some(name))
     }
 
     fn drop_session(&mut self, key: SessionKey) {
@@ -146,6 +163,12 @@ impl Interceptor {
         if stream.is_idle() {
             self.strips.remove(&session);
         }
+        let clean = match &chunk {
+            Chunk::Untouched => &text,
+            Chunk::Text(clean) => clean.as_str(),
+            Chunk::Nothing => "",
+        };
+        self.remembered(&session, &text, clean);
         match chunk {
             Chunk::Untouched => Pass::Untouched,
             Chunk::Text(text) => Pass::Edited(with_text(message, node, &text)),

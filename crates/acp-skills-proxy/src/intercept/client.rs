@@ -111,11 +111,14 @@ impl Interceptor {
         let mut edit = Edit::new();
         let had = mem::replace(&mut session.mcp, Mcp::Off);
         session.server_id = None;
-        session.server_name = None;
+        let name = session.server_name.take().unwrap_or_else(|| {
+            let number = if self.own_names { format!("-{}", session.key.0) } else { String::new() };
+            format!("{}{number}", servers::SERVER_NAME)
+        });
         if let Some(transport) = servers::choose(self.policy.mcp, &self.agent).filter(|_| with_server) {
             match self.host.open(session.key, transport, &session.skills, session.cwd.as_deref()) {
                 Ok(endpoint) => {
-                    let name = servers::free_name(params.get("mcpServers"));
+                    let name = servers::free_name(&name, params.get("mcpServers"));
                     let text = format!("{}: MCP server `{name}` over {}", message.method(), transport.name());
                     actions.effects.push(Effect::Log(Level::Info, text));
                     servers::inject(&mut edit, params, &servers::entry(&name, &endpoint));

@@ -12,9 +12,11 @@
 //! | `placement` | how the catalog reaches the model |
 //! | `prompt` | what is put in front of a prompt, and which prompts wait |
 //! | `strip` | how our text is taken out again of what comes back |
+//! | `history` | what the agent remembers of what the model was told |
 
 mod agent;
 mod client;
+mod history;
 mod host;
 pub mod placement;
 mod prompt;
@@ -198,6 +200,8 @@ pub struct Interceptor {
     open: HashMap<Id, Open>,
     strips: HashMap<String, strip::Stream>,
     tickets: u64,
+    /// The agent does not take two servers of the same name, not even for two sessions.
+    own_names: bool,
 }
 
 impl Interceptor {
@@ -211,6 +215,7 @@ impl Interceptor {
             open: HashMap::new(),
             strips: HashMap::new(),
             tickets: 0,
+            own_names: false,
         }
     }
 

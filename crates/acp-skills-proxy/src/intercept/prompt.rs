@@ -12,9 +12,6 @@ use crate::{
     wire::{Edit, Id, Message, Node},
 };
 
-/// How much of the first prompt is kept for a title, in characters.
-const FIRST_WORDS_CHARS: usize = 80;
-
 impl Interceptor {
     pub(super) fn prompt(
         &mut self,
@@ -26,9 +23,6 @@ impl Interceptor {
             return (Purpose::Other, Pass::Untouched);
         };
         let key = session.key;
-        if session.first_words.is_none() {
-            session.first_words = words(message).map(|text| text.chars().take(FIRST_WORDS_CHARS).collect());
-        }
         let text = match wanted(session, message, &self.policy) {
             Some(wanted) => {
                 self.tickets += 1;
@@ -152,13 +146,21 @@ fn write_prompt(
         return Pass::Untouched;
     }
     let mut edit = Edit::new();
+    let before = session.told;
     if let Some(text) = news(session, agent, policy) {
+        session.teller = message.id().map(|id| (id, before));
         edit.unshift(blocks, &placement::block(&text).to_string());
     }
     if let Some(text) = text {
         edit.unshift(blocks, &placement::block(&placement::wrap(text)).to_string());
     }
-    if edit.is_empty() { Pass::Untouched } else { Pass::Edited(edit.apply(message.line)) }
+    if edit.is_empty() {
+        return Pass::Untouched;
+    }
+    if let Some(words) = words(message) {
+        session.begins_with(&words);
+    }
+    Pass::Edited(edit.apply(message.line))
 }
 
 /// What the model has not been told yet about the skills and how to use them.
@@ -166,15 +168,20 @@ fn news(session: &mut Session, agent: &AgentFacts, policy: &Policy) -> Option<St
     if placement::choose(policy.catalog_in, agent) == Placement::Off {
         return None;
     }
-    let now = match session.mcp {
-        Mcp::Off | Mcp::Missing => Told::Files,
-        Mcp::Expected | Mcp::Listed => Told::Tools,
-    };
+    let now = how_to_tell(session);
     let before = std::mem::replace(&mut session.told, now);
     match (before, now) {
         (before, now) if before == now => None,
         (Told::Files, Told::Tools) => Some(placement::wrap(LATE)),
         _ => placement::text(session, agent, &policy.catalog, now),
+    }
+}
+
+/// How the model can use the skills of this session.
+pub(super) fn how_to_tell(session: &Session) -> Told {
+    match session.mcp {
+        Mcp::Off | Mcp::Missing => Told::Files,
+        Mcp::Expected | Mcp::Listed => Told::Tools,
     }
 }
 

@@ -22,18 +22,19 @@ pub fn choose(mode: McpMode, agent: &AgentFacts) -> Option<Transport> {
     }
 }
 
-/// A name that no other server of the session has: two proxies in one chain must not take each other's place.
-pub fn free_name(servers: Option<Node<'_>>) -> String {
+/// `wanted`, or a name like it that no other server of the session has: two proxies in one chain must not take each
+/// other's place.
+pub fn free_name(wanted: &str, servers: Option<Node<'_>>) -> String {
     let taken = |name: &str| {
         servers.is_some_and(|servers| {
             servers.elements().any(|server| server.str("name").is_some_and(|other| other == name))
         })
     };
-    let mut name = SERVER_NAME.to_owned();
+    let mut name = wanted.to_owned();
     let mut number = 1;
     while taken(&name) {
         number += 1;
-        name = format!("{SERVER_NAME}-{number}");
+        name = format!("{wanted}-{number}");
     }
     name
 }

@@ -137,6 +137,112 @@ fn open_requests_are_answered_when_the_agent_is_gone() {
 }
 
 #[test]
+fn a_server_of_each_session_has_its_own_name_where_the_agent_wants_that() {
+    let mut world = world();
+    let name = |out: &Out| out.agent()["params"]["mcpServers"][0]["name"].clone();
+    let params = json!({ "cwd": "/p", "mcpServers": [] });
+    assert_eq!(world.new_session(1, "a")["params"]["mcpServers"][0]["name"], "acp-skills");
+    world.request(2, "session/new", &params);
+    let refusal = json!({ "jsonrpc": "2.0", "id": 2, "error": { "code": -32603, "message": "Internal error",
+        "data": { "details": "Runtime MCP server 'acp-skills' is already registered with different settings" } } });
+    let out = world.agent(&refusal);
+    assert!(out.to_client.is_empty());
+    assert_eq!(name(&out), "acp-skills-2");
+    world.respond(2, &json!({ "sessionId": "b" }));
+    assert!(world.log.lock().unwrap().closed.is_empty());
+    assert_eq!(texts(world.prompt(3, "b", &["x"]).agent()).len(), 2);
+    // From now on at once; and a name stays.
+    assert_eq!(name(&world.request(4, "session/new", &params)), "acp-skills-3");
+    let load = |session: &str| json!({ "cwd": "/p", "mcpServers": [], "sessionId": session });
+    assert_eq!(name(&world.request(5, "session/load", &load("a"))), "acp-skills");
+    assert_eq!(name(&world.request(6, "session/load", &load("b"))), "acp-skills-2");
+    // When that is not it, the session goes without.
+    let out = world.agent(
+        &json!({ "jsonrpc": "2.0", "id": 4, "error": { "code": -32603, "message": "acp-skills-3 is dead" } }),
+    );
+    assert_eq!(out.agent()["params"]["mcpServers"], json!([]));
+    assert_eq!(world.refuse(4, -32603).to_client.len(), 1);
+}
+
+#[test]
+fn what_a_forgotten_turn_told_is_told_again() {
+    let stop = |reason: &str| json!({ "jsonrpc": "2.0", "id": 2, "result": { "stopReason": reason } });
+    for (answer, again) in [
+        (stop("end_turn"), false),
+        (stop("max_tokens"), false),
+        (stop("refusal"), true),
+        (stop("cancelled"), true),
+        (json!({ "jsonrpc": "2.0", "id": 2, "error": { "code": -32603, "message": "overloaded" } }), true),
+    ] {
+        let mut world = world();
+        world.new_session(1, "s");
+        assert_eq!(texts(world.prompt(2, "s", &["x"]).agent()).len(), 2);
+        world.agent(&answer);
+        let blocks = if again { 2 } else { 1 };
+        assert_eq!(texts(world.prompt(3, "s", &["y"]).agent()).len(), blocks, "{answer}");
+        // Another turn that fails told nothing.
+        world.respond(3, &json!({ "stopReason": "end_turn" }));
+        world.prompt(4, "s", &["z"]);
+        world.respond(4, &json!({ "stopReason": "cancelled" }));
+        assert_eq!(texts(world.prompt(5, "s", &["y"]).agent()).len(), 1, "{answer}");
+    }
+}
+
+#[test]
+fn what_an_earlier_run_told_is_not_told_again() {
+    let chunk = |text: &str| json!({ "sessionUpdate": "user_message_chunk", "content": { "type": "text", "text": text } });
+    let mut before = world();
+    before.new_session(1, "s");
+    let first = before.prompt(2, "s", &["fix the bug"]);
+    let told = texts(first.agent())[0].to_owned();
+    let merged = format!("{told}fix the bug");
+    let other = told.replace("review", "other");
+    for (chunks, blocks) in [
+        (vec![told.as_str(), "fix the bug"], 1),
+        (vec![merged.as_str()], 1),
+        // With other skills, cut off, or not ours at all.
+        (vec![other.as_str(), "fix the bug"], 2),
+        (vec![&told[..100]], 2),
+        (vec!["fix the bug"], 2),
+    ] {
+        let mut world = world();
+        world.request(1, "session/load", &json!({ "sessionId": "s", "cwd": "/p", "mcpServers": [] }));
+        for text in &chunks {
+            world.update("s", &chunk(text));
+        }
+        world.respond(1, &Value::Null);
+        assert_eq!(texts(world.prompt(2, "s", &["and now"]).agent()).len(), blocks, "{chunks:?}");
+    }
+}
+
+#[test]
+fn a_title_is_of_the_message_that_our_text_was_in() {
+    let chunk = |text: &str| json!({ "sessionUpdate": "user_message_chunk", "content": { "type": "text", "text": text } });
+    let cut = json!({ "sessionUpdate": "session_info_update", "title": "<acp-skills-proxy> <avail" });
+    // A command comes first, and nothing of ours goes with it.
+    let mut new = world();
+    new.new_session(1, "s");
+    new.prompt(2, "s", &["/compact"]);
+    new.prompt(3, "s", &["fix the bug"]);
+    new.prompt(4, "s", &["and the other"]);
+    // Another run finds it in the history, before or behind later ones.
+    for replayed in
+        [vec!["/compact", &ours(), "fix the  bug", "and the other"], vec![&format!("{}fix the bug", ours())]]
+    {
+        let mut loaded = world();
+        loaded.request(1, "session/load", &json!({ "sessionId": "s", "cwd": "/p", "mcpServers": [] }));
+        for text in &replayed {
+            loaded.update("s", &chunk(text));
+        }
+        loaded.respond(1, &json!({}));
+        loaded.prompt(2, "s", &["third"]);
+        let title = loaded.update("s", &cut).client()["params"]["update"]["title"].clone();
+        assert_eq!(title, "fix the bug", "{replayed:?}");
+    }
+    assert_eq!(new.update("s", &cut).client()["params"]["update"]["title"], "fix the bug");
+}
+
+#[test]
 fn initialize_may_come_again() {
     let mut world = world().initialized("x", &json!({ "mcpCapabilities": { "http": true } }));
     assert_eq!(world.new_session(1, "s")["params"]["mcpServers"][0]["type"], "http");
