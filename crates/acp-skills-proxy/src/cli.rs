@@ -10,7 +10,7 @@ use crate::agent::watchdog;
 use crate::{
     agent::StartError,
     commands,
-    intercept::{CatalogIn, McpMode},
+    intercept::{Approve, CatalogIn, McpMode, ToolPolicy},
     mcp::bridge,
     stdio,
 };
@@ -96,6 +96,9 @@ pub struct ProxyArgs {
     /// Whether and how scripts of skills are run.
     #[command(flatten)]
     pub scripts: ScriptArgs,
+    /// What users type, and what they are asked.
+    #[command(flatten)]
+    pub user: UserArgs,
     /// Messages for people.
     #[command(flatten)]
     pub log: LogArgs,
@@ -225,6 +228,24 @@ pub struct ScriptArgs {
     pub sandbox_net: bool,
 }
 
+/// What users type, and what they are asked.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Commands and permissions")]
+pub struct UserArgs {
+    /// Let `$NAME` at the start of a prompt invoke a skill, as `/NAME` and `/skill:NAME` do.
+    #[arg(long)]
+    pub dollar: bool,
+    /// Which requests for permission are granted without asking, once each: those for our own tools that only read
+    /// (`own`), or `none` [default: own].
+    #[arg(long, value_name = "WHICH")]
+    pub approve: Option<ApproveKind>,
+    /// What the `allowed-tools` of active skills mean: tools outside of them are logged (`permissive`); those inside
+    /// are granted once when you invoked the skill by command (`approval`); those outside are refused (`strict`). This
+    /// is advice and no sandbox: a call that the agent does not ask about is not seen [default: permissive].
+    #[arg(long, value_name = "POLICY")]
+    pub tool_policy: Option<ToolPolicyKind>,
+}
+
 /// Messages for people.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Messages")]
@@ -288,6 +309,14 @@ choices!(
     SandboxKind { Bwrap }
 );
 choices!(
+    /// `--approve`
+    ApproveKind { Own, None }
+);
+choices!(
+    /// `--tool-policy`
+    ToolPolicyKind { Permissive, Approval, Strict }
+);
+choices!(
     /// `--log`
     LogLevel { Off, Error, Warn, Info, Debug, Trace }
 );
@@ -311,6 +340,25 @@ impl From<McpTransport> for McpMode {
             McpTransport::Http => Self::Http,
             McpTransport::Stdio => Self::Stdio,
             McpTransport::Off => Self::Off,
+        }
+    }
+}
+
+impl From<ApproveKind> for Approve {
+    fn from(kind: ApproveKind) -> Self {
+        match kind {
+            ApproveKind::Own => Self::Own,
+            ApproveKind::None => Self::None,
+        }
+    }
+}
+
+impl From<ToolPolicyKind> for ToolPolicy {
+    fn from(kind: ToolPolicyKind) -> Self {
+        match kind {
+            ToolPolicyKind::Permissive => Self::Permissive,
+            ToolPolicyKind::Approval => Self::Approval,
+            ToolPolicyKind::Strict => Self::Strict,
         }
     }
 }

@@ -20,8 +20,8 @@ use serde_json::Value;
 use skills_core::{Instructions, Properties, Skill, SkillTool, exec::CommandTool};
 
 use crate::cli::{
-    ActivationBy, CatalogDetail, CatalogFormat, CatalogPlace, Discover, LocationKind, LogLevel, McpTransport,
-    SandboxKind, ScriptDirectory, ScriptVariables, SearchWhen, UsageError,
+    ActivationBy, ApproveKind, CatalogDetail, CatalogFormat, CatalogPlace, Discover, LocationKind, LogLevel,
+    McpTransport, SandboxKind, ScriptDirectory, ScriptVariables, SearchWhen, ToolPolicyKind, UsageError,
 };
 
 /// The contents of a configuration file. Relative paths in it are relative to the file.
@@ -80,6 +80,12 @@ pub struct Config {
     pub sandbox: Option<SandboxKind>,
     /// `--sandbox-net`
     pub sandbox_net: bool,
+    /// `--dollar`
+    pub dollar: bool,
+    /// `--approve`
+    pub approve: Option<ApproveKind>,
+    /// `--tool-policy`
+    pub tool_policy: Option<ToolPolicyKind>,
     /// `--log`
     pub log: Option<LogLevel>,
     /// `--log-file`

@@ -76,7 +76,7 @@ pub struct Answer {
 impl OneShot {
     /// With these skills, and nothing else decided.
     pub fn new(skills: SkillSet) -> Self {
-        Self::with_library(Arc::new(move |_| skills.clone()))
+        Self::with_library(Arc::new(skills))
     }
 
     /// With skills that depend on the working directory.

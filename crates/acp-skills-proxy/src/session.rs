@@ -8,7 +8,7 @@ use std::{
     sync::Arc,
 };
 
-use skills_core::SkillSet;
+use skills_core::{SkillName, SkillSet};
 
 use crate::wire::Id;
 
@@ -49,6 +49,17 @@ pub struct Held {
     pub line: Vec<u8>,
     /// What is to be put in front of it.
     pub text: Text,
+    /// The skill that it invokes by command.
+    pub invokes: Option<SkillName>,
+}
+
+/// Who activated a skill.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum By {
+    /// The model, with our tool or a prompt of our server's.
+    Model,
+    /// The user, by command.
+    User,
 }
 
 /// A text that is put in front of a prompt besides the catalog.
@@ -93,6 +104,14 @@ pub struct Session {
     pub first_words: Option<String>,
     /// Our text was replayed; the words of its message come next.
     pub words_follow: bool,
+    /// The agent's own commands as it sent them last: a JSON array.
+    pub agent_commands: Option<Vec<u8>>,
+    /// Whether the client has got a list of commands with ours in it since the session was set up last.
+    pub menu_sent: bool,
+    /// The skills that were activated, in order.
+    pub active: Vec<(SkillName, By)>,
+    /// What was decided about requests for permission, for the user to read.
+    pub decisions: Vec<String>,
 }
 
 impl Session {
@@ -113,7 +132,32 @@ impl Session {
             teller: None,
             first_words: None,
             words_follow: false,
+            agent_commands: None,
+            menu_sent: false,
+            active: Vec::new(),
+            decisions: Vec::new(),
         }
+    }
+
+    /// Whether there is anything to command.
+    pub fn has_menu(&self) -> bool {
+        // Also when all skills are gone: they may come back.
+        !self.skills.is_empty() || !self.skills.skipped().is_empty() || self.menu_sent
+    }
+
+    /// Notes that a skill was activated. That the user did it outweighs that the model did.
+    pub fn activate(&mut self, name: &SkillName, by: By) {
+        match self.active.iter_mut().find(|(active, _)| active.key() == name.key()) {
+            Some((_, known)) if by == By::User => *known = by,
+            Some(_) => {}
+            None => self.active.push((name.clone(), by)),
+        }
+    }
+
+    /// The skills that the user activated.
+    pub fn unlocked(&self) -> Vec<SkillName> {
+        let by_user = self.active.iter().filter(|(_, by)| *by == By::User);
+        by_user.map(|(name, _)| name.clone()).collect()
     }
 }
 

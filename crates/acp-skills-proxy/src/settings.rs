@@ -1,14 +1,13 @@
 //! [`Settings`]: what flags and configuration file become together. Flags win.
 
+mod library;
 mod remote;
 mod tools;
 
 use std::{
-    collections::HashMap,
     ffi::OsString,
     path::{Path, PathBuf},
-    sync::{Arc, LazyLock, Mutex, PoisonError},
-    thread,
+    sync::Arc,
     time::Duration,
 };
 
@@ -16,7 +15,7 @@ use skills_core::{
     Skill, SkillSet, Source, Toolbox,
     catalog::{Catalog, CatalogOptions, Detail, Format, Location},
     diagnostic::Diagnostic,
-    discovery::{Discovery, Filter, Root, load_dir, project_roots, user_roots},
+    discovery::{Discovery, Filter, Root, load_dir, user_roots},
     exec::ScriptOptions,
     frontmatter::{ParseContext, Verdict, validate_bytes},
     toolbox::ToolboxOptions,
@@ -29,8 +28,11 @@ use crate::{
     },
     config::{Config, SkillEntry, Validation},
     intercept::{Activation, Policy},
-    mcp::{Library, MakeToolbox},
+    mcp::MakeToolbox,
 };
+
+pub use self::library::Skills;
+use self::library::Found;
 
 /// How long the agent may take to get our tools, unless somebody says otherwise.
 const MCP_WAIT: Duration = Duration::from_secs(2);
@@ -104,6 +106,13 @@ impl Settings {
         // The sentence about it only stands in a catalog that does not hold every skill.
         policy.catalog.search = search != SearchWhen::Off;
         let toolbox = make_toolbox(policy.catalog.clone(), search, tools::scripts(&args.scripts, &config)?);
+        policy.dollar = args.user.dollar || config.dollar;
+        if let Some(approve) = args.user.approve.or(config.approve) {
+            policy.approve = approve.into();
+        }
+        if let Some(tool_policy) = args.user.tool_policy.or(config.tool_policy) {
+            policy.tool_policy = tool_policy.into();
+        }
         let log = LogArgs {
             log: args.log.log.or(config.log),
             log_file: args.log.log_file.or_else(|| config.log_file.take()),
@@ -231,80 +240,8 @@ impl SkillSources {
         let max_skills = rest.limits.max_skills;
         let rest = Found::start(rest);
         let remote = remote::load(&self.sources, &self.filter, max_skills)?;
-        Ok(Skills { named, rest, remote, project })
+        Ok(Skills::new(named, rest, remote, project))
     }
-}
-
-/// The skills that were found, by precedence.
-pub struct Skills {
-    named: SkillSet,
-    rest: Found,
-    remote: SkillSet,
-    project: Option<Discovery>,
-}
-
-/// What a scan finds. It runs beside the start of the agent; the first to ask waits for it.
-#[derive(Clone)]
-struct Found(Arc<LazyLock<SkillSet, Box<dyn FnOnce() -> SkillSet + Send>>>);
-
-impl Found {
-    fn start(discovery: Discovery) -> Self {
-        let is_nothing = discovery.roots.is_empty();
-        let find: Box<dyn FnOnce() -> SkillSet + Send> = Box::new(move || discovery.find());
-        let found = Self(Arc::new(LazyLock::new(find)));
-        if !is_nothing {
-            let ahead = found.clone();
-            // Without the thread whoever asks first does the work.
-            drop(
-                thread::Builder::new().name("discovery".to_owned()).spawn(move || drop(ahead.get().clone())),
-            );
-        }
-        found
-    }
-
-    fn get(&self) -> &SkillSet {
-        &self.0
-    }
-}
-
-impl Skills {
-    /// The skills of a session that works in `cwd`.
-    pub fn at(&self, cwd: Option<&Path>) -> SkillSet {
-        let mut builder = SkillSet::builder();
-        builder.extend(&self.named);
-        if let (Some(project), Some(cwd)) = (&self.project, cwd) {
-            let mut discovery = project.clone();
-            discovery.roots = project_roots(cwd);
-            discovery.run(&mut builder);
-        }
-        builder.extend(self.rest.get());
-        builder.extend(&self.remote);
-        builder.build()
-    }
-
-    /// The same as a function that remembers what it found.
-    pub fn into_library(self) -> Library {
-        let found: Mutex<HashMap<Option<PathBuf>, SkillSet>> = Mutex::default();
-        let depends_on_cwd = self.project.is_some();
-        Arc::new(move |cwd| {
-            let cwd = cwd.filter(|_| depends_on_cwd);
-            let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
-            found.entry(cwd.map(Path::to_owned)).or_insert_with(|| told_of(self.at(cwd))).clone()
-        })
-    }
-}
-
-/// A bad skill is a warning in the log, never an outage.
-fn told_of(skills: SkillSet) -> SkillSet {
-    for skipped in skills.skipped() {
-        for finding in skipped.diagnostics.iter().filter(|finding| finding.is_error()) {
-            tracing::warn!("skipped {}: {}", skipped.path.display(), finding.message);
-        }
-    }
-    for shadowed in skills.shadowed() {
-        tracing::warn!("skill `{}` is shadowed by another of this name", shadowed.name);
-    }
-    skills
 }
 
 /// Loads a skill that was named: what cannot be loaded is an error, and so is any broken rule with `--strict`.

@@ -80,7 +80,15 @@ struct Report {
 /// As the proxy itself.
 pub fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
     let DoctorArgs { prompt, json, skills, catalog, server, scripts, log, agent } = args;
-    let settings = Settings::resolve(ProxyArgs { skills, catalog, server, scripts, log, agent })?;
+    let settings = Settings::resolve(ProxyArgs {
+        skills,
+        catalog,
+        server,
+        scripts,
+        log,
+        agent,
+        ..ProxyArgs::default()
+    })?;
     cli::start_log(&settings.log)?;
     let toolbox = settings.toolbox;
     let skills = settings.skills.load()?;

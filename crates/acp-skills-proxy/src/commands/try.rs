@@ -12,7 +12,7 @@ use skills_core::toolbox::Content;
 
 use crate::{
     activity::{Activity, ToolCall},
-    cli::{self, CatalogArgs, LogArgs, ProxyArgs, ScriptArgs, ServerArgs, SkillArgs, UsageError},
+    cli::{self, CatalogArgs, LogArgs, ProxyArgs, ScriptArgs, ServerArgs, SkillArgs, UsageError, UserArgs},
     one_shot::{OneShot, Seen, Watch},
     settings::Settings,
 };
@@ -45,6 +45,8 @@ pub struct TryArgs {
     #[command(flatten)]
     scripts: ScriptArgs,
     #[command(flatten)]
+    user: UserArgs,
+    #[command(flatten)]
     log: LogArgs,
     /// The agent; without one a built-in scripted agent answers, which needs no account and no network.
     #[arg(last = true, value_name = "AGENT")]
@@ -56,8 +58,8 @@ pub struct TryArgs {
 /// # Errors
 /// As the proxy itself; also when the agent refuses.
 pub fn run(args: TryArgs) -> anyhow::Result<ExitCode> {
-    let TryArgs { prompt, full, skills, catalog, server, scripts, log, agent } = args;
-    let settings = Settings::resolve(ProxyArgs { skills, catalog, server, scripts, log, agent })?;
+    let TryArgs { prompt, full, skills, catalog, server, scripts, user, log, agent } = args;
+    let settings = Settings::resolve(ProxyArgs { skills, catalog, server, scripts, user, log, agent })?;
     cli::start_log(&settings.log)?;
     let toolbox = settings.toolbox;
     let skills = settings.skills.load()?;

@@ -17,6 +17,9 @@ impl Interceptor {
         match message.kind() {
             Kind::Response => self.response(message, actions),
             Kind::Notification if message.method() == "session/update" => self.update(message, actions),
+            Kind::Request if message.method() == "session/request_permission" => {
+                self.permission(message, actions)
+            }
             Kind::Request if message.method() == "mcp/message" => self.mcp_message(message, actions),
             Kind::Request | Kind::Notification => Pass::Untouched,
         }
@@ -40,6 +43,11 @@ impl Interceptor {
                     }
                     None => self.drop_session(session),
                 }
+                self.menu_after_response(session, actions);
+                Pass::Untouched
+            }
+            (Purpose::Enter { session, .. }, Some(_)) => {
+                self.menu_after_response(session, actions);
                 Pass::Untouched
             }
             (Purpose::Name { session, retry }, None) => {
@@ -149,6 +157,7 @@ impl Interceptor {
         match update.str("sessionUpdate").as_deref() {
             Some("user_message_chunk") => self.user_chunk(message, update, actions),
             Some("session_info_update") => self.info(message, update),
+            Some("available_commands_update") => self.commands_update(message, update),
             _ => Pass::Untouched,
         }
     }

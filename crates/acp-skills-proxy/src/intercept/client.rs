@@ -5,8 +5,8 @@ use std::{mem, path::PathBuf};
 use serde_json::json;
 
 use super::{
-    Actions, Effect, Endpoint, Interceptor, Level, Open, Pass, Purpose, placement, placement::Placement,
-    servers,
+    Actions, AgentKind, Approve, Effect, Endpoint, Interceptor, Level, Open, Pass, Purpose, permission,
+    placement, placement::Placement, servers,
 };
 use crate::{
     session::{Mcp, Session, SessionKey, Told},
@@ -46,7 +46,9 @@ impl Interceptor {
             "session/prompt" => self.prompt(message, &id, actions),
             _ => (Purpose::Other, Pass::Untouched),
         };
-        self.open.insert(id, Open { method: method.into_owned(), purpose });
+        if !matches!(purpose, Purpose::Answered) {
+            self.open.insert(id, Open { method: method.into_owned(), purpose });
+        }
         pass
     }
 
@@ -65,6 +67,7 @@ impl Interceptor {
             session.catalog.clone_from(&parent.catalog);
             session.told = parent.told;
             session.first_words.clone_from(&parent.first_words);
+            session.active.clone_from(&parent.active);
         }
         let pass = self.set_up(&mut session, message, true, actions);
         let retry = retry_line(&session, message);
@@ -108,6 +111,8 @@ impl Interceptor {
         if session.skills.is_empty() {
             return Pass::Untouched;
         }
+        self.host.serve(session.key, &session.skills, &session.unlocked(), session.cwd.as_deref());
+        session.menu_sent = false;
         let mut edit = Edit::new();
         let had = mem::replace(&mut session.mcp, Mcp::Off);
         session.server_id = None;
@@ -150,7 +155,13 @@ impl Interceptor {
                 session.told = told;
             }
         }
-        if edit.is_empty() { Pass::Untouched } else { Pass::Edited(edit.apply(message.line)) }
+        if edit.is_empty() {
+            return Pass::Untouched;
+        }
+        let line = edit.apply(message.line);
+        let allow = self.agent.kind == AgentKind::Claude && self.policy.approve == Approve::Own;
+        let server = session.server_name.as_deref().filter(|_| allow);
+        Pass::Edited(server.and_then(|server| permission::allow_ours(&line, server)).unwrap_or(line))
     }
 
     /// A prompt that waits is answered here; the agent has never heard of it.

@@ -6,7 +6,7 @@
 
 use std::{path::Path, time::Duration};
 
-use skills_core::SkillSet;
+use skills_core::{SkillName, SkillSet};
 
 use crate::session::SessionKey;
 
@@ -75,6 +75,14 @@ pub trait Host: Send {
         cwd: Option<&Path>,
     ) -> Result<Endpoint, String>;
 
+    /// Says which skills a session has, before anything else is asked for it and whenever they change. Whatever serves
+    /// tools and texts goes by that, also when the agent has no server of ours. `unlocked` are the skills that the user
+    /// activated.
+    fn serve(&mut self, session: SessionKey, skills: &SkillSet, unlocked: &[SkillName], cwd: Option<&Path>);
+
+    /// Forgets what was found: [`Host::skills`] looks again.
+    fn reload(&mut self);
+
     /// Closes the MCP server of a session.
     fn close(&mut self, session: SessionKey);
 }
@@ -108,6 +116,8 @@ pub struct Actions {
 pub enum Effect {
     /// Send [`Event::WaitOver`] for this session after this time.
     Wait(SessionKey, Duration),
+    /// Send [`Event::MenuDue`] for this session after this time.
+    WaitForMenu(SessionKey, Duration),
     /// Give this MCP request to the session's server; its answer goes to the agent as the response to the request.
     Mcp {
         /// Whose server.
@@ -171,6 +181,19 @@ pub enum Event {
         /// The text.
         text: Option<String>,
     },
+    /// What [`Effect::Fetch`] asked for cannot be had.
+    NotFetched {
+        /// Whose skills.
+        session: SessionKey,
+        /// The number of the request.
+        ticket: u64,
+        /// Why, in a sentence for the user.
+        why: String,
+    },
+    /// The time that [`Effect::WaitForMenu`] asked for is over.
+    MenuDue(SessionKey),
+    /// The model activated a skill.
+    Activated(SessionKey, SkillName),
     /// The client will send nothing more.
     ClientGone,
 }

@@ -13,11 +13,22 @@
 //! | `prompt` | what is put in front of a prompt, and which prompts wait |
 //! | `strip` | how our text is taken out again of what comes back |
 //! | `history` | what the agent remembers of what the model was told |
+//! | `menu` | our commands in the list that the client shows |
+//! | `commands` | which prompts are commands of ours, and what becomes of them |
+//! | `expansion` | how a command is written for the agent, and what of it the user sees again |
+//! | `overview` | what `/skills` answers |
+//! | `permission`, `patterns` | requests for permission that the user need not see |
 
 mod agent;
 mod client;
+mod commands;
+mod expansion;
 mod history;
 mod host;
+pub mod menu;
+mod overview;
+mod patterns;
+mod permission;
 pub mod placement;
 mod prompt;
 pub mod servers;
@@ -30,6 +41,7 @@ use std::{collections::HashMap, time::Duration};
 use skills_core::catalog::CatalogOptions;
 
 pub use self::host::{Actions, Effect, Endpoint, Event, Host, Level, Pass, Transport, Wanted};
+pub use self::permission::{Approve, ToolPolicy};
 use crate::{
     session::{SessionKey, Sessions},
     wire::{Glance, Id, Message, Node, glance, say},
@@ -90,6 +102,12 @@ pub struct Policy {
     pub catalog: CatalogOptions,
     /// How skills are activated.
     pub activation: Activation,
+    /// Whether `$NAME` invokes a skill as `/NAME` does.
+    pub dollar: bool,
+    /// Which requests for permission are granted because the call is ours.
+    pub approve: Approve,
+    /// What the `allowed-tools` of active skills mean.
+    pub tool_policy: ToolPolicy,
 }
 
 impl Default for Policy {
@@ -100,6 +118,9 @@ impl Default for Policy {
             catalog_in: CatalogIn::Auto,
             catalog: CatalogOptions::default(),
             activation: Activation::Model,
+            dollar: false,
+            approve: Approve::Own,
+            tool_policy: ToolPolicy::Permissive,
         }
     }
 }
@@ -189,6 +210,8 @@ enum Purpose {
     List,
     /// Nothing.
     Other,
+    /// It is answered already, by us.
+    Answered,
 }
 
 /// Decides what becomes of each message.
@@ -202,6 +225,8 @@ pub struct Interceptor {
     tickets: u64,
     /// The agent does not take two servers of the same name, not even for two sessions.
     own_names: bool,
+    /// Commands of sessions whose response is still on its way.
+    early_commands: HashMap<String, Vec<u8>>,
 }
 
 impl Interceptor {
@@ -216,6 +241,7 @@ impl Interceptor {
             strips: HashMap::new(),
             tickets: 0,
             own_names: false,
+            early_commands: HashMap::new(),
         }
     }
 
@@ -253,6 +279,9 @@ impl Interceptor {
             Event::Listed(session) => self.tools_listed(session, actions),
             Event::WaitOver(session) => self.wait_over(session, actions),
             Event::Fetched { session, ticket, text } => self.fetched(session, ticket, text, actions),
+            Event::NotFetched { session, ticket, why } => self.not_fetched(session, ticket, &why, actions),
+            Event::MenuDue(session) => self.menu_due(session, actions),
+            Event::Activated(session, skill) => self.activated(session, &skill),
             Event::ClientGone => self.release_all(actions),
         }
     }
@@ -273,6 +302,11 @@ impl Interceptor {
     /// How many sessions there are.
     pub fn session_count(&self) -> usize {
         self.sessions.count()
+    }
+
+    /// Whether a session is being set up whose id is not known.
+    fn is_setting_up(&self) -> bool {
+        self.open.values().any(|open| matches!(open.purpose, Purpose::Name { .. }))
     }
 
     fn warn(actions: &mut Actions, text: impl Into<String>) {

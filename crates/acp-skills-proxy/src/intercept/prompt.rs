@@ -4,7 +4,9 @@
 //! a text for it is being fetched, or when one before it in its session waits.
 
 use super::{
-    Actions, Activation, AgentFacts, Effect, Interceptor, Pass, Policy, Purpose, Wanted, placement,
+    Actions, Activation, AgentFacts, Effect, Interceptor, Pass, Policy, Purpose, Wanted,
+    commands::{self, Command},
+    expansion, placement,
     placement::Placement,
 };
 use crate::{
@@ -23,7 +25,19 @@ impl Interceptor {
             return (Purpose::Other, Pass::Untouched);
         };
         let key = session.key;
-        let text = match wanted(session, message, &self.policy) {
+        let invokes = match Command::of(session, message, &self.policy) {
+            Some(Command::Skills(words)) => {
+                self.skills_command(key, id, &words, actions);
+                return (Purpose::Answered, Pass::Consumed);
+            }
+            Some(Command::Invoke(skill)) => Some(skill),
+            None => None,
+        };
+        let wanted = match &invokes {
+            Some(skill) => Some(commands::wanted(session, skill, message)),
+            None => wanted(session, message, &self.policy),
+        };
+        let text = match wanted {
             Some(wanted) => {
                 self.tickets += 1;
                 actions.effects.push(Effect::Fetch { session: key, ticket: self.tickets, wanted });
@@ -36,7 +50,7 @@ impl Interceptor {
             actions.effects.push(Effect::Wait(key, self.policy.mcp_wait));
         }
         let pass = if tools_awaited || text != Text::None || !session.held.is_empty() {
-            session.held.push_back(Held { id: id.clone(), line: message.line.to_vec(), text });
+            session.held.push_back(Held { id: id.clone(), line: message.line.to_vec(), text, invokes });
             Pass::Consumed
         } else {
             session.in_flight += 1;
@@ -55,6 +69,17 @@ impl Interceptor {
         let Some(session) = self.sessions.get(key) else { return };
         if session.mcp == Mcp::Expected {
             session.mcp = Mcp::Missing;
+            // These were to say how to use the tools.
+            for held in &mut session.held {
+                if let (Some(skill), Some(message)) = (held.invokes.clone(), Message::parse(&held.line)) {
+                    let typed = commands::arguments(&message);
+                    let wanted =
+                        Wanted::Skill { name: skill.as_str().to_owned(), arguments: typed, tools: false };
+                    self.tickets += 1;
+                    held.text = Text::Pending(self.tickets);
+                    actions.effects.push(Effect::Fetch { session: key, ticket: self.tickets, wanted });
+                }
+            }
             Self::warn(
                 actions,
                 "the agent did not connect to the skills server in time; it is told where the files are instead",
@@ -73,7 +98,15 @@ impl Interceptor {
         let Some(session) = self.sessions.get(key) else { return };
         let waits = session.held.iter_mut().find(|held| held.text == Text::Pending(ticket));
         if let Some(held) = waits {
+            let invokes = held.invokes.clone();
+            if invokes.is_some() && text.is_none() {
+                let why = "The skill is not there any more; `/skills` lists those that are.";
+                return self.not_fetched(key, ticket, why, actions);
+            }
             held.text = text.map_or(Text::None, Text::Ready);
+            if let Some(skill) = invokes {
+                self.invoked(key, &skill);
+            }
         }
         self.release(key, actions);
     }
@@ -108,8 +141,12 @@ impl Interceptor {
                 Text::None | Text::Pending(_) => None,
             };
             session.in_flight += 1;
-            let pass = Message::parse(&held.line)
-                .map(|message| write_prompt(session, &message, text.as_deref(), &self.agent, &self.policy));
+            let pass = Message::parse(&held.line).map(|message| match &held.invokes {
+                Some(skill) => {
+                    expansion::write(session, &message, skill, text.as_deref(), &self.agent, &self.policy)
+                }
+                None => write_prompt(session, &message, text.as_deref(), &self.agent, &self.policy),
+            });
             actions.to_agent.push(match pass {
                 Some(Pass::Edited(line)) => line,
                 _ => held.line,
@@ -164,7 +201,7 @@ fn write_prompt(
 }
 
 /// What the model has not been told yet about the skills and how to use them.
-fn news(session: &mut Session, agent: &AgentFacts, policy: &Policy) -> Option<String> {
+pub(super) fn news(session: &mut Session, agent: &AgentFacts, policy: &Policy) -> Option<String> {
     if placement::choose(policy.catalog_in, agent) == Placement::Off {
         return None;
     }

@@ -2,11 +2,15 @@
 //!
 //! Agents return a prompt as one chunk per block, merged into one chunk with or without a separator, flattened to one
 //! line, cut off, or split anywhere. Our text always stands between two marks that have no space in them, so all of
-//! that leaves something to find; also when an earlier run with other skills wrote it.
+//! that leaves something to find; also when an earlier run with other skills wrote it. Where our text stands for a
+//! command, the command takes its place (`expansion`).
 
 use std::mem;
 
-use super::placement::{CLOSE, OPEN};
+use super::{
+    expansion,
+    placement::{CLOSE, OPEN},
+};
 use crate::wire::{Edit, Message};
 
 /// How many bytes of chunks are kept back while the end of our text is awaited.
@@ -15,20 +19,21 @@ const MAX_KEPT_BYTES: usize = 256 * 1024;
 /// How much of [`OPEN`] at the end of a text is enough to suspect that the rest follows, in bytes.
 const MIN_PREFIX_BYTES: usize = 5;
 
-/// `text` without our text; `None` when there is none of it. The second value says whether our text was still open at
-/// the end.
-fn strip(text: &str) -> Option<(String, bool)> {
+/// `text` without our text; `None` when there is none of it. The second value is what of our text was still open at the
+/// end.
+fn strip(text: &str) -> Option<(String, Option<&str>)> {
     let (before, mut rest) = text.split_once(OPEN)?;
     let mut clean = before.to_owned();
     loop {
-        let Some((_, after)) = rest.split_once(CLOSE) else { return Some((clean, true)) };
+        let Some((ours, after)) = rest.split_once(CLOSE) else { return Some((clean, Some(rest))) };
+        clean.push_str(&expansion::command(ours));
         let after = without_separator(after);
         if let Some((between, again)) = after.split_once(OPEN) {
             clean.push_str(between);
             rest = again;
         } else {
             clean.push_str(after);
-            return Some((clean, false));
+            return Some((clean, None));
         }
     }
 }
@@ -46,7 +51,8 @@ fn open_prefix(text: &str) -> usize {
 
 /// A title without our text, possibly empty; `None` when there is none of it.
 pub(super) fn title(text: &str) -> Option<String> {
-    if let Some((clean, _)) = strip(text) {
+    if let Some((mut clean, open)) = strip(text) {
+        clean.push_str(&open.map(expansion::cut_off).unwrap_or_default());
         return Some(clean.split_whitespace().collect::<Vec<_>>().join(" "));
     }
     // Cut off within the mark itself, with or without a sign of it.
@@ -84,6 +90,10 @@ enum State {
 
 #[derive(Debug, Default)]
 struct Inside {
+    /// The chunk in which our text began, for its shape.
+    first: Vec<u8>,
+    /// The beginning of our text, as far as it may say what was typed.
+    ours: String,
     /// Chunks that are kept back: if the end does not come, our text was cut off and they are the user's.
     kept: Vec<Vec<u8>>,
     bytes: usize,
@@ -102,7 +112,7 @@ impl Stream {
         match mem::take(&mut self.state) {
             State::Idle => Vec::new(),
             State::Suspect { kept, .. } => kept,
-            State::Inside(inside) => inside.kept,
+            State::Inside(inside) => inside.flush(),
         }
     }
 
@@ -125,7 +135,7 @@ impl Stream {
                 if !words.is_empty() {
                     before.extend(kept.first().map(|line| rewrite(line, &words)));
                 }
-                self.inside(rest, line, Inside::default(), before)
+                self.inside(rest, line, Inside { first: line.to_vec(), ..Inside::default() }, before)
             }
             State::Inside(inside) => self.inside(text, line, inside, before),
         }
@@ -141,31 +151,54 @@ impl Stream {
             self.state = State::Suspect { kept: vec![line.to_vec()], words, prefix };
             return Chunk::Nothing;
         };
-        if open {
-            self.state = State::Inside(Inside { tail: tail(text), ..Inside::default() });
+        if let Some(ours) = open {
+            let mut inside = Inside { first: line.to_vec(), tail: tail(text), ..Inside::default() };
+            inside.read(ours);
+            self.state = State::Inside(inside);
         }
         if clean.is_empty() { Chunk::Nothing } else { Chunk::Text(clean) }
     }
 
     fn inside(&mut self, text: &str, line: &[u8], mut inside: Inside, before: &mut Vec<Vec<u8>>) -> Chunk {
         let joined = format!("{}{text}", inside.tail);
+        inside.read(text);
         if let Some((_, after)) = joined.split_once(CLOSE) {
             let after = without_separator(after);
-            return match self.outside(after, &rewrite(line, after)) {
-                Chunk::Untouched if after.is_empty() => Chunk::Nothing,
-                Chunk::Untouched => Chunk::Text(after.to_owned()),
-                decided => decided,
+            let clean = expansion::command(&inside.ours);
+            let clean = match self.outside(after, &rewrite(line, after)) {
+                Chunk::Untouched => clean + after,
+                Chunk::Text(text) => clean + &text,
+                Chunk::Nothing => clean,
             };
+            return if clean.is_empty() { Chunk::Nothing } else { Chunk::Text(clean) };
         }
         inside.bytes += line.len();
         inside.kept.push(line.to_vec());
         if inside.bytes > MAX_KEPT_BYTES {
-            before.append(&mut inside.kept);
+            before.append(&mut inside.flush());
             return Chunk::Nothing;
         }
         inside.tail = tail(&joined);
         self.state = State::Inside(inside);
         Chunk::Nothing
+    }
+}
+
+impl Inside {
+    /// Our text goes on with this.
+    fn read(&mut self, text: &str) {
+        if self.ours.len() < expansion::MAX_TYPED_BYTES {
+            self.ours.extend(text.chars().take(expansion::MAX_TYPED_BYTES));
+        }
+    }
+
+    /// Our text does not end: what was typed, and the chunks behind it.
+    fn flush(self) -> Vec<Vec<u8>> {
+        // What follows are the arguments.
+        let command = if self.kept.is_empty() { expansion::cut_off } else { expansion::command };
+        let typed = command(&self.ours);
+        let typed = (!typed.is_empty()).then(|| rewrite(&self.first, &typed));
+        typed.into_iter().chain(self.kept).collect()
     }
 }
 
@@ -193,6 +226,9 @@ mod tests {
 
     const OURS: &str = "<acp-skills-proxy>\n<available_skills>…\nUse them.\n</acp-skills-proxy>\n";
 
+    const COMMAND: &str =
+        "<acp-skills-proxy>\n<typed>/review <rest>src/main.rs</rest></typed>\nDo it.\n</acp-skills-proxy>\n";
+
     #[test]
     fn titles() {
         for (title_text, clean) in [
@@ -204,6 +240,15 @@ mod tests {
             ("<acp-skills-pr…", Some("")),
             ("Fix it <acp-skills-proxy>...", Some("Fix it")),
             ("<acp-skills-proxy>", Some("")),
+            (&format!("{COMMAND}src/main.rs"), Some("/review src/main.rs")),
+            (&format!("{OURS}{COMMAND}src/main.rs"), Some("/review src/main.rs")),
+            (
+                "<acp-skills-proxy> <typed>/review <rest>src/main.rs</rest></typed> The user inv…",
+                Some("/review src/main.rs"),
+            ),
+            ("<acp-skills-proxy> <typed>/review <rest>src/ma…", Some("/review src/ma…")),
+            ("<acp-skills-proxy> <typed>/rev", Some("/rev")),
+            ("<acp-skills-proxy> <typ…", Some("")),
         ] {
             assert_eq!(title(title_text).as_deref(), clean, "{title_text}");
         }
@@ -246,6 +291,7 @@ mod tests {
         let merged = format!("{OURS}hello");
         let spaced = format!("{OURS}\n hello");
         let around = format!("before {OURS}after");
+        let command = format!("{COMMAND}src/main.rs");
         let twice = format!("{OURS}a {OURS}b");
         for (chunks, expected) in [
             (vec!["hello"], vec!["hello"]),
@@ -263,6 +309,12 @@ mod tests {
             (vec!["<acp-ski", "lled people"], vec!["<acp-ski", "lled people"]),
             (vec!["<acp-skills-proxy> cut off", "the user's"], vec!["the user's"]),
             (vec!["x <acp-skills-proxy> cut"], vec!["x "]),
+            (vec![COMMAND, "src/main.rs"], vec!["/review ", "src/main.rs"]),
+            (vec![OURS, COMMAND, "src/main.rs"], vec!["/review ", "src/main.rs"]),
+            (vec![&command], vec!["/review src/main.rs"]),
+            (vec![&command[..30], &command[30..60], &command[60..]], vec!["/review src/main.rs"]),
+            (vec![&command[..90]], vec!["/review src/main.rs"]),
+            (vec![&command[..90], "src/main.rs"], vec!["/review ", "src/main.rs"]),
         ] {
             assert_eq!(seen(&chunks), expected, "{chunks:?}");
         }
@@ -280,6 +332,20 @@ mod tests {
             cuts.dedup();
             let chunks: Vec<_> = cuts.windows(2).map(|pair| &whole[pair[0]..pair[1]]).collect();
             proptest::prop_assert_eq!(seen(&chunks).concat().trim_start().to_owned(), words.trim_start());
+        }
+
+        /// The same for a command.
+        #[test]
+        fn any_split_of_a_command(cuts in proptest::collection::vec(0_usize..200, 0..6)) {
+            let whole = format!("{COMMAND}src/main.rs");
+            let mut cuts: Vec<_> = cuts.into_iter().filter(|&cut| cut >= MIN_PREFIX_BYTES && cut < whole.len()).collect();
+            cuts.extend([0, whole.len()]);
+            cuts.sort_unstable();
+            cuts.dedup();
+            let chunks: Vec<_> = cuts.windows(2).map(|pair| &whole[pair[0]..pair[1]]).collect();
+            // A line break behind our mark may come with the next chunk.
+            let seen = seen(&chunks).concat();
+            proptest::prop_assert_eq!(seen.split_whitespace().collect::<Vec<_>>(), ["/review", "src/main.rs"]);
         }
     }
 }

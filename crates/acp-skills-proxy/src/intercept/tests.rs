@@ -1,6 +1,8 @@
 //! The interceptor as a table: lines in, lines out, with a host that answers from memory.
 
+mod commands;
 mod lifecycle;
+mod permission;
 mod placement;
 mod waiting;
 
@@ -11,7 +13,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use skills_core::{Skill, SkillSet};
+use skills_core::{Skill, SkillName, SkillSet};
 
 use super::*;
 
@@ -20,6 +22,10 @@ use super::*;
 pub(super) struct Log {
     pub(super) opened: Vec<SessionKey>,
     pub(super) closed: Vec<SessionKey>,
+    /// What was served last: whose, which skills, and which of them the user activated.
+    pub(super) served: Option<(SessionKey, Vec<String>, Vec<String>)>,
+    /// What is found after a reload.
+    pub(super) after_reload: Option<SkillSet>,
 }
 
 struct FakeHost {
@@ -52,6 +58,19 @@ impl Host for FakeHost {
                 env: vec![("A".to_owned(), "1".to_owned())],
             },
         })
+    }
+
+    fn serve(&mut self, session: SessionKey, skills: &SkillSet, unlocked: &[SkillName], _cwd: Option<&Path>) {
+        let names = |names: &mut dyn Iterator<Item = &SkillName>| names.map(ToString::to_string).collect();
+        let served =
+            (session, names(&mut skills.iter().map(|skill| &skill.name)), names(&mut unlocked.iter()));
+        self.log.lock().unwrap().served = Some(served);
+    }
+
+    fn reload(&mut self) {
+        if let Some(skills) = self.log.lock().unwrap().after_reload.take() {
+            self.skills = skills;
+        }
     }
 
     fn close(&mut self, session: SessionKey) {

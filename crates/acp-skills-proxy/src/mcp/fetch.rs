@@ -20,15 +20,15 @@ const MIN_WORDS: usize = 2;
 /// How much worse than the best one a skill may fit.
 const MIN_SHARE: f32 = 0.5;
 
-/// The text; `None` when there is nothing to say.
-pub(super) async fn text(toolbox: &Toolbox, wanted: Wanted) -> Option<String> {
+/// The text; `None` when there is nothing to say, and a sentence for the user when there should be.
+pub(super) async fn text(toolbox: &Toolbox, wanted: Wanted) -> Result<Option<String>, String> {
     match wanted {
         Wanted::Skill { name, arguments, tools } => {
-            let skill = toolbox.skills().get(&name)?;
+            let Some(skill) = toolbox.skills().get(&name) else { return Ok(None) };
             let guide = if tools { Guide::Tools } else { Guide::Files };
-            Some(activate(toolbox, skill, arguments, guide).await.unwrap_or_else(|error| error))
+            activate(toolbox, skill, arguments, guide).await.map(Some)
         }
-        Wanted::BestFor(words) => best(toolbox, words).await,
+        Wanted::BestFor(words) => Ok(best(toolbox, words).await),
     }
 }
 
@@ -38,10 +38,9 @@ async fn activate(
     arguments: String,
     guide: Guide,
 ) -> Result<String, String> {
-    let given = (!arguments.is_empty()).then(|| arguments.clone());
-    match toolbox.activate(skill, given, guide).await {
-        Ok(activation) if activation.uses_arguments || arguments.is_empty() => Ok(activation.text),
-        Ok(activation) => Ok(format!("{}\n\n{arguments}", activation.text)),
+    // The arguments stand in the prompt too, as the user's own words, so they are not repeated behind the text.
+    match toolbox.activate(skill, Some(arguments), guide).await {
+        Ok(activation) => Ok(activation.text),
         Err(error) => Err(format!("The skill `{}` cannot be activated: {error}", skill.name)),
     }
 }

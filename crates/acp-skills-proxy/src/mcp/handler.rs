@@ -2,7 +2,10 @@
 //!
 //! rmcp answers `initialize` of the older revisions and the stateless requests of 2026-07-28 from this one handler.
 
-use std::time::Instant;
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Instant,
+};
 
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
@@ -13,7 +16,10 @@ use rmcp::{
     },
     service::RequestContext,
 };
-use skills_core::{CallContext, ToolDefinition, ToolOutput, Toolbox, toolbox::Content};
+use skills_core::{
+    CallContext, SkillName, SkillSet, ToolDefinition, ToolOutput, Toolbox,
+    toolbox::{ACTIVATE_SKILL, Content},
+};
 
 use super::{Events, progress};
 use crate::{
@@ -22,14 +28,47 @@ use crate::{
     session::SessionKey,
 };
 
-/// The tools of one session.
+/// The tools of one session. All clones are the same.
 #[derive(Clone)]
 pub(super) struct Handler {
-    pub(super) session: SessionKey,
+    session: SessionKey,
+    serving: Arc<Mutex<Serving>>,
+    events: Events,
+    observer: Option<Observer>,
+}
+
+/// What is served at a moment. A call that runs keeps what it began with.
+#[derive(Clone)]
+pub(super) struct Serving {
     pub(super) toolbox: Toolbox,
     pub(super) context: CallContext,
-    pub(super) events: Events,
-    pub(super) observer: Option<Observer>,
+}
+
+impl Handler {
+    pub(super) fn new(
+        session: SessionKey,
+        serving: Serving,
+        events: Events,
+        observer: Option<Observer>,
+    ) -> Self {
+        Self { session, serving: Arc::new(Mutex::new(serving)), events, observer }
+    }
+
+    /// Serves these skills from now on.
+    pub(super) fn serve(&self, skills: &SkillSet, context: CallContext) {
+        let mut serving = self.serving.lock().unwrap_or_else(PoisonError::into_inner);
+        *serving = Serving { toolbox: serving.toolbox.with_skills(skills.clone()), context };
+    }
+
+    pub(super) fn now(&self) -> Serving {
+        self.serving.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The model has, or the user through the agent, activated a skill.
+    pub(super) fn activated(&self, skill: &SkillName) {
+        // Nobody listens any more only when the relay is being taken down.
+        drop(self.events.send(Event::Activated(self.session, skill.clone())));
+    }
 }
 
 impl ServerHandler for Handler {
@@ -44,7 +83,7 @@ impl ServerHandler for Handler {
         _request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let tools = self.toolbox.definitions().into_iter().map(tool).collect();
+        let tools = self.now().toolbox.definitions().into_iter().map(tool).collect();
         // Nobody listens any more only when the relay is being taken down.
         let _ = self.events.send(Event::Listed(self.session));
         if let Some(observer) = &self.observer {
@@ -61,8 +100,14 @@ impl ServerHandler for Handler {
     ) -> Result<CallToolResponse, ErrorData> {
         let arguments = request.arguments.unwrap_or_default();
         let started = Instant::now();
+        let Serving { toolbox, context: caller } = self.now();
         tokio::select! {
-            output = self.toolbox.call(&request.name, arguments.clone(), &self.context) => {
+            output = toolbox.call(&request.name, arguments.clone(), &caller) => {
+                let named = arguments.get("name").and_then(|name| name.as_str());
+                let skill = named.and_then(|name| toolbox.skills().get(name));
+                if let Some(skill) = skill.filter(|_| request.name == ACTIVATE_SKILL && !output.is_error) {
+                    self.activated(&skill.name);
+                }
                 tracing::info!(tool = %request.name, failed = output.is_error, "tool call");
                 if let Some(observer) = &self.observer {
                     let duration = started.elapsed();

@@ -26,14 +26,14 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use skills_core::{CallContext, SkillSet, Toolbox};
+use skills_core::{CallContext, SkillName, SkillSet, Toolbox};
 use tokio::{
     runtime::Handle,
     sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
 };
 use tokio_util::sync::CancellationToken;
 
-use self::handler::Handler;
+use self::handler::{Handler, Serving};
 use crate::{
     activity::Observer,
     intercept::{Endpoint, Event, Host, Transport, Wanted},
@@ -42,8 +42,23 @@ use crate::{
 
 type Events = UnboundedSender<Event>;
 
-/// Gives the skills of a session that works in a directory.
-pub type Library = Arc<dyn Fn(Option<&Path>) -> SkillSet + Send + Sync>;
+/// Where the skills of sessions come from. A set is a library too: always the same.
+pub trait SkillLibrary: Send + Sync {
+    /// The skills of a session that works in `cwd`.
+    fn at(&self, cwd: Option<&Path>) -> SkillSet;
+
+    /// Forgets what was found; the next call looks again.
+    fn reload(&self) {}
+}
+
+impl SkillLibrary for SkillSet {
+    fn at(&self, _cwd: Option<&Path>) -> SkillSet {
+        self.clone()
+    }
+}
+
+/// A library that is shared.
+pub type Library = Arc<dyn SkillLibrary>;
 
 /// Makes the tools over a set of skills.
 pub type MakeToolbox = Arc<dyn Fn(SkillSet) -> Toolbox + Send + Sync>;
@@ -146,20 +161,16 @@ impl Servers {
         &self,
         session: SessionKey,
         skills: &SkillSet,
-        cwd: Option<&Path>,
+        context: CallContext,
     ) -> Result<Arc<Server>, String> {
         let mut state = self.state();
         if let Some(server) = state.by_key.get(&session) {
             return Ok(Arc::clone(server));
         }
         let random = |name| random_hex().map_err(|error| format!("no randomness for a {name}: {error}"));
-        let handler = Handler {
-            session,
-            toolbox: (self.0.make_toolbox)(skills.clone()),
-            context: cwd.map(CallContext::in_directory).unwrap_or_default(),
-            events: self.0.events.clone(),
-            observer: self.0.observer.lock().unwrap_or_else(PoisonError::into_inner).clone(),
-        };
+        let serving = Serving { toolbox: (self.0.make_toolbox)(skills.clone()), context };
+        let observer = self.0.observer.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let handler = Handler::new(session, serving, self.0.events.clone(), observer);
         let end = CancellationToken::new();
         let server = Arc::new(Server {
             http: http::Service::new(handler.clone(), end.child_token()),
@@ -188,16 +199,32 @@ impl Servers {
 }
 
 impl Servers {
-    /// A text of the session's skills; `None` when there is nothing to say.
-    pub(crate) async fn fetch(&self, session: SessionKey, wanted: Wanted) -> Option<String> {
-        let server = self.by_key(session)?;
-        fetch::text(&server.handler.toolbox, wanted).await
+    /// A text of the session's skills; `None` when there is nothing to say, and a sentence for the user when there
+    /// should be.
+    pub(crate) async fn fetch(&self, session: SessionKey, wanted: Wanted) -> Result<Option<String>, String> {
+        let Some(server) = self.by_key(session) else { return Ok(None) };
+        fetch::text(&server.handler.now().toolbox, wanted).await
     }
 }
 
 impl Host for Servers {
     fn skills(&mut self, cwd: Option<&Path>) -> SkillSet {
-        (self.0.library)(cwd)
+        self.0.library.at(cwd)
+    }
+
+    fn serve(&mut self, session: SessionKey, skills: &SkillSet, unlocked: &[SkillName], cwd: Option<&Path>) {
+        let context = cwd.map(CallContext::in_directory).unwrap_or_default().unlock(unlocked);
+        match self.by_key(session) {
+            Some(server) => server.handler.serve(skills, context),
+            None => match self.server(session, skills, context) {
+                Ok(_) => {}
+                Err(why) => tracing::warn!("no tools and no texts for this session: {why}"),
+            },
+        }
+    }
+
+    fn reload(&mut self) {
+        self.0.library.reload();
     }
 
     fn open(
@@ -207,7 +234,8 @@ impl Host for Servers {
         skills: &SkillSet,
         cwd: Option<&Path>,
     ) -> Result<Endpoint, String> {
-        let server = self.server(session, skills, cwd)?;
+        let context = cwd.map(CallContext::in_directory).unwrap_or_default();
+        let server = self.server(session, skills, context)?;
         if transport == Transport::Acp {
             return Ok(Endpoint::Acp { server_id: format!("acp-skills-{}", server.path) });
         }

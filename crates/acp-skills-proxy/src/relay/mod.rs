@@ -116,6 +116,13 @@ async fn carry_out(
                         hub.happened(Event::WaitOver(session));
                     });
                 }
+                Effect::WaitForMenu(session, time) => {
+                    let hub = Arc::clone(&hub);
+                    tokio::spawn(async move {
+                        tokio::time::sleep(time).await;
+                        hub.happened(Event::MenuDue(session));
+                    });
+                }
                 Effect::Mcp { session, line } => {
                     let (hub, servers) = (Arc::clone(&hub), servers.clone());
                     tokio::spawn(async move {
@@ -126,8 +133,10 @@ async fn carry_out(
                 Effect::Fetch { session, ticket, wanted } => {
                     let (hub, servers) = (Arc::clone(&hub), servers.clone());
                     tokio::spawn(async move {
-                        let text = servers.fetch(session, wanted).await;
-                        hub.happened(Event::Fetched { session, ticket, text });
+                        hub.happened(match servers.fetch(session, wanted).await {
+                            Ok(text) => Event::Fetched { session, ticket, text },
+                            Err(why) => Event::NotFetched { session, ticket, why },
+                        });
                     });
                 }
                 Effect::Log(..) => {}
