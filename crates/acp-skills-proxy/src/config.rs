@@ -27,6 +27,7 @@ use crate::cli::{
 /// The contents of a configuration file. Relative paths in it are relative to the file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own in the file")]
 pub struct Config {
     /// The agent's command: a list, or one string without arguments.
     pub agent: Words,

@@ -174,6 +174,14 @@ mod tests {
         std::fs::remove_file(named.join("SKILL.md")).unwrap();
         library.reload();
         assert_eq!(seen(), ["first: new", "third: new"]);
-        assert!(library.at(None).entry("first").unwrap().diagnostics.iter().any(|it| it.is_error()));
+        assert!(
+            library
+                .at(None)
+                .entry("first")
+                .unwrap()
+                .diagnostics
+                .iter()
+                .any(skills_core::Diagnostic::is_error)
+        );
     }
 }
