@@ -31,8 +31,8 @@ use crate::{
     mcp::MakeToolbox,
 };
 
-pub use self::library::Skills;
 use self::library::Found;
+pub use self::library::Skills;
 
 /// How long the agent may take to get our tools, unless somebody says otherwise.
 const MCP_WAIT: Duration = Duration::from_secs(2);

@@ -176,19 +176,15 @@ mod tests {
     use tokio::sync::mpsc::unbounded_channel;
 
     use super::*;
-    use crate::session::SessionKey;
+    use crate::{mcp::handler::Serving, session::SessionKey};
 
     const REVISION: &str = "2025-06-18";
 
     fn service(end: &CancellationToken) -> Service {
         let skill = Skill::builder("review", "Reviews.").body("Do it.").build().unwrap();
-        let handler = Handler {
-            session: SessionKey(1),
-            toolbox: Toolbox::new([skill].into_iter().collect()),
-            context: CallContext::default(),
-            events: unbounded_channel().0,
-            observer: None,
-        };
+        let toolbox = Toolbox::new([skill].into_iter().collect());
+        let serving = Serving { toolbox, context: CallContext::default() };
+        let handler = Handler::new(SessionKey(1), serving, unbounded_channel().0, None);
         Service::new(handler, end.clone())
     }
 

@@ -53,12 +53,7 @@ impl Found {
 impl Skills {
     /// The skills that were named, those of a scan, those of web sites, and those that `project` finds from the directory
     /// of a session.
-    pub(super) fn new(
-        named: SkillSet,
-        rest: Found,
-        remote: SkillSet,
-        project: Option<Discovery>,
-    ) -> Self {
+    pub(super) fn new(named: SkillSet, rest: Found, remote: SkillSet, project: Option<Discovery>) -> Self {
         Self { named, rest, remote, project }
     }
 
