@@ -475,8 +475,13 @@ pub fn start_log(args: &LogArgs) -> io::Result<()> {
         Layer, filter::Targets, fmt, layer::SubscriberExt, registry, util::SubscriberInitExt,
     };
     let level = LevelFilter::from(args.log.unwrap_or(LogLevel::Warn));
-    // Others tell what they do in detail, and may tell contents.
-    let others = level.min(if level == LevelFilter::TRACE { LevelFilter::TRACE } else { LevelFilter::WARN });
+    // Others tell what they do in detail, and may tell contents; and they warn of what is in order, as when a client
+    // asks again for a stream that has ended.
+    let others = level.min(match level {
+        LevelFilter::TRACE => LevelFilter::TRACE,
+        LevelFilter::DEBUG => LevelFilter::WARN,
+        _ => LevelFilter::ERROR,
+    });
     let ours = Targets::new()
         .with_default(others)
         .with_target("acp_skills_proxy", level)
