@@ -65,6 +65,11 @@ fn allowing(skills: &Skills) -> Proxy {
     proxy(skills).arg("--allow-scripts")
 }
 
+/// The same with a time limit beyond our deadline: what ends before has been ended by somebody else.
+fn patient(skills: &Skills) -> Proxy {
+    allowing(skills).flag("--script-timeout", "600")
+}
+
 /// What running a script gives.
 fn run(stage: &mut Stage, script: &str, more: Value) -> Value {
     let connection = {
@@ -270,7 +275,7 @@ fn expect(seen: &Receiver<String>, what: &str) {
 
 fn cancelled_over_the_bridge() {
     let skills = kit();
-    let mut stage = Stage::over_http(allowing(&skills).flag("--mcp", "stdio"));
+    let mut stage = Stage::over_http(patient(&skills).flag("--mcp", "stdio"));
     let mut client = bridge(&mut stage);
     let (path, seen) = fifo(&skills);
     client.send(&request(7, "hold.sh", &[&path], None));
@@ -325,7 +330,7 @@ fn progress_over_http() {
 
 fn cancelled_over_http() {
     let skills = kit();
-    let mut stage = Stage::over_http(allowing(&skills));
+    let mut stage = Stage::over_http(patient(&skills));
     let (door, headers) = http_session(&mut stage);
     let (path, seen) = fifo(&skills);
     let call = door.post_and_leave(&headers, &request(7, "hold.sh", &[&path], None));
@@ -339,7 +344,7 @@ fn cancelled_over_http() {
 /// In the stateless revision, to hang up is to cancel.
 fn left_by_a_stateless_client() {
     let skills = kit();
-    let mut stage = Stage::over_http(allowing(&skills));
+    let mut stage = Stage::over_http(patient(&skills));
     let door = Endpoint::of(&entry(&stage.new_session("s")));
     let headers = with(&door.headers(), "MCP-Protocol-Version", Some("2026-07-28"));
     let headers = with(&headers, "Mcp-Method", Some("tools/call"));
