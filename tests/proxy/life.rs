@@ -28,6 +28,8 @@ crate::trials!(
     a_proxy_that_is_killed,
     the_bridges_end_with_the_proxy,
     an_editor_that_reads_nothing_more,
+    an_agent_that_reads_nothing_of_an_editor_that_left,
+    a_line_that_is_cut_off,
 );
 
 fn kill(editor: &Editor, signal: Signal) {
@@ -201,6 +203,42 @@ fn an_editor_that_reads_nothing_more() {
     editor.stop_reading();
     let ended = editor.ended();
     assert!(ended.code().is_some(), "{:#?}", ended.log);
+}
+
+/// More than a pipe holds: the proxy cannot get rid of it, and still has to notice that the editor is gone.
+fn an_agent_that_reads_nothing_of_an_editor_that_left() {
+    let mut editor = Proxy::new().agent("stubborn");
+    editor.logged("agent: ready");
+    let mut stdin = editor.take_stdin();
+    std::thread::spawn(move || {
+        let line = format!("{{\"jsonrpc\":\"2.0\",\"method\":\"_x\",\"params\":\"{}\"}}\n", "x".repeat(1000));
+        // Fits into the two pipes and the buffer between them, so that the editor can leave.
+        for _ in 0..150 {
+            drop(std::io::Write::write_all(&mut stdin, line.as_bytes()));
+        }
+    });
+    let ended = editor.ended();
+    assert_eq!(ended.code(), Some(137), "{:#?}", ended.log);
+    assert!(ended.log.iter().any(|line| line.contains("SIGTERM")), "{:#?}", ended.log);
+}
+
+/// What the agent did not finish must not swallow the answers that follow.
+fn a_line_that_is_cut_off() {
+    let skills = Skills::new();
+    let says = skills.write(
+        "says",
+        "{\"jsonrpc\":\"2.0\",\"method\":\"_whole\"}\n{\"jsonrpc\":\"2.0\",\"method\":\"_last\"}",
+    );
+    let hears = skills.path().join("hears");
+    let proxy = Proxy::new().env(crate::agent::SAYS, &says).env(crate::agent::HEARS, &hears);
+    let mut editor = proxy.agent("tape");
+    let open = editor.request("_open", json!({}));
+    editor.wait_for("the first line", |message| message["method"] == "_whole");
+    editor.close();
+    let ended = editor.ended();
+    let methods: Vec<_> = ended.messages.iter().map(|message| message["method"].clone()).collect();
+    assert_eq!(methods, [json!("_last"), Value::Null], "{:?}", ended.messages);
+    assert!(ended.answer(&open)["error"]["message"].as_str().unwrap().contains("exited with code 0"));
 }
 
 /// Killed without warning, by an agent and its child that take no notice of anything.

@@ -25,7 +25,31 @@ pub fn take() -> io::Result<Ends> {
     let reader = File::from(io::stdin().as_fd().try_clone_to_owned()?);
     let writer = File::from(io::stdout().as_fd().try_clone_to_owned()?);
     rustix::stdio::dup2_stdout(io::stderr().as_fd())?;
-    Ok(Ends::from((reader, writer)))
+    let watched = reader.try_clone()?;
+    let mut ends = Ends::from((reader, writer));
+    ends.hangup = Some(Box::new(move || wait_for_hangup(&watched)));
+    Ok(ends)
+}
+
+/// Waits until nobody has the other end of a pipe or socket. What it still holds may not have been read.
+#[cfg(unix)]
+fn wait_for_hangup(file: &File) {
+    use rustix::event::{PollFd, PollFlags, poll};
+    // A hangup is always told. The end of one direction of a socket, which editors use for pipes too, only on Linux.
+    #[cfg(target_os = "linux")]
+    let flags = PollFlags::RDHUP;
+    #[cfg(not(target_os = "linux"))]
+    let flags = PollFlags::empty();
+    loop {
+        match poll(&mut [PollFd::new(file, flags)], None) {
+            Err(rustix::io::Errno::INTR) | Ok(0) => {}
+            Ok(_) => return,
+            // It cannot be watched: never gone, as far as we know.
+            Err(_) => loop {
+                std::thread::park();
+            },
+        }
+    }
 }
 
 /// Takes stdin and stdout for the protocol.

@@ -107,5 +107,9 @@ impl Host for World {
         })
     }
 
+    fn serve(&mut self, _: SessionKey, _: &SkillSet, _: &[SkillName], _: Option<&Path>) {}
+
+    fn reload(&mut self) {}
+
     fn close(&mut self, _session: SessionKey) {}
 }

@@ -38,9 +38,12 @@ pub enum Signal {
 }
 
 /// A running agent.
+///
+/// Dropped before it was buried, it is killed with all its children.
 pub struct Agent {
     child: Box<dyn ChildWrapper>,
     group: platform::Group,
+    is_buried: bool,
 }
 
 /// Why an agent did not start.
@@ -84,7 +87,7 @@ impl Agent {
         platform::group(&mut wrap);
         let child = wrap.spawn().map_err(failed)?;
         let group = platform::Group::of(&*child, own_program);
-        Ok((Self { child, group }, to_agent, from_agent))
+        Ok((Self { child, group, is_buried: false }, to_agent, from_agent))
     }
 
     /// Waits for the agent to end. May be given up and called again.
@@ -92,7 +95,8 @@ impl Agent {
     /// # Errors
     /// The system does not tell.
     pub async fn wait(&mut self) -> io::Result<ExitStatus> {
-        self.child.wait().await
+        // The wrapper's own `wait` waits for the whole group, where we are the parent of its orphans.
+        self.child.inner_mut().wait().await
     }
 
     /// Sends a signal to the agent and all its children. On Windows, where there are none, this ends them.
@@ -105,9 +109,23 @@ impl Agent {
         self.group.kill(&mut *self.child);
     }
 
+    /// Ends whoever is left of an agent that has ended.
+    pub fn bury(&mut self) {
+        self.kill();
+        self.is_buried = true;
+    }
+
     /// Whether a process of the agent's is still there.
     pub fn is_alive(&self) -> bool {
         self.group.is_alive()
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        if !self.is_buried {
+            self.kill();
+        }
     }
 }
 

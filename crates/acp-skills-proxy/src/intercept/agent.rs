@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     session::{Mcp, Session, SessionKey, Told},
-    wire::{AUTH_REQUIRED, Edit, Id, Kind, Message, Node},
+    wire::{AUTH_REQUIRED, Edit, Id, Kind, Message, Node, REQUEST_CANCELLED},
 };
 
 impl Interceptor {
@@ -38,10 +38,10 @@ impl Interceptor {
                 match result.str("sessionId") {
                     Some(name) => {
                         if let Some(before) = self.sessions.name(session, &name) {
-                            self.drop_session(before);
+                            self.drop_session(before, actions);
                         }
                     }
-                    None => self.drop_session(session),
+                    None => self.drop_session(session, actions),
                 }
                 self.menu_after_response(session, actions);
                 Pass::Untouched
@@ -58,7 +58,7 @@ impl Interceptor {
             }
             (Purpose::Leave { id }, Some(_)) => {
                 if let Some(key) = self.sessions.find(&id).map(|session| session.key) {
-                    self.drop_session(key);
+                    self.drop_session(key, actions);
                 }
                 self.strips.remove(&id);
                 Pass::Untouched
@@ -86,8 +86,10 @@ impl Interceptor {
         actions: &mut Actions,
     ) -> Pass {
         let code = message.error.and_then(|error| error.get("code")).map(|code| code.raw().to_vec());
-        let wants_login = code.as_deref() == Some(AUTH_REQUIRED.to_string().as_bytes());
-        if let Some(line) = retry.filter(|_| !wants_login)
+        let is = |other: i64| code.as_deref() == Some(other.to_string().as_bytes());
+        // It wants a login, or the client has changed its mind: neither is about our server.
+        let is_about_us = message.error.is_some() && !is(AUTH_REQUIRED) && !is(REQUEST_CANCELLED);
+        if let Some(line) = retry.filter(|_| is_about_us)
             && let Some(mut session) = self.sessions.remove(key)
             && let Some(again) = Message::parse(&line)
         {
@@ -119,7 +121,7 @@ impl Interceptor {
             return Pass::Consumed;
         }
         if !known {
-            self.drop_session(key);
+            self.drop_session(key, actions);
         }
         Pass::Untouched
     }
@@ -133,9 +135,11 @@ impl Interceptor {
             && self.sessions.iter_mut().any(|other| other.server_name.as_deref() == Some(name))
     }
 
-    fn drop_session(&mut self, key: SessionKey) {
+    /// Forgets a session. Prompts that waited in it have nowhere to go.
+    fn drop_session(&mut self, key: SessionKey, actions: &mut Actions) {
         self.host.close(key);
-        self.sessions.remove(key);
+        let held = self.sessions.remove(key).map(|session| session.held).unwrap_or_default();
+        self.cancel_held(held, actions);
     }
 
     fn mcp_message(&mut self, message: &Message<'_>, actions: &mut Actions) -> Pass {

@@ -1,6 +1,6 @@
 //! What becomes of a message from the client.
 
-use std::{mem, path::PathBuf};
+use std::{collections::VecDeque, mem, path::PathBuf};
 
 use serde_json::json;
 
@@ -9,8 +9,8 @@ use super::{
     placement, placement::Placement, servers,
 };
 use crate::{
-    session::{Mcp, Session, SessionKey, Told},
-    wire::{Edit, Kind, Message, REQUEST_CANCELLED, say},
+    session::{Held, Mcp, Session, SessionKey, Told},
+    wire::{Edit, Kind, Message, Node, REQUEST_CANCELLED, say},
 };
 
 impl Interceptor {
@@ -86,11 +86,13 @@ impl Interceptor {
             let skills = self.host.skills(cwd.as_deref());
             Session { id: Some(id.into_owned()), ..Session::new(key, cwd, skills) }
         };
+        // An agent that has taken our server once does not refuse because of it, and may be using it now.
+        let was_taken = session.mcp != Mcp::Off;
         let pass = self.set_up(&mut session, message, true, actions);
         let purpose = Purpose::Enter {
             session: session.key,
             known: known.is_some(),
-            retry: retry_line(&session, message),
+            retry: retry_line(&session, message).filter(|_| !was_taken),
         };
         self.sessions.add(session);
         (purpose, pass)
@@ -104,7 +106,7 @@ impl Interceptor {
         with_server: bool,
         actions: &mut Actions,
     ) -> Pass {
-        let Some(params) = message.params.filter(super::super::wire::json::Node::is_object) else {
+        let Some(params) = message.params.filter(Node::is_object) else {
             return Pass::Untouched;
         };
         // Without a skill there is no server, no text, nothing.
@@ -171,11 +173,16 @@ impl Interceptor {
         };
         let held = mem::take(&mut session.held);
         let agent_works = session.in_flight > 0 || held.is_empty();
+        self.cancel_held(held, actions);
+        if agent_works { Pass::Untouched } else { Pass::Consumed }
+    }
+
+    /// Answers prompts that were never sent.
+    pub(super) fn cancel_held(&mut self, held: VecDeque<Held>, actions: &mut Actions) {
         for prompt in held {
             self.open.remove(&prompt.id);
             actions.to_client.push(say::result(&prompt.id, &json!({ "stopReason": "cancelled" })));
         }
-        if agent_works { Pass::Untouched } else { Pass::Consumed }
     }
 
     fn cancel_request(&mut self, message: &Message<'_>, actions: &mut Actions) -> Pass {

@@ -10,7 +10,7 @@ use skills_core::{
 
 use super::{AgentFacts, AgentKind, CatalogIn};
 use crate::{
-    session::{Session, Told},
+    session::{Mcp, Session, Told},
     wire::{Edit, Node},
 };
 
@@ -56,13 +56,18 @@ pub fn text(session: &Session, agent: &AgentFacts, options: &CatalogOptions, tol
         _ => Catalog::render(&session.skills, &options),
     }?;
     // Gemini would take the tool of the same name that it has itself.
-    let whose = match &session.server_name {
+    let more = match &session.server_name {
+        // Some agents connect only when a tool is used.
+        _ if told == Told::Files && session.mcp == Mcp::Missing => {
+            " Should you have the tools `activate_skill` and `read_skill_file` after all, use them instead."
+                .to_owned()
+        }
         Some(name) if agent.kind == AgentKind::Gemini && told == Told::Tools => {
             format!(" The tools are those of the MCP server `{name}`.")
         }
         _ => String::new(),
     };
-    Some(wrap(&format!("{}\n\n{}{whose}", catalog.text, catalog::guide(guide))))
+    Some(wrap(&format!("{}\n\n{}{more}", catalog.text, catalog::guide(guide))))
 }
 
 /// The options for a model that has only its own tools: it needs to know where the files are.
@@ -106,6 +111,7 @@ pub fn into_system_prompt(edit: &mut Edit, params: Node<'_>, text: &str) {
     };
     match system.get("content") {
         Some(content) if content.is_array() => edit.push(content, &block.to_string()),
+        Some(other) => edit.set(other, &json!([block])),
         _ if system.is_object() => edit.insert(system, "content", &json!([block]).to_string()),
         _ => edit.set(system, &json!({ "mode": "append", "content": [block] })),
     }

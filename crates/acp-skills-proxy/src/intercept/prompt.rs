@@ -69,12 +69,20 @@ impl Interceptor {
         let Some(session) = self.sessions.get(key) else { return };
         if session.mcp == Mcp::Expected {
             session.mcp = Mcp::Missing;
-            // These were to say how to use the tools.
-            for held in &mut session.held {
-                if let (Some(skill), Some(message)) = (held.invokes.clone(), Message::parse(&held.line)) {
-                    let typed = commands::arguments(&message);
-                    let wanted =
-                        Wanted::Skill { name: skill.as_str().to_owned(), arguments: typed, tools: false };
+            for index in 0..session.held.len() {
+                let Some(message) = Message::parse(&session.held[index].line) else { continue };
+                let wanted = match &session.held[index].invokes {
+                    // This was to say how to use the tools.
+                    Some(skill) => {
+                        let arguments = commands::arguments(&message);
+                        Some(Wanted::Skill { name: skill.as_str().to_owned(), arguments, tools: false })
+                    }
+                    // Without tools the proxy may have to do it.
+                    None if session.held[index].text == Text::None => wanted(session, &message, &self.policy),
+                    None => None,
+                };
+                if let Some(wanted) = wanted {
+                    let held = &mut session.held[index];
                     self.tickets += 1;
                     held.text = Text::Pending(self.tickets);
                     actions.effects.push(Effect::Fetch { session: key, ticket: self.tickets, wanted });
@@ -209,7 +217,10 @@ pub(super) fn news(session: &mut Session, agent: &AgentFacts, policy: &Policy) -
     let before = std::mem::replace(&mut session.told, now);
     match (before, now) {
         (before, now) if before == now => None,
-        (Told::Files, Told::Tools) => Some(placement::wrap(LATE)),
+        // Skills without files were not in the list.
+        (Told::Files, Told::Tools) if session.skills.listed().all(|skill| skill.dir().is_some()) => {
+            Some(placement::wrap(LATE))
+        }
         _ => placement::text(session, agent, &policy.catalog, now),
     }
 }

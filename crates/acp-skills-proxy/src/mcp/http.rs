@@ -9,6 +9,7 @@ use std::{
     io,
     net::{Ipv4Addr, SocketAddr, TcpListener},
     sync::Arc,
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -19,7 +20,7 @@ use hyper::{
     header::{AUTHORIZATION, CONNECTION, HOST, ORIGIN, UPGRADE, WWW_AUTHENTICATE},
     service::service_fn,
 };
-use hyper_util::rt::TokioIo;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use rmcp::transport::streamable_http_server::{
     StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
 };
@@ -31,6 +32,9 @@ use super::{Server, Servers, bridge, handler::Handler};
 
 /// The last part of the path of the MCP endpoint.
 pub(super) const MCP: &str = "mcp";
+
+/// How long a connection may say nothing, between requests too: longer than clients keep theirs.
+const HEADER_TIME: Duration = Duration::from_secs(150);
 
 type Body = BoxBody<Bytes, Infallible>;
 
@@ -66,15 +70,22 @@ pub(super) fn listen(servers: &Servers, runtime: &Handle) -> io::Result<SocketAd
     let address = listener.local_addr()?;
     let _inside = runtime.enter();
     let listener = tokio::net::TcpListener::from_std(listener)?;
-    let servers = servers.clone();
+    let (servers, end) = (servers.downgrade(), servers.end());
     runtime.spawn(async move {
         loop {
-            match listener.accept().await {
-                Ok((stream, _)) => drop(tokio::spawn(serve(stream, servers.clone()))),
+            let accepted = tokio::select! {
+                accepted = listener.accept() => accepted,
+                () = end.cancelled() => return,
+            };
+            match accepted {
+                Ok((stream, _)) => match servers.upgrade() {
+                    Some(servers) => drop(tokio::spawn(serve(stream, Servers(servers)))),
+                    None => return,
+                },
                 Err(error) => {
                     // Out of descriptors, for example: others will be closed in a moment.
                     tracing::warn!(%error, "cannot accept a connection");
-                    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+                    tokio::time::sleep(Duration::from_millis(50)).await;
                 }
             }
         }
@@ -90,6 +101,8 @@ async fn serve(stream: TcpStream, servers: Servers) {
         async move { Ok::<_, Infallible>(route(request, &servers).await) }
     });
     let connection = hyper::server::conn::http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADER_TIME)
         .serve_connection(TokioIo::new(stream), service)
         .with_upgrades();
     if let Err(error) = connection.await {

@@ -23,7 +23,7 @@ use std::{
     collections::HashMap,
     net::SocketAddr,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError, Weak},
 };
 
 use skills_core::{CallContext, SkillName, SkillSet, Toolbox};
@@ -31,7 +31,7 @@ use tokio::{
     runtime::Handle,
     sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
 };
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use self::handler::{Handler, Serving};
 use crate::{
@@ -77,6 +77,8 @@ struct Shared {
     receiver: Mutex<Option<UnboundedReceiver<Event>>>,
     observer: Mutex<Option<Observer>>,
     state: Mutex<State>,
+    /// Ends the listener with the last of the clones.
+    end: DropGuard,
 }
 
 #[derive(Default)]
@@ -112,6 +114,7 @@ impl Servers {
             receiver: Mutex::new(Some(receiver)),
             observer: Mutex::default(),
             state: Mutex::default(),
+            end: CancellationToken::new().drop_guard(),
         }))
     }
 
@@ -120,6 +123,22 @@ impl Servers {
     pub fn observed_by(self, observer: Option<Observer>) -> Self {
         *self.0.observer.lock().unwrap_or_else(PoisonError::into_inner) = observer;
         self
+    }
+
+    /// Closes all servers. An agent that is to end may wait for the event streams that it has open.
+    pub fn close_all(&self) {
+        let mut state = self.state();
+        state.by_path.clear();
+        state.by_key.drain().for_each(|(_, server)| server.end.cancel());
+    }
+
+    fn downgrade(&self) -> Weak<Shared> {
+        Arc::downgrade(&self.0)
+    }
+
+    /// Cancelled when nobody has the servers any more.
+    fn end(&self) -> CancellationToken {
+        self.0.end.token().clone()
     }
 
     /// Our own binary, when it is known.

@@ -1,6 +1,9 @@
 //! Where the two directions meet: the interceptor, the two lanes, and who does what the interceptor asks for.
 
-use std::{io::Write, sync::Mutex};
+use std::{
+    io::Write,
+    sync::{Arc, Mutex, MutexGuard},
+};
 
 use tokio::{
     runtime::Handle,
@@ -62,7 +65,7 @@ impl Hub {
 
     /// Decides about the complete lines in the first `len` bytes of `storage` and queues what becomes of them for the
     /// other side. When no line changes, the storage itself goes on and `storage` is left empty.
-    pub(super) fn batch(self: &std::sync::Arc<Self>, from: Side, storage: &mut Vec<u8>, len: usize) {
+    pub(super) fn batch(self: &Arc<Self>, from: Side, storage: &mut Vec<u8>, len: usize) {
         let lane = self.lane_to(from.other());
         let mut actions = Actions::default();
         let mut interceptor = lock(&self.interceptor);
@@ -84,13 +87,18 @@ impl Hub {
             if pass != Pass::Untouched || !before.is_empty() || !actions.after.is_empty() {
                 let edited = edited.get_or_insert_default();
                 edited.extend_from_slice(&storage[run..start]);
-                before.drain(..).for_each(|line| edited.extend_from_slice(&line));
+                before.drain(..).for_each(|ours| edited.extend_from_slice(&ours));
                 match &pass {
                     Pass::Untouched => edited.extend_from_slice(line),
                     Pass::Edited(line) => edited.extend_from_slice(line),
                     Pass::Consumed => {}
                 }
-                actions.after.drain(..).for_each(|line| edited.extend_from_slice(&line));
+                for ours in actions.after.drain(..) {
+                    if !edited.ends_with(b"\n") {
+                        edited.push(b'\n');
+                    }
+                    edited.extend_from_slice(&ours);
+                }
                 run = end;
             }
             start = end;
@@ -102,40 +110,43 @@ impl Hub {
             }
             None => lane.push(Chunk { bytes: std::mem::take(storage), len }),
         }
-        // Under the lock of the interceptor, so that the lanes keep the order of the decisions.
-        let inserted = self.queue(actions);
-        drop(interceptor);
-        self.deliver(inserted);
+        self.carry_out(interceptor, actions, MayBlock::Yes);
     }
 
     /// Tells the interceptor of something that happened, and does what it decides.
-    pub(super) fn happened(self: &std::sync::Arc<Self>, event: Event) {
+    pub(super) fn happened(self: &Arc<Self>, event: Event) {
         let mut actions = Actions::default();
         let mut interceptor = lock(&self.interceptor);
         interceptor.happened(event, &mut actions);
-        let inserted = self.queue(actions);
-        drop(interceptor);
-        self.deliver(inserted);
+        self.carry_out(interceptor, actions, MayBlock::No);
     }
 
     /// Sends a line of our own to the agent.
-    pub(super) fn tell_agent(self: &std::sync::Arc<Self>, line: Vec<u8>) {
-        self.to_agent.push(line);
-        self.deliver([false, true]);
+    pub(super) fn tell_agent(self: &Arc<Self>, line: Vec<u8>) {
+        self.to_agent.insert(line);
+        self.deliver(Side::Agent, MayBlock::No);
     }
 
     /// Answers everything that the agent has left open.
     pub(super) fn agent_gone(&self, why: &str) {
         let mut interceptor = lock(&self.interceptor);
-        interceptor.agent_gone(why).into_iter().for_each(|line| self.to_client.push(line));
+        interceptor.agent_gone(why).into_iter().for_each(|line| self.to_client.insert(line));
     }
 
-    /// Queues lines and effects; returns which lanes (to the client, to the agent) got something.
-    fn queue(&self, actions: Actions) -> [bool; 2] {
-        let inserted = [!actions.to_client.is_empty(), !actions.to_agent.is_empty()];
-        actions.to_client.into_iter().for_each(|line| self.to_client.push(line));
-        actions.to_agent.into_iter().for_each(|line| self.to_agent.push(line));
-        for effect in actions.effects {
+    /// Queues lines while the interceptor is held, so that the lanes keep the order of the decisions; does the rest when
+    /// it is not.
+    fn carry_out(
+        self: &Arc<Self>,
+        interceptor: MutexGuard<'_, Interceptor>,
+        actions: Actions,
+        may_block: MayBlock,
+    ) {
+        let Actions { to_client, to_agent, effects, .. } = actions;
+        let inserted = [(Side::Client, !to_client.is_empty()), (Side::Agent, !to_agent.is_empty())];
+        to_client.into_iter().for_each(|line| self.to_client.insert(line));
+        to_agent.into_iter().for_each(|line| self.to_agent.insert(line));
+        drop(interceptor);
+        for effect in effects {
             match effect {
                 Effect::Log(Level::Warn, text) => tracing::warn!("{text}"),
                 Effect::Log(Level::Info, text) => tracing::info!("{text}"),
@@ -144,21 +155,28 @@ impl Hub {
                 effect => drop(self.effects.send(effect)),
             }
         }
-        inserted
-    }
-
-    /// Has the lanes drained that got lines from somebody else than their own pump. The caller must not wait for a
-    /// side that does not read: the pump of the other direction would stand still with it.
-    fn deliver(self: &std::sync::Arc<Self>, inserted: [bool; 2]) {
-        for (side, inserted) in [Side::Client, Side::Agent].into_iter().zip(inserted) {
-            let lane = self.lane_to(side);
-            if inserted && lane.waiting() > MAX_WAITING_BYTES {
-                // Somebody asks and asks and does not read the answers.
-                drop(lane.drain());
-            } else if inserted && !lane.schedule() {
-                let hub = std::sync::Arc::clone(self);
-                self.runtime.spawn_blocking(move || drop(hub.lane_to(side).drain()));
-            }
+        for (side, _) in inserted.into_iter().filter(|(_, any)| *any) {
+            self.deliver(side, may_block);
         }
     }
+
+    /// Has a lane drained that got lines from somebody else than its own pump. Nobody waits here for a side that does
+    /// not read: the pump of the other direction would stand still with it.
+    fn deliver(self: &Arc<Self>, side: Side, may_block: MayBlock) {
+        let lane = self.lane_to(side);
+        if may_block == MayBlock::Yes && lane.waiting() > MAX_WAITING_BYTES {
+            // Somebody asks and asks and does not read the answers.
+            drop(lane.drain());
+        } else if !lane.schedule() {
+            let hub = Arc::clone(self);
+            self.runtime.spawn_blocking(move || drop(hub.lane_to(side).drain()));
+        }
+    }
+}
+
+/// Whether the caller has a thread of its own. The runtime's only thread must never wait for a reader.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum MayBlock {
+    Yes,
+    No,
 }

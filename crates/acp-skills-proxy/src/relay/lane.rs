@@ -45,7 +45,20 @@ struct Queue {
     chunks: VecDeque<Chunk>,
     bytes: usize,
     spare: Option<Vec<u8>>,
+    /// The last byte was no line break.
+    is_mid_line: bool,
     closed: bool,
+}
+
+impl Queue {
+    fn push(&mut self, chunk: Chunk) {
+        let Some(last) = chunk.len.checked_sub(1) else { return };
+        if !self.closed {
+            self.is_mid_line = chunk.bytes[last] != b'\n';
+            self.bytes += chunk.len;
+            self.chunks.push_back(chunk);
+        }
+    }
 }
 
 impl Lane {
@@ -60,12 +73,16 @@ impl Lane {
 
     /// Adds bytes behind all others. Never blocks. A closed lane forgets them.
     pub(super) fn push(&self, chunk: impl Into<Chunk>) {
-        let chunk = chunk.into();
+        lock(&self.queue).push(chunk.into());
+    }
+
+    /// Adds a line of our own. What came before it may have been cut off in the middle of a line.
+    pub(super) fn insert(&self, line: Vec<u8>) {
         let mut queue = lock(&self.queue);
-        if !queue.closed && chunk.len > 0 {
-            queue.bytes += chunk.len;
-            queue.chunks.push_back(chunk);
+        if queue.is_mid_line {
+            queue.push(b"\n".to_vec().into());
         }
+        queue.push(line.into());
     }
 
     /// How many bytes wait.
@@ -122,6 +139,10 @@ impl Lane {
     }
 
     fn write_all(&self, mut writer: Option<&mut Box<dyn Write + Send>>) -> io::Result<()> {
+        // Once the reader was gone it stays gone, also when there is nothing to write.
+        if writer.is_none() {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
         loop {
             let chunks = {
                 let mut queue = lock(&self.queue);

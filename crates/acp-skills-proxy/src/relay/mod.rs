@@ -10,7 +10,7 @@ pub mod standalone;
 
 use std::{
     io::{self, Read, Write},
-    sync::Arc,
+    sync::{Arc, Weak},
     thread,
 };
 
@@ -28,12 +28,14 @@ pub struct Ends {
     pub reader: Box<dyn Read + Send>,
     /// Where the side listens.
     pub writer: Box<dyn Write + Send>,
+    /// Returns when the side has gone, also while nobody reads what it said last; where that can be known.
+    pub hangup: Option<Box<dyn FnOnce() + Send>>,
 }
 
 impl Ends {
     /// The ends of one side.
     pub fn new(reader: impl Read + Send + 'static, writer: impl Write + Send + 'static) -> Self {
-        Self { reader: Box::new(reader), writer: Box::new(writer) }
+        Self { reader: Box::new(reader), writer: Box::new(writer), hangup: None }
     }
 }
 
@@ -42,6 +44,9 @@ pub struct Relay {
     hub: Arc<Hub>,
     /// Resolves when the client will say nothing more and all it said is with the agent.
     pub client_done: oneshot::Receiver<io::Result<()>>,
+    /// Resolves when the client is gone, even if the agent does not take what it said last. Fails where that cannot be
+    /// known.
+    pub client_gone: oneshot::Receiver<()>,
     /// Resolves when the agent will say nothing more and all it said is with the client.
     pub agent_done: oneshot::Receiver<io::Result<()>>,
 }
@@ -56,10 +61,18 @@ impl Relay {
         let interceptor = Interceptor::new(policy, Box::new(servers.clone()));
         let (hub, effects) = Hub::new(interceptor, client.writer, agent.writer);
         let hub = Arc::new(hub);
-        tokio::spawn(carry_out(Arc::clone(&hub), servers, effects, events));
+        tokio::spawn(carry_out(Arc::downgrade(&hub), servers, effects, events));
+        let (gone, client_gone) = oneshot::channel();
+        if let Some(hangup) = client.hangup {
+            thread::Builder::new().name("client-hangup".to_owned()).spawn(move || {
+                hangup();
+                // Whoever waits may have given up already.
+                let _ = gone.send(());
+            })?;
+        }
         let client_done = start_pump("client", Side::Client, client.reader, &hub)?;
         let agent_done = start_pump("agent", Side::Agent, agent.reader, &hub)?;
-        Ok(Self { hub, client_done, agent_done })
+        Ok(Self { hub, client_done, client_gone, agent_done })
     }
 
     /// Answers every request that the agent has left open; `why` is a clause such as `the agent exited with code 3`.
@@ -72,10 +85,16 @@ impl Relay {
         self.hub.lane_to(Side::Client).written()
     }
 
-    /// Writes everything that still waits for the client. Blocks for as long as the client does not read.
-    pub fn flush(&self) -> impl FnOnce() + Send + 'static {
+    /// How many bytes the agent has been sent.
+    pub fn written_to_agent(&self) -> u64 {
+        self.hub.lane_to(Side::Agent).written()
+    }
+
+    /// Writes everything that still waits for the client, and tells it that there will be no more. Blocks for as long as
+    /// the client does not read.
+    pub fn close(&self) -> impl FnOnce() + Send + 'static {
         let hub = Arc::clone(&self.hub);
-        move || drop(hub.lane_to(Side::Client).drain())
+        move || hub.lane_to(Side::Client).close()
     }
 }
 
@@ -91,58 +110,73 @@ fn start_pump(
         let result = pump::pump(source, from, &hub);
         if from == Side::Client {
             hub.happened(Event::ClientGone);
-            hub.lane_to(Side::Agent).close();
         }
         // Whoever waits may have given up already.
         drop(done.send(result));
+        if from == Side::Client {
+            // Last, because it waits for an agent that may never read.
+            hub.lane_to(Side::Agent).close();
+        }
     })?;
     Ok(receiver)
 }
 
-/// Does what the interceptor asks for, and tells it what happens.
+/// Does what the interceptor asks for, and tells it what happens, for as long as there is a hub.
 async fn carry_out(
-    hub: Arc<Hub>,
+    hub: Weak<Hub>,
     servers: Servers,
     mut effects: UnboundedReceiver<Effect>,
     mut events: UnboundedReceiver<Event>,
 ) {
     loop {
-        tokio::select! {
-            Some(effect) = effects.recv() => match effect {
-                Effect::Wait(session, time) => {
-                    let hub = Arc::clone(&hub);
-                    tokio::spawn(async move {
-                        tokio::time::sleep(time).await;
-                        hub.happened(Event::WaitOver(session));
-                    });
+        let event = tokio::select! {
+            effect = effects.recv() => match effect {
+                Some(effect) => {
+                    tokio::spawn(effect_of(effect, hub.clone(), servers.clone()));
+                    continue;
                 }
-                Effect::WaitForMenu(session, time) => {
-                    let hub = Arc::clone(&hub);
-                    tokio::spawn(async move {
-                        tokio::time::sleep(time).await;
-                        hub.happened(Event::MenuDue(session));
-                    });
-                }
-                Effect::Mcp { session, line } => {
-                    let (hub, servers) = (Arc::clone(&hub), servers.clone());
-                    tokio::spawn(async move {
-                        let mut say = |line| hub.tell_agent(line);
-                        servers.over_acp(session, &line, &mut say).await;
-                    });
-                }
-                Effect::Fetch { session, ticket, wanted } => {
-                    let (hub, servers) = (Arc::clone(&hub), servers.clone());
-                    tokio::spawn(async move {
-                        hub.happened(match servers.fetch(session, wanted).await {
-                            Ok(text) => Event::Fetched { session, ticket, text },
-                            Err(why) => Event::NotFetched { session, ticket, why },
-                        });
-                    });
-                }
-                Effect::Log(..) => {}
+                // The hub is gone.
+                None => return,
             },
-            Some(event) = events.recv() => hub.happened(event),
-            else => return,
+            Some(event) = events.recv() => event,
+        };
+        tell(&hub, event);
+    }
+}
+
+/// Does one thing that the interceptor asked for.
+async fn effect_of(effect: Effect, hub: Weak<Hub>, servers: Servers) {
+    match effect {
+        Effect::Wait(session, time) => {
+            tokio::time::sleep(time).await;
+            tell(&hub, Event::WaitOver(session));
         }
+        Effect::WaitForMenu(session, time) => {
+            tokio::time::sleep(time).await;
+            tell(&hub, Event::MenuDue(session));
+        }
+        Effect::Mcp { session, line } => {
+            let mut say = |line| {
+                if let Some(hub) = hub.upgrade() {
+                    hub.tell_agent(line);
+                }
+            };
+            servers.over_acp(session, &line, &mut say).await;
+        }
+        Effect::Fetch { session, ticket, wanted } => {
+            let event = match servers.fetch(session, wanted).await {
+                Ok(text) => Event::Fetched { session, ticket, text },
+                Err(why) => Event::NotFetched { session, ticket, why },
+            };
+            tell(&hub, event);
+        }
+        // The hub writes these itself.
+        Effect::Log(..) => {}
+    }
+}
+
+fn tell(hub: &Weak<Hub>, event: Event) {
+    if let Some(hub) = hub.upgrade() {
+        hub.happened(event);
     }
 }

@@ -24,7 +24,8 @@ use crate::{
 const AFTER_EOF: Duration = Duration::from_secs(1);
 /// How long the agent has to end once it was told to.
 const AFTER_TERMINATE: Duration = Duration::from_secs(2);
-/// How long a client may read nothing of a dead agent's last output before it is given up.
+/// How long a client may read nothing of a dead agent's last output, and an agent nothing of what a client said last,
+/// before that counts as never.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How often the children of a dead agent are looked after.
 const POLL: Duration = Duration::from_millis(10);
@@ -81,15 +82,16 @@ impl Standalone {
         let signals = agent::signals()?;
         let (agent, stdin, stdout) = Agent::start(&self.command, self.servers.own_program())?;
         let stdin = tapped(stdin, self.tap);
-        let ends = Ends { reader: Box::new(stdout), writer: stdin };
-        let relay = Relay::start(self.policy, self.servers, self.client, ends)?;
-        Ok(Life { agent, relay, signals, silent: false }.run().await?)
+        let ends = Ends { reader: Box::new(stdout), writer: stdin, hangup: None };
+        let relay = Relay::start(self.policy, self.servers.clone(), self.client, ends)?;
+        Ok(Life { agent, relay, servers: self.servers, signals, silent: false }.run().await?)
     }
 }
 
 struct Life {
     agent: Agent,
     relay: Relay,
+    servers: Servers,
     signals: Receiver<Signal>,
     /// The agent has closed its stdout, and all it said is with the client.
     silent: bool,
@@ -99,6 +101,8 @@ struct Life {
 enum Stage {
     /// Everything is in order.
     Running,
+    /// The client is gone, but the agent does not take what it said last; `u64` bytes were taken when we looked.
+    Stalled(u64),
     /// Its stdin is closed; it may end by itself.
     Closing,
     /// It was told to end.
@@ -114,14 +118,22 @@ impl Life {
 
     async fn until_the_agent_ends(&mut self) -> io::Result<ExitStatus> {
         let (mut stage, mut deadline) = (Stage::Running, None);
-        let mut client_gone = false;
+        let (mut client_done, mut client_gone) = (false, false);
         loop {
             tokio::select! {
                 status = self.agent.wait() => return status,
-                _ = &mut self.relay.client_done, if !client_gone => {
-                    client_gone = true;
-                    if matches!(stage, Stage::Running) {
+                _ = &mut self.relay.client_done, if !client_done => {
+                    (client_done, client_gone) = (true, true);
+                    self.servers.close_all();
+                    if matches!(stage, Stage::Running | Stage::Stalled(_)) {
                         (stage, deadline) = (Stage::Closing, Some(Instant::now() + AFTER_EOF));
+                    }
+                }
+                gone = &mut self.relay.client_gone, if !client_gone => {
+                    client_gone = true;
+                    if gone.is_ok() && matches!(stage, Stage::Running) {
+                        stage = Stage::Stalled(self.relay.written_to_agent());
+                        deadline = Some(Instant::now() + PATIENCE);
                     }
                 }
                 // Fails when the client does not listen any more: then it is gone, whatever its stdin says.
@@ -141,6 +153,15 @@ impl Life {
                 }
                 () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => match stage {
                     Stage::Running => deadline = None,
+                    Stage::Stalled(before) => {
+                        let written = self.relay.written_to_agent();
+                        if written == before {
+                            self.agent.signal(Signal::Terminate);
+                            (stage, deadline) = (Stage::Told, Some(Instant::now() + AFTER_TERMINATE));
+                        } else {
+                            (stage, deadline) = (Stage::Stalled(written), Some(Instant::now() + PATIENCE));
+                        }
+                    }
                     Stage::Closing => {
                         self.agent.signal(Signal::Terminate);
                         (stage, deadline) = (Stage::Told, Some(Instant::now() + AFTER_TERMINATE));
@@ -162,12 +183,12 @@ impl Life {
         while self.agent.is_alive() && Instant::now() < deadline {
             sleep(POLL).await;
         }
-        self.agent.kill();
+        self.agent.bury();
         if !self.delivered().await {
             tracing::warn!("the client did not read the agent's last output");
         }
         self.relay.agent_gone(&format!("the agent {}", agent::describe(status)));
-        if timeout(PATIENCE, spawn_blocking(self.relay.flush())).await.is_err() {
+        if timeout(PATIENCE, spawn_blocking(self.relay.close())).await.is_err() {
             tracing::warn!("the client does not read; open requests are left without an answer");
         }
     }

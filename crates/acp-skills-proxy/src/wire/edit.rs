@@ -10,6 +10,8 @@ use super::json::Node;
 #[derive(Debug, Default)]
 pub struct Edit {
     changes: Vec<(Range<usize>, Vec<u8>)>,
+    /// Where the arrays and objects begin that were empty and are not any more.
+    filled: Vec<usize>,
 }
 
 impl Edit {
@@ -35,23 +37,37 @@ impl Edit {
 
     /// Adds `raw`, one JSON value, behind the elements of the array `array`.
     pub fn push(&mut self, array: Node<'_>, raw: &str) {
-        let comma = if array.elements().next().is_some() { "," } else { "" };
+        let (before, _) = self.commas(array);
         let end = array.span().end - 1;
-        self.replace(end..end, format!("{comma}{raw}"));
+        self.replace(end..end, format!("{before}{raw}"));
     }
 
-    /// Adds `raw`, one JSON value, before the elements of the array `array`.
+    /// Adds `raw`, one JSON value, before the elements of the array `array` and behind what was added there already.
     pub fn unshift(&mut self, array: Node<'_>, raw: &str) {
-        let comma = if array.elements().next().is_some() { "," } else { "" };
+        let (before, after) = self.commas(array);
+        // The second one in an empty array needs its comma in front.
+        let before = if after.is_empty() { before } else { "" };
         let start = array.span().start + 1;
-        self.replace(start..start, format!("{raw}{comma}"));
+        self.replace(start..start, format!("{before}{raw}{after}"));
     }
 
     /// Adds the member `key` with the JSON value `raw` behind the members of `object`, which has none of that name.
     pub fn insert(&mut self, object: Node<'_>, key: &str, raw: &str) {
-        let comma = if object.members().next().is_some() { "," } else { "" };
+        let (before, _) = self.commas(object);
         let end = object.span().end - 1;
-        self.replace(end..end, format!("{comma}{}:{raw}", Value::from(key)));
+        self.replace(end..end, format!("{before}{}:{raw}", Value::from(key)));
+    }
+
+    /// The commas around something new: in front of what goes to the end, behind what goes to the beginning.
+    fn commas(&mut self, container: Node<'_>) -> (&'static str, &'static str) {
+        let is_empty = container.members().next().is_none() && container.elements().next().is_none();
+        if !is_empty {
+            return (",", ",");
+        }
+        let start = container.span().start;
+        let before = if self.filled.contains(&start) { "," } else { "" };
+        self.filled.push(start);
+        (before, "")
     }
 
     /// Takes the member whose value is `value` out of `object`, with the comma that goes with it.
@@ -118,6 +134,30 @@ mod tests {
             assert_eq!(edited(line, |node, edit| edit.remove(node, key)), after);
         }
         assert_eq!(edited(r#"{"a":1}"#, |node, edit| edit.remove(node, "a")), "{}");
+    }
+
+    #[test]
+    fn adds_more_than_once_to_what_was_empty() {
+        for (line, once, twice) in [("[]", "[1]", "[1,2]"), ("[0]", "[0,1]", "[0,1,2]")] {
+            assert_eq!(edited(line, |node, edit| edit.push(node, "1")), once);
+            let both = edited(line, |node, edit| {
+                edit.push(node, "1");
+                edit.push(node, "2");
+            });
+            assert_eq!(both, twice);
+        }
+        for (line, both) in [("[]", "[1,2]"), ("[0]", "[1,2,0]")] {
+            let added = edited(line, |node, edit| {
+                edit.unshift(node, "1");
+                edit.unshift(node, "2");
+            });
+            assert_eq!(added, both);
+        }
+        let both = edited("{ }", |node, edit| {
+            edit.insert(node, "a", "1");
+            edit.insert(node, "b", "2");
+        });
+        assert_eq!(both, r#"{ "a":1,"b":2}"#);
     }
 
     #[test]

@@ -49,7 +49,9 @@ pub(super) async fn call_skill_tool(
     match call.catch_unwind().await {
         Ok(Ok(Value::String(text))) => Ok(ToolOutput::text(text)),
         Ok(Ok(value)) => {
-            Ok(ToolOutput { structured: Some(value.clone()), ..ToolOutput::text(value.to_string()) })
+            let text = value.to_string();
+            // Until its revision of 2026 MCP has objects only, and clients reject a result with anything else.
+            Ok(ToolOutput { structured: Some(value).filter(Value::is_object), ..ToolOutput::text(text) })
         }
         Ok(Err(error)) => Err(CallError::new("ToolFailed", error.to_string())),
         Err(panic) => {

@@ -135,22 +135,8 @@ async fn calling() {
         structured: {"b":1,"a":[null]}"#]],
     )
     .await;
-    check(
-        tool,
-        json!({"skill": "echo", "tool": "say", "input": null}),
-        expect![[r#"
-        null
-        structured: null"#]],
-    )
-    .await;
-    check(
-        tool,
-        json!({"skill": "echo", "tool": "no-input"}),
-        expect![[r#"
-        true
-        structured: true"#]],
-    )
-    .await;
+    check(tool, json!({"skill": "echo", "tool": "say", "input": null}), expect!["null"]).await;
+    check(tool, json!({"skill": "echo", "tool": "no-input"}), expect!["true"]).await;
     check(tool, json!({"skill": "echo", "tool": "fail"}), expect!["ERROR ToolFailed: no luck"]).await;
     check(
         tool,

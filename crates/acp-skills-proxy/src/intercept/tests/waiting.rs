@@ -101,14 +101,15 @@ fn an_agent_that_does_not_connect_is_told_about_the_files() {
     let catalog = texts(out.agent())[0];
     let file = dir.join("SKILL.md");
     assert!(catalog.contains(file.to_str().unwrap()), "{catalog}");
-    assert!(!catalog.contains("activate_skill") && !catalog.contains("virtual"), "{catalog}");
+    assert!(catalog.contains("Should you have the tools") && !catalog.contains("virtual"), "{catalog}");
     // Not again, and no more waiting.
     assert_eq!(texts(world.prompt(3, "s", &["second"]).agent()), ["second"]);
     // It connects after all: said once.
     world.happened(Event::Listed(KEY));
     let out = world.prompt(4, "s", &["third"]);
     let [news, "third"] = texts(out.agent())[..] else { panic!("{out:?}") };
-    assert!(news.contains("activate_skill"), "{news}");
+    // A skill without files was not in the list.
+    assert!(news.contains("activate_skill") && news.contains("<name>virtual</name>"), "{news}");
     assert_eq!(texts(world.prompt(5, "s", &["fourth"]).agent()), ["fourth"]);
 }
 
@@ -136,6 +137,60 @@ fn a_session_that_fails_anyway_fails_for_the_client() {
     let out = world.refuse(1, -32603);
     assert_eq!(out.client()["error"]["code"], -32603);
     assert_eq!(world.sessions(), 0);
+}
+
+#[test]
+fn what_is_not_about_our_server_is_not_tried_again() {
+    let answers = [json!({ "error": { "code": -32800, "message": "cancelled" } }), json!({})];
+    for mut answer in answers {
+        let mut world = world();
+        world.request(1, "session/new", &json!({ "cwd": "/p", "mcpServers": [] }));
+        answer["jsonrpc"] = "2.0".into();
+        answer["id"] = 1.into();
+        let out = world.agent(&answer);
+        assert_eq!((out.to_agent.len(), out.to_client.len()), (0, 1), "{answer}");
+        assert_eq!(world.sessions(), 0, "{answer}");
+    }
+}
+
+#[test]
+fn a_load_that_fails_leaves_a_session_that_works() {
+    let mut world = world();
+    world.new_session(1, "s");
+    world.happened(Event::Listed(KEY));
+    world.prompt(2, "s", &["hello"]);
+    world.request(3, "session/load", &json!({ "sessionId": "s", "cwd": "/p", "mcpServers": [] }));
+    let out = world.refuse(3, -32603);
+    assert_eq!((out.to_agent.len(), out.client()["id"].clone()), (0, json!(3)));
+    assert!(world.log.lock().unwrap().closed.is_empty());
+    assert_eq!(texts(world.prompt(4, "s", &["again"]).agent()), ["again"]);
+}
+
+#[test]
+fn prompts_that_wait_are_answered_when_their_session_ends() {
+    let mut world = world();
+    world.new_session(1, "s");
+    world.prompt(2, "s", &["hello"]);
+    world.request(3, "session/close", &json!({ "sessionId": "s" }));
+    let out = world.respond(3, &json!({}));
+    let ids: Vec<_> = out.to_client.iter().map(|line| line["id"].clone()).collect();
+    assert_eq!(
+        (ids, &out.to_client[0]["result"]["stopReason"]),
+        (vec![json!(2), json!(3)], &json!("cancelled"))
+    );
+    assert!(world.gone().is_empty());
+}
+
+#[test]
+fn hybrid_activation_begins_when_the_tools_do_not_come() {
+    let policy = Policy { mcp_wait: WAIT, activation: Activation::Hybrid, ..Policy::default() };
+    let mut world = World::new(policy).initialized("x", &json!({}));
+    world.new_session(1, "s");
+    world.prompt(2, "s", &["please review"]);
+    let out = world.happened(Event::WaitOver(KEY));
+    assert!(matches!(&out.effects[..], [Effect::Fetch { wanted: Wanted::BestFor(_), .. }]), "{out:?}");
+    let out = world.happened(Event::Fetched { session: KEY, ticket: 1, text: Some("BODY".to_owned()) });
+    assert!(texts(out.agent()).iter().any(|text| text.contains("BODY")));
 }
 
 #[test]
