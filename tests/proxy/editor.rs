@@ -71,6 +71,7 @@ impl Proxy {
             stdout,
             stderr,
             inbox: VecDeque::new(),
+            menus: VecDeque::new(),
             log: Vec::new(),
             next: 0,
         }
@@ -100,6 +101,8 @@ pub(crate) struct Editor {
     stderr: Receiver<Vec<u8>>,
     /// Messages that nobody has asked for yet, in order.
     inbox: VecDeque<Value>,
+    /// Lists of commands that nobody has asked for yet, in order.
+    menus: VecDeque<Value>,
     /// Lines of stderr that were read.
     log: Vec<String>,
     next: u64,
@@ -193,13 +196,29 @@ impl Editor {
         self.inbox.drain(..).collect()
     }
 
-    /// The next line as bytes; `None` at the end.
+    /// The next line as bytes; `None` at the end. Menus are kept apart: when they come is a matter of time.
     pub(crate) fn line(&mut self) -> Option<Vec<u8>> {
-        match self.stdout.recv_timeout(DEADLINE) {
-            Ok(line) => Some(line),
-            Err(RecvTimeoutError::Disconnected) => None,
-            Err(RecvTimeoutError::Timeout) => self.fail("nothing came on stdout"),
+        loop {
+            match self.stdout.recv_timeout(DEADLINE) {
+                Ok(line) if is_menu(&line) => self.menus.push_back(message(&line)),
+                Ok(line) => return Some(line),
+                Err(RecvTimeoutError::Disconnected) => return None,
+                Err(RecvTimeoutError::Timeout) => self.fail("nothing came on stdout"),
+            }
         }
+    }
+
+    /// Waits for the next list of commands.
+    pub(crate) fn menu(&mut self) -> Value {
+        while self.menus.is_empty() {
+            let Ok(line) = self.stdout.recv_timeout(DEADLINE) else { self.fail("there is no menu") };
+            if is_menu(&line) {
+                self.menus.push_back(message(&line));
+            } else {
+                self.inbox.push_back(message(&line));
+            }
+        }
+        self.menus.pop_front().expect("it is there")
     }
 
     /// Closes our end of stdout.
@@ -266,6 +285,11 @@ impl Drop for Editor {
         drop(self.child.kill());
         drop(self.child.wait());
     }
+}
+
+fn is_menu(line: &[u8]) -> bool {
+    let name: &[u8] = br#""available_commands_update""#;
+    line.windows(name.len()).any(|window| window == name)
 }
 
 /// The message, or batch of messages, in a line.

@@ -11,6 +11,7 @@
 
 mod agent;
 mod catalog;
+mod commands;
 mod door;
 mod editor;
 mod fixtures;
@@ -59,6 +60,7 @@ fn main() -> ExitCode {
     }
     let mut trials = Vec::new();
     trials.extend(catalog::trials());
+    trials.extend(commands::trials());
     trials.extend(door::trials());
     trials.extend(flow::trials());
     #[cfg(unix)]
