@@ -45,7 +45,10 @@ pub(super) fn write(
 ) -> Pass {
     let Some(blocks) = message.param(&["prompt"]).filter(Node::is_array) else { return Pass::Untouched };
     let Some(typed) = Typed::read(blocks) else { return Pass::Untouched };
-    let news = prompt::news(session, agent, policy);
+    let news = prompt::news_in(session, message, agent, policy);
+    if let Some(words) = prompt::words(message) {
+        session.begins_with(&words);
+    }
     let mut written: Vec<Vec<u8>> = Vec::new();
     let mut ours = |text: &str| written.push(placement::block(text).to_string().into_bytes());
     if let Some(news) = news {

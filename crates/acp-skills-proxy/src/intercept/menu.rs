@@ -206,11 +206,12 @@ impl Interceptor {
     pub(super) fn menu_after_response(&mut self, key: SessionKey, actions: &mut Actions) {
         let Some(session) = self.sessions.get(key) else { return };
         let early = session.id.as_ref().and_then(|id| self.early_commands.remove(id));
-        if early.is_some() {
+        let has_sent = early.is_some();
+        if has_sent {
             session.agent_commands = early;
         }
         if session.has_menu() && !session.menu_sent {
-            if session.agent_commands.is_some() {
+            if has_sent {
                 session.menu_sent = true;
                 actions.after.extend(update(session));
             } else {

@@ -191,9 +191,7 @@ fn write_prompt(
         return Pass::Untouched;
     }
     let mut edit = Edit::new();
-    let before = session.told;
-    if let Some(text) = news(session, agent, policy) {
-        session.teller = message.id().map(|id| (id, before));
+    if let Some(text) = news_in(session, message, agent, policy) {
         edit.unshift(blocks, &placement::block(&text).to_string());
     }
     if let Some(text) = text {
@@ -208,8 +206,21 @@ fn write_prompt(
     Pass::Edited(edit.apply(message.line))
 }
 
+/// What this prompt has to tell the model about the skills.
+pub(super) fn news_in(
+    session: &mut Session,
+    message: &Message<'_>,
+    agent: &AgentFacts,
+    policy: &Policy,
+) -> Option<String> {
+    let before = session.told;
+    let news = news(session, agent, policy)?;
+    session.teller = message.id().map(|id| (id, before));
+    Some(news)
+}
+
 /// What the model has not been told yet about the skills and how to use them.
-pub(super) fn news(session: &mut Session, agent: &AgentFacts, policy: &Policy) -> Option<String> {
+fn news(session: &mut Session, agent: &AgentFacts, policy: &Policy) -> Option<String> {
     if placement::choose(policy.catalog_in, agent) == Placement::Off {
         return None;
     }
@@ -245,7 +256,7 @@ pub(super) fn is_command(blocks: Node<'_>) -> bool {
 }
 
 /// The user's words on one line; `None` when there are none.
-fn words(message: &Message<'_>) -> Option<String> {
+pub(super) fn words(message: &Message<'_>) -> Option<String> {
     let blocks = message.param(&["prompt"])?;
     let texts: Vec<_> = blocks.elements().filter_map(|block| block.str("text")).collect();
     let words = texts.join(" ").split_whitespace().collect::<Vec<_>>().join(" ");

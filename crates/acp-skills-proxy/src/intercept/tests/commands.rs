@@ -287,6 +287,19 @@ fn what_is_no_command_of_ours_passes() {
 }
 
 #[test]
+fn what_a_forgotten_command_told_is_told_again() {
+    let mut world = session(&[]);
+    assert_eq!(expanded(&mut world, 2, &json!([text("/review x")])).as_array().unwrap().len(), 3);
+    world.respond(2, &json!({ "stopReason": "refusal" }));
+    assert_eq!(expanded(&mut world, 3, &json!([text("/review x")])).as_array().unwrap().len(), 3);
+    world.respond(3, &json!({ "stopReason": "end_turn" }));
+    assert_eq!(expanded(&mut world, 4, &json!([text("/review x")])).as_array().unwrap().len(), 2);
+    // A title that was ours alone becomes what was typed first.
+    let title = json!({ "sessionUpdate": "session_info_update", "title": "<acp-skills-proxy>" });
+    assert_eq!(world.update("s", &title).client()["params"]["update"]["title"], "/review x");
+}
+
+#[test]
 fn dollars_only_where_wanted() {
     let policy = Policy { dollar: true, ..policy() };
     let mut world = World::with_skills(policy, set()).initialized("x", &json!({}));
