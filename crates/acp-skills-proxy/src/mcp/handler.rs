@@ -10,18 +10,21 @@ use std::{
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
-        CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation,
-        ListToolsResult, MetaObject, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
+        CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, GetPromptRequestParams,
+        GetPromptResponse, GetSkillRequestParams, GetSkillResult, Implementation, ListPromptsResult,
+        ListResourcesResult, ListSkillsResult, ListToolsResult, MetaObject, PaginatedRequestParams,
+        ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig, Tool,
         ToolAnnotations,
     },
     service::RequestContext,
 };
 use skills_core::{
     CallContext, SkillName, SkillSet, ToolDefinition, ToolOutput, Toolbox,
+    activation::BodyCache,
     toolbox::{ACTIVATE_SKILL, Content},
 };
 
-use super::{Events, progress};
+use super::{Events, progress, prompts, resources};
 use crate::{
     activity::{Activity, Observer, ToolCall},
     intercept::Event,
@@ -35,6 +38,8 @@ pub(super) struct Handler {
     serving: Arc<Mutex<Serving>>,
     events: Events,
     observer: Option<Observer>,
+    /// Bodies that were fetched for resources.
+    bodies: BodyCache,
 }
 
 /// What is served at a moment. A call that runs keeps what it began with.
@@ -51,7 +56,8 @@ impl Handler {
         events: Events,
         observer: Option<Observer>,
     ) -> Self {
-        Self { session, serving: Arc::new(Mutex::new(serving)), events, observer }
+        let serving = Arc::new(Mutex::new(serving));
+        Self { session, serving, events, observer, bodies: BodyCache::default() }
     }
 
     /// Serves these skills from now on.
@@ -64,6 +70,16 @@ impl Handler {
         self.serving.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Does something that blocks where it does no harm.
+    async fn off_thread<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Serving, &BodyCache) -> Result<T, ErrorData> + Send + 'static,
+    ) -> Result<T, ErrorData> {
+        let (serving, bodies) = (self.now(), self.bodies.clone());
+        let done = tokio::task::spawn_blocking(move || work(&serving, &bodies)).await;
+        done.unwrap_or_else(|_| Err(ErrorData::internal_error("interrupted", None)))
+    }
+
     /// The model has, or the user through the agent, activated a skill.
     pub(super) fn activated(&self, skill: &SkillName) {
         // Nobody listens any more only when the relay is being taken down.
@@ -73,7 +89,9 @@ impl Handler {
 
 impl ServerHandler for Handler {
     fn get_info(&self) -> ServerConfig {
-        let mut info = ServerConfig::new(ServerCapabilities::builder().enable_tools().build());
+        let capabilities = ServerCapabilities::builder();
+        let capabilities = capabilities.enable_tools().enable_prompts().enable_resources().enable_skills();
+        let mut info = ServerConfig::new(capabilities.build());
         info.server_info = Implementation::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"));
         info
     }
@@ -121,6 +139,60 @@ impl ServerHandler for Handler {
             // Dropping the call ends whatever it runs; nobody reads the answer.
             () = context.ct.cancelled() => Err(ErrorData::internal_error("cancelled", None)),
         }
+    }
+
+    async fn list_prompts(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        Ok(prompts::list(&self.now().toolbox))
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        let (result, skill) = prompts::get(&self.now().toolbox, request).await?;
+        self.activated(&skill);
+        Ok(result.into())
+    }
+
+    async fn list_resources(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let cursor = request.and_then(|request| request.cursor);
+        self.off_thread(move |serving, _| resources::list(serving, cursor.as_deref())).await
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let read =
+            move |serving: &Serving, bodies: &BodyCache| resources::read(serving, bodies, &request.uri);
+        Ok(self.off_thread(read).await?.into())
+    }
+
+    async fn list_skills(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListSkillsResult, ErrorData> {
+        let cursor = request.and_then(|request| request.cursor);
+        self.off_thread(move |serving, _| resources::list_skills(serving, cursor.as_deref())).await
+    }
+
+    async fn get_skill(
+        &self,
+        request: GetSkillRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<GetSkillResult, ErrorData> {
+        self.off_thread(move |serving, _| resources::get_skill(serving, &request.uri)).await
     }
 }
 

@@ -278,9 +278,7 @@ mod tests {
     async fn what_is_not_offered_is_refused_and_breaks_nothing() {
         let service = service(&CancellationToken::new());
         let (session, _) = initialized(&service).await;
-        for method in
-            ["prompts/list", "resources/list", "resources/templates/list", "logging/setLevel", "_x/y"]
-        {
+        for method in ["resources/templates/list", "logging/setLevel", "completion/complete", "_x/y"] {
             let (status, text) = call(&service, &session, method).await;
             assert_eq!(status, StatusCode::OK, "{method}");
             let [answer] = &messages(&text)[..] else { panic!("{method}: {text}") };

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `handler` | the tools, as an rmcp server |
 //! | `progress` | what a client hears while a call runs |
+//! | `prompts`, `resources` | the skills as MCP prompts and resources |
 //! | `http` | the listener on loopback: who may come in, and where to |
 //! | `bridge` | the process that an agent starts as a stdio server, which copies bytes to the listener |
 //! | `acp` | `mcp/message` over the ACP connection |
@@ -18,6 +19,8 @@ mod fetch;
 mod handler;
 mod http;
 mod progress;
+mod prompts;
+mod resources;
 
 use std::{
     collections::HashMap,

@@ -1,0 +1,314 @@
+//! Skills as MCP resources: `skill://NAME/SKILL.md` and the files beside it, and the skills extension
+//! (SEP-2640, `skills/list` and `skills/get`) over them.
+//!
+//! Only what a model may see is here, as in the catalog, and what the user activated. Everything blocks.
+
+use std::sync::Arc;
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use rmcp::{
+    ErrorData,
+    model::{
+        GetSkillResult, ListResourcesResult, ListSkillsResult, ReadResourceResult, Resource,
+        ResourceContents, Skill as Entry, SkillFrontmatter, SkillResource, SkillResources,
+    },
+};
+use serde_json::{Value, json};
+use skills_core::{
+    FileContent, ReadOptions, Skill, SkillFiles, Source,
+    activation::{BodyCache, MAX_LISTED_FILES},
+    files::{self, SKILL_MD_CAP_BYTES},
+};
+
+use super::handler::Serving;
+
+const SCHEME: &str = "skill://";
+const SKILL_MD: &str = "SKILL.md";
+
+/// How many skills one page of a list holds.
+const PAGE: usize = 50;
+/// Files beyond this size are not served as resources; `read_skill_file` reads them piece by piece.
+const MAX_FILE_BYTES: u64 = 2 * 1024 * 1024;
+/// A skill with more than this has no manifest: whoever lists skills waits for it.
+const MAX_MANIFEST_BYTES: u64 = 8 * 1024 * 1024;
+
+/// What stands for itself in a path.
+const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+fn uri(skill: &Skill, path: &str) -> String {
+    let encoded = |text: &str| utf8_percent_encode(text, PLAIN).to_string();
+    let path: Vec<_> = path.split('/').map(encoded).collect();
+    format!("{SCHEME}{}/{}", encoded(skill.name.as_str()), path.join("/"))
+}
+
+/// The name and the path in a URI.
+fn parse(uri: &str) -> Option<(String, String)> {
+    let (name, path) = uri.strip_prefix(SCHEME)?.split_once('/')?;
+    let decoded = |text: &str| Some(percent_decode_str(text).decode_utf8().ok()?.into_owned());
+    Some((decoded(name)?, decoded(path)?))
+}
+
+/// The skills on the page at `cursor`, and the next cursor.
+fn page(serving: &Serving, cursor: Option<&str>) -> Result<(Vec<Arc<Skill>>, Option<String>), ErrorData> {
+    let start = match cursor.map(str::parse::<usize>) {
+        None => 0,
+        Some(Ok(start)) => start,
+        Some(Err(_)) => return Err(ErrorData::invalid_params("the cursor is none of ours", None)),
+    };
+    let shown = |skill: &&Arc<Skill>| skill.is_listed() || serving.context.is_unlocked(&skill.name);
+    let mut rest = serving.toolbox.skills().iter().filter(shown).skip(start);
+    let skills: Vec<_> = rest.by_ref().take(PAGE).cloned().collect();
+    Ok((skills, rest.next().map(|_| (start + PAGE).to_string())))
+}
+
+/// The skill with this name, when the model may use it.
+fn usable<'s>(serving: &'s Serving, name: &str) -> Option<&'s Arc<Skill>> {
+    let skill = serving.toolbox.skills().get(name)?;
+    (skill.is_model_invocable() || serving.context.is_unlocked(&skill.name)).then_some(skill)
+}
+
+/// One page of `resources/list`.
+pub(super) fn list(serving: &Serving, cursor: Option<&str>) -> Result<ListResourcesResult, ErrorData> {
+    let (skills, next_cursor) = page(serving, cursor)?;
+    let mut resources = Vec::new();
+    for skill in skills {
+        let main = Resource::new(uri(&skill, SKILL_MD), skill.name.as_str());
+        resources.push(main.with_description(skill.description.as_str()).with_mime_type("text/markdown"));
+        let files = files::bundled(&skill, MAX_LISTED_FILES).map(|bundled| bundled.files).unwrap_or_default();
+        resources.extend(files.into_iter().map(|(path, size)| {
+            let resource = Resource::new(uri(&skill, &path), format!("{}/{path}", skill.name));
+            size.into_iter().fold(resource, Resource::with_size)
+        }));
+    }
+    Ok(ListResourcesResult { next_cursor, ..ListResourcesResult::with_all_items(resources) })
+}
+
+/// `resources/read`.
+pub(super) fn read(
+    serving: &Serving,
+    bodies: &BodyCache,
+    asked: &str,
+) -> Result<ReadResourceResult, ErrorData> {
+    let missing = |why: &str| ErrorData::resource_not_found(format!("{asked}: {why}"), None);
+    let (name, path) = parse(asked).ok_or_else(|| missing("this is no resource of ours"))?;
+    let skill = usable(serving, &name).ok_or_else(|| missing("there is no such skill"))?;
+    let contents = if path == SKILL_MD {
+        let text = skill_md(skill, bodies).map_err(|error| missing(&error))?;
+        ResourceContents::text(text, asked).with_mime_type("text/markdown")
+    } else {
+        file(skill, &path, asked).map_err(|error| missing(&error))?
+    };
+    Ok(ReadResourceResult::new(vec![contents]))
+}
+
+/// The text of a skill's `SKILL.md`; a skill that has none gets one.
+fn skill_md(skill: &Skill, bodies: &BodyCache) -> Result<String, String> {
+    if let Source::Stored(stored) = &skill.source {
+        let head = SkillFiles::of(skill).and_then(|files| files.head(stored.file_name, SKILL_MD_CAP_BYTES));
+        let head = head.map_err(|error| error.to_string())?;
+        return Ok(String::from_utf8_lossy(&head.bytes).into_owned());
+    }
+    let body = bodies.body(skill).map_err(|error| error.to_string())?;
+    // JSON is YAML.
+    let (name, description) = (json!(skill.name), json!(skill.description));
+    Ok(format!("---\nname: {name}\ndescription: {description}\n---\n\n{}\n", body.trim_end()))
+}
+
+fn file(skill: &Skill, path: &str, uri: &str) -> Result<ResourceContents, String> {
+    if skill.dir().is_none() {
+        return match files::read(skill, path, ReadOptions::default()).map_err(|error| error.to_string())? {
+            FileContent::Text { text, note: None, .. } => Ok(ResourceContents::text(text, uri)),
+            FileContent::Image { media_type, data } => {
+                Ok(ResourceContents::blob(STANDARD.encode(data), uri).with_mime_type(media_type))
+            }
+            _ => Err("it is not text, or too long; `read_skill_file` says more".to_owned()),
+        };
+    }
+    let head = SkillFiles::of(skill).and_then(|files| files.head(path, MAX_FILE_BYTES));
+    let head = head.map_err(|error| error.to_string())?;
+    if !head.complete {
+        return Err(format!("it has {} bytes; `read_skill_file` reads it piece by piece", head.size));
+    }
+    Ok(match String::from_utf8(head.bytes) {
+        Ok(text) => ResourceContents::text(text, uri),
+        Err(error) => ResourceContents::blob(STANDARD.encode(error.as_bytes()), uri)
+            .with_mime_type("application/octet-stream"),
+    })
+}
+
+/// One page of `skills/list`.
+pub(super) fn list_skills(serving: &Serving, cursor: Option<&str>) -> Result<ListSkillsResult, ErrorData> {
+    let (skills, next_cursor) = page(serving, cursor)?;
+    let entries = skills.iter().map(|skill| entry(skill)).collect();
+    Ok(ListSkillsResult { next_cursor, ..ListSkillsResult::with_all_items(entries) })
+}
+
+/// `skills/get`.
+pub(super) fn get_skill(serving: &Serving, asked: &str) -> Result<GetSkillResult, ErrorData> {
+    let name = parse(asked).filter(|(_, path)| path == SKILL_MD).map(|(name, _)| name);
+    let skill = name.and_then(|name| usable(serving, &name));
+    let skill =
+        skill.ok_or_else(|| ErrorData::invalid_params(format!("{asked}: there is no such skill"), None))?;
+    Ok(GetSkillResult::new(entry(skill)))
+}
+
+fn entry(skill: &Skill) -> Entry {
+    let properties = &skill.properties;
+    let mut frontmatter = SkillFrontmatter::new(skill.name.as_str(), skill.description.as_str());
+    let texts = [
+        ("license", &properties.license),
+        ("compatibility", &properties.compatibility),
+        ("version", &properties.version),
+        ("argument-hint", &properties.argument_hint),
+    ];
+    for (key, text) in texts {
+        if let Some(text) = text {
+            frontmatter = frontmatter.with_field(key, &**text);
+        }
+    }
+    if !properties.allowed_tools.is_empty() {
+        frontmatter = frontmatter.with_field("allowed-tools", properties.allowed_tools.join(" "));
+    }
+    if let Some(metadata) = &properties.metadata {
+        frontmatter = frontmatter.with_field("metadata", Value::clone(metadata));
+    }
+    let files = manifest(skill).map_or(SkillResources::Dynamic, SkillResources::Files);
+    Entry::new(uri(skill, SKILL_MD), frontmatter, files)
+}
+
+/// The files of a stored skill with their digests; `None` where they cannot be told.
+fn manifest(skill: &Skill) -> Option<Vec<SkillResource>> {
+    let Source::Stored(stored) = &skill.source else { return None };
+    let files = SkillFiles::of(skill).ok()?;
+    let listing = files.list(MAX_LISTED_FILES);
+    let total: u64 = listing.files.iter().map(|file| file.size).sum();
+    if listing.more > 0 || !listing.complete || total > MAX_MANIFEST_BYTES {
+        return None;
+    }
+    let resource = |path: &str, name: &str| {
+        let head = files.head(path, MAX_FILE_BYTES).ok().filter(|head| head.complete)?;
+        Some(SkillResource::from_bytes(uri(skill, name), &head.bytes))
+    };
+    let main = resource(stored.file_name, SKILL_MD)?;
+    let others = listing.files.iter().map(|file| resource(&file.path, &file.path));
+    std::iter::once(Some(main)).chain(others).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use skills_core::{CallContext, SkillName, SkillSet, Toolbox, load_dir};
+
+    use super::*;
+
+    fn serving(dir: &std::path::Path) -> Serving {
+        let write = |path: &str, bytes: &[u8]| {
+            let path = dir.join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, bytes).unwrap();
+        };
+        write("review/SKILL.md", b"---\nname: review\ndescription: Reviews.\nlicense: MIT\n---\nDo it.\n");
+        write("review/references/a b.md", b"text");
+        write("review/data.bin", &[0xff, 0x00]);
+        write(
+            "secret/SKILL.md",
+            b"---\nname: secret\ndescription: Secret.\ndisable-model-invocation: true\n---\nx\n",
+        );
+        let mut set = SkillSet::builder();
+        for name in ["review", "secret"] {
+            let (skill, diagnostics) = load_dir(&dir.join(name)).unwrap();
+            set.add(skill, diagnostics);
+        }
+        let virtual_skill = Skill::builder("Plan B", "Plans: \"well\".").body("Plan.").build().unwrap();
+        set.add(virtual_skill, Vec::new());
+        Serving { toolbox: Toolbox::new(set.build()), context: CallContext::default() }
+    }
+
+    fn text(serving: &Serving, uri: &str) -> Result<String, String> {
+        let result = read(serving, &BodyCache::default(), uri).map_err(|error| error.message.into_owned())?;
+        let value = serde_json::to_value(&result.contents[0]).unwrap();
+        let content = value.get("text").or(value.get("blob")).unwrap();
+        Ok(content.as_str().unwrap().to_owned())
+    }
+
+    #[test]
+    fn what_is_there_and_what_is_not() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut serving = serving(directory.path());
+        let uris = |serving: &Serving| -> Vec<String> {
+            list(serving, None).unwrap().resources.into_iter().map(|it| it.uri).collect()
+        };
+        assert_eq!(
+            uris(&serving),
+            [
+                "skill://review/SKILL.md",
+                "skill://review/data.bin",
+                "skill://review/references/a%20b.md",
+                "skill://Plan%20B/SKILL.md",
+            ]
+        );
+        assert_eq!(text(&serving, "skill://review/references/a%20b.md").unwrap(), "text");
+        assert_eq!(text(&serving, "skill://review/data.bin").unwrap(), "/wA=");
+        assert!(text(&serving, "skill://review/SKILL.md").unwrap().starts_with("---\nname: review\n"));
+        assert_eq!(
+            text(&serving, "skill://Plan%20B/SKILL.md").unwrap(),
+            "---\nname: \"Plan B\"\ndescription: \"Plans: \\\"well\\\".\"\n---\n\nPlan.\n"
+        );
+        for uri in [
+            "skill://secret/SKILL.md",
+            "skill://review/../secret/SKILL.md",
+            "skill://review/%2e%2e/secret/SKILL.md",
+            "skill://review//etc/passwd",
+            "skill://review",
+            "skill://nobody/SKILL.md",
+            "file:///etc/passwd",
+            "skill://review/none.md",
+        ] {
+            assert!(text(&serving, uri).is_err(), "{uri}");
+        }
+        // The user activated it.
+        serving.context = serving.context.unlock([SkillName::new("secret").unwrap()]);
+        assert!(text(&serving, "skill://secret/SKILL.md").unwrap().contains("name: secret"));
+        assert!(uris(&serving).contains(&"skill://secret/SKILL.md".to_owned()));
+    }
+
+    #[test]
+    fn the_extension() {
+        let directory = tempfile::tempdir().unwrap();
+        let serving = serving(directory.path());
+        let skills = list_skills(&serving, None).unwrap().skills;
+        assert_eq!(skills.iter().map(Entry::name).collect::<Vec<_>>(), ["review", "Plan B"]);
+        skills[0].validate().unwrap();
+        assert_eq!(skills[0].frontmatter.extra["license"], "MIT");
+        let SkillResources::Files(files) = &skills[0].resources else { panic!("{skills:?}") };
+        assert_eq!(files.len(), 3);
+        for file in files {
+            let (_, path) = parse(&file.uri).unwrap();
+            file.verify(&std::fs::read(directory.path().join("review").join(path)).unwrap()).unwrap();
+        }
+        assert_eq!(skills[1].resources, SkillResources::Dynamic);
+        assert_eq!(get_skill(&serving, "skill://review/SKILL.md").unwrap().skill, skills[0]);
+        assert!(get_skill(&serving, "skill://secret/SKILL.md").is_err());
+        assert!(get_skill(&serving, "skill://review/data.bin").is_err());
+    }
+
+    #[test]
+    fn pages() {
+        let skill = |number: usize| Skill::builder(format!("s{number:03}"), "x").body("x").build().unwrap();
+        let toolbox = Toolbox::new((0..120).map(skill).collect());
+        let serving = Serving { toolbox, context: CallContext::default() };
+        let (mut cursor, mut found) = (None, Vec::new());
+        loop {
+            let result = list(&serving, cursor.as_deref()).unwrap();
+            assert!(result.resources.len() <= PAGE);
+            found.extend(result.resources.into_iter().map(|it| it.name));
+            cursor = result.next_cursor;
+            if cursor.is_none() {
+                break;
+            }
+        }
+        assert_eq!(found, (0..120).map(|number| format!("s{number:03}")).collect::<Vec<_>>());
+        assert!(list(&serving, Some("nonsense")).is_err());
+        assert!(list(&serving, Some("120")).unwrap().resources.is_empty());
+    }
+}
