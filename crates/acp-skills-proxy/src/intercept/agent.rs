@@ -226,9 +226,9 @@ impl Interceptor {
     }
 
     fn info(&mut self, message: &Message<'_>, update: Node<'_>) -> Pass {
-        let Some((title, text)) = polluted_title(update) else { return Pass::Untouched };
         let ours = message.session_id().and_then(|id| self.sessions.find(&id));
         let words = ours.and_then(|session| session.first_words.clone());
+        let Some((title, text)) = polluted_title(update, words.as_deref()) else { return Pass::Untouched };
         let mut edit = Edit::new();
         if !clean_title(&mut edit, update, title, text, words) && update.members().count() == 2 {
             // Nothing is left to say.
@@ -240,9 +240,9 @@ impl Interceptor {
     fn list(&mut self, message: &Message<'_>, result: Node<'_>) -> Pass {
         let mut edit = Edit::new();
         for entry in result.get("sessions").into_iter().flat_map(|sessions| sessions.elements()) {
-            if let Some((title, text)) = polluted_title(entry) {
-                let known = entry.str("sessionId").and_then(|id| self.sessions.find(&id));
-                let words = known.and_then(|session| session.first_words.clone());
+            let known = entry.str("sessionId").and_then(|id| self.sessions.find(&id));
+            let words = known.and_then(|session| session.first_words.clone());
+            if let Some((title, text)) = polluted_title(entry, words.as_deref()) {
                 clean_title(&mut edit, entry, title, text, words);
             }
         }
@@ -250,10 +250,18 @@ impl Interceptor {
     }
 }
 
-/// The title of `object` and what is left of it without our text; `None` when there is nothing of ours in it.
-fn polluted_title(object: Node<'_>) -> Option<(Node<'_>, String)> {
+/// The title of `object` and what it is without our text; `None` when it can stay. `words` is what the user began with.
+fn polluted_title<'a>(object: Node<'a>, words: Option<&str>) -> Option<(Node<'a>, String)> {
     let title = object.get("title")?;
-    let text = strip::title(&title.as_str()?)?;
+    let said = title.as_str()?;
+    let text = strip::title(&said).or_else(|| {
+        // An agent that passes over our text makes a title of the arguments alone.
+        let (command, arguments) =
+            words?.split_once(' ').filter(|(command, _)| command.starts_with(['/', '$']))?;
+        let title = said.trim_end().trim_end_matches(['…', '.']).trim_end();
+        let is_arguments = !title.is_empty() && arguments.starts_with(title);
+        is_arguments.then(|| format!("{command} {said}"))
+    })?;
     Some((title, text))
 }
 

@@ -92,10 +92,11 @@ impl<'a> Call<'a> {
         let tools = HARMLESS.iter().copied().chain(OTHERS);
         let server = session.server_name.as_deref();
         let ours = server.and_then(|server| {
-            tools.into_iter().find(|tool| {
-                let by_name = agent.kind == AgentKind::Claude
-                    && name.as_deref() == Some(qualified(server, tool).as_str());
-                by_name || (agent.kind == AgentKind::Codex && is_codex_approval(message, call, server, tool))
+            tools.into_iter().find(|tool| match agent.kind {
+                AgentKind::Claude => name.as_deref() == Some(qualified(server, tool).as_str()),
+                AgentKind::Codex => is_codex_approval(message, call, server, tool),
+                AgentKind::Gemini => is_gemini_call(call, server, tool),
+                AgentKind::Other => false,
             })
         });
         Some(Self { name, ours, input: call.get("rawInput").filter(|input| !input.is_null()) })
@@ -120,6 +121,13 @@ fn is_codex_approval(message: &Message<'_>, call: Node<'_>, server: &str, tool: 
     let mut marked = marked.filter_map(|meta| meta.get("is_mcp_tool_approval")?.as_bool());
     marked.any(|marked| marked)
         && call.str("title").is_some_and(|title| title == format!("mcp.{server}.{tool}"))
+}
+
+/// Gemini names no tool either; it begins the id of a call with the name of the function that the model called, which is
+/// how it finds the tool. Names are joined of parts that it does not keep apart, so the title has to agree.
+fn is_gemini_call(call: Node<'_>, server: &str, tool: &str) -> bool {
+    let by_id = call.str("toolCallId").is_some_and(|id| id.starts_with(&format!("mcp_{server}_{tool}__")));
+    by_id && call.str("title").is_some_and(|title| title == format!("{tool} ({server} MCP Server)"))
 }
 
 /// What is to become of a request.

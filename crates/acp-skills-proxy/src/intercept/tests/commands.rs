@@ -300,6 +300,24 @@ fn what_a_forgotten_command_told_is_told_again() {
 }
 
 #[test]
+fn titles_made_of_arguments_alone() {
+    let mut world = session(&[]);
+    expanded(&mut world, 2, &json!([text("/review src/main.rs and more")]));
+    for (title, expected) in [
+        ("src/main.rs and more", "/review src/main.rs and more"),
+        ("src/main.rs a…", "/review src/main.rs a…"),
+        ("A review of main.rs", "A review of main.rs"),
+        ("…", "…"),
+    ] {
+        let out = world.update("s", &json!({ "sessionUpdate": "session_info_update", "title": title }));
+        assert_eq!(out.client()["params"]["update"]["title"], expected);
+        world.request(3, "session/list", &json!({}));
+        let out = world.respond(3, &json!({ "sessions": [{ "sessionId": "s", "title": title }] }));
+        assert_eq!(out.client()["result"]["sessions"][0]["title"], expected);
+    }
+}
+
+#[test]
 fn dollars_only_where_wanted() {
     let policy = Policy { dollar: true, ..policy() };
     let mut world = World::with_skills(policy, set()).initialized("x", &json!({}));

@@ -62,6 +62,13 @@ fn our_own_calls() {
         })
     };
     let codex = |title: &str| json!({ "toolCallId": "call_1", "title": title, "kind": "execute", "status": "pending" });
+    let gemini = |function: &str, server: &str| {
+        json!({
+            "toolCallId": format!("{function}__{function}_1795307132527_0"), "status": "pending", "kind": "other",
+            "title": format!("activate_skill ({server} MCP Server)"), "locations": [],
+            "content": [{ "type": "content", "content": { "type": "text", "text": "{\"name\":\"git\"}" } }],
+        })
+    };
     let approval = || Some(json!({ "is_mcp_tool_approval": true }));
     let mut mixed = claude("activate_skill");
     mixed["_meta"]["claudeCode"]["toolName"] = json!("Bash");
@@ -97,16 +104,13 @@ fn our_own_calls() {
         ),
         ("claude-look-alike", claude("activate_skill"), None, "asked"),
         ("other", codex("mcp.acp-skills.activate_skill"), approval(), "asked"),
-        // Gemini: a title for people, and a tool of the same name of its own.
-        (
-            "gemini-cli",
-            json!({
-                "toolCallId": "activate_skill-1", "status": "pending", "kind": "other", "content": [],
-                "title": "activate_skill (acp-skills MCP Server)", "locations": [],
-            }),
-            None,
-            "asked",
-        ),
+        // Gemini begins the id with the function's name; a title or an id alone is not enough.
+        ("gemini-cli", gemini("mcp_acp-skills_activate_skill", "acp-skills"), None, "proceed_once"),
+        ("gemini-cli", gemini("mcp_acp-skills_call_skill_tool", "acp-skills"), None, "asked"),
+        ("gemini-cli", gemini("activate_skill", "acp-skills"), None, "asked"),
+        ("gemini-cli", gemini("mcp_acp-skills_activate_skill", "acp-skills_activate"), None, "asked"),
+        ("gemini-cli", gemini("mcp_other_activate_skill", "other"), None, "asked"),
+        ("other", gemini("mcp_acp-skills_activate_skill", "acp-skills"), None, "asked"),
         // fast-agent: server and tool, but only in the title.
         (
             "fast-agent-acp",
