@@ -213,7 +213,7 @@ fn an_agent_that_reads_nothing_of_an_editor_that_left() {
     std::thread::spawn(move || {
         let line = format!("{{\"jsonrpc\":\"2.0\",\"method\":\"_x\",\"params\":\"{}\"}}\n", "x".repeat(1000));
         // Fits into the two pipes and the buffer between them, so that the editor can leave.
-        for _ in 0..150 {
+        for _ in 0..90 {
             drop(std::io::Write::write_all(&mut stdin, line.as_bytes()));
         }
     });

@@ -130,7 +130,9 @@ impl Hub {
     /// Answers everything that the agent has left open.
     pub(super) fn agent_gone(&self, why: &str) {
         let mut interceptor = lock(&self.interceptor);
-        interceptor.agent_gone(why).into_iter().for_each(|line| self.to_client.insert(line));
+        for line in interceptor.agent_gone(why) {
+            self.to_client.insert(line);
+        }
     }
 
     /// Queues lines while the interceptor is held, so that the lanes keep the order of the decisions; does the rest when
@@ -143,8 +145,12 @@ impl Hub {
     ) {
         let Actions { to_client, to_agent, effects, .. } = actions;
         let inserted = [(Side::Client, !to_client.is_empty()), (Side::Agent, !to_agent.is_empty())];
-        to_client.into_iter().for_each(|line| self.to_client.insert(line));
-        to_agent.into_iter().for_each(|line| self.to_agent.insert(line));
+        for line in to_client {
+            self.to_client.insert(line);
+        }
+        for line in to_agent {
+            self.to_agent.insert(line);
+        }
         drop(interceptor);
         for effect in effects {
             match effect {
