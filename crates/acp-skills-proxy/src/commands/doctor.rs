@@ -26,6 +26,9 @@ const PATIENCE: Duration = Duration::from_secs(8);
 
 const OVER_ACP: &str = "the ACP connection";
 
+/// How long all of it may take.
+const SILENCE: Duration = Duration::from_secs(60);
+
 /// Flags of `doctor`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -109,15 +112,17 @@ pub fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
     };
     let visit = Visit { look: Arc::clone(&look), tools, wants_tools, prompt };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let outcome = runtime.block_on(
-        OneShot::with_library(skills.into_library())
-            .toolbox(toolbox)
-            .policy(settings.policy)
-            .agent(settings.agent)
-            .bridge(std::env::current_exe()?)
-            .watch(watch)
-            .converse(move |client| visit.run(client, &cwd)),
-    );
+    let talk = OneShot::with_library(skills.into_library())
+        .toolbox(toolbox)
+        .policy(settings.policy)
+        .agent(settings.agent)
+        .bridge(std::env::current_exe()?)
+        .watch(watch)
+        .converse(move |client| visit.run(client, &cwd));
+    let outcome = runtime.block_on(async {
+        let silent = || anyhow::anyhow!("the agent does not answer within {} s", SILENCE.as_secs());
+        tokio::time::timeout(SILENCE, talk).await.unwrap_or_else(|_| Err(silent()))
+    });
     runtime.shutdown_background();
     let works = match outcome {
         Ok((Ok(connected), _)) => {

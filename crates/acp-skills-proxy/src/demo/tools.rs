@@ -56,7 +56,10 @@ impl Server {
         let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(io::Error::other("the server has no pipes"));
         };
-        Ok(Self::Stdio(Box::new(Process { child, stdin, stdout: BufReader::new(stdout), next: 0 })))
+        let mut process = Process { child, stdin, stdout: BufReader::new(stdout), next: 0 };
+        // As an agent does that shows its tools to a model.
+        process.ask("tools/list", &json!({ "_meta": meta() }))?;
+        Ok(Self::Stdio(Box::new(process)))
     }
 
     /// Calls a tool; `ask` sends a request to the client.
@@ -66,11 +69,7 @@ impl Server {
         arguments: Value,
         ask: impl FnOnce(&str, &Value) -> io::Result<Value>,
     ) -> io::Result<Value> {
-        let params = json!({ "name": tool, "arguments": arguments, "_meta": {
-            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-            "io.modelcontextprotocol/clientInfo": { "name": super::NAME, "version": env!("CARGO_PKG_VERSION") },
-            "io.modelcontextprotocol/clientCapabilities": {},
-        } });
+        let params = json!({ "name": tool, "arguments": arguments, "_meta": meta() });
         let answer = match self {
             Self::Acp { id, next } => {
                 *next += 1;
@@ -86,6 +85,15 @@ impl Server {
             None => Err(io::Error::other(answer["error"].to_string())),
         }
     }
+}
+
+/// What each stateless request carries.
+fn meta() -> Value {
+    json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": { "name": super::NAME, "version": env!("CARGO_PKG_VERSION") },
+        "io.modelcontextprotocol/clientCapabilities": {},
+    })
 }
 
 impl Process {
