@@ -15,7 +15,7 @@ mod recording;
 use std::collections::HashSet;
 
 use acp_skills_proxy::{
-    intercept::{CatalogIn, McpMode, Policy},
+    intercept::{Approve, CatalogIn, McpMode, Policy},
     wire::Node,
 };
 use serde_json::{Value, json};
@@ -215,7 +215,8 @@ struct Clean {
 
 impl Clean {
     fn play(mut self, recording: &Recording, skill: &str) -> Self {
-        let policy = policy(McpMode::Auto, CatalogIn::Prompt);
+        // The editor answered the agent's requests for permission itself when this was recorded.
+        let policy = Policy { approve: Approve::None, ..policy(McpMode::Auto, CatalogIn::Prompt) };
         let mut proxy = Proxy::new(&policy, skill);
         for (number, (side, line)) in recording.lines.iter().enumerate() {
             let case = format!("{} with {skill}, line {}", recording.name, number + 1);

@@ -27,7 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(8);
 const OVER_ACP: &str = "the ACP connection";
 
 /// How long all of it may take.
-const SILENCE: Duration = Duration::from_secs(60);
+const SILENCE: Duration = Duration::from_mins(1);
 
 /// Flags of `doctor`.
 #[derive(Debug, Args)]
