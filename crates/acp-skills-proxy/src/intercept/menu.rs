@@ -3,7 +3,7 @@
 //! An `available_commands_update` replaces the whole list
 //! ([slash commands](https://agentclientprotocol.com/protocol/v1/slash-commands)), so ours are added to each of the
 //! agent's, and the agent's last list is kept for the times when ours change. An agent that sends none within
-//! [`PATIENCE`] after the session is set up gets one from us.
+//! `PATIENCE` after the session is set up gets one from us.
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
