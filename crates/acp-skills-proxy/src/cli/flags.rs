@@ -1,0 +1,197 @@
+//! The flags, in the groups in which the help shows them.
+
+use std::{ffi::OsString, path::PathBuf, time::Duration};
+
+use clap::{Args, ValueEnum, builder::TypedValueParser};
+
+use super::choices::{
+    ActivationBy, ApproveKind, CatalogDetail, CatalogFormat, CatalogPlace, LocationKind, LogLevel,
+    McpTransport, SandboxKind, ScriptDirectory, ScriptVariables, SearchWhen, ToolPolicyKind,
+};
+
+/// Flags of the proxy itself.
+#[derive(Debug, Clone, Default, Args)]
+pub struct ProxyArgs {
+    /// Which skills.
+    #[command(flatten)]
+    pub skills: SkillArgs,
+    /// What the model sees.
+    #[command(flatten)]
+    pub catalog: CatalogArgs,
+    /// How the agent gets the tools.
+    #[command(flatten)]
+    pub server: ServerArgs,
+    /// Whether and how scripts of skills are run.
+    #[command(flatten)]
+    pub scripts: ScriptArgs,
+    /// What users type, and what they are asked.
+    #[command(flatten)]
+    pub user: UserArgs,
+    /// Messages for people.
+    #[command(flatten)]
+    pub log: LogArgs,
+    /// The agent: a program and its arguments, run as they are, without a shell.
+    #[arg(last = true, value_name = "AGENT")]
+    pub agent: Vec<OsString>,
+}
+
+/// Which skills there are.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Skills")]
+pub struct SkillArgs {
+    /// A skill: a directory with a SKILL.md. Repeatable; the order is kept.
+    #[arg(long = "skill", value_name = "DIR")]
+    pub skill: Vec<PathBuf>,
+    /// A directory to look for skills in, to depth 6. Repeatable.
+    #[arg(long = "skills", value_name = "DIR")]
+    pub roots: Vec<PathBuf>,
+    /// A web site that offers skills, by its address or that of its index.json (https, or http on loopback): names and
+    /// descriptions are fetched at the start, the rest when it is used. Repeatable. Anybody who can change the site
+    /// speaks to your agent.
+    #[arg(long = "source", value_name = "URL")]
+    pub sources: Vec<String>,
+    /// Where else to look: `user` (~/.agents/skills, ~/.claude/skills, $XDG_CONFIG_HOME/agents/skills) and `project`
+    /// (.skills, .agents/skills, .claude/skills from the session's directory up to the repository's root). A project's
+    /// skills speak to your agent: ask for them only where you trust the project.
+    #[arg(long, value_name = "WHERE", value_delimiter = ',')]
+    pub discover: Vec<Discover>,
+    /// Only skills whose names match; a glob such as `pdf-*`. Repeatable.
+    #[arg(long, value_name = "GLOB")]
+    pub include: Vec<String>,
+    /// No skills whose names match. Repeatable; wins over --include.
+    #[arg(long, value_name = "GLOB")]
+    pub exclude: Vec<String>,
+    /// How many skills are looked for at most [default: 10000].
+    #[arg(long, value_name = "NUMBER")]
+    pub max_skills: Option<usize>,
+    /// Refuse skills that break any rule of the specification.
+    #[arg(long)]
+    pub strict: bool,
+    /// A file with everything that flags can say, and with skills of its own; flags win.
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+}
+
+/// Places with skills that nobody named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Discover {
+    /// The user's own directories.
+    User,
+    /// The project of the session.
+    Project,
+}
+
+/// What the model sees at the start.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Catalog")]
+pub struct CatalogArgs {
+    /// Where names and descriptions go: the system prompt where the agent takes one (`auto`, `system`), else in front
+    /// of the first prompt (`prompt`); or nowhere (`off`) [default: auto].
+    #[arg(long, value_name = "PLACE")]
+    pub catalog_in: Option<CatalogPlace>,
+    /// How they are written [default: xml].
+    #[arg(long, value_name = "FORMAT")]
+    pub catalog_format: Option<CatalogFormat>,
+    /// How much of each skill [default: full].
+    #[arg(long, value_name = "DETAIL")]
+    pub catalog_detail: Option<CatalogDetail>,
+    /// How long the catalog may get, in characters: descriptions are shortened first [default: 8000].
+    #[arg(long, value_name = "CHARS")]
+    pub catalog_budget: Option<usize>,
+    /// Whether the catalog names the SKILL.md files [default: none].
+    #[arg(long, value_name = "WHICH")]
+    pub location: Option<LocationKind>,
+    /// Name the SKILL.md files as PREFIX/NAME/SKILL.md, for agents that see them elsewhere.
+    #[arg(long, value_name = "PREFIX", conflicts_with = "location")]
+    pub mount: Option<String>,
+}
+
+/// How the agent gets the tools.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Tools")]
+pub struct ServerArgs {
+    /// How the agent reaches the skills server: by what it advertises (`auto`), or one way; `off` leaves it to read
+    /// the files with its own tools [default: auto].
+    #[arg(long, value_name = "HOW")]
+    pub mcp: Option<McpTransport>,
+    /// How many seconds the first prompt of a session waits until the agent has the tools [default: 2].
+    #[arg(long, value_name = "SECONDS", value_parser = seconds())]
+    pub mcp_wait: Option<Duration>,
+    /// Who activates skills: the model (`model`), the proxy, which puts the skills that fit in front of each prompt
+    /// (`prompt`; for agents without tools), or the proxy where the model has no tools of ours (`hybrid`)
+    /// [default: model].
+    #[arg(long, value_name = "WHO")]
+    pub activation: Option<ActivationBy>,
+    /// Whether the model can search the skills: when the catalog does not hold them all (`auto`), or `on` or `off`
+    /// [default: auto].
+    #[arg(long, value_name = "WHEN")]
+    pub search: Option<SearchWhen>,
+}
+
+/// Whether and how scripts of skills are run.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Scripts")]
+pub struct ScriptArgs {
+    /// Let the model run scripts of stored skills with `run_skill_script`. Without this, scripts are only text.
+    #[arg(long)]
+    pub allow_scripts: bool,
+    /// How many seconds a script may run [default: 30].
+    #[arg(long, value_name = "SECONDS", value_parser = seconds())]
+    pub script_timeout: Option<Duration>,
+    /// Where scripts run: in the session's directory or in the skill's [default: session].
+    #[arg(long, value_name = "WHERE")]
+    pub script_cwd: Option<ScriptDirectory>,
+    /// Which variables scripts get: all of ours, or only what programs need to start [default: inherit].
+    #[arg(long, value_name = "WHICH")]
+    pub script_env: Option<ScriptVariables>,
+    /// How many bytes of stdout and of stderr the model gets [default: 20480].
+    #[arg(long, value_name = "BYTES")]
+    pub max_output: Option<usize>,
+    /// Run scripts in a sandbox: with bubblewrap, the skill read-only, the session's directory writable, no network.
+    #[arg(long, value_name = "KIND")]
+    pub sandbox: Option<SandboxKind>,
+    /// Let scripts in the sandbox use the network.
+    #[arg(long, requires = "sandbox")]
+    pub sandbox_net: bool,
+}
+
+/// What users type, and what they are asked.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Commands and permissions")]
+pub struct UserArgs {
+    /// Let `$NAME` at the start of a prompt invoke a skill, as `/NAME` and `/skill:NAME` do.
+    #[arg(long)]
+    pub dollar: bool,
+    /// Which requests for permission are granted without asking, once each: those for our own tools that only read
+    /// (`own`), or `none` [default: own].
+    #[arg(long, value_name = "WHICH")]
+    pub approve: Option<ApproveKind>,
+    /// What the `allowed-tools` of active skills mean: tools outside of them are logged (`permissive`); those inside
+    /// are granted once when you invoked the skill by command (`approval`); those outside are refused (`strict`). This
+    /// is advice and no sandbox: a call that the agent does not ask about is not seen [default: permissive].
+    #[arg(long, value_name = "POLICY")]
+    pub tool_policy: Option<ToolPolicyKind>,
+}
+
+/// Messages for people.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Messages")]
+pub struct LogArgs {
+    /// What is written to stderr or --log-file [default: warn].
+    #[arg(long, value_name = "LEVEL", env = "ACP_SKILLS_LOG")]
+    pub log: Option<LogLevel>,
+    /// Write messages to this file instead of stderr.
+    #[arg(long, value_name = "FILE")]
+    pub log_file: Option<PathBuf>,
+}
+
+/// Reads a number of seconds such as `2` or `0.5`.
+fn seconds() -> impl TypedValueParser<Value = Duration> {
+    clap::builder::NonEmptyStringValueParser::new().try_map(|text| {
+        text.parse()
+            .ok()
+            .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+            .ok_or("a number of seconds, such as 2 or 0.5")
+    })
+}
