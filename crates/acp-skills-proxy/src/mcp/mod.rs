@@ -128,13 +128,6 @@ impl Servers {
         self
     }
 
-    /// Closes all servers. An agent that is to end may wait for the event streams that it has open.
-    pub fn close_all(&self) {
-        let mut state = self.state();
-        state.by_path.clear();
-        state.by_key.drain().for_each(|(_, server)| server.end.cancel());
-    }
-
     fn downgrade(&self) -> Weak<Shared> {
         Arc::downgrade(&self.0)
     }

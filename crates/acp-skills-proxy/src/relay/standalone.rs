@@ -83,15 +83,14 @@ impl Standalone {
         let (agent, stdin, stdout) = Agent::start(&self.command, self.servers.own_program())?;
         let stdin = tapped(stdin, self.tap);
         let ends = Ends { reader: Box::new(stdout), writer: stdin, hangup: None };
-        let relay = Relay::start(self.policy, self.servers.clone(), self.client, ends)?;
-        Ok(Life { agent, relay, servers: self.servers, signals, silent: false }.run().await?)
+        let relay = Relay::start(self.policy, self.servers, self.client, ends)?;
+        Ok(Life { agent, relay, signals, silent: false }.run().await?)
     }
 }
 
 struct Life {
     agent: Agent,
     relay: Relay,
-    servers: Servers,
     signals: Receiver<Signal>,
     /// The agent has closed its stdout, and all it said is with the client.
     silent: bool,
@@ -124,7 +123,6 @@ impl Life {
                 status = self.agent.wait() => return status,
                 _ = &mut self.relay.client_done, if !client_done => {
                     (client_done, client_gone) = (true, true);
-                    self.servers.close_all();
                     if matches!(stage, Stage::Running | Stage::Stalled(_)) {
                         (stage, deadline) = (Stage::Closing, Some(Instant::now() + AFTER_EOF));
                     }
