@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use skills_core::{
     FileContent, ReadOptions, Skill, SkillFiles, Source,
     activation::{BodyCache, MAX_LISTED_FILES},
-    files::{self, SKILL_MD_CAP_BYTES},
+    files, frontmatter,
 };
 
 use super::handler::Serving;
@@ -105,7 +105,8 @@ pub(super) fn read(
 /// The text of a skill's `SKILL.md`; a skill that has none gets one.
 fn skill_md(skill: &Skill, bodies: &BodyCache) -> Result<String, String> {
     if let Source::Stored(stored) = &skill.source {
-        let head = SkillFiles::of(skill).and_then(|files| files.head(stored.file_name, SKILL_MD_CAP_BYTES));
+        let head = SkillFiles::of(skill)
+            .and_then(|files| files.head(stored.file_name, frontmatter::MAX_FILE_BYTES as u64));
         let head = head.map_err(|error| error.to_string())?;
         return Ok(String::from_utf8_lossy(&head.bytes).into_owned());
     }

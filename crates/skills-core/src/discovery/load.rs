@@ -8,7 +8,7 @@ use std::{
 
 use crate::{
     Diagnostic, FileError, Skill, SkillFiles,
-    files::{FRONTMATTER_CAP_BYTES, SKILL_FILE_NAMES},
+    files::SKILL_FILE_NAMES,
     frontmatter::{self, ParseContext},
 };
 
@@ -124,7 +124,7 @@ pub(super) fn visit(real: &Path, dir_name: &OsStr) -> io::Result<Visit> {
 /// Loads the skill from the file with this name; `None` when there is no such file.
 fn load(files: &SkillFiles, real: &Path, dir_name: &OsStr, file_name: &'static str) -> Option<Loaded> {
     let broken = |diagnostics| Some(Err(LoadError { path: real.join(file_name), diagnostics }));
-    let head = match files.head_if_exists(file_name, FRONTMATTER_CAP_BYTES) {
+    let head = match files.head_if_exists(file_name, frontmatter::MAX_FRONTMATTER_BYTES as u64) {
         Ok(head) => head?,
         Err(error) => {
             let diagnostic = Diagnostic::error(error.code(), error.to_string());

@@ -43,12 +43,6 @@ pub const SOFT_CAP_BYTES: u64 = 2 * 1024 * 1024;
 /// Files beyond this many bytes are refused by [`SkillFiles::read`]. 64 MiB.
 pub const HARD_CAP_BYTES: u64 = 64 * 1024 * 1024;
 
-/// How much of a `SKILL.md` discovery reads: enough for any frontmatter that is allowed. 64 KiB.
-pub const FRONTMATTER_CAP_BYTES: u64 = 64 * 1024;
-
-/// The largest `SKILL.md` that is read as a whole, for activation. 1 MiB.
-pub const SKILL_MD_CAP_BYTES: u64 = 1024 * 1024;
-
 /// The names that a skill's file may have; the first is the standard's, the others occur.
 pub const SKILL_FILE_NAMES: [&str; 3] = ["SKILL.md", "skill.md", "Skill.md"];
 
@@ -134,7 +128,8 @@ impl SkillFiles {
 
     /// Reads the first `max` bytes of the file at `path`, as they are.
     ///
-    /// Discovery reads a `SKILL.md` with [`FRONTMATTER_CAP_BYTES`], activation with [`SKILL_MD_CAP_BYTES`].
+    /// Discovery reads a `SKILL.md` with [`MAX_FRONTMATTER_BYTES`](crate::frontmatter::MAX_FRONTMATTER_BYTES), activation
+    /// with [`MAX_FILE_BYTES`](crate::frontmatter::MAX_FILE_BYTES).
     ///
     /// # Errors
     /// As [`SkillFiles::read`].
