@@ -35,6 +35,7 @@ pub mod agent;
 pub mod cli;
 mod client;
 pub mod commands;
+pub mod component;
 pub mod config;
 pub mod demo;
 pub mod intercept;
@@ -45,3 +46,5 @@ pub mod session;
 pub mod settings;
 pub mod stdio;
 pub mod wire;
+
+pub use self::component::SkillsProxy;

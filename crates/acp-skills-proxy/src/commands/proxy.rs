@@ -1,4 +1,4 @@
-//! No command: the proxy itself.
+//! No command: the proxy itself, in front of an agent or under a conductor.
 
 use std::{ffi::OsString, fs::File, process::ExitCode};
 
@@ -6,22 +6,26 @@ use crate::{
     agent,
     cli::{self, ProxyArgs, UsageError},
     mcp::Servers,
-    relay::{Ends, standalone::Standalone},
+    relay::{
+        Ends,
+        chain::{self, ChainEnd},
+        standalone::Standalone,
+    },
     settings::Settings,
     stdio,
 };
 
 /// Runs the agent behind the proxy; on a terminal, alone and with the words of `login`. The exit code is the agent's.
+/// Without an agent, runs as a proxy under a conductor.
 ///
 /// # Errors
 /// The command line, the configuration or a skill is wrong, the agent does not start, or the proxy fails.
 pub fn run(args: ProxyArgs, login: Vec<OsString>) -> anyhow::Result<ExitCode> {
     let mut settings = Settings::resolve(args)?;
     cli::start_log(&settings.log)?;
-    if settings.agent.is_empty() {
-        return Err(UsageError::new("there is no agent to run")
-            .hint("the agent command goes after `--`, for example `acp-skills-proxy --skill DIR -- claude-agent-acp`, or into `agent` of --config FILE")
-            .into());
+    // Without an agent the proxy is one of several under a conductor; nobody starts a conductor's components by hand.
+    if settings.agent.is_empty() && stdio::is_terminal() {
+        return Err(no_agent().into());
     }
     // A client runs the command on a terminal for one thing: to let its user log in to the agent.
     if stdio::is_terminal() {
@@ -31,15 +35,28 @@ pub fn run(args: ProxyArgs, login: Vec<OsString>) -> anyhow::Result<ExitCode> {
     let skills = settings.skills.load()?;
     let client = stdio::take()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let code = runtime.block_on(async {
+    let code: anyhow::Result<u8> = runtime.block_on(async {
         let bridge = std::env::current_exe()?;
         let servers = Servers::new(skills.into_library(), settings.toolbox, bridge);
         let (command, policy) = (settings.agent, settings.policy);
+        if command.is_empty() {
+            return match chain::run(policy, servers, client).await? {
+                ChainEnd::Closed => Ok(0),
+                ChainEnd::NoConductor => Err(no_agent().into()),
+            };
+        }
         Standalone { command, policy, servers, client, tap: None }.run().await
-    })?;
+    });
     // A thread may still be blocked in a read or a write that nobody will end.
     runtime.shutdown_background();
-    std::process::exit(code.into());
+    std::process::exit(code?.into());
+}
+
+fn no_agent() -> UsageError {
+    UsageError::new("there is no agent to run").hint(
+        "the agent command goes after `--`, for example `acp-skills-proxy --skill DIR -- claude-agent-acp`, or into \
+         `agent` of --config FILE; only an ACP conductor starts the proxy without one",
+    )
 }
 
 impl From<(File, File)> for Ends {

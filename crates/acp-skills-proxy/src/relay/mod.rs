@@ -1,8 +1,9 @@
-//! Standalone mode: two pumps between a client and an agent.
+//! How the bytes move: between a client and an agent, or under a conductor (`chain`).
 //!
 //! The relay moves bytes and carries out what the interceptor decides; it decides nothing. Each direction has a thread
 //! of its own that reads, decides and writes, so a side that stops reading stops only the direction that leads to it.
 
+pub mod chain;
 mod hub;
 mod lane;
 mod pump;

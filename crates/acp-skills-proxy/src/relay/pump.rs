@@ -11,7 +11,7 @@ use std::{
 use super::hub::{Hub, Side};
 
 /// How much one read takes, in bytes: what a pipe holds on Linux.
-const READ_BYTES: usize = 64 * 1024;
+pub(super) const READ_BYTES: usize = 64 * 1024;
 
 /// Pumps until `source` ends or the other side is gone.
 ///

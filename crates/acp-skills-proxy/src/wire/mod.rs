@@ -7,6 +7,7 @@
 
 mod edit;
 pub mod json;
+pub mod successor;
 
 use std::borrow::Cow;
 
@@ -220,6 +221,11 @@ pub mod say {
         format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"error\":{error}}}\n", id.to_json()).into_bytes()
     }
 
+    /// An error response to a line that shows no id.
+    pub fn error_to_nobody(code: i64, message: &str) -> Vec<u8> {
+        error(&Id::Raw("null".to_owned()), code, message)
+    }
+
     /// A notification.
     pub fn notification(method: &str, params: &Value) -> Vec<u8> {
         format!("{{\"jsonrpc\":\"2.0\",\"method\":{},\"params\":{params}}}\n", Value::from(method))
@@ -229,6 +235,8 @@ pub mod say {
 
 /// JSON-RPC: an internal error.
 pub const INTERNAL_ERROR: i64 = -32603;
+/// JSON-RPC: no valid request, or not now.
+pub const INVALID_REQUEST: i64 = -32600;
 /// JSON-RPC: invalid parameters.
 pub const INVALID_PARAMS: i64 = -32602;
 /// ACP: the request was cancelled by `$/cancel_request`.

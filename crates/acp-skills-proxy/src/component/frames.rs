@@ -1,0 +1,64 @@
+//! Between the SDK's channels of frames and the relay's ends of bytes.
+
+use std::io::{self, Read, Write};
+
+use agent_client_protocol::{Channel, TransportFrame};
+use futures::{
+    StreamExt,
+    channel::mpsc::{UnboundedReceiver, UnboundedSender},
+    executor::block_on,
+};
+
+use crate::relay::Ends;
+
+/// The ends of the side that is behind `channel`.
+pub(super) fn ends(channel: Channel) -> Ends {
+    let (frames, sink) = channel.into_parts();
+    Ends::new(Source { frames, line: Vec::new(), at: 0 }, Sink { sink, line: Vec::new() })
+}
+
+struct Source {
+    frames: UnboundedReceiver<TransportFrame>,
+    /// The frame that is being read.
+    line: Vec<u8>,
+    at: usize,
+}
+
+impl Read for Source {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.at == self.line.len() {
+            let Some(frame) = block_on(self.frames.next()) else { return Ok(0) };
+            let mut line = frame.to_json().map_err(io::Error::other)?;
+            line.push('\n');
+            (self.line, self.at) = (line.into_bytes(), 0);
+        }
+        let count = buffer.len().min(self.line.len() - self.at);
+        buffer[..count].copy_from_slice(&self.line[self.at..self.at + count]);
+        self.at += count;
+        Ok(count)
+    }
+}
+
+struct Sink {
+    sink: UnboundedSender<TransportFrame>,
+    /// The beginning of a line.
+    line: Vec<u8>,
+}
+
+impl Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        for piece in bytes.split_inclusive(|&byte| byte == b'\n') {
+            self.line.extend_from_slice(piece);
+            if piece.ends_with(b"\n") {
+                let frame = TransportFrame::parse_json(String::from_utf8_lossy(&self.line).trim_end());
+                self.line.clear();
+                self.sink.unbounded_send(frame).map_err(|_| io::Error::from(io::ErrorKind::BrokenPipe))?;
+            }
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

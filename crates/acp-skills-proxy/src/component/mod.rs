@@ -1,0 +1,169 @@
+//! [`SkillsProxy`]: the proxy as a component for programs that are built with the ACP SDK.
+
+mod frames;
+
+use std::{path::PathBuf, sync::Arc};
+
+use agent_client_protocol::{Agent, Client, Conductor, ConnectTo, ConnectionDriver, Error, Proxy};
+use futures::{
+    FutureExt,
+    future::{self, Either},
+};
+use skills_core::{SkillSet, Toolbox};
+
+use crate::{
+    activity::Observer,
+    intercept::Policy,
+    mcp::{Library, MakeToolbox, Servers},
+    relay::{
+        Relay,
+        chain::{self, ChainEnd},
+    },
+};
+
+/// The proxy as one of the components of an ACP chain, or right in front of an agent.
+///
+/// Under the SDK's conductor it is `ProxiesAndAgent::new(agent).proxy(SkillsProxy::new(skills))`; without one,
+/// [`SkillsProxy::in_front_of`] makes an agent with skills of any agent. Both need a tokio runtime around them.
+///
+/// ```
+/// use acp_skills_proxy::SkillsProxy;
+/// use agent_client_protocol::{Channel, Client, ConnectTo};
+/// use skills_core::Skill;
+///
+/// # fn main() -> Result<(), skills_core::builder::BuildError> {
+/// # let (agent, _other_end) = Channel::duplex();
+/// let skill = Skill::builder("greet", "Greets people.").body("# Greeting\nSay hello.").build()?;
+/// let agent_with_skills = SkillsProxy::new([skill].into_iter().collect()).in_front_of(agent);
+/// # fn is_an_agent(_: impl ConnectTo<Client>) {}
+/// is_an_agent(agent_with_skills);
+/// # Ok(()) }
+/// ```
+#[must_use]
+#[derive(Clone)]
+pub struct SkillsProxy {
+    library: Library,
+    toolbox: MakeToolbox,
+    policy: Policy,
+    bridge: PathBuf,
+    observer: Option<Observer>,
+}
+
+impl SkillsProxy {
+    /// With these skills.
+    pub fn new(skills: SkillSet) -> Self {
+        Self::with_library(Arc::new(skills))
+    }
+
+    /// With skills that depend on the working directory of a session.
+    pub fn with_library(library: Library) -> Self {
+        Self {
+            library,
+            toolbox: Arc::new(Toolbox::new),
+            policy: Policy::default(),
+            bridge: PathBuf::new(),
+            observer: None,
+        }
+    }
+
+    /// How the tools over the skills are made.
+    pub fn toolbox(self, toolbox: MakeToolbox) -> Self {
+        Self { toolbox, ..self }
+    }
+
+    /// What the interceptor does.
+    pub fn policy(self, policy: Policy) -> Self {
+        Self { policy, ..self }
+    }
+
+    /// The program that agents without MCP over HTTP start as a bridge: `acp-skills-proxy`. Without it those agents are
+    /// told where the files of the skills are, and get none of the tools.
+    pub fn bridge(self, program: impl Into<PathBuf>) -> Self {
+        Self { bridge: program.into(), ..self }
+    }
+
+    /// Has `observer` told of what the model does with the skills.
+    pub fn observed_by(self, observer: Observer) -> Self {
+        Self { observer: Some(observer), ..self }
+    }
+
+    /// `agent`, with the skills.
+    pub fn in_front_of<A: ConnectTo<Client>>(self, agent: A) -> SkilledAgent<A> {
+        SkilledAgent { proxy: self, agent }
+    }
+
+    fn into_parts(self) -> (Policy, Servers) {
+        let servers = Servers::new(self.library, self.toolbox, self.bridge).observed_by(self.observer);
+        (self.policy, servers)
+    }
+}
+
+impl ConnectTo<Conductor> for SkillsProxy {
+    async fn connect_to(self, conductor: impl ConnectTo<Proxy>) -> Result<(), Error> {
+        let (channel, driver) = conductor.into_channel_and_future();
+        let (policy, servers) = self.into_parts();
+        let run = chain::run(policy, servers, frames::ends(channel)).map(|end| match end {
+            Ok(ChainEnd::Closed) => Ok(()),
+            Ok(ChainEnd::NoConductor) => Err(Error::invalid_request()
+                .data("a client spoke to a `SkillsProxy` that is in front of no agent")),
+            Err(error) => Err(Error::into_internal_error(error)),
+        });
+        let Some(driver) = driver else { return run.await };
+        match future::select(Box::pin(run), driver).await {
+            Either::Left((end, driver)) => finish(driver).await.and(end),
+            Either::Right((driven, run)) => driven.and(run.await),
+        }
+    }
+}
+
+/// An agent with skills. Made by [`SkillsProxy::in_front_of`].
+#[must_use]
+pub struct SkilledAgent<A> {
+    proxy: SkillsProxy,
+    agent: A,
+}
+
+impl<A: ConnectTo<Client>> ConnectTo<Client> for SkilledAgent<A> {
+    async fn connect_to(self, client: impl ConnectTo<Agent>) -> Result<(), Error> {
+        let (client, mut client_driver) = client.into_channel_and_future();
+        let (agent, mut agent_driver) = self.agent.into_channel_and_future();
+        let (policy, servers) = self.proxy.into_parts();
+        let mut relay = Relay::start(policy, servers, frames::ends(client), frames::ends(agent))
+            .map_err(Error::into_internal_error)?;
+        let (why, end) = loop {
+            tokio::select! {
+                _ = &mut relay.agent_done => break ("the agent closed the connection".to_owned(), Ok(())),
+                driven = driven(&mut agent_driver) => {
+                    agent_driver = None;
+                    if let Err(error) = driven {
+                        break (format!("the agent failed: {error}"), Err(error));
+                    }
+                }
+                driven = driven(&mut client_driver) => {
+                    client_driver = None;
+                    driven?;
+                }
+            }
+        };
+        relay.agent_gone(&why);
+        // Into a queue without bounds: nothing blocks.
+        relay.close()();
+        match client_driver {
+            Some(driver) => finish(driver).await.and(end),
+            None => end,
+        }
+    }
+}
+
+/// What an endpoint's own work comes to; never, when it has none.
+async fn driven(driver: &mut Option<ConnectionDriver>) -> Result<(), Error> {
+    match driver {
+        Some(driver) => driver.await,
+        None => future::pending().await,
+    }
+}
+
+/// Lets a transport write what it has accepted. Work that cannot be asked to end is dropped.
+async fn finish(mut driver: ConnectionDriver) -> Result<(), Error> {
+    if driver.request_finish() { driver.await } else { Ok(()) }
+}
