@@ -26,7 +26,12 @@ pub(crate) struct Proxy(Command);
 
 impl Proxy {
     pub(crate) fn new() -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_acp-skills-proxy"));
+        Self::of(env!("CARGO_BIN_EXE_acp-skills-proxy"))
+    }
+
+    /// Another program in its place.
+    pub(crate) fn of(program: impl AsRef<OsStr>) -> Self {
+        let mut command = Command::new(program);
         // What the person who runs the tests has set must not matter.
         for variable in ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy", "ACP_SKILLS_LOG"] {
             command.env_remove(variable);

@@ -11,6 +11,7 @@
 
 mod agent;
 mod catalog;
+mod chain;
 mod commands;
 mod door;
 mod editor;
@@ -60,6 +61,7 @@ fn main() -> ExitCode {
     }
     let mut trials = Vec::new();
     trials.extend(catalog::trials());
+    trials.extend(chain::trials());
     trials.extend(commands::trials());
     trials.extend(door::trials());
     trials.extend(flow::trials());

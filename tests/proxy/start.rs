@@ -46,7 +46,9 @@ fn an_agent_that_is_no_program() {
 }
 
 fn nothing_to_run() {
-    let ended = refused(Proxy::new().start(), 2);
+    let mut editor = Proxy::new().start();
+    editor.close();
+    let ended = refused(editor, 2);
     assert_says(&ended, &["error: ", "there is no agent", "hint: ", "-- "]);
     refused(Proxy::new().arg("--no-such-flag").start(), 2);
 }

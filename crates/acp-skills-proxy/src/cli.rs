@@ -27,6 +27,8 @@ Examples:
       Every skill below ~/skills, and the user's own.
   acp-skills-proxy --config skills.yaml
       Everything from a file, the agent too.
+  agent-client-protocol-conductor agent 'acp-skills-proxy --skill ./code-review' claude-agent-acp
+      One of several proxies under an ACP conductor: no agent command of its own.
   acp-skills-proxy try --skill ./code-review --prompt 'Review src/main.rs'
       Watch a skill work in the terminal, with a built-in agent.
 

@@ -40,7 +40,8 @@ struct Agent<R, W> {
 
 struct Session {
     id: String,
-    server: Option<Server>,
+    /// By name.
+    servers: Vec<(String, Server)>,
 }
 
 /// The connection to the client.
@@ -119,8 +120,10 @@ impl<R: Read, W: Write> Agent<R, W> {
         self.count += 1;
         let id = format!("demo-session-{}", self.count);
         let entries = params["mcpServers"].as_array();
-        let server = entries.into_iter().flatten().find_map(Server::connect).transpose()?;
-        self.session = Some(Session { id: id.clone(), server });
+        let name = |entry: &Value| entry["name"].as_str().unwrap_or_default().to_owned();
+        let connect = |entry| Some(Server::connect(entry)?.map(|server| (name(entry), server)));
+        let servers = entries.into_iter().flatten().filter_map(connect).collect::<io::Result<_>>()?;
+        self.session = Some(Session { id: id.clone(), servers });
         Ok(json!({ "sessionId": id }))
     }
 
@@ -135,7 +138,7 @@ impl<R: Read, W: Write> Agent<R, W> {
         let (skills, request) = catalog::read(&texts);
         let answer = match catalog::choose(&skills, &request) {
             None => "I see no skills.".to_owned(),
-            Some(skill) => match &mut session.server {
+            Some(skill) => match server_for(skill, &mut session.servers) {
                 Some(server) => self.with_tools(&session.id, server, skill, &request)?,
                 None => with_files(skill),
             },
@@ -197,6 +200,12 @@ impl<R: Read, W: Write> Agent<R, W> {
         let params = json!({ "sessionId": session, "update": update });
         self.wire.write(&json!({ "jsonrpc": "2.0", "method": "session/update", "params": params }))
     }
+}
+
+/// The server with the tools for a skill: the one that the catalog names, else the only one that there is for most.
+fn server_for<'a>(skill: &catalog::Skill, servers: &'a mut [(String, Server)]) -> Option<&'a mut Server> {
+    let named = servers.iter().position(|(name, _)| Some(name) == skill.server.as_ref());
+    servers.get_mut(named.unwrap_or(0)).map(|(_, server)| server)
 }
 
 fn with_files(skill: &catalog::Skill) -> String {

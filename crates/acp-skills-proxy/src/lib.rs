@@ -28,6 +28,7 @@
 //! | [`relay`] | how do the bytes move, and when does it end? |
 //! | [`mcp`] | how does the agent reach the tools? |
 //! | [`agent`] | how does the agent's process live and end? |
+//! | [`component`] | how does it fit into programs that are built with the ACP SDK? |
 //! | [`settings`] | what was decided on the command line and in the configuration? |
 
 pub mod activity;

@@ -30,7 +30,7 @@ pub struct ProxyArgs {
     /// Messages for people.
     #[command(flatten)]
     pub log: LogArgs,
-    /// The agent: a program and its arguments, run as they are, without a shell.
+    /// The agent: a program and its arguments, run as they are, without a shell. Only under an ACP conductor there is none.
     #[arg(last = true, value_name = "AGENT")]
     pub agent: Vec<OsString>,
 }

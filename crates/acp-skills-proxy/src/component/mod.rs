@@ -2,7 +2,7 @@
 
 mod frames;
 
-use std::{path::PathBuf, sync::Arc};
+use std::{path::PathBuf, sync::Arc, thread};
 
 use agent_client_protocol::{Agent, Client, Conductor, ConnectTo, ConnectionDriver, Error, Proxy};
 use futures::{
@@ -13,6 +13,7 @@ use skills_core::{SkillSet, Toolbox};
 
 use crate::{
     activity::Observer,
+    demo,
     intercept::Policy,
     mcp::{Library, MakeToolbox, Servers},
     relay::{
@@ -108,11 +109,7 @@ impl ConnectTo<Conductor> for SkillsProxy {
                 .data("a client spoke to a `SkillsProxy` that is in front of no agent")),
             Err(error) => Err(Error::into_internal_error(error)),
         });
-        let Some(driver) = driver else { return run.await };
-        match future::select(Box::pin(run), driver).await {
-            Either::Left((end, driver)) => finish(driver).await.and(end),
-            Either::Right((driven, run)) => driven.and(run.await),
-        }
+        drive(run, driver).await
     }
 }
 
@@ -166,4 +163,39 @@ async fn driven(driver: &mut Option<ConnectionDriver>) -> Result<(), Error> {
 /// Lets a transport write what it has accepted. Work that cannot be asked to end is dropped.
 async fn finish(mut driver: ConnectionDriver) -> Result<(), Error> {
     if driver.request_finish() { driver.await } else { Ok(()) }
+}
+
+/// The scripted agent that is built into this crate, for trying things out: it uses the skills that it is offered, and
+/// needs no account and no network.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct DemoAgent;
+
+impl ConnectTo<Client> for DemoAgent {
+    async fn connect_to(self, client: impl ConnectTo<Agent>) -> Result<(), Error> {
+        let (channel, driver) = client.into_channel_and_future();
+        let ends = frames::ends(channel);
+        let (done, served) = futures::channel::oneshot::channel();
+        thread::Builder::new()
+            .name("demo-agent".to_owned())
+            .spawn(move || drop(done.send(demo::serve(ends.reader, ends.writer))))
+            .map_err(Error::into_internal_error)?;
+        let served = served.map(|end| match end {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => Err(Error::into_internal_error(error)),
+            Err(gone) => Err(Error::into_internal_error(gone)),
+        });
+        drive(served, driver).await
+    }
+}
+
+/// Does `work` at an endpoint that may have work of its own, until both are done.
+async fn drive(
+    work: impl Future<Output = Result<(), Error>>,
+    driver: Option<ConnectionDriver>,
+) -> Result<(), Error> {
+    let Some(driver) = driver else { return work.await };
+    match future::select(Box::pin(work), driver).await {
+        Either::Left((end, driver)) => finish(driver).await.and(end),
+        Either::Right((driven, work)) => driven.and(work.await),
+    }
 }

@@ -6,6 +6,8 @@ pub(super) struct Skill {
     pub(super) name: String,
     pub(super) description: String,
     pub(super) location: Option<String>,
+    /// The MCP server whose tools are for it, where the text says so.
+    pub(super) server: Option<String>,
 }
 
 /// The skills in the texts of a prompt, and what else they say.
@@ -17,14 +19,19 @@ pub(super) fn read(texts: &[&str]) -> (Vec<Skill>, String) {
             .split_once("<available_skills>")
             .and_then(|(_, rest)| rest.split_once("</available_skills>"))
         {
-            Some((catalog, _)) => skills.extend(catalog.split("<skill>").skip(1).filter_map(skill)),
+            Some((catalog, guide)) => {
+                let server = guide.split_once("MCP server `").and_then(|(_, rest)| rest.split_once('`'));
+                let server = server.map(|(name, _)| name.to_owned());
+                let entries = catalog.split("<skill>").skip(1);
+                skills.extend(entries.filter_map(|entry| skill(entry, server.clone())));
+            }
             None => request.push(*text),
         }
     }
     (skills, request.join("\n"))
 }
 
-fn skill(entry: &str) -> Option<Skill> {
+fn skill(entry: &str, server: Option<String>) -> Option<Skill> {
     let field = |tag: &str| {
         let (_, rest) = entry.split_once(&format!("<{tag}>"))?;
         let (text, _) = rest.split_once(&format!("</{tag}>"))?;
@@ -34,6 +41,7 @@ fn skill(entry: &str) -> Option<Skill> {
         name: field("name")?,
         description: field("description").unwrap_or_default(),
         location: field("location"),
+        server,
     })
 }
 

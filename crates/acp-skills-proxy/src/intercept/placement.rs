@@ -8,7 +8,7 @@ use skills_core::{
     catalog::{self, Catalog, CatalogOptions, Guide, Location},
 };
 
-use super::{AgentFacts, AgentKind, CatalogIn};
+use super::{AgentFacts, AgentKind, CatalogIn, servers};
 use crate::{
     session::{Mcp, Session, Told},
     wire::{Edit, Node},
@@ -55,14 +55,17 @@ pub fn text(session: &Session, agent: &AgentFacts, options: &CatalogOptions, tol
         Told::Files => Catalog::render(&stored(&session.skills), &options),
         _ => Catalog::render(&session.skills, &options),
     }?;
-    // Gemini would take the tool of the same name that it has itself.
+    // Where there is another tool of the same name, the model has to know which one is meant: Gemini has one itself, and
+    // a proxy with other skills before us in a chain has them all.
+    let is_alone =
+        agent.kind != AgentKind::Gemini && session.server_name.as_deref() == Some(servers::SERVER_NAME);
     let more = match &session.server_name {
         // Some agents connect only when a tool is used.
         _ if told == Told::Files && session.mcp == Mcp::Missing => {
             " Should you have the tools `activate_skill` and `read_skill_file` after all, use them instead."
                 .to_owned()
         }
-        Some(name) if agent.kind == AgentKind::Gemini && told == Told::Tools => {
+        Some(name) if !is_alone && told == Told::Tools => {
             format!(" The tools are those of the MCP server `{name}`.")
         }
         _ => String::new(),

@@ -8,6 +8,7 @@ use super::{
     commands::{self, Command},
     expansion, placement,
     placement::Placement,
+    strip,
 };
 use crate::{
     session::{Held, Mcp, Session, SessionKey, Text, Told},
@@ -255,10 +256,11 @@ pub(super) fn is_command(blocks: Node<'_>) -> bool {
     texts.any(|text| text.trim_start().starts_with(['/', '$']))
 }
 
-/// The user's words on one line; `None` when there are none.
+/// The user's words on one line, without what a proxy before us has added; `None` when there are none.
 pub(super) fn words(message: &Message<'_>) -> Option<String> {
     let blocks = message.param(&["prompt"])?;
     let texts: Vec<_> = blocks.elements().filter_map(|block| block.str("text")).collect();
-    let words = texts.join(" ").split_whitespace().collect::<Vec<_>>().join(" ");
+    let text = texts.join(" ");
+    let words = strip::title(&text).unwrap_or_else(|| text.split_whitespace().collect::<Vec<_>>().join(" "));
     (!words.is_empty()).then_some(words)
 }

@@ -27,7 +27,7 @@ use crate::{
 pub enum ChainEnd {
     /// The conductor closed it.
     Closed,
-    /// There was no conductor: a client took us for an agent, and was told that we have none.
+    /// There was no conductor. A client that took us for an agent was told that we have none.
     NoConductor,
 }
 
@@ -64,7 +64,8 @@ fn pump(source: impl Read, hub: &Arc<Hub>, switch: &Mutex<Switch>) -> io::Result
     loop {
         line.clear();
         if lines.read_until(b'\n', &mut line)? == 0 {
-            return Ok(ChainEnd::Closed);
+            let begun = lock(switch).has_begun();
+            return Ok(if begun { ChainEnd::Closed } else { ChainEnd::NoConductor });
         }
         if !line.ends_with(b"\n") {
             line.push(b'\n');

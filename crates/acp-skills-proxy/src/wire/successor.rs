@@ -73,6 +73,11 @@ pub struct Switch {
 }
 
 impl Switch {
+    /// Whether the conductor has begun the chain.
+    pub fn has_begun(&self) -> bool {
+        self.spelling.is_some()
+    }
+
     /// What a line from the conductor is.
     pub fn sort(&mut self, line: &[u8]) -> Sorted {
         let Some(message) = Message::parse(line) else {

@@ -283,6 +283,23 @@ fn what_was_kept_back_comes_before_what_follows() {
 }
 
 #[test]
+fn a_title_is_not_of_another_proxys_text() {
+    for (theirs, expected) in [
+        ("<acp-skills-proxy>\n<available_skills/>\n</acp-skills-proxy>\n", "fix the bug"),
+        (
+            "<acp-skills-proxy>\n<typed>/review <rest>fix the bug</rest></typed>\nDo it.\n</acp-skills-proxy>\n",
+            "/review fix the bug",
+        ),
+    ] {
+        let mut world = world();
+        world.new_session(1, "s");
+        world.prompt(2, "s", &[theirs, "fix the bug"]);
+        let cut = json!({ "sessionUpdate": "session_info_update", "title": "<acp-skills-proxy> <avail" });
+        assert_eq!(world.update("s", &cut).client()["params"]["update"]["title"], expected);
+    }
+}
+
+#[test]
 fn titles_are_the_users() {
     let info =
         |title: &str| json!({ "sessionUpdate": "session_info_update", "title": title, "updatedAt": "now" });

@@ -1,0 +1,153 @@
+//! [`SkillsProxy`] in chains within one process.
+
+use acp_skills_proxy::{SkillsProxy, intercept::Policy};
+use agent_client_protocol::{Conductor, DynConnectTo, Proxy};
+use agent_client_protocol_conductor::{ConductorImpl, ProxiesAndAgent};
+
+use crate::cast::{Log, agent, skills, with_client, within};
+
+/// Does not wait for an agent that connects only when it calls.
+fn proxy(name: &str) -> SkillsProxy {
+    let policy = Policy { mcp_wait: std::time::Duration::ZERO, ..Policy::default() };
+    SkillsProxy::new(skills(name)).policy(policy)
+}
+
+/// Any component: in a chain they all have one type.
+fn link(name: &str) -> DynConnectTo<Conductor> {
+    DynConnectTo::new(proxy(name))
+}
+
+fn chain(log: &Log, links: Vec<DynConnectTo<Conductor>>) -> ConductorImpl<agent_client_protocol::Agent> {
+    let chain = links.into_iter().fold(ProxiesAndAgent::new(agent(log.clone())), ProxiesAndAgent::proxy);
+    ConductorImpl::new_agent("conductor", chain)
+}
+
+#[tokio::test]
+async fn one_in_a_chain() {
+    let log = Log::default();
+    let chain = chain(&log, vec![link("alpha")]);
+    within(with_client(chain, async |client| {
+        let turn = client.turn("hello").await?;
+        // The agent echoed all it got.
+        assert_eq!((turn.user.as_str(), turn.agent.as_str()), ("hello", "done"));
+        let turn = client.turn(r#"call acp-skills activate_skill {"name":"alpha"}"#).await?;
+        assert!(turn.agent.contains("# The body of alpha"), "{turn:?}");
+        let call = r#"call acp-skills call_skill_tool {"skill":"alpha","tool":"greet","input":{}}"#;
+        assert_eq!(client.turn(call).await?.agent, "hello from alpha");
+        let turn = client.turn("/alpha now").await?;
+        assert_eq!(turn.user, "/alpha now");
+        assert_eq!(client.turn("ask").await?.agent, r#"{"outcome":"selected","optionId":"yes"}"#);
+        Ok(())
+    }))
+    .await;
+    assert_eq!(log.servers(), ["acp-skills"]);
+    let first = log.prompt(0);
+    assert!(first[0].contains("Knows alpha.") && first[1] == "hello", "{first:?}");
+    // Once.
+    assert_eq!(log.prompt(1).len(), 1);
+    assert!(log.prompt(3)[0].contains("# The body of alpha"), "{:?}", log.prompt(3));
+}
+
+#[tokio::test]
+async fn five_in_a_chain() {
+    let log = Log::default();
+    let names = ["alpha", "beta", "gamma", "delta", "epsilon"];
+    within(with_client(chain(&log, names.map(link).into()), async |mut client| {
+        let turn = client.turn("hello").await?;
+        assert_eq!((turn.user.as_str(), turn.agent.as_str()), ("hello", "done"));
+        for (index, name) in names.iter().enumerate() {
+            let number = if index == 0 { String::new() } else { format!("-{}", index + 1) };
+            let call = format!(r#"call acp-skills{number} activate_skill {{"name":"{name}"}}"#);
+            let turn = client.turn(&call).await?;
+            assert!(turn.agent.contains(&format!("# The body of {name}")), "{turn:?}");
+            assert_eq!(client.turn(&format!("/{name}")).await?.user, format!("/{name}"));
+        }
+        client.shows(&names).await;
+        Ok(())
+    }))
+    .await;
+    assert_eq!(log.servers(), ["acp-skills", "acp-skills-2", "acp-skills-3", "acp-skills-4", "acp-skills-5"]);
+    let first = log.prompt(0);
+    assert_eq!(first.len(), 6, "{first:?}");
+    assert_eq!(first[5], "hello");
+    for name in names {
+        let catalogs = first.iter().filter(|text| text.contains(&format!("Knows {name}.")));
+        assert_eq!(catalogs.count(), 1, "{name} in {first:?}");
+    }
+}
+
+#[tokio::test]
+async fn before_and_behind_another_proxy() {
+    for place in [0, 1] {
+        let log = Log::default();
+        let mut links = vec![DynConnectTo::new(Proxy.v1())];
+        links.insert(place, link("alpha"));
+        within(with_client(chain(&log, links), async |client| {
+            assert_eq!(client.turn("hello").await?.user, "hello");
+            let turn = client.turn(r#"call acp-skills activate_skill {"name":"alpha"}"#).await?;
+            assert!(turn.agent.contains("# The body of alpha"), "{turn:?}");
+            Ok(())
+        }))
+        .await;
+        assert!(log.prompt(0)[0].contains("Knows alpha."), "{place}");
+    }
+}
+
+#[tokio::test]
+async fn conductors_within_conductors() {
+    let log = Log::default();
+    let inner = ConductorImpl::new_proxy("inner", vec![proxy("beta"), proxy("gamma")]);
+    let links = vec![link("alpha"), DynConnectTo::new(inner)];
+    within(with_client(chain(&log, links), async |client| {
+        assert_eq!(client.turn("hello").await?.user, "hello");
+        Ok(())
+    }))
+    .await;
+    assert_eq!(log.servers().len(), 3);
+    let first = log.prompt(0).join("");
+    assert!(["alpha", "beta", "gamma"].iter().all(|name| first.contains(&format!("Knows {name}."))));
+}
+
+#[tokio::test]
+async fn in_front_of_an_agent_without_a_conductor() {
+    let log = Log::default();
+    // Twice, for good measure.
+    let agent = proxy("alpha").in_front_of(proxy("beta").in_front_of(agent(log.clone())));
+    within(with_client(agent, async |client| {
+        assert_eq!(client.turn("hello").await?.user, "hello");
+        let turn = client.turn(r#"call acp-skills-2 activate_skill {"name":"beta"}"#).await?;
+        assert!(turn.agent.contains("# The body of beta"), "{turn:?}");
+        Ok(())
+    }))
+    .await;
+    assert_eq!(log.servers(), ["acp-skills", "acp-skills-2"]);
+}
+
+#[tokio::test]
+async fn cancellation_reaches_the_agent() {
+    for links in [vec![], vec![link("alpha")], vec![link("alpha"), link("beta")]] {
+        let log = Log::default();
+        within(with_client(chain(&log, links), async |client| {
+            // The first prompt gets the catalog.
+            client.turn("hello").await?;
+            let parked = client.prompt("park");
+            parked.cancel()?;
+            let error = parked.block_task().await.expect_err("a cancellation");
+            assert_eq!(i32::from(error.code), -32800);
+            assert_eq!(client.turn("ask").await?.agent, r#"{"outcome":"selected","optionId":"yes"}"#);
+            Ok(())
+        }))
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_takes_a_proxy_for_an_agent_is_told() {
+    // A conductor takes the last component for the agent; here a transport stands in for that.
+    let (client, proxys) = agent_client_protocol::Channel::duplex();
+    let run = tokio::spawn(agent_client_protocol::ConnectTo::<Conductor>::connect_to(proxy("alpha"), proxys));
+    let error = with_client(client, async |_| Ok(())).await.expect_err("no agent");
+    assert!(error.message.contains("no agent to run"), "{error:?}");
+    let end = run.await.expect("no panic").expect_err("told here too");
+    assert!(format!("{end:?}").contains("in front of no agent"), "{end:?}");
+}

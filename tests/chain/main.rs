@@ -1,0 +1,14 @@
+//! The proxy among proxies: under the SDK's conductor and in front of agents without one, with the SDK's own agent and
+//! client types at the two ends.
+//!
+//! | file | owns |
+//! |---|---|
+//! | `cast` | the agent and the client, and how they are put together |
+//! | `embedded` | [`acp_skills_proxy::SkillsProxy`] in chains within one process |
+//! | `program` | the binary as a component of such a chain |
+//!
+//! The binary under a conductor that is played line by line, and under the published one: `tests/proxy/chain.rs`.
+
+mod cast;
+mod embedded;
+mod program;

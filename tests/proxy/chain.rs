@@ -1,0 +1,235 @@
+//! The proxy as one of a chain: under a conductor that the test plays line by line, and under the published one where it
+//! is installed.
+
+use std::{env, path::PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::{
+    agent,
+    editor::{Editor, Proxy},
+    fixtures::Skills,
+    stage::{MCP_2025, Stage, cwd, entry, texts},
+};
+
+crate::trials!(
+    a_conductor_line_by_line,
+    a_conductor_of_the_old_spelling,
+    no_conductor_and_no_agent,
+    the_published_conductor,
+    #[cfg(target_os = "linux")]
+    killed_in_a_chain,
+);
+
+/// A proxy without an agent, whose conductor is the test.
+fn component(skills: &Skills) -> Proxy {
+    Proxy::new().flag("--mcp-wait", "0").skill(&skills.dir("review"))
+}
+
+/// The message in the envelope of the next line that goes to the successor.
+fn to_successor(conductor: &mut Editor, envelope: &str) -> Value {
+    let message = conductor.message();
+    assert_eq!(message["method"], envelope, "{message}");
+    let mut inner = message["params"].clone();
+    inner["id"] = message["id"].clone();
+    inner
+}
+
+fn a_conductor_line_by_line() {
+    walk_a_chain("proxy");
+}
+
+fn a_conductor_of_the_old_spelling() {
+    walk_a_chain("_proxy");
+}
+
+fn walk_a_chain(prefix: &str) {
+    let skills = Skills::review();
+    let mut conductor = component(&skills).start();
+    let successor = format!("{prefix}/successor");
+
+    // `initialize` goes to the successor first, and its answer is the successor's.
+    let params = json!({ "protocolVersion": 1, "_meta": { "x": 1 } });
+    let id = conductor.request(&format!("{prefix}/initialize"), params.clone());
+    let inner = to_successor(&mut conductor, &successor);
+    assert_eq!((&inner["method"], &inner["params"]), (&json!("initialize"), &params));
+    let answer = r#"{"jsonrpc":"2.0","id":1,"result":{"agentCapabilities":{"mcpCapabilities":{"http":true}},"protocolVersion":1.0}}"#;
+    conductor.write(format!("{answer}\n").as_bytes());
+    assert_eq!(conductor.line().as_deref(), Some(format!("{answer}\n").as_bytes()));
+
+    // A session gets our server, and its prompt the catalog.
+    let id = match id.as_u64() {
+        Some(1) => conductor.request("session/new", json!({ "cwd": cwd(), "mcpServers": [] })),
+        other => panic!("the first request has the number 1 and not {other:?}"),
+    };
+    let inner = to_successor(&mut conductor, &successor);
+    assert_eq!((&inner["method"], &inner["id"]), (&json!("session/new"), &id));
+    assert!(entry(&inner["params"])["url"].as_str().is_some_and(|url| url.starts_with("http://127.0.0.1:")));
+    conductor.send(&json!({ "jsonrpc": "2.0", "id": id, "result": { "sessionId": "s" } }));
+    assert_eq!(conductor.message()["result"]["sessionId"], "s");
+    let prompt = json!({ "sessionId": "s", "prompt": [{ "type": "text", "text": "hello" }] });
+    let id = conductor.request("session/prompt", prompt);
+    let inner = to_successor(&mut conductor, &successor);
+    let blocks = inner["params"]["prompt"].as_array().expect("blocks");
+    assert!(texts(blocks)[0].contains("review") && texts(blocks)[1] == "hello", "{blocks:?}");
+
+    // What the successor says is unwrapped, and not a word of ours is in it.
+    let update = |text: &str| {
+        json!({ "sessionId": "s", "update": {
+            "sessionUpdate": "user_message_chunk", "content": { "type": "text", "text": text },
+        } })
+    };
+    for text in texts(blocks) {
+        conductor.notify(&successor, json!({ "method": "session/update", "params": update(text) }));
+    }
+    let shown = conductor.message();
+    assert_eq!((&shown["method"], &shown["params"]), (&json!("session/update"), &update("hello")));
+
+    // A request of the successor's, its cancellation, and its answer keep its id.
+    let asked =
+        json!({ "method": "fs/read", "params": { "_meta": { "y": 2 }, "path": "/x" }, "_meta": { "z": 3 } });
+    conductor.send(&json!({ "jsonrpc": "2.0", "id": "q", "method": successor, "params": asked }));
+    let shown = conductor.message();
+    assert_eq!(shown, json!({ "jsonrpc": "2.0", "id": "q", "method": "fs/read", "params": asked["params"] }));
+    for params in [json!({ "requestId": "q" }), json!({ "requestId": id })] {
+        conductor.notify("$/cancel_request", params.clone());
+        let passed = conductor.message();
+        assert_eq!((&passed["method"], &passed["params"]), (&json!("$/cancel_request"), &params));
+    }
+    for answer in [
+        json!({ "jsonrpc": "2.0", "id": "q", "result": 1 }),
+        json!({ "jsonrpc": "2.0", "id": id, "result": {} }),
+    ] {
+        conductor.send(&answer);
+        assert_eq!(conductor.message(), answer);
+    }
+
+    // Whatever else there is goes both ways as it is.
+    conductor.notify("_vendor/thing", json!([1, 2]));
+    assert_eq!(to_successor(&mut conductor, &successor)["params"], json!([1, 2]));
+    let ended = conductor.finish();
+    assert_eq!((ended.code(), ended.messages), (Some(0), Vec::new()));
+}
+
+fn no_conductor_and_no_agent() {
+    let skills = Skills::review();
+    let mut client = component(&skills).start();
+    let id = client.request("initialize", json!({ "protocolVersion": 1 }));
+    let answer = client.answer(&id);
+    let why = answer["error"]["message"].as_str().expect("an error");
+    assert!(why.contains("no agent") && why.contains("`--`"), "{why}");
+    let ended = client.ended();
+    assert_eq!(ended.code(), Some(2));
+    assert!(ended.log.join("\n").contains("there is no agent"), "{:?}", ended.log);
+}
+
+/// The published conductor: named in `CONDUCTOR`, or in the `PATH`.
+#[expect(clippy::print_stderr, reason = "whoever runs the tests is to know what was skipped")]
+fn conductor() -> Option<PathBuf> {
+    const NAME: &str = "agent-client-protocol-conductor";
+    let found = env::var_os("CONDUCTOR").map(PathBuf::from).or_else(|| {
+        let path = env::var_os("PATH")?;
+        env::split_paths(&path).map(|dir| dir.join(NAME)).find(|program| program.is_file())
+    });
+    if found.is_none() {
+        eprintln!("skipped: `{NAME}` is not installed; CONDUCTOR=PROGRAM names one");
+    }
+    found
+}
+
+/// The published conductor over these components and the puppet.
+fn under(conductor: PathBuf, components: &[String]) -> Editor {
+    let this = env::current_exe().expect("this program has a path");
+    let mut command = Proxy::of(conductor).env(agent::SCRIPT, "puppet").arg("agent");
+    for component in components {
+        command = command.arg(component);
+    }
+    command.arg(this).start()
+}
+
+fn command_line(skills: &Skills, name: &str) -> String {
+    let program = env!("CARGO_BIN_EXE_acp-skills-proxy");
+    format!("{program} --mcp-wait 0 --skill {}", skills.dir(name).display())
+}
+
+fn the_published_conductor() {
+    let Some(conductor) = conductor() else { return };
+    let skills = Skills::review();
+    skills.add("release", "Makes releases.", "# Release");
+    let components = ["review", "release"].map(|name| command_line(&skills, name));
+    let mut stage = Stage::of(under(conductor, &components));
+    let init = json!({ "protocolVersion": 1, "clientCapabilities": {} });
+    let id = stage.editor.request("initialize", init);
+    let received = stage.takes();
+    let capabilities = json!({ "mcpCapabilities": { "http": true } });
+    stage
+        .replies(&received, json!({ "result": { "protocolVersion": 1, "agentCapabilities": capabilities } }));
+    assert_eq!(stage.editor.answer(&id)["result"]["agentCapabilities"], capabilities);
+
+    let id = stage.editor.request("session/new", json!({ "cwd": cwd(), "mcpServers": [] }));
+    let received = stage.takes();
+    stage.replies(&received, json!({ "result": { "sessionId": "s" } }));
+    assert_eq!(stage.editor.answer(&id)["result"]["sessionId"], "s");
+    let servers = received["params"]["mcpServers"].as_array().expect("servers");
+    let names: Vec<_> = servers.iter().map(|server| server["name"].as_str().expect("a name")).collect();
+    assert_eq!(names, ["acp-skills", "acp-skills-2"]);
+    for (server, skill) in servers.iter().zip(["review", "release"]) {
+        let connection = stage.connect(server, MCP_2025);
+        let (text, failed) = stage.call(&connection, "activate_skill", json!({ "name": skill }));
+        assert!(!failed && text.contains(&format!("<skill_content name=\"{skill}\">")), "{text}");
+    }
+    let params = json!({ "sessionId": "s", "prompt": [{ "type": "text", "text": "hello" }] });
+    let id = stage.editor.request("session/prompt", params);
+    let received = stage.takes();
+    let blocks = received["params"]["prompt"].as_array().expect("blocks").clone();
+    let words = texts(&blocks);
+    assert_eq!((words.len(), words[2]), (3, "hello"));
+    assert!(words[0].contains("release") && words[1].contains("review"), "{words:?}");
+    for text in words {
+        let update =
+            json!({ "sessionUpdate": "user_message_chunk", "content": { "type": "text", "text": text } });
+        let params = json!({ "sessionId": "s", "update": update });
+        stage.says(&json!({ "jsonrpc": "2.0", "method": "session/update", "params": params }));
+    }
+    stage.replies(&received, json!({ "result": { "stopReason": "end_turn" } }));
+    assert_eq!(stage.editor.message()["params"]["update"]["content"]["text"], "hello");
+    assert_eq!(stage.editor.answer(&id)["result"]["stopReason"], "end_turn");
+    let ended = stage.editor.finish();
+    assert_eq!(ended.messages, Vec::<Value>::new());
+}
+
+/// Nobody is left when a proxy in a chain is killed: what each process holds of stderr is read to its end.
+#[cfg(target_os = "linux")]
+fn killed_in_a_chain() {
+    use rustix::process::{Pid, Signal, kill_process};
+    let Some(conductor) = conductor() else { return };
+    let skills = Skills::review();
+    let mut stage = Stage::of(under(conductor, &[command_line(&skills, "review")]));
+    let id = stage.editor.request("initialize", json!({ "protocolVersion": 1, "clientCapabilities": {} }));
+    let received = stage.takes();
+    stage.replies(&received, json!({ "result": { "protocolVersion": 1, "agentCapabilities": {} } }));
+    stage.editor.answer(&id);
+    let id = stage.editor.request("session/new", json!({ "cwd": cwd(), "mcpServers": [] }));
+    // Over a bridge, so that there is one more process.
+    let received = stage.takes();
+    stage.connect(&entry(&received["params"]), MCP_2025);
+    kill_process(Pid::from_raw(child_of(stage.editor.id())).expect("an id"), Signal::KILL).expect("it runs");
+    let ended = stage.editor.ended();
+    let answered = ended.messages.iter().any(|message| message["id"] == id && message.get("error").is_some());
+    assert!(answered || !ended.status.success(), "{:?} and {:?}", ended.status, ended.messages);
+}
+
+/// The proxy among the children of a process.
+#[cfg(target_os = "linux")]
+fn child_of(parent: u32) -> i32 {
+    let children = format!("/proc/{parent}/task");
+    let tasks = std::fs::read_dir(children).expect("the conductor runs");
+    let children = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("children")).ok());
+    let children: Vec<i32> = children
+        .flat_map(|ids| ids.split_whitespace().filter_map(|id| id.parse().ok()).collect::<Vec<_>>())
+        .collect();
+    let ours = std::fs::canonicalize(env!("CARGO_BIN_EXE_acp-skills-proxy")).expect("the program is there");
+    let is_ours =
+        |id: &i32| std::fs::read_link(format!("/proc/{id}/exe")).is_ok_and(|program| program == ours);
+    children.into_iter().find(is_ours).expect("the conductor has started the proxy")
+}
