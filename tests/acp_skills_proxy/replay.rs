@@ -84,15 +84,21 @@ struct Expected {
     takes_system_prompt: bool,
     /// Sessions whose model knows the catalog.
     told: HashSet<String>,
-    /// Requests that set up a session, by id.
-    set_up: Vec<Value>,
+    /// Requests to fork a session whose model knows the catalog, by id.
+    forks: Vec<Value>,
 }
 
 impl Expected {
     /// Learns from what the agent says.
     fn hear(&mut self, message: &Value) {
-        let marker = "/result/agentCapabilities/sessionCapabilities/systemPrompt";
-        self.takes_system_prompt |= message.pointer(marker).is_some_and(Value::is_object);
+        // Where the two versions of the protocol have it.
+        let v1 = "/result/agentCapabilities/sessionCapabilities/systemPrompt";
+        let v2 = "/result/capabilities/session/systemPrompt";
+        let marker = message.pointer(v1).or_else(|| message.pointer(v2));
+        self.takes_system_prompt |= marker.is_some_and(Value::is_object);
+        if self.forks.contains(&message["id"]) {
+            self.told.extend(message["result"]["sessionId"].as_str().map(str::to_owned));
+        }
     }
 
     /// `sent` without what the proxy is to add to `message`; fails when it is not there.
@@ -100,16 +106,22 @@ impl Expected {
         let in_system = self.takes_system_prompt && policy.catalog_in == CatalogIn::Auto;
         match message["method"].as_str() {
             Some("session/new" | "session/load" | "session/resume" | "session/fork") => {
-                self.set_up.push(message["id"].clone());
+                let parent = message["params"]["sessionId"].as_str();
+                if message["method"] == "session/fork" && parent.is_some_and(|id| self.told.contains(id)) {
+                    self.forks.push(message["id"].clone());
+                }
                 let mut sent = sent.to_owned();
                 let edited: Value = serde_json::from_str(&sent).unwrap();
                 if policy.mcp != McpMode::Off {
                     let servers = edited["params"]["mcpServers"].as_array().unwrap();
-                    let theirs = message["params"]["mcpServers"].as_array().unwrap();
-                    assert_eq!(servers.len(), theirs.len() + 1);
+                    let theirs = message["params"].get("mcpServers").map(|theirs| theirs.as_array().unwrap());
+                    assert_eq!(servers.len(), theirs.map_or(0, Vec::len) + 1);
                     let ours = servers.last().unwrap();
                     assert_eq!(ours["name"], "acp-skills");
-                    sent = without(&sent, &ours.to_string(), !theirs.is_empty());
+                    sent = match theirs {
+                        Some(theirs) => without(&sent, &ours.to_string(), !theirs.is_empty()),
+                        None => without(&sent, &format!("\"mcpServers\":[{ours}]"), true),
+                    };
                 }
                 if in_system {
                     let ours = &edited["params"]["systemPrompt"];
@@ -172,7 +184,11 @@ fn without(text: &str, piece: &str, comma: bool) -> String {
 
 /// A line for the client without the commands that the proxy adds behind those of the agent.
 fn without_our_commands(said: &str, seen: &str) -> String {
-    let list = |line| Node::parse(line)?.at(&["params", "update", "availableCommands"]);
+    let list = |line| {
+        let message = Node::parse(line)?;
+        let update = message.at(&["params", "update", "availableCommands"]);
+        update.or_else(|| message.at(&["result", "availableCommands"]))
+    };
     let (Some(theirs), Some(all)) = (list(said.as_bytes()), list(seen.as_bytes())) else {
         return seen.to_owned();
     };
@@ -233,7 +249,9 @@ impl Clean {
             if *side == Side::Agent {
                 if message["method"] == "session/request_permission" && !seen.to_agent.is_empty() {
                     // For a tool of ours; the user is not asked.
-                    assert!(is_ours(&message["params"]["toolCall"]["name"]), "{case}: {line}");
+                    let params = &message["params"];
+                    let call = params.get("toolCall").unwrap_or(&params["subject"]["toolCall"]);
+                    assert!(is_ours(&call["name"]), "{case}: {line}");
                     assert!(seen.to_client.is_empty(), "{case}: {:?}", seen.to_client);
                     continue;
                 }
@@ -252,7 +270,7 @@ impl Clean {
                 let text: String = blocks.iter().filter_map(|block| block["text"].as_str()).collect();
                 self.typed.push(text);
             }
-            Some("session/load") => {
+            Some("session/load" | "session/resume") => {
                 self.loading = Some(message["id"].clone());
                 self.history.clear();
             }
@@ -265,8 +283,8 @@ impl Clean {
         for line in seen {
             assert!(!OURS.iter().any(|word| line.contains(word)), "{case}: {line}");
             let update: Value = serde_json::from_str(line).unwrap();
-            if update["params"]["update"]["sessionUpdate"] == "user_message_chunk" {
-                self.history += update["params"]["update"]["content"]["text"].as_str().unwrap();
+            for block in user_blocks(&update) {
+                self.history += block["text"].as_str().unwrap();
             }
         }
         if !OURS.iter().any(|word| line.contains(word)) {
@@ -274,7 +292,7 @@ impl Clean {
             assert_eq!(restored, [line], "{case}");
             return;
         }
-        if message["params"]["update"]["sessionUpdate"] == "user_message_chunk" {
+        if !user_blocks(message).is_empty() {
             self.chunks += 1;
             assert!(seen.len() <= 1, "{case}: {seen:?}");
             return;
@@ -311,6 +329,16 @@ impl Clean {
             let at = at.unwrap_or_else(|| panic!("before {case}: no {typed:?} in {:?}", self.history));
             rest = &rest[at + typed.len()..];
         }
+    }
+}
+
+/// What a message holds of what the user said.
+fn user_blocks(message: &Value) -> &[Value] {
+    let update = &message["params"]["update"];
+    match update["sessionUpdate"].as_str() {
+        Some("user_message_chunk") => std::slice::from_ref(&update["content"]),
+        Some("user_message") => update["content"].as_array().unwrap(),
+        _ => &[],
     }
 }
 

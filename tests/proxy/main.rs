@@ -28,6 +28,7 @@ mod source;
 mod stage;
 mod start;
 mod tools;
+mod version;
 mod waiting;
 mod walk;
 mod wire;
@@ -75,6 +76,7 @@ fn main() -> ExitCode {
     trials.extend(source::trials());
     trials.extend(start::trials());
     trials.extend(tools::trials());
+    trials.extend(version::trials());
     trials.extend(waiting::trials());
     trials.extend(walk::trials());
     trials.extend(wire::trials());

@@ -53,6 +53,17 @@ pub struct Held {
     pub invokes: Option<SkillName>,
 }
 
+/// A prompt that told the model something, until its turn is over.
+#[derive(Debug)]
+pub struct Teller {
+    /// The request's id.
+    pub id: Id,
+    /// What the model knew before.
+    pub before: Told,
+    /// Whether the agent has answered it, and its turn goes on.
+    pub accepted: bool,
+}
+
 /// Who activated a skill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum By {
@@ -96,10 +107,14 @@ pub struct Session {
     pub told: Told,
     /// Prompts that wait, in order.
     pub held: VecDeque<Held>,
-    /// How many prompts the agent is working on.
+    /// How many prompts the agent has not answered.
     pub in_flight: usize,
-    /// The prompt that told the model something last, and what it knew before.
-    pub teller: Option<(Id, Told)>,
+    /// Whether the agent says that it works, also when it has answered every prompt.
+    pub busy: bool,
+    /// What the agent said last of its work in the background: a JSON array.
+    pub background: Option<Vec<u8>>,
+    /// The prompt that told the model something last.
+    pub teller: Option<Teller>,
     /// The beginning of the message that our text was put in front of, for a title that would have been ours alone.
     pub first_words: Option<String>,
     /// Our text was replayed; the words of its message come next.
@@ -129,6 +144,8 @@ impl Session {
             told: Told::Nothing,
             held: VecDeque::new(),
             in_flight: 0,
+            busy: false,
+            background: None,
             teller: None,
             first_words: None,
             words_follow: false,

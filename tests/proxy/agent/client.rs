@@ -39,7 +39,7 @@ pub(super) async fn connect(entry: &Value, revision: &str) -> Result<Client, Str
             let transport = StreamableHttpClientTransport::from_config(http);
             config.serve_with_lifecycle(transport, lifecycle).await.map_err(|e| e.to_string())
         }
-        None => {
+        None | Some("stdio") => {
             let args = entry["args"].as_array().expect("`args` is a list").iter().map(text);
             let mut command = Command::new(text(&entry["command"]));
             command.args(args).envs(pairs("env"));

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use super::{
     Actions, AgentFacts, Effect, Interceptor, Level, Open, Pass, Purpose,
     strip::{self, Chunk},
+    version::Turn,
 };
 use crate::{
     session::{Mcp, Session, SessionKey, Told},
@@ -43,12 +44,10 @@ impl Interceptor {
                     }
                     None => self.drop_session(session, actions),
                 }
-                self.menu_after_response(session, actions);
-                Pass::Untouched
+                self.session_is_set_up(session, message, result, actions)
             }
-            (Purpose::Enter { session, .. }, Some(_)) => {
-                self.menu_after_response(session, actions);
-                Pass::Untouched
+            (Purpose::Enter { session, .. }, Some(result)) => {
+                self.session_is_set_up(session, message, result, actions)
             }
             (Purpose::Name { session, retry }, None) => {
                 self.refused(id, open.method, session, false, retry, message, actions)
@@ -65,10 +64,26 @@ impl Interceptor {
             }
             (Purpose::List, Some(result)) => self.list(message, result),
             (Purpose::Prompt(session), _) => {
-                self.turn_over(session, &id, message);
+                self.answered(session, &id, message);
                 Pass::Untouched
             }
             _ => Pass::Untouched,
+        }
+    }
+
+    /// A session is set up: its first commands are in the response, or come later.
+    fn session_is_set_up(
+        &mut self,
+        key: SessionKey,
+        response: &Message<'_>,
+        result: Node<'_>,
+        actions: &mut Actions,
+    ) -> Pass {
+        if self.agent.version.has_menu_in_response() {
+            self.menu_in_response(key, response, result)
+        } else {
+            self.menu_after_response(key, actions);
+            Pass::Untouched
         }
     }
 
@@ -160,6 +175,11 @@ impl Interceptor {
         let Some(update) = message.param(&["update"]) else { return Pass::Untouched };
         match update.str("sessionUpdate").as_deref() {
             Some("user_message_chunk") => self.user_chunk(message, update, actions),
+            Some("user_message") => self.user_message(message, update),
+            Some("state_update") => {
+                self.state_update(message, update);
+                Pass::Untouched
+            }
             Some("session_info_update") => self.info(message, update),
             Some("available_commands_update") => self.commands_update(message, update),
             _ => Pass::Untouched,
@@ -184,7 +204,7 @@ impl Interceptor {
         self.remembered(&session, &text, clean);
         match chunk {
             Chunk::Untouched => Pass::Untouched,
-            Chunk::Text(text) => Pass::Edited(with_text(message, node, &text)),
+            Chunk::Text(text) => Pass::Edited(strip::rewrite(message.line, &text)),
             Chunk::Nothing => Pass::Consumed,
         }
     }
@@ -203,6 +223,12 @@ impl Interceptor {
         }
         let session = match message.kind() {
             Kind::Response => match message.id().and_then(|id| self.open.get(&id)) {
+                // It goes on.
+                Some(Open { method, .. })
+                    if method == "session/prompt" && self.agent.version.turn(message) == Turn::Accepted =>
+                {
+                    None
+                }
                 // The end of a turn or of a replay.
                 Some(Open {
                     purpose: Purpose::Prompt(key) | Purpose::Enter { session: key, .. }, ..
@@ -281,10 +307,4 @@ fn clean_title(
         edit.remove(object, "title");
         false
     }
-}
-
-fn with_text(message: &Message<'_>, node: Node<'_>, text: &str) -> Vec<u8> {
-    let mut edit = Edit::new();
-    edit.set(node, &text.into());
-    edit.apply(message.line)
 }

@@ -2,8 +2,6 @@
 
 use std::{collections::VecDeque, mem, path::PathBuf};
 
-use serde_json::json;
-
 use super::{
     Actions, AgentKind, Approve, Effect, Endpoint, Interceptor, Level, Open, Pass, Purpose, permission,
     placement, placement::Placement, servers,
@@ -128,7 +126,7 @@ impl Interceptor {
                     let name = servers::free_name(&name, params.get("mcpServers"));
                     let text = format!("{}: MCP server `{name}` over {}", message.method(), transport.name());
                     actions.effects.push(Effect::Log(Level::Info, text));
-                    servers::inject(&mut edit, params, &servers::entry(&name, &endpoint));
+                    servers::inject(&mut edit, params, &servers::entry(&name, &endpoint, self.agent.version));
                     session.server_name = Some(name);
                     // Over the ACP connection there is nothing to connect, and an agent that still has the session
                     // need not connect to the same address again.
@@ -172,7 +170,7 @@ impl Interceptor {
             return Pass::Untouched;
         };
         let held = mem::take(&mut session.held);
-        let agent_works = session.in_flight > 0 || held.is_empty();
+        let agent_works = session.in_flight > 0 || session.busy || held.is_empty();
         self.cancel_held(held, actions);
         if agent_works { Pass::Untouched } else { Pass::Consumed }
     }
@@ -181,7 +179,7 @@ impl Interceptor {
     pub(super) fn cancel_held(&mut self, held: VecDeque<Held>, actions: &mut Actions) {
         for prompt in held {
             self.open.remove(&prompt.id);
-            actions.to_client.push(say::result(&prompt.id, &json!({ "stopReason": "cancelled" })));
+            actions.to_client.push(self.agent.version.cancelled(&prompt.id));
         }
     }
 

@@ -6,17 +6,17 @@
 
 use std::sync::Arc;
 
-use serde_json::json;
 use skills_core::{Skill, SkillName, SkillSet};
 
 use super::{
     Actions, Effect, Interceptor, Level, Policy, Wanted,
     menu::{self, AgentCommands},
     overview,
+    version::Reply,
 };
 use crate::{
     session::{By, Mcp, Session, SessionKey, Text},
-    wire::{Id, Message, Node, say},
+    wire::{Id, Message, Node},
 };
 
 /// A command as it was typed: the first words of a prompt.
@@ -102,22 +102,25 @@ pub(super) fn arguments(message: &Message<'_>) -> String {
     typed.map(|typed| typed.rest.trim_end().to_owned()).unwrap_or_default()
 }
 
-/// Says something to the user and ends the turn, as an agent would.
-fn answer(session: &Session, id: &Id, text: &str, actions: &mut Actions) {
-    let params = json!({
-        "sessionId": session.id,
-        "update": {
-            "sessionUpdate": "agent_message_chunk",
-            "content": { "type": "text", "text": text },
-        },
-    });
-    actions.to_client.push(say::notification("session/update", &params));
-    actions.to_client.push(say::result(id, &json!({ "stopReason": "end_turn" })));
-}
-
 impl Interceptor {
+    /// Says something to the user and ends the turn, as an agent would.
+    fn reply(&mut self, key: SessionKey, prompt: &Message<'_>, id: &Id, text: &str, actions: &mut Actions) {
+        let Some(session) = self.sessions.get(key) else { return };
+        self.messages += 1;
+        let message_id = format!("acp-skills-{:x}-{}", self.run, self.messages);
+        let reply = Reply { prompt, message_id: &message_id, text };
+        actions.to_client.extend(self.agent.version.reply(session, id, &reply));
+    }
+
     /// Answers `/skills`.
-    pub(super) fn skills_command(&mut self, key: SessionKey, id: &Id, words: &str, actions: &mut Actions) {
+    pub(super) fn skills_command(
+        &mut self,
+        key: SessionKey,
+        prompt: &Message<'_>,
+        id: &Id,
+        words: &str,
+        actions: &mut Actions,
+    ) {
         let (what, rest) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
         let reloaded = (what == "reload" && rest.trim().is_empty()).then(|| self.reload(key, actions));
         let Some(session) = self.sessions.get(key) else { return };
@@ -127,7 +130,7 @@ impl Interceptor {
             (None, "search") if !rest.trim().is_empty() => overview::search(session, rest.trim()),
             _ => overview::USAGE.to_owned(),
         };
-        answer(session, id, &text, actions);
+        self.reply(key, prompt, id, &text, actions);
     }
 
     /// Looks for skills again, for every session. Returns what changed in this one.
@@ -178,10 +181,11 @@ impl Interceptor {
         let Some(held) = waits.and_then(|at| session.held.get_mut(at).map(|held| (at, held))) else { return };
         match held {
             (at, held) if held.invokes.is_some() => {
-                let id = held.id.clone();
-                session.held.remove(at);
-                self.open.remove(&id);
-                answer(session, &id, why, actions);
+                let Some(held) = session.held.remove(at) else { return };
+                self.open.remove(&held.id);
+                if let Some(prompt) = Message::parse(&held.line) {
+                    self.reply(key, &prompt, &held.id, why, actions);
+                }
             }
             (_, held) => held.text = Text::None,
         }

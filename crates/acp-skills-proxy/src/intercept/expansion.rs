@@ -132,6 +132,11 @@ pub(super) fn command(ours: &str) -> String {
         .unwrap_or_default()
 }
 
+/// Whether a text of ours stands for a command with arguments.
+pub(super) fn has_arguments(ours: &str) -> bool {
+    typed(ours).is_some_and(|typed| typed.contains(REST))
+}
+
 /// The command that a text of ours stands for, when nothing follows because it is cut off.
 pub(super) fn cut_off(ours: &str) -> String {
     let Some(typed) = typed(ours) else { return String::new() };

@@ -3,26 +3,45 @@
 //! Our text goes into a prompt once, for as long as the agent remembers that prompt. A turn that failed may be
 //! forgotten with all it said; a history that is replayed may hold what an earlier run of the proxy told.
 
-use super::{Interceptor, placement, placement::Placement, prompt};
+use super::{
+    Interceptor, placement,
+    placement::Placement,
+    prompt,
+    version::{self, Turn},
+};
 use crate::{
-    session::{Session, SessionKey, Told},
-    wire::{Id, Message},
+    session::{Session, SessionKey, Teller, Told},
+    wire::{Id, Message, Node},
 };
 
 /// How much of a prompt is kept for a title, in characters.
 const FIRST_WORDS_CHARS: usize = 80;
 
 impl Interceptor {
-    /// A turn is over. A prompt that was refused is not part of the conversation
-    /// ([stop reasons](https://agentclientprotocol.com/protocol/v1/prompt-turn#stop-reasons)), and some agents forget
-    /// one that was cancelled or failed, so what it told the model has to be told again.
-    pub(super) fn turn_over(&mut self, key: SessionKey, id: &Id, message: &Message<'_>) {
+    /// A prompt is answered.
+    pub(super) fn answered(&mut self, key: SessionKey, id: &Id, message: &Message<'_>) {
+        let turn = self.agent.version.turn(message);
         let Some(session) = self.sessions.get(key) else { return };
         session.in_flight = session.in_flight.saturating_sub(1);
-        let Some((_, before)) = session.teller.take_if(|(teller, _)| teller == id) else { return };
-        let reason = message.result.and_then(|result| result.str("stopReason"));
-        if message.error.is_some() || matches!(reason.as_deref(), Some("refusal" | "cancelled")) {
-            session.told = before;
+        match turn {
+            Turn::Over { forgotten } => session.turn_over(forgotten, |teller| teller.id == *id),
+            Turn::Accepted => {
+                // What it does comes to an end that it tells.
+                session.busy = true;
+                if let Some(teller) = session.teller.as_mut().filter(|teller| teller.id == *id) {
+                    teller.accepted = true;
+                }
+            }
+        }
+    }
+
+    /// The agent begins to work, waits for the user, or has done all there was to do.
+    pub(super) fn state_update(&mut self, message: &Message<'_>, update: Node<'_>) {
+        let Some(session) = message.session_id().and_then(|id| self.sessions.find(&id)) else { return };
+        session.background = update.get("background").filter(Node::is_array).map(|list| list.raw().to_vec());
+        session.busy = !update.get("state").is_some_and(|state| state.is_str("idle"));
+        if !session.busy {
+            session.turn_over(version::forgets(update), |teller| teller.accepted);
         }
     }
 
@@ -48,6 +67,15 @@ impl Interceptor {
 }
 
 impl Session {
+    /// A turn is over. What the prompt that `is_its` told the model has to be told again when the agent forgot it.
+    fn turn_over(&mut self, forgotten: bool, is_its: impl Fn(&Teller) -> bool) {
+        if let Some(teller) = self.teller.take_if(|teller| is_its(teller))
+            && forgotten
+        {
+            self.told = teller.before;
+        }
+    }
+
     /// Keeps the words of the message that our text stands in front of, unless there was one before.
     pub(super) fn begins_with(&mut self, words: &str) {
         if self.first_words.is_none() {

@@ -10,7 +10,7 @@ use std::{collections::HashSet, sync::Arc, time::Duration};
 use serde_json::{Value, json};
 use skills_core::{Skill, SkillName, SkillSet};
 
-use super::{Actions, Effect, Interceptor, Pass};
+use super::{Actions, Effect, Interceptor, Pass, Version};
 use crate::{
     session::{Session, SessionKey},
     wire::{Edit, Message, Node, say},
@@ -97,23 +97,17 @@ pub(super) fn is_taken(theirs: &AgentCommands, word: &str) -> bool {
 }
 
 /// Our entries, as JSON.
-fn entries(session: &Session) -> Vec<Value> {
+fn entries(session: &Session, version: Version) -> Vec<Value> {
     let theirs = AgentCommands::of(session);
     let mut entries = Vec::new();
     if !theirs.has(SKILLS) {
-        entries.push(json!({
-            "name": SKILLS,
-            "description": "List the skills of this session, look for new ones, or search them",
-            "input": { "hint": "[reload | search WORDS]" },
-        }));
+        let what = "List the skills of this session, look for new ones, or search them";
+        entries.push(version.command(SKILLS, what, Some("[reload | search WORDS]")));
     }
     for (word, skill) in spelled(&session.skills).into_iter().take(MAX_LISTED) {
         let name = if is_taken(&theirs, &word) { format!("{PREFIX}{word}") } else { word };
-        let mut entry = json!({ "name": name, "description": description(skill) });
-        if let Some(hint) = &skill.properties.argument_hint {
-            entry["input"] = json!({ "hint": hint });
-        }
-        entries.push(entry);
+        let hint = skill.properties.argument_hint.as_deref();
+        entries.push(version.command(&name, &description(skill), hint));
     }
     entries
 }
@@ -136,8 +130,8 @@ fn is_echo(entry: Node<'_>, server: &str) -> bool {
 }
 
 /// Adds our entries to the array `list` of the agent's.
-fn merge(edit: &mut Edit, list: Node<'_>, session: &Session) {
-    let ours = entries(session).iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+fn merge(edit: &mut Edit, list: Node<'_>, session: &Session, version: Version) {
+    let ours = entries(session, version).iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
     let echoes =
         |entry: &Node<'_>| session.server_name.as_deref().is_some_and(|server| is_echo(*entry, server));
     if !list.elements().any(|entry| echoes(&entry)) {
@@ -150,23 +144,45 @@ fn merge(edit: &mut Edit, list: Node<'_>, session: &Session) {
     edit.replace(list.span(), format!("[{all}]"));
 }
 
+/// What the agent sent last, and ours.
+fn union(session: &Session, version: Version) -> Option<Vec<u8>> {
+    let theirs = session.agent_commands.as_deref().unwrap_or(b"[]");
+    let mut edit = Edit::new();
+    merge(&mut edit, Node::parse(theirs)?, session, version);
+    Some(edit.apply(theirs))
+}
+
+/// Adds our entries to the list that `object` has, or should have.
+fn add(edit: &mut Edit, object: Node<'_>, session: &Session, version: Version) {
+    let list = object.get("availableCommands");
+    if let Some(list) = list.filter(Node::is_array) {
+        return merge(edit, list, session, version);
+    }
+    let Some(all) = union(session, version) else { return };
+    match list {
+        Some(other) => edit.replace(other.span(), all),
+        None if object.is_object() => {
+            edit.insert(object, "availableCommands", &String::from_utf8_lossy(&all));
+        }
+        // A result of nothing is as good as an empty one.
+        None => {
+            let result = [br#"{"availableCommands":"#.as_slice(), &all, b"}"].concat();
+            edit.replace(object.span(), result);
+        }
+    }
+}
+
 /// The update that we send ourselves: what the agent sent last, and ours.
-fn update(session: &Session) -> Option<Vec<u8>> {
+fn update(session: &Session, version: Version) -> Option<Vec<u8>> {
     let id = session.id.as_deref()?;
     let params = json!({
         "sessionId": id,
         "update": { "sessionUpdate": "available_commands_update", "availableCommands": [] },
     });
     let line = say::notification("session/update", &params);
-    let message = Message::parse(&line)?;
-    let place = message.param(&["update", "availableCommands"])?;
-    let list = session.agent_commands.as_deref().unwrap_or(b"[]");
+    let place = Message::parse(&line)?.param(&["update", "availableCommands"])?;
     let mut edit = Edit::new();
-    edit.replace(place.span(), list);
-    let line = edit.apply(&line);
-    let message = Message::parse(&line)?;
-    let mut edit = Edit::new();
-    merge(&mut edit, message.param(&["update", "availableCommands"])?, session);
+    edit.replace(place.span(), union(session, version)?);
     Some(edit.apply(&line))
 }
 
@@ -188,18 +204,34 @@ impl Interceptor {
             return Pass::Untouched;
         }
         let mut edit = Edit::new();
-        match (list, update.get("availableCommands")) {
-            (Some(list), _) => merge(&mut edit, list, session),
-            (None, there) => {
-                let ours = Value::from(entries(session));
-                match there {
-                    Some(there) => edit.set(there, &ours),
-                    None => edit.insert(update, "availableCommands", &ours.to_string()),
-                }
-            }
-        }
+        add(&mut edit, update, session, self.agent.version);
         session.menu_sent = true;
         Pass::Edited(edit.apply(message.line))
+    }
+
+    /// The session is set up, and its response is about to go on with the first commands of the agent.
+    pub(super) fn menu_in_response(
+        &mut self,
+        key: SessionKey,
+        message: &Message<'_>,
+        result: Node<'_>,
+    ) -> Pass {
+        let Some(session) = self.sessions.get(key) else { return Pass::Untouched };
+        let early = session.id.as_ref().and_then(|id| self.early_commands.remove(id));
+        let list = result.get("availableCommands").filter(Node::is_array);
+        if let Some(theirs) = list.map(|list| list.raw().to_vec()).or(early) {
+            session.agent_commands = Some(theirs);
+        }
+        let is_due = session.has_menu() && (list.is_some() || !session.menu_sent);
+        let mut edit = Edit::new();
+        if is_due {
+            session.menu_sent = true;
+            add(&mut edit, result, session, self.agent.version);
+        }
+        if !self.is_setting_up() {
+            self.early_commands.clear();
+        }
+        if edit.is_empty() { Pass::Untouched } else { Pass::Edited(edit.apply(message.line)) }
     }
 
     /// The session is set up, and its response is about to go on.
@@ -213,7 +245,7 @@ impl Interceptor {
         if session.has_menu() && !session.menu_sent {
             if has_sent {
                 session.menu_sent = true;
-                actions.after.extend(update(session));
+                actions.after.extend(update(session, self.agent.version));
             } else {
                 actions.effects.push(Effect::WaitForMenu(key, PATIENCE));
             }
@@ -228,7 +260,7 @@ impl Interceptor {
         let Some(session) = self.sessions.get(key) else { return };
         if session.has_menu() && !session.menu_sent {
             session.menu_sent = true;
-            actions.to_client.extend(update(session));
+            actions.to_client.extend(update(session, self.agent.version));
         }
     }
 
@@ -236,7 +268,7 @@ impl Interceptor {
     pub(super) fn menu_changed(&mut self, key: SessionKey, actions: &mut Actions) {
         let Some(session) = self.sessions.get(key) else { return };
         session.menu_sent = true;
-        actions.to_client.extend(update(session));
+        actions.to_client.extend(update(session, self.agent.version));
     }
 }
 

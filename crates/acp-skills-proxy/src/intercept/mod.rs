@@ -12,16 +12,19 @@
 //! | `placement` | how the catalog reaches the model |
 //! | `prompt` | what is put in front of a prompt, and which prompts wait |
 //! | `strip` | how our text is taken out again of what comes back |
+//! | `echo` | the same for a message that comes back as a whole |
 //! | `history` | what the agent remembers of what the model was told |
 //! | `menu` | our commands in the list that the client shows |
 //! | `commands` | which prompts are commands of ours, and what becomes of them |
 //! | `expansion` | how a command is written for the agent, and what of it the user sees again |
 //! | `overview` | what `/skills` answers |
+//! | `version` | what differs between versions of the protocol |
 //! | `permission`, `patterns` | requests for permission that the user need not see |
 
 mod agent;
 mod client;
 mod commands;
+mod echo;
 mod expansion;
 mod history;
 mod host;
@@ -35,13 +38,21 @@ pub mod servers;
 mod strip;
 #[cfg(test)]
 mod tests;
+mod version;
 
-use std::{collections::HashMap, time::Duration};
+use std::{
+    collections::HashMap,
+    hash::{BuildHasher, RandomState},
+    time::Duration,
+};
 
 use skills_core::catalog::CatalogOptions;
 
 pub use self::host::{Actions, Effect, Endpoint, Event, Host, Level, Pass, Transport, Wanted};
-pub use self::permission::{Approve, ToolPolicy};
+pub use self::{
+    permission::{Approve, ToolPolicy},
+    version::Version,
+};
 use crate::{
     session::{SessionKey, Sessions},
     wire::{Glance, Id, Message, Node, glance, say},
@@ -126,13 +137,18 @@ impl Default for Policy {
 }
 
 /// What the agent said of itself in its answer to `initialize`.
+#[expect(clippy::struct_excessive_bools, reason = "each is one thing that an agent takes or not")]
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AgentFacts {
-    /// `agentCapabilities.mcpCapabilities.http`.
+    /// The version of the protocol that it settled on.
+    pub version: Version,
+    /// It takes MCP servers over HTTP.
     pub mcp_http: bool,
-    /// `agentCapabilities.mcpCapabilities.acp` (unstable).
+    /// It does not take MCP servers over stdio.
+    pub no_mcp_stdio: bool,
+    /// It takes MCP servers over the ACP connection (unstable).
     pub mcp_acp: bool,
-    /// `agentCapabilities.sessionCapabilities.systemPrompt` is there (draft).
+    /// It takes the field `systemPrompt` (draft).
     pub system_prompt: bool,
     /// Which agent it is, where that matters.
     pub kind: AgentKind,
@@ -171,16 +187,20 @@ impl AgentKind {
 impl AgentFacts {
     /// What the result of `initialize` says.
     pub fn read(result: Node<'_>) -> Self {
-        let flag = |path: &[&str]| result.at(path).and_then(|node| node.as_bool()).unwrap_or(false);
-        let marker = |path: &[&str]| {
-            result.at(path).is_some_and(|node| !node.is_null() && node.as_bool() != Some(false))
+        let version = Version::settled(result);
+        let places = version.places();
+        // An object marker or a flag, as the version has it and as texts before it had it.
+        let marked = |node: Option<Node<'_>>| {
+            node.is_some_and(|node| !node.is_null() && node.as_bool() != Some(false))
         };
-        let name = result.at(&["agentInfo", "name"]).and_then(|name| name.as_str()).unwrap_or_default();
+        let mcp = |transport| marked(result.at(places.mcp).and_then(|mcp| mcp.get(transport)));
+        let name = result.at(places.name).and_then(|name| name.as_str()).unwrap_or_default();
         Self {
-            mcp_http: flag(&["agentCapabilities", "mcpCapabilities", "http"]),
-            // An object marker in the draft, a flag in older texts.
-            mcp_acp: marker(&["agentCapabilities", "mcpCapabilities", "acp"]),
-            system_prompt: marker(&["agentCapabilities", "sessionCapabilities", "systemPrompt"]),
+            version,
+            mcp_http: mcp("http"),
+            no_mcp_stdio: !version.requires_stdio() && !mcp("stdio"),
+            mcp_acp: mcp("acp"),
+            system_prompt: marked(result.at(places.system_prompt)),
             kind: AgentKind::of(&name),
         }
     }
@@ -223,6 +243,10 @@ pub struct Interceptor {
     open: HashMap<Id, Open>,
     strips: HashMap<String, strip::Stream>,
     tickets: u64,
+    /// Tells the messages that are ours from those of another run of the proxy.
+    run: u64,
+    /// How many messages were ours.
+    messages: u64,
     /// The agent does not take two servers of the same name, not even for two sessions.
     own_names: bool,
     /// Commands of sessions whose response is still on its way.
@@ -240,6 +264,8 @@ impl Interceptor {
             open: HashMap::new(),
             strips: HashMap::new(),
             tickets: 0,
+            run: RandomState::new().hash_one(()),
+            messages: 0,
             own_names: false,
             early_commands: HashMap::new(),
         }

@@ -80,7 +80,7 @@ struct Call<'a> {
 
 impl<'a> Call<'a> {
     fn read(message: &Message<'a>, session: &Session, agent: &AgentFacts) -> Option<Self> {
-        let call = message.param(&["toolCall"])?;
+        let call = agent.version.tool_call(message)?;
         let claude =
             call.at(&["_meta", "claudeCode", "toolName"]).filter(|_| agent.kind == AgentKind::Claude);
         let names = [call.get("name"), claude];

@@ -11,7 +11,7 @@ use super::{
     strip,
 };
 use crate::{
-    session::{Held, Mcp, Session, SessionKey, Text, Told},
+    session::{Held, Mcp, Session, SessionKey, Teller, Text, Told},
     wire::{Edit, Id, Message, Node},
 };
 
@@ -28,7 +28,7 @@ impl Interceptor {
         let key = session.key;
         let invokes = match Command::of(session, message, &self.policy) {
             Some(Command::Skills(words)) => {
-                self.skills_command(key, id, &words, actions);
+                self.skills_command(key, message, id, &words, actions);
                 return (Purpose::Answered, Pass::Consumed);
             }
             Some(Command::Invoke(skill)) => Some(skill),
@@ -216,7 +216,7 @@ pub(super) fn news_in(
 ) -> Option<String> {
     let before = session.told;
     let news = news(session, agent, policy)?;
-    session.teller = message.id().map(|id| (id, before));
+    session.teller = message.id().map(|id| Teller { id, before, accepted: false });
     Some(news)
 }
 

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::{AgentFacts, Endpoint, McpMode, Transport};
+use super::{AgentFacts, Endpoint, McpMode, Transport, Version};
 use crate::wire::{Edit, Node};
 
 /// The name of our MCP server.
@@ -17,7 +17,7 @@ pub fn choose(mode: McpMode, agent: &AgentFacts) -> Option<Transport> {
         McpMode::Http => Some(Transport::Http),
         McpMode::Auto if agent.mcp_acp => Some(Transport::Acp),
         McpMode::Auto if agent.mcp_http => Some(Transport::Http),
-        // Every agent has to support it.
+        McpMode::Auto if agent.no_mcp_stdio => None,
         McpMode::Auto | McpMode::Stdio => Some(Transport::Stdio),
     }
 }
@@ -40,7 +40,7 @@ pub fn free_name(wanted: &str, servers: Option<Node<'_>>) -> String {
 }
 
 /// The entry for `mcpServers`.
-pub fn entry(name: &str, endpoint: &Endpoint) -> Value {
+pub fn entry(name: &str, endpoint: &Endpoint, version: Version) -> Value {
     match endpoint {
         Endpoint::Acp { server_id } => json!({ "type": "acp", "name": name, "serverId": server_id }),
         Endpoint::Http { url, token } => json!({
@@ -49,11 +49,14 @@ pub fn entry(name: &str, endpoint: &Endpoint) -> Value {
             "url": url,
             "headers": [{ "name": "Authorization", "value": format!("Bearer {token}") }],
         }),
-        // Protocol version 1 knows a stdio entry by its having no `type`.
         Endpoint::Stdio { command, args, env } => {
             let env: Vec<_> =
                 env.iter().map(|(name, value)| json!({ "name": name, "value": value })).collect();
-            json!({ "name": name, "command": command, "args": args, "env": env })
+            let mut entry = json!({ "name": name, "command": command, "args": args, "env": env });
+            if let Some(kind) = version.stdio_type() {
+                entry["type"] = kind.into();
+            }
+            entry
         }
     }
 }

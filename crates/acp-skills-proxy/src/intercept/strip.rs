@@ -210,13 +210,17 @@ fn tail(text: &str) -> String {
 }
 
 /// The chunk in `line` with another text.
-fn rewrite(line: &[u8], text: &str) -> Vec<u8> {
-    let message = Message::parse(line);
-    let Some(node) = message.and_then(|message| message.param(&["update", "content", "text"])) else {
+pub(super) fn rewrite(line: &[u8], text: &str) -> Vec<u8> {
+    let content = Message::parse(line).and_then(|message| message.param(&["update", "content"]));
+    let Some((content, node)) = content.and_then(|content| Some((content, content.get("text")?))) else {
         return line.to_vec();
     };
     let mut edit = Edit::new();
     edit.set(node, &text.into());
+    if node.as_str().is_some_and(|text| text.starts_with(OPEN)) {
+        // They are of our block, which is for the model alone.
+        edit.remove(content, "annotations");
+    }
     edit.apply(line)
 }
 

@@ -4,6 +4,7 @@ mod commands;
 mod lifecycle;
 mod permission;
 mod placement;
+mod version;
 mod waiting;
 
 use std::{
@@ -182,6 +183,16 @@ impl World {
         self.request(0, "initialize", &json!({ "protocolVersion": 1 }));
         let result =
             json!({ "protocolVersion": 1, "agentInfo": { "name": name }, "agentCapabilities": capabilities });
+        self.respond(0, &result);
+        self
+    }
+
+    /// The same for an agent that settles on version 2 of the protocol.
+    pub(super) fn initialized_v2(mut self, name: &str, session: &Value) -> Self {
+        let info = |name: &str| json!({ "name": name, "version": "1" });
+        self.request(0, "initialize", &json!({ "protocolVersion": 2, "info": info("editor") }));
+        let result =
+            json!({ "protocolVersion": 2, "info": info(name), "capabilities": { "session": session } });
         self.respond(0, &result);
         self
     }

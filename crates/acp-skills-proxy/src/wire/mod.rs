@@ -137,8 +137,13 @@ pub enum Glance {
 }
 
 /// The updates that the interceptor reads; all others stream past it.
-const READ_UPDATES: [&[u8]; 3] =
-    [br#""user_message_chunk""#, br#""session_info_update""#, br#""available_commands_update""#];
+const READ_UPDATES: [&[u8]; 5] = [
+    br#""user_message_chunk""#,
+    br#""user_message""#,
+    br#""session_info_update""#,
+    br#""available_commands_update""#,
+    br#""state_update""#,
+];
 
 /// Looks at the front of a line from the agent, as far as it takes to tell a streaming update from the rest.
 ///
@@ -261,6 +266,14 @@ mod tests {
             ),
             (
                 r#"{"jsonrpc":"2.0","method":"session/update","params":{"update":{"sessionUpdate":"user_message_chunk"}}}"#,
+                Glance::Other,
+            ),
+            (
+                r#"{"method":"session/update","params":{"update":{"messageId":"m","content":[],"sessionUpdate":"user_message"}}}"#,
+                Glance::Other,
+            ),
+            (
+                r#"{"method":"session/update","params":{"update":{"sessionUpdate":"state_update","state":"idle"}}}"#,
                 Glance::Other,
             ),
             (
