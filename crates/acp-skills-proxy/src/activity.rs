@@ -1,11 +1,14 @@
 //! What the model does with the skills, as it happens: for whoever wants to watch.
+//!
+//! There is one hook, the [`Observer`]. It is shown calls with everything in them, for people to look at, and the events of
+//! the [record](crate::events), which hold no contents.
 
 use std::{sync::Arc, time::Duration};
 
 use serde_json::{Map, Value};
 use skills_core::ToolOutput;
 
-use crate::session::SessionKey;
+use crate::{events::Record, session::SessionKey};
 
 /// One call of one of our tools, when it is over.
 #[derive(Debug, Clone)]
@@ -23,7 +26,7 @@ pub struct ToolCall {
     pub duration: Duration,
 }
 
-/// Something that happened on a skills server.
+/// Something that happened.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Activity {
@@ -36,7 +39,9 @@ pub enum Activity {
     },
     /// The model called a tool.
     Called(ToolCall),
+    /// An event of the record: what `--events` writes.
+    Recorded(Arc<Record>),
 }
 
-/// Is told of what happens. Runs on the server's task, so it must not block.
+/// Is told of what happens, from several threads, on those that move the messages: it must not block.
 pub type Observer = Arc<dyn Fn(&Activity) + Send + Sync>;

@@ -87,6 +87,10 @@ pub struct Config {
     pub approve: Option<ApproveKind>,
     /// `--tool-policy`
     pub tool_policy: Option<ToolPolicyKind>,
+    /// `--events`
+    pub events: Option<PathBuf>,
+    /// `--state`
+    pub state: Option<PathBuf>,
     /// `--log`
     pub log: Option<LogLevel>,
     /// `--log-file`
@@ -250,6 +254,8 @@ impl Config {
         let absolute = |path: &mut PathBuf| *path = base.join(&*path);
         config.roots.iter_mut().for_each(absolute);
         config.log_file.iter_mut().for_each(absolute);
+        config.events.iter_mut().for_each(absolute);
+        config.state.iter_mut().for_each(absolute);
         for entry in &mut config.skills {
             match entry {
                 SkillEntry::Directory(path) => absolute(path),

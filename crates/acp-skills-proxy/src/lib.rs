@@ -29,19 +29,24 @@
 //! | [`mcp`] | how does the agent reach the tools? |
 //! | [`agent`] | how does the agent's process live and end? |
 //! | [`component`] | how does it fit into programs that are built with the ACP SDK? |
+//! | [`events`] | what is recorded of what happens, and how? |
 //! | [`settings`] | what was decided on the command line and in the configuration? |
 
 pub mod activity;
 pub mod agent;
+mod backlog;
 pub mod cli;
 mod client;
 pub mod commands;
 pub mod component;
 pub mod config;
 pub mod demo;
+pub mod events;
 pub mod intercept;
 pub mod mcp;
+pub mod memory;
 pub mod one_shot;
+mod private;
 pub mod relay;
 pub mod session;
 pub mod settings;

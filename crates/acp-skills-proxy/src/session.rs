@@ -8,6 +8,7 @@ use std::{
     sync::Arc,
 };
 
+use serde::{Deserialize, Serialize};
 use skills_core::{SkillName, SkillSet};
 
 use crate::wire::Id;
@@ -65,12 +66,15 @@ pub struct Teller {
 }
 
 /// Who activated a skill.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum By {
     /// The model, with our tool or a prompt of our server's.
     Model,
     /// The user, by command.
     User,
+    /// The proxy, because the skill fits a prompt.
+    Prompt,
 }
 
 /// A text that is put in front of a prompt besides the catalog.
@@ -162,13 +166,15 @@ impl Session {
         !self.skills.is_empty() || !self.skills.skipped().is_empty() || self.menu_sent
     }
 
-    /// Notes that a skill was activated. That the user did it outweighs that the model did.
-    pub fn activate(&mut self, name: &SkillName, by: By) {
+    /// Notes that a skill was activated; returns whether that is new. That the user did it outweighs that anybody else
+    /// did.
+    pub fn activate(&mut self, name: &SkillName, by: By) -> bool {
         match self.active.iter_mut().find(|(active, _)| active.key() == name.key()) {
-            Some((_, known)) if by == By::User => *known = by,
-            Some(_) => {}
+            Some((_, known)) if by == By::User && *known != by => *known = by,
+            Some(_) => return false,
             None => self.active.push((name.clone(), by)),
         }
+        true
     }
 
     /// The skills that the user activated.

@@ -23,7 +23,7 @@ use skills_core::{
 
 use crate::{
     cli::{
-        ActivationBy, CatalogDetail, CatalogFormat, Discover, LocationKind, LogArgs, ProxyArgs, SearchWhen,
+        ActivationBy, CatalogDetail, CatalogFormat, Discover, LocationKind, LogArgs, ProxyArgs, RecordArgs, SearchWhen,
         SkillArgs, UsageError,
     },
     config::{Config, SkillEntry, Validation},
@@ -43,6 +43,8 @@ pub struct Settings {
     pub agent: Vec<OsString>,
     /// What the interceptor does.
     pub policy: Policy,
+    /// What is kept, and where.
+    pub record: RecordArgs,
     /// Where messages go.
     pub log: LogArgs,
     /// Which skills there are.
@@ -113,11 +115,15 @@ impl Settings {
         if let Some(tool_policy) = args.user.tool_policy.or(config.tool_policy) {
             policy.tool_policy = tool_policy.into();
         }
+        let record = RecordArgs {
+            events: args.record.events.or_else(|| config.events.take()),
+            state: args.record.state.or_else(|| config.state.take()),
+        };
         let log = LogArgs {
             log: args.log.log.or(config.log),
             log_file: args.log.log_file.or_else(|| config.log_file.take()),
         };
-        Ok(Self { agent, policy, log, toolbox, skills: SkillSources::resolve(args.skills, config)? })
+        Ok(Self { agent, policy, record, log, toolbox, skills: SkillSources::resolve(args.skills, config)? })
     }
 }
 

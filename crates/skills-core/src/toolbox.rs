@@ -57,6 +57,8 @@ pub struct ToolOutput {
     pub structured: Option<Value>,
     /// Whether the call failed.
     pub is_error: bool,
+    /// What kind of failure it was, for programs: the code that the text begins with, for example `SkillNotFound`.
+    pub code: Option<&'static str>,
 }
 
 /// A part of a tool's answer.
@@ -77,7 +79,7 @@ pub enum Content {
 impl ToolOutput {
     /// A success with one text.
     pub fn text(text: impl Into<String>) -> Self {
-        Self { content: vec![Content::Text(text.into())], structured: None, is_error: false }
+        Self { content: vec![Content::Text(text.into())], structured: None, is_error: false, code: None }
     }
 
     /// All texts of the answer, for callers that show nothing else.
@@ -188,7 +190,10 @@ impl Toolbox {
             }
             other => Err(errors::unknown_tool(self, other)),
         };
-        answer.unwrap_or_else(|error| ToolOutput::error(error.to_string()))
+        answer.unwrap_or_else(|error| ToolOutput {
+            code: Some(error.code),
+            ..ToolOutput::error(error.to_string())
+        })
     }
 
     /// Activates a skill on behalf of the user, who may activate every skill; `arguments` is what the user wrote behind
@@ -213,7 +218,7 @@ impl Toolbox {
     }
 
     /// The skill that a model means by `name`, when it may use it.
-    fn usable(&self, name: &str, context: &CallContext) -> Option<&Arc<Skill>> {
+    pub fn usable(&self, name: &str, context: &CallContext) -> Option<&Arc<Skill>> {
         let skill = self.skills.get(name).or_else(|| self.skills.get(&unescape(name)))?;
         (skill.is_model_invocable() || context.is_unlocked(&skill.name)).then_some(skill)
     }

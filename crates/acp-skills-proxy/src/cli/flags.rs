@@ -27,6 +27,9 @@ pub struct ProxyArgs {
     /// What users type, and what they are asked.
     #[command(flatten)]
     pub user: UserArgs,
+    /// What is kept.
+    #[command(flatten)]
+    pub record: RecordArgs,
     /// Messages for people.
     #[command(flatten)]
     pub log: LogArgs,
@@ -172,6 +175,20 @@ pub struct UserArgs {
     /// is advice and no sandbox: a call that the agent does not ask about is not seen [default: permissive].
     #[arg(long, value_name = "POLICY")]
     pub tool_policy: Option<ToolPolicyKind>,
+}
+
+/// What is kept.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Record")]
+pub struct RecordArgs {
+    /// Append what happens with the skills to this file, one JSON object a line: names, times, sizes and outcomes, and
+    /// never contents. `acp-skills-proxy report` reads it.
+    #[arg(long, value_name = "FILE")]
+    pub events: Option<PathBuf>,
+    /// Remember in this directory, by name, which skills were activated in which session, for when the session is
+    /// loaded or resumed.
+    #[arg(long, value_name = "DIR")]
+    pub state: Option<PathBuf>,
 }
 
 /// Messages for people.

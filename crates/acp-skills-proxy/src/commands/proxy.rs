@@ -4,8 +4,10 @@ use std::{ffi::OsString, fs::File, process::ExitCode};
 
 use crate::{
     agent,
-    cli::{self, ProxyArgs, UsageError},
+    cli::{self, ProxyArgs, RecordArgs, UsageError},
+    events::EventFile,
     mcp::Servers,
+    memory::Memory,
     relay::{
         Ends,
         chain::{self, ChainEnd},
@@ -33,11 +35,14 @@ pub fn run(args: ProxyArgs, login: Vec<OsString>) -> anyhow::Result<ExitCode> {
         return Ok(agent::run_in_terminal(&settings.agent)?.into());
     }
     let skills = settings.skills.load()?;
+    let (events, memory) = keep(&settings.record)?;
     let client = stdio::take()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let code: anyhow::Result<u8> = runtime.block_on(async {
         let bridge = std::env::current_exe()?;
-        let servers = Servers::new(skills.into_library(), settings.toolbox, bridge);
+        let servers = Servers::new(skills.into_library(), settings.toolbox, bridge)
+            .observed_by(events.as_ref().map(EventFile::observer))
+            .remembering(memory.clone());
         let (command, policy) = (settings.agent, settings.policy);
         if command.is_empty() {
             return match chain::run(policy, servers, client).await? {
@@ -47,6 +52,11 @@ pub fn run(args: ProxyArgs, login: Vec<OsString>) -> anyhow::Result<ExitCode> {
         }
         Standalone { command, policy, servers, client, tap: None }.run().await
     });
+    // Before we go: what is kept is to be whole.
+    drop(events);
+    if let Some(memory) = memory {
+        memory.finish();
+    }
     // A thread may still be blocked in a read or a write that nobody will end.
     runtime.shutdown_background();
     std::process::exit(code?.into());
@@ -57,6 +67,19 @@ fn no_agent() -> UsageError {
         "the agent command goes after `--`, for example `acp-skills-proxy --skill DIR -- claude-agent-acp`, or into \
          `agent` of --config FILE; only an ACP conductor starts the proxy without one",
     )
+}
+
+/// Opens what the record and the memory are kept in.
+fn keep(record: &RecordArgs) -> anyhow::Result<(Option<EventFile>, Option<Memory>)> {
+    let events = record.events.as_deref().map(|path| {
+        EventFile::open(path)
+            .map_err(|error| UsageError::new(format!("cannot write events to {}: {error}", path.display())))
+    });
+    let memory = record.state.as_deref().map(|dir| {
+        Memory::open(dir)
+            .map_err(|error| UsageError::new(format!("cannot keep state in {}: {error}", dir.display())))
+    });
+    Ok((events.transpose()?, memory.transpose()?))
 }
 
 impl From<(File, File)> for Ends {

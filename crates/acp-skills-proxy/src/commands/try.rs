@@ -59,7 +59,16 @@ pub struct TryArgs {
 /// As the proxy itself; also when the agent refuses.
 pub fn run(args: TryArgs) -> anyhow::Result<ExitCode> {
     let TryArgs { prompt, full, skills, catalog, server, scripts, user, log, agent } = args;
-    let settings = Settings::resolve(ProxyArgs { skills, catalog, server, scripts, user, log, agent })?;
+    let settings = Settings::resolve(ProxyArgs {
+        skills,
+        catalog,
+        server,
+        scripts,
+        user,
+        log,
+        agent,
+        ..ProxyArgs::default()
+    })?;
     cli::start_log(&settings.log)?;
     let toolbox = settings.toolbox;
     let skills = settings.skills.load()?;

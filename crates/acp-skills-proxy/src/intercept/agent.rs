@@ -8,6 +8,7 @@ use super::{
     version::Turn,
 };
 use crate::{
+    events::{Reason, What},
     session::{Mcp, Session, SessionKey, Told},
     wire::{AUTH_REQUIRED, Edit, Id, Kind, Message, Node, REQUEST_CANCELLED},
 };
@@ -44,9 +45,11 @@ impl Interceptor {
                     }
                     None => self.drop_session(session, actions),
                 }
+                self.started(session, &open.method, actions);
                 self.session_is_set_up(session, message, result, actions)
             }
             (Purpose::Enter { session, .. }, Some(result)) => {
+                self.started(session, &open.method, actions);
                 self.session_is_set_up(session, message, result, actions)
             }
             (Purpose::Name { session, retry }, None) => {
@@ -60,6 +63,9 @@ impl Interceptor {
                     self.drop_session(key, actions);
                 }
                 self.strips.remove(&id);
+                if open.method == "session/delete" {
+                    actions.effects.push(Effect::Remember { id, active: Vec::new() });
+                }
                 Pass::Untouched
             }
             (Purpose::List, Some(result)) => self.list(message, result),
@@ -115,6 +121,8 @@ impl Interceptor {
                 self.own_names = true;
                 session.server_name = None;
             } else {
+                let what = What::Fallback { reason: Reason::Refused, ms: None };
+                actions.effects.push(Effect::Record { session: session.id.clone(), what });
                 Self::warn(actions, format!("{method} failed with the skills server; trying without it"));
                 self.host.close(key);
                 session.catalog = None;

@@ -7,6 +7,7 @@ use super::{
     placement, placement::Placement, servers,
 };
 use crate::{
+    events::{Reason, What},
     session::{Held, Mcp, Session, SessionKey, Told},
     wire::{Edit, Kind, Message, Node, REQUEST_CANCELLED, say},
 };
@@ -82,7 +83,8 @@ impl Interceptor {
             let key = self.sessions.new_key();
             let cwd = cwd(message);
             let skills = self.host.skills(cwd.as_deref());
-            Session { id: Some(id.into_owned()), ..Session::new(key, cwd, skills) }
+            let active = self.host.recall(&id);
+            Session { id: Some(id.into_owned()), active, ..Session::new(key, cwd, skills) }
         };
         // An agent that has taken our server once does not refuse because of it, and may be using it now.
         let was_taken = session.mcp != Mcp::Off;
@@ -136,7 +138,11 @@ impl Interceptor {
                         session.server_id = Some(server_id);
                     }
                 }
-                Err(why) => Self::warn(actions, format!("no MCP server for this session: {why}")),
+                Err(why) => {
+                    let what = What::Fallback { reason: Reason::NoServer, ms: None };
+                    actions.effects.push(Effect::Record { session: session.id.clone(), what });
+                    Self::warn(actions, format!("no MCP server for this session: {why}"));
+                }
             }
         }
         let placement = placement::choose(self.policy.catalog_in, &self.agent);

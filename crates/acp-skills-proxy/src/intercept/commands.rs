@@ -15,6 +15,7 @@ use super::{
     version::Reply,
 };
 use crate::{
+    events::What,
     session::{By, Mcp, Session, SessionKey, Text},
     wire::{Id, Message, Node},
 };
@@ -146,6 +147,8 @@ impl Interceptor {
             if session.key == asked {
                 news = difference.tell(&session.skills);
             }
+            let what = difference.event(&session.skills);
+            actions.effects.push(Effect::Record { session: session.id.clone(), what });
             if !difference.is_empty() {
                 // The model is told with the next prompt.
                 session.told = crate::session::Told::Nothing;
@@ -159,26 +162,27 @@ impl Interceptor {
         news
     }
 
-    /// The model activated a skill.
-    pub(super) fn activated(&mut self, key: SessionKey, skill: &SkillName) {
-        if let Some(session) = self.sessions.get(key) {
-            session.activate(skill, By::Model);
-        }
-    }
-
     /// The text of a skill that the user invoked is here: the skill is active, and open to the model.
-    pub(super) fn invoked(&mut self, key: SessionKey, skill: &SkillName) {
+    pub(super) fn invoked(&mut self, key: SessionKey, skill: &SkillName, actions: &mut Actions) {
+        self.activated(key, skill, By::User, actions);
         let Some(session) = self.sessions.get(key) else { return };
-        session.activate(skill, By::User);
         self.host.serve(key, &session.skills, &session.unlocked(), session.cwd.as_deref());
     }
 
     /// A text cannot be had. A command fails with that, and the agent does not hear of it; any other prompt goes
     /// without.
-    pub(super) fn not_fetched(&mut self, key: SessionKey, ticket: u64, why: &str, actions: &mut Actions) {
+    pub(super) fn not_fetched(
+        &mut self,
+        key: SessionKey,
+        ticket: u64,
+        why: &str,
+        failed: Option<What>,
+        actions: &mut Actions,
+    ) {
         let Some(session) = self.sessions.get(key) else { return };
         let waits = session.held.iter().position(|held| held.text == Text::Pending(ticket));
         let Some(held) = waits.and_then(|at| session.held.get_mut(at).map(|held| (at, held))) else { return };
+        actions.effects.extend(failed.map(|what| Effect::Record { session: session.id.clone(), what }));
         match held {
             (at, held) if held.invokes.is_some() => {
                 let Some(held) = session.held.remove(at) else { return };

@@ -8,7 +8,11 @@ use std::{path::Path, time::Duration};
 
 use skills_core::{SkillName, SkillSet};
 
-use crate::session::SessionKey;
+use crate::{
+    events::What,
+    memory::Active,
+    session::SessionKey,
+};
 
 /// How the agent reaches our MCP server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,6 +87,11 @@ pub trait Host: Send {
     /// Forgets what was found: [`Host::skills`] looks again.
     fn reload(&mut self);
 
+    /// What was active in this session of the agent's when it was open last, where somebody remembers.
+    fn recall(&mut self, _id: &str) -> Active {
+        Active::new()
+    }
+
     /// Closes the MCP server of a session.
     fn close(&mut self, session: SessionKey);
 }
@@ -136,6 +145,20 @@ pub enum Effect {
     },
     /// Write a line into the log.
     Log(Level, String),
+    /// Add an event to the record.
+    Record {
+        /// The agent's id of the session, when it is known.
+        session: Option<String>,
+        /// What happened.
+        what: What,
+    },
+    /// Remember what is active in a session; nothing forgets it.
+    Remember {
+        /// The agent's id of it.
+        id: String,
+        /// All of it.
+        active: Active,
+    },
 }
 
 /// A text that has to be read from somewhere.
@@ -180,6 +203,8 @@ pub enum Event {
         ticket: u64,
         /// The text.
         text: Option<String>,
+        /// The activations that the text is made of.
+        activations: Vec<What>,
     },
     /// What [`Effect::Fetch`] asked for cannot be had.
     NotFetched {
@@ -189,11 +214,15 @@ pub enum Event {
         ticket: u64,
         /// Why, in a sentence for the user.
         why: String,
+        /// The activation that failed.
+        failed: Option<What>,
     },
     /// The time that [`Effect::WaitForMenu`] asked for is over.
     MenuDue(SessionKey),
     /// The model activated a skill.
     Activated(SessionKey, SkillName),
+    /// Something for the record.
+    Recorded(SessionKey, What),
     /// The client will send nothing more.
     ClientGone,
 }

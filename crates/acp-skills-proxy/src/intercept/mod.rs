@@ -20,6 +20,7 @@
 //! | `overview` | what `/skills` answers |
 //! | `version` | what differs between versions of the protocol |
 //! | `permission`, `patterns` | requests for permission that the user need not see |
+//! | `record` | what is recorded, and what is remembered of a session |
 
 mod agent;
 mod client;
@@ -34,6 +35,7 @@ mod patterns;
 mod permission;
 pub mod placement;
 mod prompt;
+mod record;
 pub mod servers;
 mod strip;
 #[cfg(test)]
@@ -41,6 +43,7 @@ mod tests;
 mod version;
 
 use std::{
+    borrow::Cow,
     collections::HashMap,
     hash::{BuildHasher, RandomState},
     time::Duration,
@@ -54,7 +57,7 @@ pub use self::{
     version::Version,
 };
 use crate::{
-    session::{SessionKey, Sessions},
+    session::{By, SessionKey, Sessions},
     wire::{Glance, Id, Message, Node, glance, say},
 };
 
@@ -152,6 +155,8 @@ pub struct AgentFacts {
     pub system_prompt: bool,
     /// Which agent it is, where that matters.
     pub kind: AgentKind,
+    /// The name that it gives itself.
+    pub name: Option<String>,
 }
 
 /// Agents whose ways differ from the protocol, or from what others do.
@@ -194,14 +199,15 @@ impl AgentFacts {
             node.is_some_and(|node| !node.is_null() && node.as_bool() != Some(false))
         };
         let mcp = |transport| marked(result.at(places.mcp).and_then(|mcp| mcp.get(transport)));
-        let name = result.at(places.name).and_then(|name| name.as_str()).unwrap_or_default();
+        let name = result.at(places.name).and_then(|name| name.as_str());
         Self {
             version,
             mcp_http: mcp("http"),
             no_mcp_stdio: !version.requires_stdio() && !mcp("stdio"),
             mcp_acp: mcp("acp"),
             system_prompt: marked(result.at(places.system_prompt)),
-            kind: AgentKind::of(&name),
+            kind: AgentKind::of(name.as_deref().unwrap_or_default()),
+            name: name.map(Cow::into_owned),
         }
     }
 }
@@ -304,10 +310,15 @@ impl Interceptor {
         match event {
             Event::Listed(session) => self.tools_listed(session, actions),
             Event::WaitOver(session) => self.wait_over(session, actions),
-            Event::Fetched { session, ticket, text } => self.fetched(session, ticket, text, actions),
-            Event::NotFetched { session, ticket, why } => self.not_fetched(session, ticket, &why, actions),
+            Event::Fetched { session, ticket, text, activations } => {
+                self.fetched(session, ticket, text, activations, actions);
+            }
+            Event::NotFetched { session, ticket, why, failed } => {
+                self.not_fetched(session, ticket, &why, failed, actions);
+            }
             Event::MenuDue(session) => self.menu_due(session, actions),
-            Event::Activated(session, skill) => self.activated(session, &skill),
+            Event::Activated(session, skill) => self.activated(session, &skill, By::Model, actions),
+            Event::Recorded(session, what) => self.recorded(session, what, actions),
             Event::ClientGone => self.release_all(actions),
         }
     }

@@ -8,7 +8,10 @@ use super::{
     Policy,
     menu::{self, AgentCommands},
 };
-use crate::session::{By, Session};
+use crate::{
+    events::What,
+    session::{By, Session},
+};
 
 /// What to type.
 pub(super) const USAGE: &str = "`/skills` lists the skills, `/skills reload` looks for new ones, `/skills search WORDS` finds those that fit.";
@@ -42,6 +45,7 @@ pub(super) fn session(session: &Session, policy: &Policy) -> String {
         match session.active.iter().find(|(active, _)| active.key() == skill.name.key()) {
             Some((_, By::User)) => notes.push("**active**, by you".to_owned()),
             Some((_, By::Model)) => notes.push("**active**, by the model".to_owned()),
+            Some((_, By::Prompt)) => notes.push("**active**, by the proxy".to_owned()),
             None => {}
         }
         if skill.properties.disable_model_invocation {
@@ -155,6 +159,18 @@ impl Difference {
 
     pub(super) fn is_empty(&self) -> bool {
         self.added.is_empty() && self.gone.is_empty() && self.changed.is_empty()
+    }
+
+    /// The same for the record.
+    pub(super) fn event(&self, now: &SkillSet) -> What {
+        let names = |names: &[SkillName]| names.iter().map(ToString::to_string).collect();
+        What::Reload {
+            skills: now.len() as u64,
+            skipped: now.skipped().len() as u64,
+            added: names(&self.added),
+            removed: names(&self.gone),
+            changed: names(&self.changed),
+        }
     }
 
     pub(super) fn tell(&self, now: &SkillSet) -> String {

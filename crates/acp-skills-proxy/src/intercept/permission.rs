@@ -15,6 +15,7 @@ use super::{
     patterns::{self, Fit},
 };
 use crate::{
+    events::{Decision as Decided, Rule, What},
     session::{By, Session},
     wire::{Edit, Message, Node, say},
 };
@@ -190,6 +191,24 @@ impl Interceptor {
         };
         let Some(call) = Call::read(message, session, &self.agent) else { return Pass::Untouched };
         let decision = decide(&call, session, &self.policy);
+        let choice = match &decision {
+            Decision::Ask(_) => None,
+            Decision::Choose(kind, _) => Some((*kind, option(message, kind))),
+        };
+        let what = What::Permission {
+            tool: call.ours.or(call.name.as_deref()).map(str::to_owned),
+            decision: match &choice {
+                Some(("allow_once", Some(_))) => Decided::Allowed,
+                Some((_, Some(_))) => Decided::Refused,
+                _ => Decided::Asked,
+            },
+            rule: match (&decision, call.ours) {
+                (Decision::Ask(None), _) => None,
+                (_, Some(_)) => Some(Rule::Own),
+                (_, None) => Some(Rule::AllowedTools),
+            },
+        };
+        actions.effects.push(Effect::Record { session: session.id.clone(), what });
         let mut log = |text: &str| {
             actions.effects.push(Effect::Log(Level::Info, text.to_owned()));
             session.decisions.push(text.to_owned());
@@ -197,22 +216,22 @@ impl Interceptor {
                 session.decisions.remove(0);
             }
         };
-        match decision {
-            Decision::Ask(why) => {
-                if let Some(why) = why {
-                    log(&why);
-                }
-                Pass::Untouched
-            }
-            Decision::Choose(kind, why) => {
-                let Some(option) = option(message, kind) else {
-                    log(&format!("asked for `{}`: there is no option `{kind}`", call.shown()));
-                    return Pass::Untouched;
-                };
+        match (decision, choice) {
+            (Decision::Choose(_, why), Some((_, Some(option)))) => {
                 log(&why);
                 let outcome = json!({ "outcome": { "outcome": "selected", "optionId": option } });
                 actions.to_agent.push(say::result(&id, &outcome));
                 Pass::Consumed
+            }
+            (Decision::Choose(kind, _), _) => {
+                log(&format!("asked for `{}`: there is no option `{kind}`", call.shown()));
+                Pass::Untouched
+            }
+            (Decision::Ask(why), _) => {
+                if let Some(why) = why {
+                    log(&why);
+                }
+                Pass::Untouched
             }
         }
     }

@@ -3,6 +3,8 @@
 //! A prompt waits when the agent is still fetching our tools (a model that starts without them does not see them), when
 //! a text for it is being fetched, or when one before it in its session waits.
 
+use skills_core::SkillName;
+
 use super::{
     Actions, Activation, AgentFacts, Effect, Interceptor, Pass, Policy, Purpose, Wanted,
     commands::{self, Command},
@@ -11,7 +13,8 @@ use super::{
     strip,
 };
 use crate::{
-    session::{Held, Mcp, Session, SessionKey, Teller, Text, Told},
+    events::{Reason, What},
+    session::{By, Held, Mcp, Session, SessionKey, Teller, Text, Told},
     wire::{Edit, Id, Message, Node},
 };
 
@@ -89,6 +92,11 @@ impl Interceptor {
                     actions.effects.push(Effect::Fetch { session: key, ticket: self.tickets, wanted });
                 }
             }
+            let what = What::Fallback {
+                reason: Reason::NotConnected,
+                ms: Some(self.policy.mcp_wait.into()),
+            };
+            actions.effects.push(Effect::Record { session: session.id.clone(), what });
             Self::warn(
                 actions,
                 "the agent did not connect to the skills server in time; it is told where the files are instead",
@@ -102,6 +110,7 @@ impl Interceptor {
         key: SessionKey,
         ticket: u64,
         text: Option<String>,
+        activations: Vec<What>,
         actions: &mut Actions,
     ) {
         let Some(session) = self.sessions.get(key) else { return };
@@ -110,11 +119,18 @@ impl Interceptor {
             let invokes = held.invokes.clone();
             if invokes.is_some() && text.is_none() {
                 let why = "The skill is not there any more; `/skills` lists those that are.";
-                return self.not_fetched(key, ticket, why, actions);
+                return self.not_fetched(key, ticket, why, None, actions);
             }
             held.text = text.map_or(Text::None, Text::Ready);
+            let is_command = invokes.is_some();
             if let Some(skill) = invokes {
-                self.invoked(key, &skill);
+                self.invoked(key, &skill, actions);
+            }
+            for what in activations {
+                if let (false, Some(skill)) = (is_command, what.skill().and_then(SkillName::new)) {
+                    self.activated(key, &skill, By::Prompt, actions);
+                }
+                self.recorded(key, what, actions);
             }
         }
         self.release(key, actions);

@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use skills_core::{Skill, SkillName, SkillSet};
 
 use super::*;
+use crate::{events::What, memory::Active};
 
 /// What the host was asked for.
 #[derive(Debug, Default)]
@@ -84,7 +85,12 @@ impl Host for FakeHost {
 pub(super) struct Out {
     pub(super) to_client: Vec<Value>,
     pub(super) to_agent: Vec<Value>,
+    /// All others.
     pub(super) effects: Vec<Effect>,
+    /// What is recorded: the session and the event.
+    pub(super) records: Vec<(Option<String>, What)>,
+    /// What is remembered.
+    pub(super) remembered: Vec<(String, Active)>,
 }
 
 impl Out {
@@ -241,11 +247,20 @@ fn json_of(line: &[u8]) -> Value {
 
 fn out(actions: Actions) -> Out {
     assert!(actions.after.is_empty());
-    Out {
+    let mut out = Out {
         to_client: actions.to_client.iter().map(|line| json_of(line)).collect(),
         to_agent: actions.to_agent.iter().map(|line| json_of(line)).collect(),
-        effects: actions.effects.into_iter().filter(|effect| !matches!(effect, Effect::Log(..))).collect(),
+        ..Out::default()
+    };
+    for effect in actions.effects {
+        match effect {
+            Effect::Log(..) => {}
+            Effect::Record { session, what } => out.records.push((session, what)),
+            Effect::Remember { id, active } => out.remembered.push((id, active)),
+            effect => out.effects.push(effect),
+        }
     }
+    out
 }
 
 /// The texts of a prompt.

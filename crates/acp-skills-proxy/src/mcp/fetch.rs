@@ -1,7 +1,7 @@
 //! Texts of skills that the proxy itself puts in front of a prompt: because the user asked for a skill by name, or
 //! because the agent has no tools to ask for one.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use skills_core::{
     Skill, Toolbox,
@@ -9,7 +9,11 @@ use skills_core::{
     search::{Hit, Query},
 };
 
-use crate::intercept::Wanted;
+use super::calls;
+use crate::{
+    events::{By, What},
+    intercept::Wanted,
+};
 
 /// How many skills are put in front of one prompt at most.
 const MAX_SKILLS: usize = 2;
@@ -20,15 +24,34 @@ const MIN_WORDS: usize = 2;
 /// How much worse than the best one a skill may fit.
 const MIN_SHARE: f32 = 0.5;
 
-/// The text; `None` when there is nothing to say, and a sentence for the user when there should be.
-pub(super) async fn text(toolbox: &Toolbox, wanted: Wanted) -> Result<Option<String>, String> {
+/// What was fetched.
+#[derive(Debug, Default)]
+pub(crate) struct Fetched {
+    /// The text; `None` when there is nothing to say.
+    pub(crate) text: Option<String>,
+    /// The activations in it, for the record.
+    pub(crate) activations: Vec<What>,
+}
+
+/// Why nothing was fetched.
+#[derive(Debug)]
+pub(crate) struct NotFetched {
+    /// A sentence for the user.
+    pub(crate) why: String,
+    /// The same for the record.
+    pub(crate) failed: What,
+}
+
+/// The text for a prompt; fails when there should be one.
+pub(super) async fn text(toolbox: &Toolbox, wanted: Wanted) -> Result<Fetched, NotFetched> {
     match wanted {
         Wanted::Skill { name, arguments, tools } => {
-            let Some(skill) = toolbox.skills().get(&name) else { return Ok(None) };
+            let Some(skill) = toolbox.skills().get(&name) else { return Ok(Fetched::default()) };
             let guide = if tools { Guide::Tools } else { Guide::Files };
-            activate(toolbox, skill, arguments, guide).await.map(Some)
+            let (text, what) = activate(toolbox, skill, arguments, guide, By::User).await?;
+            Ok(Fetched { text: Some(text), activations: vec![what] })
         }
-        Wanted::BestFor(words) => Ok(best(toolbox, words).await),
+        Wanted::BestFor(words) => Ok(best(toolbox, words).await.unwrap_or_default()),
     }
 }
 
@@ -37,29 +60,43 @@ async fn activate(
     skill: &Arc<Skill>,
     arguments: String,
     guide: Guide,
-) -> Result<String, String> {
+    by: By,
+) -> Result<(String, What), NotFetched> {
+    let started = Instant::now();
     // The arguments stand in the prompt too, as the user's own words, so they are not repeated behind the text.
     match toolbox.activate(skill, Some(arguments), guide).await {
-        Ok(activation) => Ok(activation.text),
-        Err(error) => Err(format!("The skill `{}` cannot be activated: {error}", skill.name)),
+        Ok(activation) => {
+            let what = calls::activated(skill, by, &activation.text, started.elapsed());
+            Ok((activation.text, what))
+        }
+        Err(error) => Err(NotFetched {
+            why: format!("The skill `{}` cannot be activated: {error}", skill.name),
+            failed: calls::not_activated(skill, by, started.elapsed()),
+        }),
     }
 }
 
-async fn best(toolbox: &Toolbox, words: String) -> Option<String> {
+async fn best(toolbox: &Toolbox, words: String) -> Option<Fetched> {
     let found =
         toolbox.skills().search(&Query { text: words, limit: Some(MAX_SKILLS), ..Query::default() }).hits;
     let enough = found.first()?.score * MIN_SHARE;
     let fits = |hit: &&Hit| hit.matched >= MIN_WORDS && hit.score >= enough;
     let mut texts: Vec<String> = Vec::new();
+    let mut activations = Vec::new();
     for hit in found.iter().filter(fits) {
-        match activate(toolbox, &hit.skill, String::new(), Guide::Files).await {
-            Ok(text) if texts.iter().map(String::len).sum::<usize>() + text.len() <= MAX_BYTES => {
+        match activate(toolbox, &hit.skill, String::new(), Guide::Files, By::Prompt).await {
+            Ok((text, what)) if texts.iter().map(String::len).sum::<usize>() + text.len() <= MAX_BYTES => {
                 texts.push(text);
+                activations.push(what);
             }
             Ok(_) => tracing::info!(skill = %hit.skill.name, "too long to be put in front of a prompt"),
-            Err(error) => tracing::warn!("{error}"),
+            Err(error) => {
+                tracing::warn!("{}", error.why);
+                activations.push(error.failed);
+            }
         }
     }
-    (!texts.is_empty())
-        .then(|| format!("These skills fit the request. Follow them.\n\n{}", texts.join("\n\n")))
+    let text = (!texts.is_empty())
+        .then(|| format!("These skills fit the request. Follow them.\n\n{}", texts.join("\n\n")));
+    Some(Fetched { text, activations })
 }

@@ -24,9 +24,10 @@ use skills_core::{
     toolbox::{ACTIVATE_SKILL, Content},
 };
 
-use super::{Events, progress, prompts, resources};
+use super::{Events, calls::Call, progress, prompts, resources};
 use crate::{
     activity::{Activity, Observer, ToolCall},
+    events::What,
     intercept::Event,
     session::SessionKey,
 };
@@ -85,6 +86,11 @@ impl Handler {
         // Nobody listens any more only when the relay is being taken down.
         drop(self.events.send(Event::Activated(self.session, skill.clone())));
     }
+
+    fn recorded(&self, what: What) {
+        // As above.
+        drop(self.events.send(Event::Recorded(self.session, what)));
+    }
 }
 
 impl ServerHandler for Handler {
@@ -119,13 +125,14 @@ impl ServerHandler for Handler {
         let arguments = request.arguments.unwrap_or_default();
         let started = Instant::now();
         let Serving { toolbox, context: caller } = self.now();
+        let call = Call { toolbox: &toolbox, context: &caller, tool: &request.name, arguments: &arguments };
         tokio::select! {
             output = toolbox.call(&request.name, arguments.clone(), &caller) => {
-                let named = arguments.get("name").and_then(|name| name.as_str());
-                let skill = named.and_then(|name| toolbox.skills().get(name));
-                if let Some(skill) = skill.filter(|_| request.name == ACTIVATE_SKILL && !output.is_error) {
+                let is_activation = request.name == ACTIVATE_SKILL && !output.is_error;
+                if let Some(skill) = call.skill().filter(|_| is_activation) {
                     self.activated(&skill.name);
                 }
+                self.recorded(call.event(Some(&output), started.elapsed()));
                 tracing::info!(tool = %request.name, failed = output.is_error, "tool call");
                 if let Some(observer) = &self.observer {
                     let duration = started.elapsed();
@@ -137,7 +144,10 @@ impl ServerHandler for Handler {
             }
             never = progress::report(&request.name, &context) => never,
             // Dropping the call ends whatever it runs; nobody reads the answer.
-            () = context.ct.cancelled() => Err(ErrorData::internal_error("cancelled", None)),
+            () = context.ct.cancelled() => {
+                self.recorded(call.event(None, started.elapsed()));
+                Err(ErrorData::internal_error("cancelled", None))
+            }
         }
     }
 
@@ -154,8 +164,9 @@ impl ServerHandler for Handler {
         request: GetPromptRequestParams,
         _context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        let (result, skill) = prompts::get(&self.now().toolbox, request).await?;
+        let (result, skill, what) = prompts::get(&self.now().toolbox, request).await?;
         self.activated(&skill);
+        self.recorded(what);
         Ok(result.into())
     }
 

@@ -8,6 +8,7 @@
 //! | `http` | the listener on loopback: who may come in, and where to |
 //! | `bridge` | the process that an agent starts as a stdio server, which copies bytes to the listener |
 //! | `acp` | `mcp/message` over the ACP connection |
+//! | `calls` | what the record says of a call |
 //! | `fetch` | texts of skills that the proxy itself puts in front of a prompt |
 //!
 //! The listener opens when the first session needs it. A session's path and token are random and stay the same for as
@@ -15,6 +16,7 @@
 
 mod acp;
 pub mod bridge;
+mod calls;
 mod fetch;
 mod handler;
 mod http;
@@ -36,10 +38,13 @@ use tokio::{
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+pub(crate) use self::fetch::{Fetched, NotFetched};
 use self::handler::{Handler, Serving};
 use crate::{
-    activity::Observer,
+    activity::{Activity, Observer},
+    events::{Record, What},
     intercept::{Endpoint, Event, Host, Transport, Wanted},
+    memory::{Active, Memory},
     session::SessionKey,
 };
 
@@ -79,6 +84,7 @@ struct Shared {
     events: Events,
     receiver: Mutex<Option<UnboundedReceiver<Event>>>,
     observer: Mutex<Option<Observer>>,
+    memory: Mutex<Option<Memory>>,
     state: Mutex<State>,
     /// Ends the listener with the last of the clones.
     end: DropGuard,
@@ -116,16 +122,46 @@ impl Servers {
             events,
             receiver: Mutex::new(Some(receiver)),
             observer: Mutex::default(),
+            memory: Mutex::default(),
             state: Mutex::default(),
             end: CancellationToken::new().drop_guard(),
         }))
     }
 
-    /// Has `observer` told of each call of one of our tools in sessions that begin from now on.
+    /// Has `observer` told of what happens in sessions that begin from now on.
     #[must_use]
     pub fn observed_by(self, observer: Option<Observer>) -> Self {
         *self.0.observer.lock().unwrap_or_else(PoisonError::into_inner) = observer;
         self
+    }
+
+    /// Has `memory` remember which skills are active in a session.
+    #[must_use]
+    pub fn remembering(self, memory: Option<Memory>) -> Self {
+        *self.memory() = memory;
+        self
+    }
+
+    fn memory(&self) -> std::sync::MutexGuard<'_, Option<Memory>> {
+        self.0.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn observer(&self) -> Option<Observer> {
+        self.0.observer.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Adds an event to the record. Does not block.
+    pub(crate) fn record(&self, session: Option<String>, what: What) {
+        if let Some(observer) = self.observer() {
+            observer(&Activity::Recorded(Arc::new(Record::now(session, what))));
+        }
+    }
+
+    /// Remembers what is active in a session. Does not block.
+    pub(crate) fn remember(&self, id: &str, active: Active) {
+        if let Some(memory) = &*self.memory() {
+            memory.keep(id, active);
+        }
     }
 
     fn downgrade(&self) -> Weak<Shared> {
@@ -184,7 +220,7 @@ impl Servers {
         }
         let random = |name| random_hex().map_err(|error| format!("no randomness for a {name}: {error}"));
         let serving = Serving { toolbox: (self.0.make_toolbox)(skills.clone()), context };
-        let observer = self.0.observer.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let observer = self.observer();
         let handler = Handler::new(session, serving, self.0.events.clone(), observer);
         let end = CancellationToken::new();
         let server = Arc::new(Server {
@@ -214,10 +250,9 @@ impl Servers {
 }
 
 impl Servers {
-    /// A text of the session's skills; `None` when there is nothing to say, and a sentence for the user when there
-    /// should be.
-    pub(crate) async fn fetch(&self, session: SessionKey, wanted: Wanted) -> Result<Option<String>, String> {
-        let Some(server) = self.by_key(session) else { return Ok(None) };
+    /// A text of the session's skills; fails when there should be one.
+    pub(crate) async fn fetch(&self, session: SessionKey, wanted: Wanted) -> Result<Fetched, NotFetched> {
+        let Some(server) = self.by_key(session) else { return Ok(Fetched::default()) };
         fetch::text(&server.handler.now().toolbox, wanted).await
     }
 }
@@ -266,6 +301,10 @@ impl Host for Servers {
             args: vec![bridge::SUBCOMMAND.to_owned()],
             env: bridge::environment(address, &server.path, &server.token),
         })
+    }
+
+    fn recall(&mut self, id: &str) -> Active {
+        self.memory().as_ref().map(|memory| memory.recall(id)).unwrap_or_default()
     }
 
     fn close(&mut self, session: SessionKey) {

@@ -1,5 +1,7 @@
 //! Skills as MCP prompts, for agents that show those to their users: one for each skill that a user may invoke.
 
+use std::time::Instant;
+
 use rmcp::{
     ErrorData,
     model::{
@@ -9,7 +11,11 @@ use rmcp::{
 };
 use skills_core::{SkillName, Toolbox, catalog::Guide};
 
-use crate::intercept::menu;
+use super::calls;
+use crate::{
+    events::{By, What},
+    intercept::menu,
+};
 
 /// The name of the only argument: what the user writes behind the command.
 const ARGUMENTS: &str = "arguments";
@@ -27,11 +33,11 @@ pub(super) fn list(toolbox: &Toolbox) -> ListPromptsResult {
     ListPromptsResult::with_all_items(prompts.collect())
 }
 
-/// What a prompt says, and which skill it activates.
+/// What a prompt says, which skill it activates, and that for the record.
 pub(super) async fn get(
     toolbox: &Toolbox,
     request: GetPromptRequestParams,
-) -> Result<(GetPromptResult, SkillName), ErrorData> {
+) -> Result<(GetPromptResult, SkillName, What), ErrorData> {
     let key = SkillName::key_of(&request.name);
     let known = menu::spelled(toolbox.skills());
     let found = known.iter().find(|(word, _)| SkillName::key_of(word) == key);
@@ -40,6 +46,7 @@ pub(super) async fn get(
     };
     let words = request.arguments.as_ref().and_then(|arguments| arguments.get(ARGUMENTS));
     let words = words.and_then(|words| words.as_str()).unwrap_or_default().trim();
+    let started = Instant::now();
     let activation =
         toolbox.activate(skill, Some(words.to_owned()), Guide::Tools).await.map_err(|error| {
             ErrorData::internal_error(
@@ -47,9 +54,10 @@ pub(super) async fn get(
                 None,
             )
         })?;
+    let what = calls::activated(skill, By::Model, &activation.text, started.elapsed());
     let mut messages = vec![PromptMessage::new_text(Role::User, activation.text)];
     if !words.is_empty() {
         messages.push(PromptMessage::new_text(Role::User, words));
     }
-    Ok((GetPromptResult::new(messages).with_description(skill.description.as_str()), skill.name.clone()))
+    Ok((GetPromptResult::new(messages).with_description(skill.description.as_str()), skill.name.clone(), what))
 }

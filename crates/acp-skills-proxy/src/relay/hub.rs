@@ -11,7 +11,10 @@ use tokio::{
 };
 
 use super::lane::{Chunk, Lane, MAX_WAITING_BYTES, lock};
-use crate::intercept::{Actions, Effect, Event, Interceptor, Level, Pass};
+use crate::{
+    intercept::{Actions, Effect, Event, Interceptor, Level, Pass},
+    mcp::Servers,
+};
 
 /// One end of the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +35,7 @@ impl Side {
 /// The middle of the relay, shared by the two pumps and the tasks.
 pub(super) struct Hub {
     interceptor: Mutex<Interceptor>,
+    servers: Servers,
     to_client: Lane,
     to_agent: Lane,
     effects: UnboundedSender<Effect>,
@@ -42,12 +46,14 @@ impl Hub {
     /// A hub that writes to these two, and the effects that somebody has to carry out.
     pub(super) fn new(
         interceptor: Interceptor,
+        servers: Servers,
         client: Box<dyn Write + Send>,
         agent: Box<dyn Write + Send>,
     ) -> (Self, tokio::sync::mpsc::UnboundedReceiver<Effect>) {
         let (effects, receiver) = unbounded_channel();
         let hub = Self {
             interceptor: Mutex::new(interceptor),
+            servers,
             to_client: Lane::new(client),
             to_agent: Lane::new(agent),
             effects,
@@ -157,6 +163,8 @@ impl Hub {
                 Effect::Log(Level::Warn, text) => tracing::warn!("{text}"),
                 Effect::Log(Level::Info, text) => tracing::info!("{text}"),
                 Effect::Log(Level::Debug, text) => tracing::debug!("{text}"),
+                Effect::Record { session, what } => self.servers.record(session, what),
+                Effect::Remember { id, active } => self.servers.remember(&id, active),
                 // Nobody listens any more only when the relay is being taken down.
                 effect => drop(self.effects.send(effect)),
             }

@@ -20,7 +20,7 @@ use tokio::sync::{mpsc::UnboundedReceiver, oneshot};
 use self::hub::{Hub, Side};
 use crate::{
     intercept::{Effect, Event, Interceptor, Policy},
-    mcp::Servers,
+    mcp::{Fetched, NotFetched, Servers},
 };
 
 /// The two ends of one side: what it says, and where it listens.
@@ -60,7 +60,7 @@ impl Relay {
     pub fn start(policy: Policy, servers: Servers, client: Ends, agent: Ends) -> io::Result<Self> {
         let events = servers.events();
         let interceptor = Interceptor::new(policy, Box::new(servers.clone()));
-        let (hub, effects) = Hub::new(interceptor, client.writer, agent.writer);
+        let (hub, effects) = Hub::new(interceptor, servers.clone(), client.writer, agent.writer);
         let hub = Arc::new(hub);
         tokio::spawn(carry_out(Arc::downgrade(&hub), servers, effects, events));
         let (gone, client_gone) = oneshot::channel();
@@ -166,13 +166,15 @@ async fn effect_of(effect: Effect, hub: Weak<Hub>, servers: Servers) {
         }
         Effect::Fetch { session, ticket, wanted } => {
             let event = match servers.fetch(session, wanted).await {
-                Ok(text) => Event::Fetched { session, ticket, text },
-                Err(why) => Event::NotFetched { session, ticket, why },
+                Ok(Fetched { text, activations }) => Event::Fetched { session, ticket, text, activations },
+                Err(NotFetched { why, failed }) => {
+                    Event::NotFetched { session, ticket, why, failed: Some(failed) }
+                }
             };
             tell(&hub, event);
         }
-        // The hub writes these itself.
-        Effect::Log(..) => {}
+        // The hub does these itself, in order.
+        Effect::Log(..) | Effect::Record { .. } | Effect::Remember { .. } => {}
     }
 }
 

@@ -87,6 +87,19 @@ pub enum ScriptError {
     ExecutionFailed,
 }
 
+impl ScriptError {
+    /// Its name, as in the JSON of a [`ScriptResult`].
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::SkillNotFound => "SkillNotFound",
+            Self::ScriptNotFound => "ScriptNotFound",
+            Self::ScriptNotAllowed => "ScriptNotAllowed",
+            Self::ExecutionTimeout => "ExecutionTimeout",
+            Self::ExecutionFailed => "ExecutionFailed",
+        }
+    }
+}
+
 impl ScriptResult {
     /// A run that never began.
     pub fn failed(error: ScriptError, message: impl Into<String>) -> Self {

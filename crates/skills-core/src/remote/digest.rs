@@ -14,6 +14,11 @@ impl Sha256 {
         Self(sha2::Sha256::digest(bytes).into())
     }
 
+    /// Its bytes.
+    pub fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
     /// Reads 64 hexadecimal digits, with or without `sha256:` before them.
     ///
     /// ```

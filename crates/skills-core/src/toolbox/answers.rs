@@ -144,7 +144,12 @@ pub(super) async fn run_skill_script(
     };
     let structured = json!(result);
     let text = structured.to_string();
-    Ok(ToolOutput { structured: Some(structured), is_error: !result.success, ..ToolOutput::text(text) })
+    Ok(ToolOutput {
+        structured: Some(structured),
+        is_error: !result.success,
+        code: result.error.map(ScriptError::code),
+        ..ToolOutput::text(text)
+    })
 }
 
 /// Runs something that blocks where it does no harm.

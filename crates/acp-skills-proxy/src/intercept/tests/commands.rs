@@ -154,7 +154,7 @@ fn expanded(world: &mut World, request: u64, prompt: &Value) -> Value {
         panic!("{out:?}")
     };
     let text = format!("<skill_content name=\"{name}\">Do it with [{arguments}].</skill_content>");
-    let out = world.happened(Event::Fetched { session: *session, ticket: *ticket, text: Some(text) });
+    let out = world.happened(Event::Fetched { session: *session, ticket: *ticket, text: Some(text), activations: Vec::new() });
     let mut message = out.agent().clone();
     assert_eq!(message["id"], request);
     message["params"]["prompt"].take()
@@ -345,7 +345,7 @@ fn a_skill_that_cannot_be_read_ends_the_turn() {
     let behind = world.prompt(3, "s", &["hello"]);
     assert!(behind.is_nothing());
     let why = "The skill `review` cannot be activated: gone".to_owned();
-    let out = world.happened(Event::NotFetched { session: KEY, ticket, why });
+    let out = world.happened(Event::NotFetched { session: KEY, ticket, why, failed: None });
     assert_eq!(
         out.to_client,
         [
@@ -362,7 +362,7 @@ fn a_skill_that_cannot_be_read_ends_the_turn() {
     // A skill that is gone altogether.
     let mut world = session(&[]);
     world.prompt(2, "s", &["/review x"]);
-    let out = world.happened(Event::Fetched { session: KEY, ticket: 1, text: None });
+    let out = world.happened(Event::Fetched { session: KEY, ticket: 1, text: None, activations: Vec::new() });
     assert_eq!((out.to_client.len(), out.to_agent.len()), (2, 0));
 }
 
@@ -373,7 +373,7 @@ fn a_command_can_be_cancelled() {
     let cancel = json!({ "jsonrpc": "2.0", "method": "session/cancel", "params": { "sessionId": "s" } });
     let out = world.client(&cancel);
     assert_eq!(out.client()["result"]["stopReason"], "cancelled");
-    assert!(world.happened(Event::Fetched { session: KEY, ticket: 1, text: Some("x".into()) }).is_nothing());
+    assert!(world.happened(Event::Fetched { session: KEY, ticket: 1, text: Some("x".into()), activations: Vec::new() }).is_nothing());
 }
 
 #[test]
@@ -391,11 +391,11 @@ fn without_our_tools_the_text_is_fetched_again() {
     };
     let out = world.prompt(2, "s", &["/review x"]);
     assert_eq!(wanted(&out), Some((1, true, "x".to_owned())));
-    world.happened(Event::Fetched { session: KEY, ticket: 1, text: Some("with tools".into()) });
+    world.happened(Event::Fetched { session: KEY, ticket: 1, text: Some("with tools".into()), activations: Vec::new() });
     let out = world.happened(Event::WaitOver(KEY));
     assert_eq!(wanted(&out), Some((2, false, "x".to_owned())));
     assert!(out.to_agent.is_empty());
-    let out = world.happened(Event::Fetched { session: KEY, ticket: 2, text: Some("with files".into()) });
+    let out = world.happened(Event::Fetched { session: KEY, ticket: 2, text: Some("with files".into()), activations: Vec::new() });
     let block = texts(out.agent()).into_iter().find(|text| text.contains("<typed>")).unwrap();
     assert!(block.contains("with files") && !block.contains("with tools"));
 }

@@ -162,7 +162,7 @@ fn call(name: &str, input: &Value) -> Value {
 fn invoke(world: &mut World, skill: &str) {
     let out = world.prompt(2, "s", &[&format!("/{skill}")]);
     let [.., Effect::Fetch { session, ticket, .. }] = out.effects[..] else { panic!("{out:?}") };
-    world.happened(Event::Fetched { session, ticket, text: Some("x".into()) });
+    world.happened(Event::Fetched { session, ticket, text: Some("x".into()), activations: Vec::new() });
 }
 
 fn activate(world: &mut World, skill: &str) {
