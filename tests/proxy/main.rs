@@ -15,6 +15,7 @@ mod chain;
 mod commands;
 mod door;
 mod editor;
+mod events;
 mod fixtures;
 mod flow;
 #[cfg(unix)]
@@ -65,6 +66,7 @@ fn main() -> ExitCode {
     trials.extend(chain::trials());
     trials.extend(commands::trials());
     trials.extend(door::trials());
+    trials.extend(events::trials());
     trials.extend(flow::trials());
     #[cfg(unix)]
     trials.extend(life::trials());

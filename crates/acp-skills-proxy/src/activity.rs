@@ -38,7 +38,7 @@ pub enum Activity {
         revision: Option<String>,
     },
     /// The model called a tool.
-    Called(ToolCall),
+    Called(Box<ToolCall>),
     /// An event of the record: what `--events` writes.
     Recorded(Arc<Record>),
 }

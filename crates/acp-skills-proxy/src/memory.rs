@@ -162,8 +162,7 @@ mod tests {
         let files: Vec<_> = fs::read_dir(&place).unwrap().map(|it| it.unwrap().path()).collect();
         assert_eq!(files.len(), 2, "{files:?}");
         let text = fs::read_to_string(file(&place, "../../x")).unwrap();
-        let expected =
-            r#"{"v":1,"skills":[{"name":"a","by":"model"},{"name":"Ü b","by":"user"}]}"#;
+        let expected = r#"{"v":1,"skills":[{"name":"a","by":"model"},{"name":"Ü b","by":"user"}]}"#;
         assert_eq!(text, expected);
         memory.keep("other", Active::new());
         drop(memory);

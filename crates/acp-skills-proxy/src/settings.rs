@@ -23,8 +23,8 @@ use skills_core::{
 
 use crate::{
     cli::{
-        ActivationBy, CatalogDetail, CatalogFormat, Discover, LocationKind, LogArgs, ProxyArgs, RecordArgs, SearchWhen,
-        SkillArgs, UsageError,
+        ActivationBy, CatalogDetail, CatalogFormat, Discover, LocationKind, LogArgs, ProxyArgs, RecordArgs,
+        SearchWhen, SkillArgs, UsageError,
     },
     config::{Config, SkillEntry, Validation},
     intercept::{Activation, Policy},

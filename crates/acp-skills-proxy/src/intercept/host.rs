@@ -8,11 +8,7 @@ use std::{path::Path, time::Duration};
 
 use skills_core::{SkillName, SkillSet};
 
-use crate::{
-    events::What,
-    memory::Active,
-    session::SessionKey,
-};
+use crate::{events::What, memory::Active, session::SessionKey};
 
 /// How the agent reaches our MCP server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -92,10 +92,7 @@ impl Interceptor {
                     actions.effects.push(Effect::Fetch { session: key, ticket: self.tickets, wanted });
                 }
             }
-            let what = What::Fallback {
-                reason: Reason::NotConnected,
-                ms: Some(self.policy.mcp_wait.into()),
-            };
+            let what = What::Fallback { reason: Reason::NotConnected, ms: Some(self.policy.mcp_wait.into()) };
             actions.effects.push(Effect::Record { session: session.id.clone(), what });
             Self::warn(
                 actions,

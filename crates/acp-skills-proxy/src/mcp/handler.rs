@@ -138,7 +138,7 @@ impl ServerHandler for Handler {
                     let duration = started.elapsed();
                     let (session, tool) = (self.session, request.name.into_owned());
                     let call = ToolCall { session, tool, arguments, output: output.clone(), duration };
-                    observer(&Activity::Called(call));
+                    observer(&Activity::Called(Box::new(call)));
                 }
                 Ok(result(output).into())
             }

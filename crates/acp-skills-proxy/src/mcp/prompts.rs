@@ -59,5 +59,9 @@ pub(super) async fn get(
     if !words.is_empty() {
         messages.push(PromptMessage::new_text(Role::User, words));
     }
-    Ok((GetPromptResult::new(messages).with_description(skill.description.as_str()), skill.name.clone(), what))
+    Ok((
+        GetPromptResult::new(messages).with_description(skill.description.as_str()),
+        skill.name.clone(),
+        what,
+    ))
 }

@@ -154,7 +154,12 @@ fn expanded(world: &mut World, request: u64, prompt: &Value) -> Value {
         panic!("{out:?}")
     };
     let text = format!("<skill_content name=\"{name}\">Do it with [{arguments}].</skill_content>");
-    let out = world.happened(Event::Fetched { session: *session, ticket: *ticket, text: Some(text), activations: Vec::new() });
+    let out = world.happened(Event::Fetched {
+        session: *session,
+        ticket: *ticket,
+        text: Some(text),
+        activations: Vec::new(),
+    });
     let mut message = out.agent().clone();
     assert_eq!(message["id"], request);
     message["params"]["prompt"].take()
@@ -373,7 +378,16 @@ fn a_command_can_be_cancelled() {
     let cancel = json!({ "jsonrpc": "2.0", "method": "session/cancel", "params": { "sessionId": "s" } });
     let out = world.client(&cancel);
     assert_eq!(out.client()["result"]["stopReason"], "cancelled");
-    assert!(world.happened(Event::Fetched { session: KEY, ticket: 1, text: Some("x".into()), activations: Vec::new() }).is_nothing());
+    assert!(
+        world
+            .happened(Event::Fetched {
+                session: KEY,
+                ticket: 1,
+                text: Some("x".into()),
+                activations: Vec::new()
+            })
+            .is_nothing()
+    );
 }
 
 #[test]
@@ -391,11 +405,21 @@ fn without_our_tools_the_text_is_fetched_again() {
     };
     let out = world.prompt(2, "s", &["/review x"]);
     assert_eq!(wanted(&out), Some((1, true, "x".to_owned())));
-    world.happened(Event::Fetched { session: KEY, ticket: 1, text: Some("with tools".into()), activations: Vec::new() });
+    world.happened(Event::Fetched {
+        session: KEY,
+        ticket: 1,
+        text: Some("with tools".into()),
+        activations: Vec::new(),
+    });
     let out = world.happened(Event::WaitOver(KEY));
     assert_eq!(wanted(&out), Some((2, false, "x".to_owned())));
     assert!(out.to_agent.is_empty());
-    let out = world.happened(Event::Fetched { session: KEY, ticket: 2, text: Some("with files".into()), activations: Vec::new() });
+    let out = world.happened(Event::Fetched {
+        session: KEY,
+        ticket: 2,
+        text: Some("with files".into()),
+        activations: Vec::new(),
+    });
     let block = texts(out.agent()).into_iter().find(|text| text.contains("<typed>")).unwrap();
     assert!(block.contains("with files") && !block.contains("with tools"));
 }

@@ -189,7 +189,12 @@ fn hybrid_activation_begins_when_the_tools_do_not_come() {
     world.prompt(2, "s", &["please review"]);
     let out = world.happened(Event::WaitOver(KEY));
     assert!(matches!(&out.effects[..], [Effect::Fetch { wanted: Wanted::BestFor(_), .. }]), "{out:?}");
-    let out = world.happened(Event::Fetched { session: KEY, ticket: 1, text: Some("BODY".to_owned()), activations: Vec::new() });
+    let out = world.happened(Event::Fetched {
+        session: KEY,
+        ticket: 1,
+        text: Some("BODY".to_owned()),
+        activations: Vec::new(),
+    });
     assert!(texts(out.agent()).iter().any(|text| text.contains("BODY")));
 }
 
@@ -231,7 +236,12 @@ fn the_proxy_activates_for_agents_without_tools() {
         let wanted = Wanted::BestFor("please review".to_owned());
         assert_eq!(out.effects, [Effect::Fetch { session: KEY, ticket: 1, wanted }]);
         assert!(world.prompt(3, "s", &["/command"]).is_nothing());
-        let out = world.happened(Event::Fetched { session: KEY, ticket: 1, text: Some("BODY".to_owned()), activations: Vec::new() });
+        let out = world.happened(Event::Fetched {
+            session: KEY,
+            ticket: 1,
+            text: Some("BODY".to_owned()),
+            activations: Vec::new(),
+        });
         let first = texts(&out.to_agent[0]);
         assert!(
             first.iter().any(|text| text.contains("BODY")) && first.last() == Some(&"please review"),
