@@ -42,7 +42,7 @@ pub async fn run(policy: Policy, servers: Servers, conductor: Ends) -> io::Resul
     let writer = Arc::new(Mutex::new(conductor.writer));
     let to_client = Outlet { writer: Arc::clone(&writer), switch: None, line: Vec::new() };
     let to_agent = Outlet { writer, switch: Some(Arc::clone(&switch)), line: Vec::new() };
-    let (hub, effects) = Hub::new(interceptor, Box::new(to_client), Box::new(to_agent));
+    let (hub, effects) = Hub::new(interceptor, servers.clone(), Box::new(to_client), Box::new(to_agent));
     let hub = Arc::new(hub);
     tokio::spawn(carry_out(Arc::downgrade(&hub), servers, effects, events));
     let (done, ended) = oneshot::channel();
