@@ -289,8 +289,12 @@ fn a_command_comes_back_as_it_was_typed() {
     let mut world = session(world());
     let out = world.prompt(2, "s", &["/review src/main.rs"]);
     let [Effect::Fetch { session, ticket, .. }] = &out.effects[..] else { panic!("{out:?}") };
-    let out =
-        world.happened(Event::Fetched { session: *session, ticket: *ticket, text: Some("Do it.".into()) });
+    let out = world.happened(Event::Fetched {
+        session: *session,
+        ticket: *ticket,
+        text: Some("Do it.".into()),
+        activations: Vec::new(),
+    });
     let sent = &out.agent()["params"]["prompt"];
     assert!(!sent.to_string().contains("/review src"), "{sent}");
     let echo = json!({ "sessionUpdate": "user_message", "messageId": "m", "content": sent });
@@ -357,7 +361,12 @@ fn a_command_that_fails_looks_like_a_turn() {
     let mut world = session(world());
     let out = world.prompt(2, "s", &["/review"]);
     let [Effect::Fetch { ticket, .. }] = out.effects[..] else { panic!("{out:?}") };
-    let out = world.happened(Event::NotFetched { session: KEY, ticket, why: "No such file.".to_owned() });
+    let out = world.happened(Event::NotFetched {
+        session: KEY,
+        ticket,
+        why: "No such file.".to_owned(),
+        failed: None,
+    });
     assert_eq!(said(&out).len(), 5);
     assert_eq!(updates(&out)[0]["content"], json!([text("/review")]));
 }
