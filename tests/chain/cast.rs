@@ -45,7 +45,7 @@ pub(crate) fn skills(name: &str) -> SkillSet {
         .body(format!("# The body of {name}"))
         .tool("greet", "Greets.", move |_: Value| {
             let greeting = greeting.clone();
-            async move { Ok(greeting.into()) }
+            async move { Ok(greeting) }
         })
         .build();
     [skill.expect("a good skill")].into_iter().collect()

@@ -12,7 +12,7 @@
 //! let skill = Skill::builder("shout", "Makes text louder. Use when something must stand out.")
 //!     .body("# Shouting\nCall `upper` with the text.")
 //!     .tool("upper", "Gives a text in capital letters.", |input: serde_json::Value| async move {
-//!         Ok(input.as_str().ok_or("a text, please")?.to_uppercase().into())
+//!         Ok(input.as_str().ok_or("a text, please")?.to_uppercase())
 //!     })
 //!     .build()?;
 //! // The embedded agent answers; `.agent(["claude-agent-acp"])` asks a real one.

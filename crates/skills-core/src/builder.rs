@@ -2,7 +2,8 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use serde_json::Value;
+use schemars::JsonSchema;
+use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{Instructions, Properties, Skill, SkillName, SkillTool, Source, ToolError, Virtual};
 
@@ -67,13 +68,21 @@ impl SkillBuilder {
         self
     }
 
-    /// Adds a tool that runs a closure; no input arrives as `null`.
-    pub fn tool<F, Fut>(self, name: impl Into<String>, description: impl Into<String>, handler: F) -> Self
+    /// Adds a tool that runs a function, which says by its types what the tool takes and gives; see
+    /// [`SkillTool::typed`]. A [`Value`](serde_json::Value) takes any input, and no input as `null`.
+    pub fn tool<I, O, F, Fut>(
+        self,
+        name: impl Into<String>,
+        description: impl Into<String>,
+        handler: F,
+    ) -> Self
     where
-        F: Fn(Value) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<Value, ToolError>> + Send + 'static,
+        I: DeserializeOwned + JsonSchema + 'static,
+        O: Serialize + 'static,
+        F: Fn(I) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<O, ToolError>> + Send + 'static,
     {
-        self.add_tool(SkillTool::new(name, description, handler))
+        self.add_tool(SkillTool::typed(name, description, handler))
     }
 
     /// Adds a tool.

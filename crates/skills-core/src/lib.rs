@@ -24,7 +24,7 @@
 //!     .body("Call the tool `upper` with `{\"text\": …}`.")
 //!     .tool("upper", "Gives `text` in capital letters.", |input: Value| async move {
 //!         let text = input["text"].as_str().ok_or("`text` must be a string")?;
-//!         Ok(text.to_uppercase().into())
+//!         Ok(text.to_uppercase())
 //!     })
 //!     .build()?;
 //! skills.add(shout, Vec::new());
@@ -37,7 +37,7 @@
 //!
 //! // 3. Offer the tools, and answer the calls.
 //! let toolbox = Toolbox::new(skills);
-//! let names: Vec<_> = toolbox.definitions().iter().map(|tool| tool.name).collect();
+//! let names: Vec<_> = toolbox.definitions().into_iter().map(|tool| tool.name).collect();
 //! assert_eq!(names, ["activate_skill", "call_skill_tool", "read_skill_file"]);
 //!
 //! let call = async |tool: &str, arguments: Value| {
@@ -72,6 +72,7 @@
 //! | [`remote`] | which skills does a web site offer? |
 //! | [`search`] | which skills fit a task, when there are too many to list? |
 //! | [`toolbox`] | all of that as tools |
+//! | [`typed`] | what does a tool written in Rust take? |
 //!
 //! # Features
 //!
@@ -96,6 +97,7 @@ pub mod set;
 pub mod skill;
 pub mod source;
 pub mod toolbox;
+pub mod typed;
 
 pub use activation::{Activation, ActivationOptions, activate};
 pub use builder::{BuildError, SkillBuilder};
@@ -106,6 +108,7 @@ pub use files::{FileContent, FileEntry, FileError, Listing, ReadOptions, SkillFi
 pub use name::{NameRule, SkillName};
 #[cfg(feature = "fetch")]
 pub use remote::{Remote, RemoteIndex};
+pub use schemars;
 pub use set::{SkillSet, SkillSetBuilder};
 pub use skill::{
     CallContext, Instructions, Properties, Scope, Skill, SkillTool, Source, Stored, ToolError, ToolHandler,
@@ -113,3 +116,4 @@ pub use skill::{
 };
 pub use source::SkillSource;
 pub use toolbox::{ToolDefinition, ToolOutput, Toolbox, ToolboxOptions};
+pub use typed::InvalidInput;

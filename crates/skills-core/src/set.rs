@@ -11,9 +11,14 @@ use std::{
 use serde::Serialize;
 
 use crate::{
-    Diagnostic, Skill, SkillName,
+    Diagnostic, Skill, SkillName, SkillTool,
     search::{Hits, Query, SearchIndex},
+    toolbox,
 };
+
+/// The name of a tool of a set may have this many bytes: hosts put the name of the server in front of it, and cut off
+/// what is longer than 63.
+pub const MAX_TOOL_NAME_BYTES: usize = 40;
 
 /// An ordered set of skills with unique names (case does not count), and what was left out of it.
 ///
@@ -34,6 +39,7 @@ struct Inner {
     by_key: HashMap<Box<str>, usize>,
     shadowed: Vec<Shadowed>,
     skipped: Vec<Skipped>,
+    tools: Vec<SkillTool>,
     /// Built when it is first needed.
     index: OnceLock<SearchIndex>,
 }
@@ -100,13 +106,18 @@ impl SkillSet {
     /// ```
     pub fn merged<'a>(sets: impl IntoIterator<Item = &'a Self>) -> Self {
         let mut merged = Self::builder();
-        let mut entries = Vec::new();
+        let (mut entries, mut tools) = (Vec::new(), Vec::new());
         for set in sets {
             entries.extend(set.entries());
+            tools.extend_from_slice(set.tools());
             merged.0.shadowed.extend_from_slice(set.shadowed());
             merged.0.skipped.extend_from_slice(set.skipped());
         }
         entries.sort_by_key(|entry| entry.skill.scope);
+        for tool in tools {
+            // The first one with a name wins.
+            drop(merged.add_tool(tool));
+        }
         for entry in entries {
             merged.add_shared(Arc::clone(&entry.skill), entry.diagnostics.clone());
         }
@@ -153,6 +164,21 @@ impl SkillSet {
         self.0.skills.is_empty()
     }
 
+    /// The tools that belong to no skill ([`SkillSetBuilder::add_tool`]), in order.
+    pub fn tools(&self) -> &[SkillTool] {
+        &self.0.tools
+    }
+
+    /// The tool that belongs to no skill and has this exact name.
+    pub fn tool(&self, name: &str) -> Option<&SkillTool> {
+        self.0.tools.iter().find(|tool| tool.name == name)
+    }
+
+    /// Whether there is neither a skill nor a tool.
+    pub fn offers_nothing(&self) -> bool {
+        self.is_empty() && self.0.tools.is_empty()
+    }
+
     /// Skills that lost their name to another one.
     pub fn shadowed(&self) -> &[Shadowed] {
         &self.0.shadowed
@@ -172,6 +198,18 @@ impl FromIterator<Skill> for SkillSet {
         }
         builder.build()
     }
+}
+
+/// Why a tool cannot be added to a set.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ToolNameError {
+    /// Some host would not take the name.
+    #[error("`{0}` is no name for a tool: 1 to {MAX_TOOL_NAME_BYTES} of a-z, A-Z, 0-9, `_` and `-`")]
+    Invalid(String),
+    /// There is a tool of this name.
+    #[error("there is a tool `{0}` already")]
+    Taken(String),
 }
 
 /// Builds a [`SkillSet`]; reports what is shadowed instead of losing it.
@@ -200,13 +238,34 @@ impl SkillSetBuilder {
         true
     }
 
+    /// Adds a tool that belongs to no skill: the model has it from the beginning, beside the tools for skills.
+    ///
+    /// # Errors
+    /// When its name is taken, or none that every host takes.
+    pub fn add_tool(&mut self, tool: SkillTool) -> Result<(), ToolNameError> {
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+        if !(1..=MAX_TOOL_NAME_BYTES).contains(&tool.name.len()) || !tool.name.bytes().all(is_plain) {
+            return Err(ToolNameError::Invalid(tool.name));
+        }
+        if toolbox::NAMES.contains(&tool.name.as_str()) || self.0.tools.iter().any(|it| it.name == tool.name)
+        {
+            return Err(ToolNameError::Taken(tool.name));
+        }
+        self.0.tools.push(tool);
+        Ok(())
+    }
+
     /// Records a skill that could not be loaded.
     pub fn skip(&mut self, skipped: Skipped) {
         self.0.skipped.push(skipped);
     }
 
-    /// Adds the skills of `set`, and what it left out, behind those already here.
+    /// Adds the skills and tools of `set`, and what it left out, behind those already here.
     pub fn extend(&mut self, set: &SkillSet) {
+        for tool in set.tools() {
+            // The first one with a name wins.
+            drop(self.add_tool(tool.clone()));
+        }
         for entry in set.entries() {
             self.add_shared(Arc::clone(&entry.skill), entry.diagnostics.clone());
         }

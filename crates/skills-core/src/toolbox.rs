@@ -9,7 +9,7 @@ mod arguments;
 mod definitions;
 mod errors;
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use serde_json::{Map, Value};
 
@@ -31,14 +31,18 @@ pub const SEARCH_SKILLS: &str = "search_skills";
 /// Name of the tool that runs a script of a stored skill; only there when scripts are allowed.
 pub const RUN_SKILL_SCRIPT: &str = "run_skill_script";
 
+/// The names that are taken, whether the tools are there or not.
+pub const NAMES: [&str; 5] =
+    [ACTIVATE_SKILL, CALL_SKILL_TOOL, READ_SKILL_FILE, SEARCH_SKILLS, RUN_SKILL_SCRIPT];
+
 /// What a model is told about one tool.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ToolDefinition {
-    /// Its name, one of the constants of this module.
-    pub name: &'static str,
+    /// Its name: one of the constants of this module, or that of a tool that belongs to no skill.
+    pub name: Cow<'static, str>,
     /// A short name for people.
-    pub title: &'static str,
+    pub title: Cow<'static, str>,
     /// What it does and when to use it, for the model.
     pub description: String,
     /// The JSON schema of its arguments (an object).
@@ -169,9 +173,11 @@ impl Toolbox {
         &self.shared.options
     }
 
-    /// The tools, always in the same order; none when there are no skills.
+    /// The tools, always in the same order: those for skills, when there are skills, then those that belong to none.
     pub fn definitions(&self) -> Vec<ToolDefinition> {
-        if self.skills.is_empty() { Vec::new() } else { definitions::definitions(self) }
+        let mut all = if self.skills.is_empty() { Vec::new() } else { definitions::definitions(self) };
+        all.extend(self.skills.tools().iter().map(definitions::plain));
+        all
     }
 
     /// Calls a tool by one of the names in [`Toolbox::definitions`].
@@ -188,7 +194,13 @@ impl Toolbox {
             RUN_SKILL_SCRIPT if self.options().scripts.is_some() => {
                 answers::run_skill_script(self, &arguments, context).await
             }
-            other => Err(errors::unknown_tool(self, other)),
+            other => match self.skills.tool(other) {
+                Some(tool) => {
+                    let input = definitions::plain_input(tool, arguments);
+                    answers::run(tool, input, context).await
+                }
+                None => Err(errors::unknown_tool(self, other)),
+            },
         };
         answer.unwrap_or_else(|error| ToolOutput {
             code: Some(error.code),

@@ -109,8 +109,8 @@ impl Interceptor {
         let Some(params) = message.params.filter(Node::is_object) else {
             return Pass::Untouched;
         };
-        // Without a skill there is no server, no text, nothing.
-        if session.skills.is_empty() {
+        // Without a skill or a tool there is no server, no text, nothing.
+        if session.skills.offers_nothing() {
             return Pass::Untouched;
         }
         self.host.serve(session.key, &session.skills, &session.unlocked(), session.cwd.as_deref());

@@ -208,13 +208,13 @@ impl ServerHandler for Handler {
 }
 
 fn tool(definition: ToolDefinition) -> Tool {
-    let annotations = ToolAnnotations::with_title(definition.title)
+    let annotations = ToolAnnotations::with_title(definition.title.clone())
         .read_only(definition.read_only)
         .destructive(!definition.read_only)
         .idempotent(definition.read_only)
         .open_world(!definition.read_only);
     let mut tool = Tool::new(definition.name, definition.description, definition.input_schema);
-    tool.title = Some(definition.title.to_owned());
+    tool.title = Some(definition.title.into_owned());
     tool.annotations = Some(annotations);
     // Claude Code hides tools behind a search of its own unless they say that they are always needed.
     let mut meta = MetaObject::new();

@@ -11,7 +11,7 @@ use super::{
     errors::{self, CallError},
 };
 use crate::{
-    CallContext, FileContent, Guide, ReadOptions, Skill,
+    CallContext, FileContent, Guide, InvalidInput, ReadOptions, Skill, SkillTool,
     catalog::xml_entry,
     exec::{ScriptCall, ScriptError, ScriptResult, run_script},
     files,
@@ -42,8 +42,12 @@ pub(super) async fn call_skill_tool(
     let skill = skill(toolbox, &arguments, "skill", context)?;
     let name = arguments.required("tool")?;
     let tool = skill.tool(name).ok_or_else(|| errors::tool_not_found(skill, name))?;
-    let handler = Arc::clone(&tool.handler);
-    let context = context.clone();
+    run(tool, input, context).await
+}
+
+/// Runs a tool that is written in Rust, or described in a configuration.
+pub(super) async fn run(tool: &SkillTool, input: Option<Value>, context: &CallContext) -> Answer {
+    let (handler, context) = (Arc::clone(&tool.handler), context.clone());
     // The handler may panic before it returns a future, too.
     let call = AssertUnwindSafe(async move { handler.call(input, context).await });
     match call.catch_unwind().await {
@@ -53,9 +57,12 @@ pub(super) async fn call_skill_tool(
             // Until its revision of 2026 MCP has objects only, and clients reject a result with anything else.
             Ok(ToolOutput { structured: Some(value).filter(Value::is_object), ..ToolOutput::text(text) })
         }
-        Ok(Err(error)) => Err(CallError::new("ToolFailed", error.to_string())),
+        Ok(Err(error)) => Err(match error.downcast_ref::<InvalidInput>() {
+            Some(invalid) => errors::invalid_input(tool, invalid),
+            None => CallError::new("ToolFailed", error.to_string()),
+        }),
         Err(panic) => {
-            let message = format!("the tool \"{name}\" crashed{}.", panic_message(&*panic));
+            let message = format!("the tool \"{}\" crashed{}.", tool.name, panic_message(&*panic));
             Err(CallError::new("ToolFailed", message))
         }
     }

@@ -53,6 +53,11 @@ impl Arguments {
         }
     }
 
+    /// All of them.
+    pub(super) fn into_object(self) -> Map<String, Value> {
+        self.0
+    }
+
     /// Any JSON; `null` is not the same as nothing.
     pub(super) fn take(&mut self, name: &str) -> Option<Value> {
         self.0.remove(name)

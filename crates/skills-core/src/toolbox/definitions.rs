@@ -4,10 +4,13 @@ use serde_json::{Map, Value, json};
 
 use super::{
     ACTIVATE_SKILL, CALL_SKILL_TOOL, READ_SKILL_FILE, RUN_SKILL_SCRIPT, SEARCH_SKILLS, ToolDefinition,
-    Toolbox,
+    Toolbox, arguments::Arguments,
 };
 
-use crate::search::{DEFAULT_LIMIT, MAX_LIMIT};
+use crate::{
+    SkillTool,
+    search::{DEFAULT_LIMIT, MAX_LIMIT},
+};
 
 /// Up to this many names are spelled out in the schema of `activate_skill`.
 const MAX_ENUM_NAMES: usize = 100;
@@ -26,8 +29,8 @@ pub(super) fn definitions(toolbox: &Toolbox) -> Vec<ToolDefinition> {
 fn always(toolbox: &Toolbox) -> Vec<ToolDefinition> {
     vec![
         ToolDefinition {
-            name: ACTIVATE_SKILL,
-            title: "Activate a skill",
+            name: ACTIVATE_SKILL.into(),
+            title: "Activate a skill".into(),
             description:
                 "Loads the instructions of a skill. Call it before you begin a task that matches the \
                           description of a skill, then follow the instructions."
@@ -36,8 +39,8 @@ fn always(toolbox: &Toolbox) -> Vec<ToolDefinition> {
             read_only: true,
         },
         ToolDefinition {
-            name: CALL_SKILL_TOOL,
-            title: "Call a tool of a skill",
+            name: CALL_SKILL_TOOL.into(),
+            title: "Call a tool of a skill".into(),
             description: "Runs a tool that the instructions of an activated skill describe.".to_owned(),
             input_schema: object(
                 &json!({
@@ -50,8 +53,8 @@ fn always(toolbox: &Toolbox) -> Vec<ToolDefinition> {
             read_only: false,
         },
         ToolDefinition {
-            name: READ_SKILL_FILE,
-            title: "Read a file of a skill",
+            name: READ_SKILL_FILE.into(),
+            title: "Read a file of a skill".into(),
             description:
                 "Reads a file that belongs to a skill, when its instructions mention the file and the task \
                           needs it."
@@ -79,8 +82,8 @@ fn always(toolbox: &Toolbox) -> Vec<ToolDefinition> {
 
 fn search_skills() -> ToolDefinition {
     ToolDefinition {
-        name: SEARCH_SKILLS,
-        title: "Find skills",
+        name: SEARCH_SKILLS.into(),
+        title: "Find skills".into(),
         description:
             "Finds skills for a task, also those that were not listed. Then activate the one that fits with \
                       `activate_skill`."
@@ -108,8 +111,8 @@ fn search_skills() -> ToolDefinition {
 
 fn run_skill_script() -> ToolDefinition {
     ToolDefinition {
-        name: RUN_SKILL_SCRIPT,
-        title: "Run a script of a skill",
+        name: RUN_SKILL_SCRIPT.into(),
+        title: "Run a script of a skill".into(),
         description:
             "Runs a script that belongs to a skill, when its instructions say so. No shell is involved: each \
                       argument arrives as it is."
@@ -132,6 +135,41 @@ fn run_skill_script() -> ToolDefinition {
         ),
         read_only: false,
     }
+}
+
+/// A tool that belongs to no skill.
+pub(super) fn plain(tool: &SkillTool) -> ToolDefinition {
+    let mut description = tool.description.clone();
+    if let Some(missing) = &tool.missing {
+        description = format!("{description} It does not work: {missing}.");
+    }
+    let input_schema = match &tool.input_schema {
+        Some(Value::Object(schema)) if takes_object(tool) => schema.clone(),
+        Some(schema) => object(&json!({ INPUT: schema }), &[INPUT]),
+        None => [("type".to_owned(), "object".into())].into_iter().collect(),
+    };
+    ToolDefinition {
+        name: tool.name.clone().into(),
+        title: tool.name.clone().into(),
+        description,
+        input_schema,
+        read_only: false,
+    }
+}
+
+/// What a tool that belongs to no skill gets: the arguments themselves, where they can be its input.
+pub(super) fn plain_input(tool: &SkillTool, mut arguments: Arguments) -> Option<Value> {
+    if takes_object(tool) {
+        return Some(Value::Object(arguments.into_object()));
+    }
+    arguments.take(INPUT)
+}
+
+/// The argument that holds an input that is no object: the arguments of a tool always are one.
+const INPUT: &str = "input";
+
+fn takes_object(tool: &SkillTool) -> bool {
+    tool.input_schema.as_ref().is_none_or(|schema| schema["type"] == "object")
 }
 
 fn names(toolbox: &Toolbox) -> Value {

@@ -3,7 +3,9 @@
 use std::fmt;
 
 use super::Toolbox;
-use crate::{FileError, Skill, activation::ActivationError, catalog::one_line, files::bundled};
+use crate::{
+    FileError, InvalidInput, Skill, SkillTool, activation::ActivationError, catalog::one_line, files::bundled,
+};
 
 pub(super) const SKILL_NOT_FOUND: &str = "SkillNotFound";
 
@@ -74,6 +76,15 @@ pub(super) fn tool_not_found(skill: &Skill, name: &str) -> CallError {
     CallError::new("ToolNotFound", message)
 }
 
+/// The input is not what a typed tool takes.
+pub(super) fn invalid_input(tool: &SkillTool, invalid: &InvalidInput) -> CallError {
+    let mut message = format!("the input of {} does not fit: {invalid}.", quote(&tool.name));
+    if let Some(schema) = &tool.input_schema {
+        message = format!("{message} Its schema is {schema}");
+    }
+    CallError::new("InvalidInput", message)
+}
+
 /// A file of the skill cannot be read; lists those that can where that helps. Blocks.
 pub(super) fn file(skill: &Skill, error: &FileError) -> CallError {
     let code = match error {
@@ -117,7 +128,7 @@ pub(super) fn files_of(skill: &Skill) -> String {
 /// There is no such tool in the box.
 pub(super) fn unknown_tool(toolbox: &Toolbox, name: &str) -> CallError {
     let definitions = toolbox.definitions();
-    let names: Vec<&str> = definitions.iter().map(|tool| tool.name).collect();
+    let names: Vec<&str> = definitions.iter().map(|tool| tool.name.as_ref()).collect();
     let message = match names.as_slice() {
         [] => format!("there is no tool {}, because there are no skills.", quote(name)),
         names => format!("there is no tool {}. The tools are: {}.", quote(name), list(names, MAX_NAMES)),

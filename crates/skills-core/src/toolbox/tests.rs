@@ -20,10 +20,10 @@ fn toolbox(dir: &Path) -> Toolbox {
     let echo = Skill::builder("echo", "Says it again.")
         .body("Call `say`.")
         .tool("say", "Says the input.", |input: Value| async move { Ok(input) })
-        .tool("fail", "Fails.", |_| async { Err("no luck".into()) })
+        .tool("fail", "Fails.", |_: Value| async { Err::<Value, _>("no luck".into()) })
         .add_tool(SkillTool::new("panic", "Panics.", |_| async { panic!("boom") }))
         .add_tool(SkillTool::new("early", "Panics at once.", EarlyPanic))
-        .tool("no-input", "Whether there was none.", |input: Value| async move { Ok(input.is_null().into()) })
+        .tool("no-input", "Whether there was none.", |input: Value| async move { Ok(input.is_null()) })
         .build()
         .unwrap();
     let with =
@@ -271,7 +271,7 @@ async fn searching() {
     let skills = toolbox(dir.path()).skills().clone();
     let options = ToolboxOptions { search: true, ..ToolboxOptions::default() };
     let toolbox = Toolbox::with_options(skills, options);
-    let names: Vec<_> = toolbox.definitions().iter().map(|it| it.name).collect();
+    let names: Vec<_> = toolbox.definitions().into_iter().map(|it| it.name).collect();
     assert_eq!(names, [ACTIVATE_SKILL, CALL_SKILL_TOOL, READ_SKILL_FILE, SEARCH_SKILLS]);
     let search = async |arguments: Value| {
         let arguments = arguments.as_object().unwrap().clone();
@@ -319,7 +319,7 @@ fn definitions_in_order() {
     let dir = tempfile::tempdir().unwrap();
     let toolbox = toolbox(dir.path());
     let definitions = toolbox.definitions();
-    let names: Vec<_> = definitions.iter().map(|it| (it.name, it.read_only)).collect();
+    let names: Vec<_> = definitions.iter().map(|it| (it.name.as_ref(), it.read_only)).collect();
     assert_eq!(names, [(ACTIVATE_SKILL, true), (CALL_SKILL_TOOL, false), (READ_SKILL_FILE, true)]);
     assert_eq!(
         Value::from(definitions[0].input_schema.clone()),
@@ -358,4 +358,93 @@ async fn no_skills_no_tools_and_many_skills_no_enum() {
     let arguments = json!({"name": "s1000"}).as_object().unwrap().clone();
     let text = many(101).call(ACTIVATE_SKILL, arguments, &CallContext::default()).await.to_text();
     assert!(text.ends_with("\"s19\" and 81 more."), "{text}");
+}
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Sum {
+    /// What is added up.
+    numbers: Vec<f64>,
+}
+
+fn sum() -> SkillTool {
+    let add = async |input: Sum| Ok(json!({ "sum": input.numbers.iter().sum::<f64>() }));
+    SkillTool::typed("sum", "Adds numbers up.", add)
+}
+
+#[tokio::test]
+async fn typed_tools() {
+    let skill = Skill::builder("math", "Counts.").body("Use `sum`.").add_tool(sum()).build().unwrap();
+    let toolbox = Toolbox::new([skill].into_iter().collect());
+    let call = async |tool: &str, arguments: Value| {
+        let arguments = arguments.as_object().unwrap().clone();
+        toolbox.call(tool, arguments, &CallContext::default()).await.to_text()
+    };
+    let text = call(ACTIVATE_SKILL, json!({ "name": "math" })).await;
+    let schema = r#"<input_schema>{"type":"object","properties":{"numbers":{"type":"array","items":{"type":"number","format":"double"},"description":"What is added up."}},"required":["numbers"]}</input_schema>"#;
+    assert!(text.contains(schema), "{text}");
+    let call = async |input: Value| {
+        call(CALL_SKILL_TOOL, json!({ "skill": "math", "tool": "sum", "input": input })).await
+    };
+    assert_eq!(call(json!({ "numbers": [1, 2.5] })).await, r#"{"sum":3.5}"#);
+    expect![[r#"
+        InvalidInput: the input of "sum" does not fit: `numbers[1]`: invalid type: string "2", expected f64. Its schema is {"type":"object","properties":{"numbers":{"type":"array","items":{"type":"number","format":"double"},"description":"What is added up."}},"required":["numbers"]}
+        InvalidInput: the input of "sum" does not fit: missing field `numbers`. Its schema is {"type":"object","properties":{"numbers":{"type":"array","items":{"type":"number","format":"double"},"description":"What is added up."}},"required":["numbers"]}"#]]
+    .assert_eq(&format!("{}\n{}", call(json!({ "numbers": [1, "2"] })).await, call(json!({})).await));
+}
+
+#[tokio::test]
+async fn tools_without_a_skill() {
+    let mut skills = SkillSet::builder();
+    let shout = async |text: String| Ok(text.to_uppercase());
+    let anything = |input: Value| async move { Ok(input) };
+    for tool in
+        [sum(), SkillTool::typed("shout", "Shouts.", shout), SkillTool::typed("any-thing", "x", anything)]
+    {
+        skills.add_tool(tool).unwrap();
+    }
+    for (name, problem) in [
+        ("sum", "there is a tool `sum` already"),
+        (ACTIVATE_SKILL, "there is a tool `activate_skill` already"),
+        ("a b", "`a b` is no name for a tool: 1 to 40 of a-z, A-Z, 0-9, `_` and `-`"),
+        ("", "`` is no name for a tool: 1 to 40 of a-z, A-Z, 0-9, `_` and `-`"),
+    ] {
+        let tool = SkillTool::new(name, "x", |_| async { panic!("not called") });
+        assert_eq!(skills.add_tool(tool).unwrap_err().to_string(), problem);
+    }
+    let skills = skills.build();
+    assert!(skills.is_empty() && !skills.offers_nothing());
+    // Another set takes them over, once.
+    let skills = SkillSet::merged([&skills, &skills]);
+    let toolbox = Toolbox::new(skills);
+    let definitions = toolbox.definitions();
+    let shown: Vec<_> = definitions.iter().map(|it| (it.name.as_ref(), json!(it.input_schema))).collect();
+    let list = json!({ "type": "array", "description": "What is added up.", "items": { "type": "number", "format": "double" } });
+    let text = json!({ "type": "string" });
+    assert_eq!(
+        shown,
+        [
+            ("sum", json!({ "type": "object", "properties": { "numbers": list }, "required": ["numbers"] })),
+            ("shout", json!({ "type": "object", "properties": { "input": text }, "required": ["input"] })),
+            ("any-thing", json!({ "type": "object" })),
+        ]
+    );
+    for (tool, arguments, expected) in [
+        ("sum", json!({ "numbers": [1, 2] }), r#"{"sum":3.0}"#),
+        ("shout", json!({ "input": "hey" }), "HEY"),
+        ("any-thing", json!({ "a": 1 }), r#"{"a":1}"#),
+        (
+            "shout",
+            json!({}),
+            "InvalidInput: the input of \"shout\" does not fit: invalid type: map, expected a string. Its schema is {\"type\":\"string\"}",
+        ),
+        (
+            "shuot",
+            json!({}),
+            "UnknownTool: there is no tool \"shuot\". The tools are: \"sum\", \"shout\", \"any-thing\".",
+        ),
+    ] {
+        let arguments = arguments.as_object().unwrap().clone();
+        let output = toolbox.call(tool, arguments, &CallContext::default()).await;
+        assert_eq!(output.to_text(), expected, "{tool}");
+    }
 }

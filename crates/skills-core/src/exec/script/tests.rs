@@ -206,7 +206,7 @@ async fn output_is_capped_between_characters() {
 async fn off_unless_allowed() {
     let kit = Kit::new(&[("a.sh", "echo ran")]);
     let toolbox = kit.toolbox();
-    let names: Vec<_> = toolbox.definitions().iter().map(|it| it.name).collect();
+    let names: Vec<_> = toolbox.definitions().into_iter().map(|it| it.name).collect();
     assert_eq!(names, ["activate_skill", "call_skill_tool", "read_skill_file", "run_skill_script"]);
     let toolbox = Toolbox::new(toolbox.skills().clone());
     assert_eq!(toolbox.definitions().len(), 3);
