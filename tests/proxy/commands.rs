@@ -17,7 +17,7 @@ crate::trials!(
     skills_are_listed_and_found_again,
 );
 
-fn names(menu: &Value) -> Vec<&str> {
+pub(crate) fn names(menu: &Value) -> Vec<&str> {
     let list = menu["params"]["update"]["availableCommands"].as_array().expect("a list");
     list.iter().map(|entry| entry["name"].as_str().expect("a name")).collect()
 }
@@ -119,7 +119,8 @@ fn a_body_that_is_gone() {
 
 fn skills_are_listed_and_found_again() {
     let skills = Skills::review();
-    let mut stage = Stage::initialized(Proxy::new().flag("--skills", skills.path()), &json!({}));
+    let proxy = Proxy::new().flag("--skills", skills.path()).arg("--no-watch");
+    let mut stage = Stage::initialized(proxy, &json!({}));
     stage.new_session("s");
     let mut ask = |text: &str| {
         let prompt = json!({ "sessionId": "s", "prompt": [{ "type": "text", "text": text }] });
@@ -136,6 +137,6 @@ fn skills_are_listed_and_found_again() {
     assert_eq!(stage.received(), Vec::<Value>::new());
     // The new one works, and the model is told of it.
     let blocks = stage.prompt("s", "/greet");
-    assert!(texts(&blocks).concat().contains("<name>greet</name>"), "{blocks:?}");
+    assert!(texts(&blocks).concat().contains("<skill_content name=\"greet\">"), "{blocks:?}");
     stage.finish();
 }

@@ -22,6 +22,7 @@ mod flow;
 mod life;
 #[cfg(unix)]
 mod login;
+mod reload;
 #[cfg(unix)]
 mod scripts;
 mod sessions;
@@ -72,6 +73,7 @@ fn main() -> ExitCode {
     trials.extend(life::trials());
     #[cfg(unix)]
     trials.extend(login::trials());
+    trials.extend(reload::trials());
     trials.extend(sessions::trials());
     #[cfg(unix)]
     trials.extend(scripts::trials());

@@ -136,6 +136,19 @@ impl Stage {
         outcome(&self.order("call", params).unwrap_or_else(|error| panic!("{tool}: {error}")))
     }
 
+    /// Waits until the server of a connection says that a list has changed. Returns which.
+    pub(crate) fn heard(&mut self, connection: &Connection) -> String {
+        let heard = self.order("heard", json!({ "connection": connection.number }));
+        heard.expect("the server is there").as_str().expect("text").to_owned()
+    }
+
+    /// The names that `activate_skill` takes now.
+    pub(crate) fn names(&mut self, connection: &Connection) -> Value {
+        let seen =
+            self.order("look", json!({ "connection": connection.number })).expect("the server is there");
+        seen["tools"][0]["inputSchema"]["properties"]["name"]["enum"].clone()
+    }
+
     /// The editor leaves; nothing must have been said that no test asked for, and nobody may be left.
     pub(crate) fn finish(self) -> Ended {
         let ended = self.editor.finish();

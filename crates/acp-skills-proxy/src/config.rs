@@ -47,6 +47,8 @@ pub struct Config {
     pub max_skills: Option<usize>,
     /// `--strict`
     pub strict: bool,
+    /// `--watch`, or `--no-watch` when it is false.
+    pub watch: Option<bool>,
     /// `--catalog-in`
     pub catalog_in: Option<CatalogPlace>,
     /// `--catalog-format`

@@ -59,8 +59,10 @@ pub struct Held {
 pub struct Teller {
     /// The request's id.
     pub id: Id,
-    /// What the model knew before.
-    pub before: Told,
+    /// [`Session::told`], as it was before.
+    pub told: Told,
+    /// [`Session::known`], as it was before.
+    pub known: Option<SkillSet>,
     /// Whether the agent has answered it, and its turn goes on.
     pub accepted: bool,
 }
@@ -109,6 +111,8 @@ pub struct Session {
     pub mcp: Mcp,
     /// What the model was told.
     pub told: Told,
+    /// The skills that the model was told of last, when it was.
+    pub known: Option<SkillSet>,
     /// Prompts that wait, in order.
     pub held: VecDeque<Held>,
     /// How many prompts the agent has not answered.
@@ -117,7 +121,7 @@ pub struct Session {
     pub busy: bool,
     /// What the agent said last of its work in the background: a JSON array.
     pub background: Option<Vec<u8>>,
-    /// The prompt that told the model something last.
+    /// The prompt that told the model something last, and what it knew before.
     pub teller: Option<Teller>,
     /// The beginning of the message that our text was put in front of, for a title that would have been ours alone.
     pub first_words: Option<String>,
@@ -146,6 +150,7 @@ impl Session {
             server_id: None,
             mcp: Mcp::Off,
             told: Told::Nothing,
+            known: None,
             held: VecDeque::new(),
             in_flight: 0,
             busy: false,

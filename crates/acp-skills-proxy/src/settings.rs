@@ -3,6 +3,7 @@
 mod library;
 mod remote;
 mod tools;
+mod watch;
 
 use std::{
     ffi::OsString,
@@ -12,10 +13,10 @@ use std::{
 };
 
 use skills_core::{
-    Skill, SkillSet, Source, Toolbox,
+    LoadError, Skill, Source, Toolbox,
     catalog::{Catalog, CatalogOptions, Detail, Format, Location},
     diagnostic::Diagnostic,
-    discovery::{Discovery, Filter, Root, load_dir, user_roots},
+    discovery::{Discovery, Filter, NamedSkill, Root, load_dir, user_roots},
     exec::ScriptOptions,
     frontmatter::{ParseContext, Verdict, validate_bytes},
     toolbox::ToolboxOptions,
@@ -31,8 +32,8 @@ use crate::{
     mcp::MakeToolbox,
 };
 
-use self::library::Found;
 pub use self::library::Skills;
+use self::library::{Found, Named as NamedNow};
 
 /// How long the agent may take to get our tools, unless somebody says otherwise.
 const MCP_WAIT: Duration = Duration::from_secs(2);
@@ -63,6 +64,7 @@ pub struct SkillSources {
     max_skills: Option<usize>,
     strict: bool,
     validation: Validation,
+    watch: bool,
 }
 
 enum Named {
@@ -194,6 +196,7 @@ impl SkillSources {
             max_skills: args.max_skills.or(config.max_skills),
             strict: args.strict || config.strict,
             validation: config.validation,
+            watch: !args.no_watch && (args.watch || config.watch.unwrap_or(true)),
         })
     }
 
@@ -202,12 +205,14 @@ impl SkillSources {
     /// # Errors
     /// A skill that was named cannot be loaded, or a site's list of skills cannot be fetched.
     pub fn load(self) -> anyhow::Result<Skills> {
-        let mut builder = SkillSet::builder();
+        let mut named = Vec::new();
         for source in self.named {
             match source {
                 Named::Directory(path) => {
-                    let (skill, diagnostics) = load_named(&path, self.strict)?;
-                    builder.add(skill, diagnostics);
+                    let path = std::path::absolute(path)?;
+                    let (skill, diagnostics) =
+                        load_named(&path, self.strict).map_err(|error| refuse(&path, &error))?;
+                    named.push(NamedNow::Stored(NamedSkill::new(path, skill, diagnostics)));
                 }
                 Named::Virtual(skill) => {
                     let (skill, warnings) = skill
@@ -215,11 +220,10 @@ impl SkillSources {
                         .map_err(|error| UsageError::new(format!("{error:#}")))?;
                     let warnings =
                         warnings.into_iter().map(|text| Diagnostic::warning("missing-program", text));
-                    builder.add(skill, warnings.collect());
+                    named.push(NamedNow::Fixed(Arc::new(skill), warnings.collect()));
                 }
             }
         }
-        let named = builder.build();
         let mut roots = Vec::new();
         if self.discover.contains(&Discover::User) {
             roots.extend(user_roots());
@@ -246,31 +250,29 @@ impl SkillSources {
         let max_skills = rest.limits.max_skills;
         let rest = Found::start(rest);
         let remote = remote::load(&self.sources, &self.filter, max_skills)?;
-        Ok(Skills::new(named, rest, remote, project))
+        Ok(Skills::new(named, self.strict, rest, remote, project).watched(self.watch))
     }
 }
 
-/// Loads a skill that was named: what cannot be loaded is an error, and so is any broken rule with `--strict`.
-fn load_named(path: &Path, strict: bool) -> anyhow::Result<(Skill, Vec<Diagnostic>)> {
-    let path = std::path::absolute(path)?;
-    let refuse = |file: &Path, diagnostics: &[Diagnostic]| {
-        let lines: Vec<_> = diagnostics.iter().map(|finding| finding.in_file(file)).collect();
-        let text = format!("cannot load the skill in {}\n{}", path.display(), lines.join("\n"));
-        anyhow::Error::from(UsageError::new(text))
-    };
-    let (skill, diagnostics) = load_dir(&path).map_err(|error| refuse(&error.path, &error.diagnostics))?;
-    if strict {
-        let file = match &skill.source {
-            Source::Stored(stored) => stored.file(),
-            _ => path.clone(),
-        };
-        let bytes =
-            std::fs::read(&file).map_err(|error| UsageError::new(format!("{}: {error}", file.display())))?;
+/// Loads a skill that was named by an absolute path: what cannot be loaded is an error, and so is any broken rule with
+/// `--strict`.
+fn load_named(path: &Path, strict: bool) -> Result<(Skill, Vec<Diagnostic>), LoadError> {
+    let (skill, diagnostics) = load_dir(path)?;
+    if strict && let Source::Stored(stored) = &skill.source {
+        let file = stored.file();
+        let bytes = std::fs::read(&file).map_err(|error| {
+            LoadError::new(&file, vec![Diagnostic::error("unreadable-file", error.to_string())])
+        })?;
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let broken = validate_bytes(&bytes, &ParseContext::in_directory(&name), Verdict::Spec);
         if !broken.is_empty() {
-            return Err(refuse(&file, &broken));
+            return Err(LoadError::new(file, broken));
         }
     }
     Ok((skill, diagnostics))
+}
+
+fn refuse(path: &Path, error: &LoadError) -> UsageError {
+    let lines: Vec<_> = error.diagnostics.iter().map(|finding| finding.in_file(&error.path)).collect();
+    UsageError::new(format!("cannot load the skill in {}\n{}", path.display(), lines.join("\n")))
 }

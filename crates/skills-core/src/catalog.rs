@@ -203,6 +203,27 @@ fn location(skill: &Skill, location: &Location) -> Option<String> {
     Some(crate::name::sanitize(&path))
 }
 
+/// One skill in a sentence, as far as `options` show it: its name, its description cut to `cap` characters, and where its
+/// `SKILL.md` is.
+///
+/// ```
+/// use skills_core::{CatalogOptions, Skill, catalog};
+///
+/// let skill = Skill::builder("greet", "Greets people.\nAnd pets.").body("Say hello.").build()?;
+/// assert_eq!(catalog::line(&skill, &CatalogOptions::default(), 100), "`greet` (Greets people. And pets.)");
+/// # Ok::<(), skills_core::BuildError>(())
+/// ```
+pub fn line(skill: &Skill, options: &CatalogOptions, cap: usize) -> String {
+    let Item { name, description, location, .. } = Item::new(skill, options);
+    let description = shorten(&description, cap);
+    let about: Vec<_> = [Some(&*description), location.as_deref()]
+        .into_iter()
+        .flatten()
+        .filter(|text| !text.is_empty())
+        .collect();
+    if about.is_empty() { format!("`{name}`") } else { format!("`{name}` ({})", about.join("; ")) }
+}
+
 /// One skill as in an XML catalog, its description cut to `cap` characters.
 pub(crate) fn xml_entry(skill: &Skill, cap: usize) -> String {
     Format::Xml.entry(&Item::new(skill, &CatalogOptions::default()), cap)

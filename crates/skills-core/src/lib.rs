@@ -63,7 +63,7 @@
 //! |---|---|
 //! | [`frontmatter`] | what does a `SKILL.md` say, and what is wrong with it? |
 //! | [`discovery`] | where are skills, and which one wins a name? |
-//! | [`set`] | which skills are there? |
+//! | [`set`] | which skills are there? And what is other than before ([`Difference`])? |
 //! | [`catalog`] | what does a model see before it activates a skill? |
 //! | [`activation`] | what does it see then? |
 //! | [`files`] | what is in a skill's directory? Confined to it by the operating system. |
@@ -83,6 +83,7 @@ pub mod activation;
 mod builder;
 pub mod catalog;
 pub mod diagnostic;
+mod difference;
 pub mod discovery;
 pub mod exec;
 #[cfg(feature = "fetch")]
@@ -103,6 +104,7 @@ pub use activation::{Activation, ActivationOptions, activate};
 pub use builder::{BuildError, SkillBuilder};
 pub use catalog::{Catalog, CatalogOptions, Guide, estimate_tokens, guide};
 pub use diagnostic::{Diagnostic, Severity};
+pub use difference::Difference;
 pub use discovery::{Discovery, LoadError, load_dir};
 pub use files::{FileContent, FileEntry, FileError, Listing, ReadOptions, SkillFiles};
 pub use name::{NameRule, SkillName};

@@ -124,6 +124,11 @@ impl SkillSet {
         merged.build()
     }
 
+    /// Whether both are one and the same snapshot, which costs nothing to find out.
+    pub fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// The skill with this name; case does not count.
     pub fn get(&self, name: &str) -> Option<&Arc<Skill>> {
         self.entry(name).map(|entry| &entry.skill)

@@ -102,12 +102,14 @@ pub struct Stored {
     pub dir: Arc<Path>,
     /// The name of the file in it, normally `SKILL.md`.
     pub file_name: &'static str,
+    /// Tells one text of the file from another; 0 when the text is not known.
+    pub(crate) stamp: u64,
 }
 
 impl Stored {
     /// A skill in `dir` (absolute), read from `file_name` in it.
     pub fn new(dir: impl Into<Arc<Path>>, file_name: &'static str) -> Self {
-        Self { dir: dir.into(), file_name }
+        Self { dir: dir.into(), file_name, stamp: 0 }
     }
 
     /// The absolute path of the `SKILL.md`.
@@ -198,6 +200,24 @@ impl Skill {
     /// ```
     pub fn builder(name: impl Into<String>, description: impl Into<String>) -> crate::SkillBuilder {
         crate::SkillBuilder::new(name.into(), description.into())
+    }
+
+    /// Whether this is `other` as far as anybody can see: every field is the same, and so are the instructions of a
+    /// stored skill. Of skills that are not stored only the fields are compared.
+    pub fn is_same_as(&self, other: &Self) -> bool {
+        let sources = match (&self.source, &other.source) {
+            (Source::Stored(this), Source::Stored(that)) => this == that,
+            (Source::Stored(_), _) | (_, Source::Stored(_)) => false,
+            _ => true,
+        };
+        sources && self.scope == other.scope && self.is_described_as(other)
+    }
+
+    /// Whether `other` has the same name, description and properties: a catalog shows both alike.
+    pub fn is_described_as(&self, other: &Self) -> bool {
+        self.name == other.name
+            && self.description == other.description
+            && self.properties == other.properties
     }
 
     /// The directory of a stored skill, absolute; `None` for any other.

@@ -1,24 +1,68 @@
 //! The agent's side of MCP: rmcp's client, over whatever the entry in `mcpServers` says.
 
 use rmcp::{
-    ClientLifecycleMode, RoleClient,
-    model::{CallToolRequestParams, ClientCapabilities, ClientConfig, Implementation, ProtocolVersion},
-    service::{ClientServiceExt, RunningService},
+    ClientHandler, ClientLifecycleMode, RoleClient,
+    model::{
+        CallToolRequestParams, ClientCapabilities, ClientConfig, Implementation, ProtocolVersion,
+        ServerNotification, SubscriptionFilter,
+    },
+    service::{ClientServiceExt, NotificationContext, RunningService},
     transport::{
         StreamableHttpClientTransport, TokioChildProcess,
         streamable_http_client::StreamableHttpClientTransportConfig,
     },
 };
 use serde_json::{Value, json};
-use tokio::process::Command;
+use tokio::{
+    process::Command,
+    sync::{
+        Mutex,
+        mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
+    },
+};
 
 /// A connection to one server.
-pub(super) type Client = RunningService<RoleClient, ClientConfig>;
+pub(super) struct Client {
+    running: RunningService<RoleClient, Ears>,
+    heard: Mutex<UnboundedReceiver<&'static str>>,
+}
+
+/// A client that hears that lists have changed.
+pub(super) struct Ears {
+    config: ClientConfig,
+    heard: UnboundedSender<&'static str>,
+}
+
+impl Ears {
+    fn hear(&self, what: &'static str) {
+        // Nobody may want to know.
+        let _ = self.heard.send(what);
+    }
+}
+
+impl ClientHandler for Ears {
+    fn get_info(&self) -> ClientConfig {
+        self.config.clone()
+    }
+
+    async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
+        self.hear("tools");
+    }
+
+    async fn on_prompt_list_changed(&self, _: NotificationContext<RoleClient>) {
+        self.hear("prompts");
+    }
+
+    async fn on_resource_list_changed(&self, _: NotificationContext<RoleClient>) {
+        self.hear("resources");
+    }
+}
 
 /// Connects to the server of `entry`, as a client of `revision`.
 pub(super) async fn connect(entry: &Value, revision: &str) -> Result<Client, String> {
     let version: ProtocolVersion = serde_json::from_value(revision.into()).map_err(|e| e.to_string())?;
     let mut config = ClientConfig::new(ClientCapabilities::default(), Implementation::new("puppet", "1.0.0"));
+    let subscribes = !version.has_initialize();
     let lifecycle = if version.has_initialize() {
         config.protocol_version = version;
         ClientLifecycleMode::Initialize
@@ -29,7 +73,9 @@ pub(super) async fn connect(entry: &Value, revision: &str) -> Result<Client, Str
         let list = entry[key].as_array().cloned().unwrap_or_default();
         list.into_iter().map(|pair| (text(&pair["name"]), text(&pair["value"])))
     };
-    match entry["type"].as_str() {
+    let (heard, hears) = unbounded_channel();
+    let ears = Ears { config, heard: heard.clone() };
+    let running = match entry["type"].as_str() {
         Some("http") => {
             let mut http = StreamableHttpClientTransportConfig::with_uri(text(&entry["url"]));
             for (name, value) in pairs("headers") {
@@ -37,23 +83,45 @@ pub(super) async fn connect(entry: &Value, revision: &str) -> Result<Client, Str
                 http = http.auth_header(value.strip_prefix("Bearer ").expect("a Bearer token"));
             }
             let transport = StreamableHttpClientTransport::from_config(http);
-            config.serve_with_lifecycle(transport, lifecycle).await.map_err(|e| e.to_string())
+            ears.serve_with_lifecycle(transport, lifecycle).await.map_err(|e| e.to_string())?
         }
         None | Some("stdio") => {
             let args = entry["args"].as_array().expect("`args` is a list").iter().map(text);
             let mut command = Command::new(text(&entry["command"]));
             command.args(args).envs(pairs("env"));
             let transport = TokioChildProcess::new(command).map_err(|e| e.to_string())?;
-            config.serve_with_lifecycle(transport, lifecycle).await.map_err(|e| e.to_string())
+            ears.serve_with_lifecycle(transport, lifecycle).await.map_err(|e| e.to_string())?
         }
-        Some(other) => Err(format!("this agent does not speak MCP over {other}")),
+        Some(other) => return Err(format!("this agent does not speak MCP over {other}")),
+    };
+    if subscribes {
+        let filter = SubscriptionFilter::builder();
+        let filter = filter.tools_list_changed().prompts_list_changed().resources_list_changed().build();
+        let mut subscription = running.listen(filter).await.map_err(|e| e.to_string())?;
+        tokio::spawn(async move {
+            while let Ok(Some(notification)) = subscription.next().await {
+                let what = match notification {
+                    ServerNotification::ToolListChangedNotification(_) => "tools",
+                    ServerNotification::PromptListChangedNotification(_) => "prompts",
+                    ServerNotification::ResourceListChangedNotification(_) => "resources",
+                    _ => "something else",
+                };
+                let _ = heard.send(what);
+            }
+        });
     }
+    Ok(Client { running, heard: Mutex::new(hears) })
+}
+
+/// Waits until the server says that a list has changed. Returns which.
+pub(super) async fn heard(client: &Client) -> Result<Value, String> {
+    client.heard.lock().await.recv().await.map(Into::into).ok_or_else(|| "the server is gone".to_owned())
 }
 
 /// What the server says of itself, and its tools.
 pub(super) async fn look(client: &Client) -> Result<Value, String> {
-    let tools = client.list_all_tools().await.map_err(|error| error.to_string())?;
-    Ok(json!({ "server": client.peer_info().map(|info| json!(*info)), "tools": tools }))
+    let tools = client.running.list_all_tools().await.map_err(|error| error.to_string())?;
+    Ok(json!({ "server": client.running.peer_info().map(|info| json!(*info)), "tools": tools }))
 }
 
 /// Calls a tool; `arguments` is an object, or nothing at all.
@@ -62,7 +130,7 @@ pub(super) async fn call(client: &Client, tool: &str, arguments: &Value) -> Resu
     if let Some(arguments) = arguments.as_object() {
         request = request.with_arguments(arguments.clone());
     }
-    client.call_tool(request).await.map(|result| json!(result)).map_err(|error| error.to_string())
+    client.running.call_tool(request).await.map(|result| json!(result)).map_err(|error| error.to_string())
 }
 
 fn text(value: &Value) -> String {

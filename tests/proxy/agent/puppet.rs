@@ -7,6 +7,8 @@
 //! | `say {lines}` | writes these lines |
 //! | `connect {entry, revision}` | connects to an MCP server; answers with its number, what it says of itself and its tools |
 //! | `call {connection, tool, arguments}` | calls a tool |
+//! | `look {connection}` | asks again what the server says of itself and which tools it has |
+//! | `heard {connection}` | answers with `tools`, `prompts` or `resources` as soon as the server says that this list has changed |
 //! | `disconnect {connection}` | closes a connection |
 //! | `spawn {script}` | starts a child that plays another part and has our stdout and stderr |
 //! | `exit {code}`, `abort` (notifications) | ends the agent |
@@ -111,6 +113,14 @@ impl Puppet {
                     let tool = params["tool"].as_str().expect("a tool");
                     answer(&id, client::call(&client, tool, &params["arguments"]).await);
                 });
+            }
+            "look" => {
+                let client = self.client(&params);
+                tasks.spawn(async move { answer(&id, client::look(&client).await) });
+            }
+            "heard" => {
+                let client = self.client(&params);
+                tasks.spawn(async move { answer(&id, client::heard(&client).await) });
             }
             "disconnect" => {
                 drop(

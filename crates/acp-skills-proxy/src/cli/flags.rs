@@ -70,6 +70,12 @@ pub struct SkillArgs {
     /// Refuse skills that break any rule of the specification.
     #[arg(long)]
     pub strict: bool,
+    /// Notice when skills are added, changed or removed while the agent runs. This is the default.
+    #[arg(long, overrides_with = "no_watch")]
+    pub watch: bool,
+    /// Look at skills at the start only, and when a user types `/skills reload`.
+    #[arg(long, overrides_with = "watch")]
+    pub no_watch: bool,
     /// A file with everything that flags can say, and with skills of its own; flags win.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,

@@ -126,7 +126,7 @@ impl Interceptor {
                 Self::warn(actions, format!("{method} failed with the skills server; trying without it"));
                 self.host.close(key);
                 session.catalog = None;
-                session.told = Told::Nothing;
+                (session.told, session.known) = (Told::Nothing, None);
             }
             let pass = self.set_up(&mut session, &again, name_is_taken, actions);
             self.sessions.add(session);
@@ -161,8 +161,13 @@ impl Interceptor {
     /// Forgets a session. Prompts that waited in it have nowhere to go.
     fn drop_session(&mut self, key: SessionKey, actions: &mut Actions) {
         self.host.close(key);
-        let held = self.sessions.remove(key).map(|session| session.held).unwrap_or_default();
-        self.cancel_held(held, actions);
+        let Some(session) = self.sessions.remove(key) else { return };
+        if let Some(cwd) = &session.cwd
+            && !self.sessions.iter_mut().any(|other| other.cwd.as_ref() == Some(cwd))
+        {
+            self.host.leave(cwd);
+        }
+        self.cancel_held(session.held, actions);
     }
 
     fn mcp_message(&mut self, message: &Message<'_>, actions: &mut Actions) -> Pass {

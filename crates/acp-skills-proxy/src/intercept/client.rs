@@ -65,6 +65,7 @@ impl Interceptor {
             session.skills = parent.skills.clone();
             session.catalog.clone_from(&parent.catalog);
             session.told = parent.told;
+            session.known.clone_from(&parent.known);
             session.first_words.clone_from(&parent.first_words);
             session.active.clone_from(&parent.active);
         }
@@ -150,7 +151,9 @@ impl Interceptor {
             let told = if session.mcp == Mcp::Off { Told::Files } else { Told::Tools };
             // The same text for as long as the session lives: an agent that compares it would start over.
             let text = session.catalog.clone().or_else(|| {
-                placement::text(session, &self.agent, &self.policy.catalog, told).map(Into::into)
+                let text = placement::text(session, &self.agent, &self.policy.catalog, told)?;
+                session.known = Some(session.skills.clone());
+                Some(text.into())
             });
             if let Some(text) = text {
                 match placement {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use skills_core::{Skill, SkillName, SkillSet};
 
 use super::{
-    Actions, Effect, Interceptor, Level, Policy, Wanted,
+    Actions, Effect, Interceptor, Policy, Wanted,
     menu::{self, AgentCommands},
     overview,
     version::Reply,
@@ -132,34 +132,6 @@ impl Interceptor {
             _ => overview::USAGE.to_owned(),
         };
         self.reply(key, prompt, id, &text, actions);
-    }
-
-    /// Looks for skills again, for every session. Returns what changed in this one.
-    fn reload(&mut self, asked: SessionKey, actions: &mut Actions) -> String {
-        self.host.reload();
-        let mut news = String::new();
-        let mut changed = Vec::new();
-        for session in self.sessions.iter_mut() {
-            let skills = self.host.skills(session.cwd.as_deref());
-            let difference = overview::Difference::between(&session.skills, &skills);
-            session.skills = skills;
-            self.host.serve(session.key, &session.skills, &session.unlocked(), session.cwd.as_deref());
-            if session.key == asked {
-                news = difference.tell(&session.skills);
-            }
-            let what = difference.event(&session.skills);
-            actions.effects.push(Effect::Record { session: session.id.clone(), what });
-            if !difference.is_empty() {
-                // The model is told with the next prompt.
-                session.told = crate::session::Told::Nothing;
-                changed.push(session.key);
-            }
-        }
-        for key in changed {
-            self.menu_changed(key, actions);
-        }
-        actions.effects.push(Effect::Log(Level::Info, "the skills were loaded again".to_owned()));
-        news
     }
 
     /// The text of a skill that the user invoked is here: the skill is active, and open to the model.

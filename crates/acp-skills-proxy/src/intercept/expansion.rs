@@ -16,7 +16,12 @@
 use serde_json::Value;
 use skills_core::SkillName;
 
-use super::{AgentFacts, Pass, Policy, commands::Typed, placement, prompt};
+use super::{
+    AgentFacts, Pass, Policy,
+    commands::Typed,
+    placement,
+    prompt::{self, Occasion},
+};
 use crate::{
     session::Session,
     wire::{Edit, Message, Node},
@@ -45,7 +50,7 @@ pub(super) fn write(
 ) -> Pass {
     let Some(blocks) = message.param(&["prompt"]).filter(Node::is_array) else { return Pass::Untouched };
     let Some(typed) = Typed::read(blocks) else { return Pass::Untouched };
-    let news = prompt::news_in(session, message, agent, policy);
+    let news = prompt::news_in(session, message, agent, policy, Occasion::Command);
     if let Some(words) = prompt::words(message) {
         session.begins_with(&words);
     }

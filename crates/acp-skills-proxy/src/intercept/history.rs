@@ -56,6 +56,7 @@ impl Interceptor {
                 let ours = placement::text(session, &self.agent, &self.policy.catalog, now);
                 if ours.is_some_and(|ours| text.contains(ours.trim_end())) {
                     session.told = now;
+                    session.known = Some(session.skills.clone());
                 }
             }
         }
@@ -72,7 +73,7 @@ impl Session {
         if let Some(teller) = self.teller.take_if(|teller| is_its(teller))
             && forgotten
         {
-            self.told = teller.before;
+            (self.told, self.known) = (teller.told, teller.known);
         }
     }
 

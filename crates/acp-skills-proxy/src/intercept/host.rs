@@ -80,12 +80,17 @@ pub trait Host: Send {
     /// activated.
     fn serve(&mut self, session: SessionKey, skills: &SkillSet, unlocked: &[SkillName], cwd: Option<&Path>);
 
-    /// Forgets what was found: [`Host::skills`] looks again.
+    /// Looks again at what is there: [`Host::skills`] says what was found.
     fn reload(&mut self);
 
     /// What was active in this session of the agent's when it was open last, where somebody remembers.
     fn recall(&mut self, _id: &str) -> Active {
         Active::new()
+    }
+
+    /// No session works in `cwd` any more.
+    fn leave(&mut self, cwd: &Path) {
+        let _ = cwd;
     }
 
     /// Closes the MCP server of a session.
@@ -219,6 +224,21 @@ pub enum Event {
     Activated(SessionKey, SkillName),
     /// Something for the record.
     Recorded(SessionKey, What),
+    /// The library noticed changes: [`Host::skills`] says what there is now.
+    Reloaded(Reloaded),
     /// The client will send nothing more.
     ClientGone,
+}
+
+/// What a library found when it looked again, over all directories that it looks after.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reloaded {
+    /// How many skills are new.
+    pub added: usize,
+    /// How many are not there any more.
+    pub removed: usize,
+    /// How many are not what they were.
+    pub changed: usize,
+    /// How long it took to find out.
+    pub took: Duration,
 }

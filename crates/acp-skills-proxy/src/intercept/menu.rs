@@ -267,8 +267,10 @@ impl Interceptor {
     /// Our commands have changed.
     pub(super) fn menu_changed(&mut self, key: SessionKey, actions: &mut Actions) {
         let Some(session) = self.sessions.get(key) else { return };
-        session.menu_sent = true;
-        actions.to_client.extend(update(session, self.agent.version));
+        if let Some(update) = update(session, self.agent.version) {
+            session.menu_sent = true;
+            actions.to_client.push(update);
+        }
     }
 }
 

@@ -18,6 +18,7 @@
 //! | `commands` | which prompts are commands of ours, and what becomes of them |
 //! | `expansion` | how a command is written for the agent, and what of it the user sees again |
 //! | `overview` | what `/skills` answers |
+//! | `reload` | what becomes of sessions when there are other skills, and what the model is told of it |
 //! | `version` | what differs between versions of the protocol |
 //! | `permission`, `patterns` | requests for permission that the user need not see |
 //! | `record` | what is recorded, and what is remembered of a session |
@@ -36,6 +37,7 @@ mod permission;
 pub mod placement;
 mod prompt;
 mod record;
+mod reload;
 pub mod servers;
 mod strip;
 #[cfg(test)]
@@ -51,7 +53,7 @@ use std::{
 
 use skills_core::catalog::CatalogOptions;
 
-pub use self::host::{Actions, Effect, Endpoint, Event, Host, Level, Pass, Transport, Wanted};
+pub use self::host::{Actions, Effect, Endpoint, Event, Host, Level, Pass, Reloaded, Transport, Wanted};
 pub use self::{
     permission::{Approve, ToolPolicy},
     version::Version,
@@ -319,6 +321,7 @@ impl Interceptor {
             Event::MenuDue(session) => self.menu_due(session, actions),
             Event::Activated(session, skill) => self.activated(session, &skill, By::Model, actions),
             Event::Recorded(session, what) => self.recorded(session, what, actions),
+            Event::Reloaded(_) => self.reloaded(actions),
             Event::ClientGone => self.release_all(actions),
         }
     }

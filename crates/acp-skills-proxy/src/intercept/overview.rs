@@ -2,16 +2,13 @@
 
 use std::fmt::Write;
 
-use skills_core::{Diagnostic, SkillName, SkillSet, search::Query};
+use skills_core::{Diagnostic, Difference, SkillSet, search::Query};
 
 use super::{
     Policy,
     menu::{self, AgentCommands},
 };
-use crate::{
-    events::What,
-    session::{By, Session},
-};
+use crate::session::{By, Session};
 
 /// What to type.
 pub(super) const USAGE: &str = "`/skills` lists the skills, `/skills reload` looks for new ones, `/skills search WORDS` finds those that fit.";
@@ -131,69 +128,27 @@ pub(super) fn search(session: &Session, words: &str) -> String {
 }
 
 /// What a new look at the skills brought.
-pub(super) struct Difference {
-    added: Vec<SkillName>,
-    gone: Vec<SkillName>,
-    changed: Vec<SkillName>,
-}
-
-impl Difference {
-    pub(super) fn between(before: &SkillSet, after: &SkillSet) -> Self {
-        let missing_in = |these: &SkillSet, others: &SkillSet| {
-            let missing = these.iter().filter(|skill| others.get(skill.name.as_str()).is_none());
-            missing.map(|skill| skill.name.clone()).collect()
-        };
-        let differs = |skill: &skills_core::Skill| {
-            before.get(skill.name.as_str()).is_some_and(|old| {
-                old.description != skill.description
-                    || old.properties != skill.properties
-                    || old.dir() != skill.dir()
-            })
-        };
-        Self {
-            added: missing_in(after, before),
-            gone: missing_in(before, after),
-            changed: after.iter().filter(|skill| differs(skill)).map(|skill| skill.name.clone()).collect(),
+pub(super) fn reloaded(difference: &Difference, now: &SkillSet) -> String {
+    let mut text = match now.len() {
+        1 => "Loaded 1 skill.".to_owned(),
+        count => format!("Loaded {count} skills."),
+    };
+    let Difference { added, removed, changed, .. } = difference;
+    for (what, skills) in [("New", added), ("Gone", removed), ("Changed", changed)] {
+        if !skills.is_empty() {
+            let names: Vec<_> = skills.iter().map(|skill| format!("`{}`", skill.name)).collect();
+            let _ = write!(text, " {what}: {}.", names.join(", "));
         }
     }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.added.is_empty() && self.gone.is_empty() && self.changed.is_empty()
+    if difference.is_empty() {
+        text.push_str(" Nothing has changed.");
     }
-
-    /// The same for the record.
-    pub(super) fn event(&self, now: &SkillSet) -> What {
-        let names = |names: &[SkillName]| names.iter().map(ToString::to_string).collect();
-        What::Reload {
-            skills: now.len() as u64,
-            skipped: now.skipped().len() as u64,
-            added: names(&self.added),
-            removed: names(&self.gone),
-            changed: names(&self.changed),
+    match now.skipped().len() {
+        0 => {}
+        1 => text.push_str(" 1 could not be loaded; `/skills` says why."),
+        count => {
+            let _ = write!(text, " {count} could not be loaded; `/skills` says why.");
         }
     }
-
-    pub(super) fn tell(&self, now: &SkillSet) -> String {
-        let mut text = match now.len() {
-            1 => "Loaded 1 skill.".to_owned(),
-            count => format!("Loaded {count} skills."),
-        };
-        for (what, names) in [("New", &self.added), ("Gone", &self.gone), ("Changed", &self.changed)] {
-            if !names.is_empty() {
-                let names: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
-                let _ = write!(text, " {what}: {}.", names.join(", "));
-            }
-        }
-        if self.is_empty() {
-            text.push_str(" Nothing has changed.");
-        }
-        match now.skipped().len() {
-            0 => {}
-            1 => text.push_str(" 1 could not be loaded; `/skills` says why."),
-            count => {
-                let _ = write!(text, " {count} could not be loaded; `/skills` says why.");
-            }
-        }
-        text
-    }
+    text
 }

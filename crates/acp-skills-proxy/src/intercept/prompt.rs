@@ -10,7 +10,7 @@ use super::{
     commands::{self, Command},
     expansion, placement,
     placement::Placement,
-    strip,
+    reload, strip,
 };
 use crate::{
     events::{Reason, What},
@@ -201,11 +201,11 @@ fn write_prompt(
     policy: &Policy,
 ) -> Pass {
     let Some(blocks) = message.param(&["prompt"]).filter(Node::is_array) else { return Pass::Untouched };
-    if session.skills.is_empty() || is_command(blocks) {
+    if is_command(blocks) {
         return Pass::Untouched;
     }
     let mut edit = Edit::new();
-    if let Some(text) = news_in(session, message, agent, policy) {
+    if let Some(text) = news_in(session, message, agent, policy, Occasion::Ordinary) {
         edit.unshift(blocks, &placement::block(&text).to_string());
     }
     if let Some(text) = text {
@@ -220,34 +220,51 @@ fn write_prompt(
     Pass::Edited(edit.apply(message.line))
 }
 
+/// What a prompt is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Occasion {
+    /// Words for the model.
+    Ordinary,
+    /// A command, which is no place for small talk.
+    Command,
+}
+
 /// What this prompt has to tell the model about the skills.
 pub(super) fn news_in(
     session: &mut Session,
     message: &Message<'_>,
     agent: &AgentFacts,
     policy: &Policy,
+    occasion: Occasion,
 ) -> Option<String> {
-    let before = session.told;
-    let news = news(session, agent, policy)?;
-    session.teller = message.id().map(|id| Teller { id, before, accepted: false });
+    let (told, known) = (session.told, session.known.clone());
+    let news = news(session, agent, policy, occasion)?;
+    session.teller = message.id().map(|id| Teller { id, told, known, accepted: false });
     Some(news)
 }
 
 /// What the model has not been told yet about the skills and how to use them.
-fn news(session: &mut Session, agent: &AgentFacts, policy: &Policy) -> Option<String> {
+fn news(session: &mut Session, agent: &AgentFacts, policy: &Policy, occasion: Occasion) -> Option<String> {
     if placement::choose(policy.catalog_in, agent) == Placement::Off {
         return None;
     }
     let now = how_to_tell(session);
-    let before = std::mem::replace(&mut session.told, now);
-    match (before, now) {
-        (before, now) if before == now => None,
-        // Skills without files were not in the list.
-        (Told::Files, Told::Tools) if session.skills.listed().all(|skill| skill.dir().is_some()) => {
-            Some(placement::wrap(LATE))
-        }
-        _ => placement::text(session, agent, &policy.catalog, now),
+    // Skills without files were not in the list.
+    let late = (session.told, now) == (Told::Files, Told::Tools)
+        && session.skills.listed().all(|skill| skill.dir().is_some());
+    if session.told != now && !late {
+        let text = placement::text(session, agent, &policy.catalog, now)?;
+        session.told = now;
+        session.known = Some(session.skills.clone());
+        return Some(text);
     }
+    session.told = now;
+    let change = match occasion {
+        Occasion::Ordinary => reload::change(session, &policy.catalog),
+        Occasion::Command => None,
+    };
+    let lines: Vec<_> = late.then(|| LATE.to_owned()).into_iter().chain(change).collect();
+    (!lines.is_empty()).then(|| placement::wrap(&lines.join("\n")))
 }
 
 /// How the model can use the skills of this session.

@@ -4,6 +4,7 @@ mod commands;
 mod lifecycle;
 mod permission;
 mod placement;
+mod reload;
 mod version;
 mod waiting;
 
@@ -28,6 +29,10 @@ pub(super) struct Log {
     pub(super) served: Option<(SessionKey, Vec<String>, Vec<String>)>,
     /// What is found after a reload.
     pub(super) after_reload: Option<SkillSet>,
+    /// What there is from now on, without anybody asking.
+    pub(super) noticed: Option<SkillSet>,
+    /// Directories in which nobody works any more.
+    pub(super) left: Vec<String>,
 }
 
 struct FakeHost {
@@ -37,6 +42,9 @@ struct FakeHost {
 
 impl Host for FakeHost {
     fn skills(&mut self, _cwd: Option<&Path>) -> SkillSet {
+        if let Some(skills) = self.log.lock().unwrap().noticed.take() {
+            self.skills = skills;
+        }
         self.skills.clone()
     }
 
@@ -77,6 +85,10 @@ impl Host for FakeHost {
 
     fn close(&mut self, session: SessionKey) {
         self.log.lock().unwrap().closed.push(session);
+    }
+
+    fn leave(&mut self, cwd: &Path) {
+        self.log.lock().unwrap().left.push(cwd.display().to_string());
     }
 }
 

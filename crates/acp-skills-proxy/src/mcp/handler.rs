@@ -13,10 +13,10 @@ use rmcp::{
         CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, GetPromptRequestParams,
         GetPromptResponse, GetSkillRequestParams, GetSkillResult, Implementation, ListPromptsResult,
         ListResourcesResult, ListSkillsResult, ListToolsResult, MetaObject, PaginatedRequestParams,
-        ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig, Tool,
-        ToolAnnotations,
+        ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
+        SubscriptionFilter, Tool, ToolAnnotations,
     },
-    service::RequestContext,
+    service::{NotificationContext, RequestContext, SubscriptionContext},
 };
 use skills_core::{
     CallContext, SkillName, SkillSet, ToolDefinition, ToolOutput, Toolbox,
@@ -24,7 +24,12 @@ use skills_core::{
     toolbox::{ACTIVATE_SKILL, Content},
 };
 
-use super::{Events, calls::Call, progress, prompts, resources};
+use super::{
+    Events,
+    calls::Call,
+    changes::{Listeners, Lists},
+    progress, prompts, resources,
+};
 use crate::{
     activity::{Activity, Observer, ToolCall},
     events::What,
@@ -39,6 +44,7 @@ pub(super) struct Handler {
     serving: Arc<Mutex<Serving>>,
     events: Events,
     observer: Option<Observer>,
+    pub(super) listeners: Arc<Listeners>,
     /// Bodies that were fetched for resources.
     bodies: BodyCache,
 }
@@ -58,13 +64,16 @@ impl Handler {
         observer: Option<Observer>,
     ) -> Self {
         let serving = Arc::new(Mutex::new(serving));
-        Self { session, serving, events, observer, bodies: BodyCache::default() }
+        let listeners = Arc::default();
+        Self { session, serving, events, observer, listeners, bodies: BodyCache::default() }
     }
 
-    /// Serves these skills from now on.
-    pub(super) fn serve(&self, skills: &SkillSet, context: CallContext) {
+    /// Serves these skills from now on. Returns which lists are other than they were.
+    pub(super) fn serve(&self, skills: &SkillSet, context: CallContext) -> Lists {
         let mut serving = self.serving.lock().unwrap_or_else(PoisonError::into_inner);
-        *serving = Serving { toolbox: serving.toolbox.with_skills(skills.clone()), context };
+        let toolbox = serving.toolbox.with_skills(skills.clone());
+        let before = std::mem::replace(&mut *serving, Serving { toolbox, context });
+        Lists::between(&before.toolbox, &serving.toolbox)
     }
 
     pub(super) fn now(&self) -> Serving {
@@ -97,9 +106,25 @@ impl ServerHandler for Handler {
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder();
         let capabilities = capabilities.enable_tools().enable_prompts().enable_resources().enable_skills();
+        let capabilities = capabilities.enable_tool_list_changed().enable_prompts_list_changed();
+        let capabilities = capabilities.enable_resources_list_changed();
         let mut info = ServerConfig::new(capabilities.build());
         info.server_info = Implementation::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"));
         info
+    }
+
+    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        self.listeners.connected(context.peer);
+    }
+
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        Some(Listeners::accept(requested))
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        let _open = self.listeners.subscribed(context.sink().clone());
+        context.cancelled().await;
+        Ok(())
     }
 
     async fn list_tools(

@@ -193,12 +193,24 @@ mod tests {
 
     const REVISION: &str = "2025-06-18";
 
-    fn service(end: &CancellationToken) -> Service {
-        let skill = Skill::builder("review", "Reviews.").body("Do it.").build().unwrap();
+    fn skill(name: &str) -> Skill {
+        Skill::builder(name, "Reviews.").body("Do it.").build().unwrap()
+    }
+
+    fn handler(skill: Skill) -> Handler {
         let toolbox = Toolbox::new([skill].into_iter().collect());
         let serving = Serving { toolbox, context: CallContext::default() };
-        let handler = Handler::new(SessionKey(1), serving, unbounded_channel().0, None);
-        Service::new(handler, end.clone())
+        Handler::new(SessionKey(1), serving, unbounded_channel().0, None)
+    }
+
+    fn service(end: &CancellationToken) -> Service {
+        Service::new(handler(skill("review")), end.clone())
+    }
+
+    /// Serves these skills from now on, and says so.
+    async fn serve(handler: &Handler, names: &[&str]) {
+        let skills = names.iter().map(|name| skill(name)).collect();
+        handler.listeners.tell(handler.serve(&skills, CallContext::default())).await;
     }
 
     /// Sends a request; returns its status, its MCP session and its body as it comes.
@@ -290,6 +302,81 @@ mod tests {
         }
         let (_, text) = call(&service, &session, "tools/list").await;
         assert_eq!(messages(&text)[0]["result"]["tools"][0]["name"], "activate_skill");
+    }
+
+    #[tokio::test]
+    async fn clients_hear_that_lists_have_changed() {
+        let handler = handler(skill("review"));
+        let service = Service::new(handler.clone(), CancellationToken::new());
+        let (session, first) = initialized(&service).await;
+        for list in ["tools", "prompts", "resources"] {
+            assert_eq!(messages(&first)[0]["result"]["capabilities"][list]["listChanged"], true, "{list}");
+        }
+        let (_, _, stream) = send(&service, "GET", Some(&session), "").await;
+        while handler.listeners.count() == 0 {
+            tokio::task::yield_now().await;
+        }
+        // The same skills again are no news.
+        serve(&handler, &["review"]).await;
+        serve(&handler, &["review", "greet"]).await;
+        drop(send(&service, "DELETE", Some(&session), "").await);
+        let methods: Vec<_> = messages(&stream.await).iter().map(|it| it["method"].clone()).collect();
+        let lists = ["tools", "prompts", "resources"];
+        assert_eq!(methods, lists.map(|list| format!("notifications/{list}/list_changed")));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn clients_that_do_not_listen_do_not_pile_up() {
+        let handler = handler(skill("review"));
+        let service = Service::new(handler.clone(), CancellationToken::new());
+        // Nobody reads the stream of this one.
+        let (session, _) = initialized(&service).await;
+        for round in 0..100 {
+            serve(&handler, if round % 2 == 0 { &["greet"] } else { &["review"] }).await;
+        }
+        assert!(handler.listeners.count() <= 1);
+        let (status, text) = call(&service, &session, "tools/list").await;
+        assert_eq!(status, StatusCode::OK, "{text}");
+        for _ in 0..20 {
+            let (session, _) = initialized(&service).await;
+            drop(send(&service, "DELETE", Some(&session), "").await);
+            serve(&handler, &["greet", "review"]).await;
+            serve(&handler, &["review"]).await;
+            // The first, and perhaps one that is just going.
+            assert!(handler.listeners.count() <= 2, "{}", handler.listeners.count());
+        }
+    }
+
+    #[tokio::test]
+    async fn a_call_keeps_the_skills_that_it_began_with() {
+        let (begun, go) = (Arc::new(tokio::sync::Notify::new()), Arc::new(tokio::sync::Notify::new()));
+        let signals = (Arc::clone(&begun), Arc::clone(&go));
+        let skill = Skill::builder("slow", "Takes its time.").body("Call `wait`.");
+        let skill = skill.tool("wait", "Waits.", move |_: Value| {
+            let (begun, go) = signals.clone();
+            async move {
+                begun.notify_one();
+                go.notified().await;
+                Ok(json!("done"))
+            }
+        });
+        let handler = handler(skill.build().unwrap());
+        let service = Arc::new(Service::new(handler.clone(), CancellationToken::new()));
+        let (session, _) = initialized(&service).await;
+        let arguments = json!({ "skill": "slow", "tool": "wait" });
+        let params = json!({ "name": "call_skill_tool", "arguments": arguments });
+        let request =
+            json!({ "jsonrpc": "2.0", "id": 8, "method": "tools/call", "params": params }).to_string();
+        let (own, id, text) = (Arc::clone(&service), session.clone(), request.clone());
+        let running = tokio::spawn(async move { send(&own, "POST", Some(&id), &text).await.2.await });
+        begun.notified().await;
+        serve(&handler, &["review"]).await;
+        go.notify_one();
+        let text = running.await.unwrap();
+        assert_eq!(messages(&text).last().unwrap()["result"]["content"][0]["text"], "done", "{text}");
+        // The next one finds what is there now.
+        let text = send(&service, "POST", Some(&session), &request).await.2.await;
+        assert_eq!(messages(&text).last().unwrap()["result"]["isError"], true, "{text}");
     }
 
     #[tokio::test(start_paused = true)]

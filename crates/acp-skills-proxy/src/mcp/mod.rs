@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `handler` | the tools, as an rmcp server |
 //! | `progress` | what a client hears while a call runs |
+//! | `changes` | who hears that there are other tools, prompts or resources |
 //! | `prompts`, `resources` | the skills as MCP prompts and resources |
 //! | `http` | the listener on loopback: who may come in, and where to |
 //! | `bridge` | the process that an agent starts as a stdio server, which copies bytes to the listener |
@@ -17,6 +18,7 @@
 mod acp;
 pub mod bridge;
 mod calls;
+mod changes;
 mod fetch;
 mod handler;
 mod http;
@@ -43,7 +45,7 @@ use self::handler::{Handler, Serving};
 use crate::{
     activity::{Activity, Observer},
     events::{Record, What},
-    intercept::{Endpoint, Event, Host, Transport, Wanted},
+    intercept::{Endpoint, Event, Host, Reloaded, Transport, Wanted},
     memory::{Active, Memory},
     session::SessionKey,
 };
@@ -55,9 +57,24 @@ pub trait SkillLibrary: Send + Sync {
     /// The skills of a session that works in `cwd`.
     fn at(&self, cwd: Option<&Path>) -> SkillSet;
 
-    /// Forgets what was found; the next call looks again.
+    /// Looks again at what is there, for the next call.
     fn reload(&self) {}
+
+    /// No session works in `cwd` any more.
+    fn leave(&self, cwd: &Path) {
+        let _ = cwd;
+    }
+
+    /// Has `changed` called each time that there are other skills than before, for as long as the library lives; by a
+    /// thread of its own, and when [`at`](Self::at) gives the new ones at once. A library whose skills never change by
+    /// themselves never does.
+    fn watch(self: Arc<Self>, changed: WhenReloaded) {
+        drop(changed);
+    }
 }
+
+/// Who wants to know that there are other skills.
+pub type WhenReloaded = Box<dyn Fn(Reloaded) + Send>;
 
 impl SkillLibrary for SkillSet {
     fn at(&self, _cwd: Option<&Path>) -> SkillSet {
@@ -114,6 +131,11 @@ impl Servers {
     /// tokio runtime around it.
     pub fn new(library: Library, make_toolbox: MakeToolbox, bridge: PathBuf) -> Self {
         let (events, receiver) = unbounded_channel();
+        let changes = events.clone();
+        Arc::clone(&library).watch(Box::new(move |reloaded| {
+            // Nobody listens any more only when the relay is being taken down.
+            drop(changes.send(Event::Reloaded(reloaded)));
+        }));
         Self(Arc::new(Shared {
             runtime: Handle::current(),
             library,
@@ -265,7 +287,12 @@ impl Host for Servers {
     fn serve(&mut self, session: SessionKey, skills: &SkillSet, unlocked: &[SkillName], cwd: Option<&Path>) {
         let context = cwd.map(CallContext::in_directory).unwrap_or_default().unlock(unlocked);
         match self.by_key(session) {
-            Some(server) => server.handler.serve(skills, context),
+            Some(server) => {
+                let lists = server.handler.serve(skills, context);
+                if !lists.is_empty() {
+                    self.0.runtime.spawn(async move { server.handler.listeners.tell(lists).await });
+                }
+            }
             None => match self.server(session, skills, context) {
                 Ok(_) => {}
                 Err(why) => tracing::warn!("no tools and no texts for this session: {why}"),
@@ -275,6 +302,10 @@ impl Host for Servers {
 
     fn reload(&mut self) {
         self.0.library.reload();
+    }
+
+    fn leave(&mut self, cwd: &Path) {
+        self.0.library.leave(cwd);
     }
 
     fn open(

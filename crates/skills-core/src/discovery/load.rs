@@ -2,12 +2,15 @@
 
 use std::{
     ffi::{OsStr, OsString},
-    fmt, fs, io,
+    fmt, fs,
+    hash::{DefaultHasher, Hasher},
+    io,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use crate::{
-    Diagnostic, FileError, Skill, SkillFiles,
+    Diagnostic, FileError, Scope, Skill, SkillFiles, Source,
     files::SKILL_FILE_NAMES,
     frontmatter::{self, ParseContext},
 };
@@ -37,11 +40,29 @@ impl fmt::Display for LoadError {
 
 impl std::error::Error for LoadError {}
 
+impl LoadError {
+    /// A skill that cannot be loaded from `path`, and why.
+    pub fn new(path: impl Into<PathBuf>, diagnostics: Vec<Diagnostic>) -> Self {
+        Self { path: path.into(), diagnostics }
+    }
+
+    /// Whether there is no skill at all, not even a broken one.
+    pub fn is_gone(&self) -> bool {
+        let gone = ["no-skill-md", "no-such-directory", "not-a-directory"];
+        self.diagnostics.iter().any(|finding| gone.contains(&finding.code))
+    }
+}
+
 /// What a directory is.
 #[derive(Debug)]
 pub(super) enum Visit {
     /// A skill.
-    Skill(Box<Skill>, Vec<Diagnostic>),
+    Skill {
+        skill: Arc<Skill>,
+        diagnostics: Vec<Diagnostic>,
+        /// Why the file cannot be loaded any more; the skill is as it was before that.
+        broken: Option<LoadError>,
+    },
     /// No skill, but perhaps there are some in the directories in it. When it has a `SKILL.md` that cannot be loaded,
     /// the error says why.
     Plain(Option<LoadError>, Vec<Child>),
@@ -49,8 +70,8 @@ pub(super) enum Visit {
 
 type Loaded = Result<(Box<Skill>, Vec<Diagnostic>), LoadError>;
 
-/// A directory in a directory.
-#[derive(Debug)]
+/// A directory in a directory, where there may be skills.
+#[derive(Debug, Clone)]
 pub(super) struct Child {
     pub(super) name: OsString,
     pub(super) is_link: bool,
@@ -72,8 +93,9 @@ pub fn load_dir(dir: &Path) -> Result<(Skill, Vec<Diagnostic>), LoadError> {
         _ => (real, dir.file_name().map(ToOwned::to_owned)),
     };
     let dir_name = dir_name.or_else(|| real.file_name().map(ToOwned::to_owned)).unwrap_or_default();
-    match visit(&real, &dir_name) {
-        Ok(Visit::Skill(skill, diagnostics)) => Ok((*skill, diagnostics)),
+    match visit(&real, &dir_name, Scope::Named) {
+        // Nobody else has it yet.
+        Ok(Visit::Skill { skill, diagnostics, .. }) => Ok((Arc::unwrap_or_clone(skill), diagnostics)),
         Ok(Visit::Plain(Some(error), _)) => Err(error),
         Ok(Visit::Plain(None, _)) => {
             let diagnostic = Diagnostic::error("no-skill-md", "there is no SKILL.md in this directory");
@@ -85,25 +107,29 @@ pub fn load_dir(dir: &Path) -> Result<(Skill, Vec<Diagnostic>), LoadError> {
     }
 }
 
-/// Looks into the directory `real` (canonical), which is known as `dir_name`.
+/// Looks into the directory `real` (canonical), which is known as `dir_name`, for a skill of this scope.
 ///
 /// The directory is listed only when it has no `SKILL.md`: most directories that are visited are skills.
-pub(super) fn visit(real: &Path, dir_name: &OsStr) -> io::Result<Visit> {
+pub(super) fn visit(real: &Path, dir_name: &OsStr, scope: Scope) -> io::Result<Visit> {
     let files = match SkillFiles::open(real) {
         Ok(files) => files,
         Err(FileError::Directory { source, .. }) => return Err(source),
         Err(error) => return Err(io::Error::other(error)),
     };
+    let found = |mut skill: Box<Skill>, diagnostics| {
+        skill.scope = scope;
+        Visit::Skill { skill: Arc::from(skill), diagnostics, broken: None }
+    };
     let mut loaded = load(&files, real, dir_name, SKILL_FILE_NAMES[0]);
     if let Some(Ok((skill, diagnostics))) = loaded {
-        return Ok(Visit::Skill(skill, diagnostics));
+        return Ok(found(skill, diagnostics));
     }
     let mut children = Vec::new();
     let mut other_spelling = None;
     for entry in fs::read_dir(real)? {
         let entry = entry?;
         let kind = entry.file_type()?;
-        if kind.is_dir() || kind.is_symlink() {
+        if (kind.is_dir() || kind.is_symlink()) && is_searched(&entry.file_name()) {
             children.push(Child { name: entry.file_name(), is_link: kind.is_symlink() });
         }
         if !kind.is_dir() {
@@ -111,11 +137,12 @@ pub(super) fn visit(real: &Path, dir_name: &OsStr) -> io::Result<Visit> {
             other_spelling = other_spelling.max(skill_file_name(Some(&entry.file_name())));
         }
     }
+    children.sort_unstable_by(|a, b| a.name.cmp(&b.name));
     if loaded.is_none() {
         loaded = other_spelling.and_then(|name| load(&files, real, dir_name, name));
     }
     Ok(match loaded {
-        Some(Ok((skill, diagnostics))) => Visit::Skill(skill, diagnostics),
+        Some(Ok((skill, diagnostics))) => found(skill, diagnostics),
         Some(Err(error)) => Visit::Plain(Some(error), children),
         None => Visit::Plain(None, children),
     })
@@ -146,13 +173,26 @@ fn load(files: &SkillFiles, real: &Path, dir_name: &OsStr, file_name: &'static s
     }
     diagnostics.sort_by_key(|it| (it.line, it.column));
     match skill {
-        Some(skill) => Some(Ok((Box::new(skill), diagnostics))),
+        Some(mut skill) => {
+            if let Source::Stored(stored) = &mut skill.source {
+                stored.stamp = stamp(&head.bytes, head.size);
+            }
+            Some(Ok((Box::new(skill), diagnostics)))
+        }
         None => broken(diagnostics),
     }
 }
 
+/// Tells one text from another: by its beginning, which is all of it for nearly every skill, and by its size.
+fn stamp(beginning: &[u8], size: u64) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(beginning);
+    hasher.write_u64(size);
+    hasher.finish()
+}
+
 /// The name of a skill's file that `name` is.
-fn skill_file_name(name: Option<&OsStr>) -> Option<&'static str> {
+pub(super) fn skill_file_name(name: Option<&OsStr>) -> Option<&'static str> {
     SKILL_FILE_NAMES.into_iter().find(|known| name.is_some_and(|name| name == *known))
 }
 
@@ -161,5 +201,14 @@ pub(super) fn unreadable(error: &io::Error) -> Diagnostic {
         io::ErrorKind::NotFound => Diagnostic::error("no-such-directory", "there is no such directory"),
         io::ErrorKind::NotADirectory => Diagnostic::error("not-a-directory", "this is not a directory"),
         _ => Diagnostic::error("unreadable-directory", format!("cannot read the directory: {error}")),
+    }
+}
+
+/// Whether a directory with this name may have skills.
+fn is_searched(name: &OsString) -> bool {
+    let bytes = name.as_encoded_bytes();
+    match bytes {
+        [b'.', ..] => matches!(bytes, b".skills" | b".agents" | b".claude"),
+        _ => !matches!(bytes, b"node_modules" | b"target"),
     }
 }

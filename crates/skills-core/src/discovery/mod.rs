@@ -32,14 +32,21 @@
 
 mod filter;
 mod load;
+mod named;
 mod roots;
+mod visits;
 mod walk;
 
-use std::collections::HashSet;
+use std::{
+    collections::{HashMap, HashSet},
+    mem,
+};
 
 pub use filter::{Filter, FilterError};
 pub use load::{LoadError, load_dir};
+pub use named::NamedSkill;
 pub use roots::{Root, project_roots, user_roots, user_roots_in};
+pub use visits::{Changes, Seen, Visits};
 
 use crate::{Scope, SkillSet, SkillSetBuilder};
 
@@ -86,18 +93,61 @@ impl Discovery {
     /// A root that does not exist is reported when it was given to be scanned, and nothing to speak of in a
     /// project or for a user.
     pub fn run(&self, skills: &mut SkillSetBuilder) {
+        self.walk(skills, None);
+    }
+
+    /// The same, with a memory: only directories that `visits` does not know and those of `changes` are looked into.
+    ///
+    /// A skill that cannot be loaded any more stays as it was, with an error among its diagnostics, until its `SKILL.md`
+    /// is gone or can be loaded again. Skills that are as they were are shared with the set before.
+    ///
+    /// ```
+    /// use skills_core::{SkillSet, discovery::{Changes, Discovery, Root, Visits}};
+    ///
+    /// let root = tempfile::tempdir()?;
+    /// # let root_path = std::fs::canonicalize(root.path())?;
+    /// # let root_path = root_path.as_path();
+    /// # let write = |text: &str| std::fs::write(root_path.join("SKILL.md"), text);
+    /// write("---\nname: greet\ndescription: Greets.\n---\n")?;
+    /// let (search, mut visits) = (Discovery::new([Root::scanned(root_path)]), Visits::default());
+    /// let mut find = |changes: &Changes| -> SkillSet {
+    ///     let mut skills = SkillSet::builder();
+    ///     search.run_again(&mut visits, changes, &mut skills);
+    ///     skills.build()
+    /// };
+    /// assert_eq!(find(&Changes::default()).len(), 1);
+    ///
+    /// write("---\nname: greet\ndescription: Says hello.\n---\n")?;
+    /// let changes = Changes { directories: [root_path.to_owned()].into(), ..Changes::default() };
+    /// assert_eq!(find(&Changes::default()).get("greet").unwrap().description, "Greets.");
+    /// assert_eq!(find(&changes).get("greet").unwrap().description, "Says hello.");
+    ///
+    /// write("half a fi")?;
+    /// let broken = find(&changes);
+    /// assert_eq!(broken.get("greet").unwrap().description, "Says hello.");
+    /// assert!(broken.entry("greet").unwrap().diagnostics.iter().any(|finding| finding.is_error()));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn run_again(&self, visits: &mut Visits, changes: &Changes, skills: &mut SkillSetBuilder) {
+        let before = mem::take(&mut visits.seen);
+        let now = HashMap::with_capacity(before.len());
+        let mut memory = walk::Memory { before, changes, now };
+        self.walk(skills, Some(&mut memory));
+        visits.seen = memory.now;
+    }
+
+    fn walk(&self, skills: &mut SkillSetBuilder, mut memory: Option<&mut walk::Memory<'_>>) {
         let mut roots: Vec<&Root> = self.roots.iter().collect();
         roots.sort_by_key(|root| root.scope);
         let mut seen = HashSet::new();
         for root in roots {
             let space = self.limits.max_skills.saturating_sub(skills.len());
-            let found = walk::walk(root, self, space, &mut seen);
+            let found = walk::walk(root, self, space, &mut seen, memory.as_deref_mut());
             for skipped in found.skipped {
                 skills.skip(skipped);
             }
-            for (mut skill, diagnostics) in found.skills {
-                skill.scope = root.scope;
-                skills.add(skill, diagnostics);
+            for (skill, diagnostics) in found.skills {
+                skills.add_shared(skill, diagnostics);
             }
         }
     }

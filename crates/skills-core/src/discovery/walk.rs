@@ -1,21 +1,25 @@
 //! The walk below one root: level by level, on a few threads, with the same result as on one.
 
 use std::{
-    collections::HashSet,
-    ffi::OsString,
+    borrow::Borrow,
+    collections::{HashMap, HashSet},
     io,
     num::NonZero,
     path::{Path, PathBuf},
-    sync::atomic::{AtomicUsize, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     thread,
 };
 
 use super::{
-    Discovery, Root,
+    Changes, Discovery, Root,
     load::{Child, Visit, unreadable, visit},
     may_be_absent,
+    visits::settle,
 };
-use crate::{Diagnostic, Skill, set::Skipped};
+use crate::{Diagnostic, Scope, Skill, set::Skipped};
 
 /// Directories that are visited before the limits are checked again.
 const BATCH: usize = 1024;
@@ -29,7 +33,7 @@ const MAX_THREADS: usize = 8;
 /// What one root has, sorted by path.
 #[derive(Debug, Default)]
 pub(super) struct Found {
-    pub(super) skills: Vec<(Skill, Vec<Diagnostic>)>,
+    pub(super) skills: Vec<(Arc<Skill>, Vec<Diagnostic>)>,
     pub(super) skipped: Vec<Skipped>,
 }
 
@@ -40,6 +44,15 @@ struct Candidate {
     path: PathBuf,
     /// Its canonical path, if that is another.
     real: Option<PathBuf>,
+    /// It is in a directory that came or was replaced.
+    is_new: bool,
+}
+
+/// What the search before this one saw, what has changed since, and what this one sees.
+pub(super) struct Memory<'a> {
+    pub(super) before: HashMap<PathBuf, Arc<Visit>>,
+    pub(super) changes: &'a Changes,
+    pub(super) now: HashMap<PathBuf, Arc<Visit>>,
 }
 
 impl Candidate {
@@ -47,25 +60,34 @@ impl Candidate {
         self.real.as_deref().unwrap_or(&self.path)
     }
 
-    fn visit(&self) -> io::Result<Visit> {
-        visit(self.real(), self.path.file_name().unwrap_or_default())
+    fn visit(&self, scope: Scope) -> io::Result<Visit> {
+        visit(self.real(), self.path.file_name().unwrap_or_default(), scope)
     }
 
     /// A directory in this one; `None` for a link that leads to no directory.
-    fn child(&self, child: Child) -> Option<Self> {
+    fn child(&self, child: &Child, memory: Option<&Memory<'_>>) -> Option<Self> {
         let path = self.path.join(&child.name);
         let real = if child.is_link {
             Some(dunce::canonicalize(&path).ok().filter(|real| real.is_dir())?)
         } else {
             self.real.as_ref().map(|real| real.join(&child.name))
         };
-        Some(Self { path, real })
+        let mut child = Self { path, real, is_new: self.is_new };
+        child.is_new |= memory.is_some_and(|memory| memory.changes.trees.contains(child.real()));
+        Some(child)
     }
 }
 
 /// Visits what is below `root`; each canonical directory once, as `seen` knows.
-pub(super) fn walk(root: &Root, search: &Discovery, space: usize, seen: &mut HashSet<PathBuf>) -> Found {
-    let mut walk = Walk { root, search, space, seen, plain: 0, skills: Vec::new(), skipped: Vec::new() };
+pub(super) fn walk(
+    root: &Root,
+    search: &Discovery,
+    space: usize,
+    seen: &mut HashSet<PathBuf>,
+    memory: Option<&mut Memory<'_>>,
+) -> Found {
+    let (skills, skipped) = (Vec::new(), Vec::new());
+    let mut walk = Walk { root, search, space, seen, memory, plain: 0, skills, skipped };
     match dunce::canonicalize(&root.path) {
         Ok(real) => walk.run(real),
         Err(error) if error.kind() == io::ErrorKind::NotFound && may_be_absent(root.scope) => {}
@@ -74,21 +96,22 @@ pub(super) fn walk(root: &Root, search: &Discovery, space: usize, seen: &mut Has
     walk.finish()
 }
 
-struct Walk<'a> {
+struct Walk<'a, 'm> {
     root: &'a Root,
     search: &'a Discovery,
     space: usize,
     seen: &'a mut HashSet<PathBuf>,
+    memory: Option<&'a mut Memory<'m>>,
     /// How many directories turned out not to be skills.
     plain: usize,
-    skills: Vec<(PathBuf, Skill, Vec<Diagnostic>)>,
+    skills: Vec<(PathBuf, Arc<Skill>, Vec<Diagnostic>)>,
     skipped: Vec<Skipped>,
 }
 
 /// A limit that ends the walk.
 struct LimitReached(Diagnostic);
 
-impl Walk<'_> {
+impl Walk<'_, '_> {
     fn run(&mut self, real: PathBuf) {
         // The root goes by the name it was given, which may be that of a link.
         let path = if self.root.path.file_name() == real.file_name() {
@@ -96,7 +119,8 @@ impl Walk<'_> {
         } else {
             self.root.path.clone()
         };
-        let mut level = vec![Candidate { real: (path != real).then_some(real), path }];
+        let is_new = self.memory.as_ref().is_some_and(|memory| memory.changes.replaces(&real));
+        let mut level = vec![Candidate { real: (path != real).then_some(real), path, is_new }];
         for _ in 0..=self.search.limits.max_depth {
             let mut next = Vec::new();
             let mut candidates = level.into_iter();
@@ -121,25 +145,27 @@ impl Walk<'_> {
 
     /// Visits directories and schedules those in them.
     fn visit_batch(&mut self, batch: &[Candidate], next: &mut Vec<Candidate>) -> Result<(), LimitReached> {
-        for (candidate, visited) in batch.iter().zip(visit_all(batch)) {
-            match visited {
-                Ok(Visit::Skill(skill, diagnostics)) => {
+        for (candidate, visited) in batch.iter().zip(self.visit_all(batch)) {
+            match visited.as_deref() {
+                Ok(Visit::Skill { skill, diagnostics, broken }) => {
                     if !self.search.filter.takes(&skill.name) {
                         continue;
                     }
                     if self.skills.len() >= self.space {
                         return Err(self.too_many_skills());
                     }
-                    self.skills.push((candidate.path.clone(), *skill, diagnostics));
+                    let mut diagnostics = diagnostics.clone();
+                    diagnostics.extend(broken.iter().flat_map(|error| error.diagnostics.iter().cloned()));
+                    self.skills.push((candidate.path.clone(), Arc::clone(skill), diagnostics));
                     continue;
                 }
-                Ok(Visit::Plain(broken, mut children)) => {
-                    self.skipped.extend(broken.map(|it| Skipped::new(it.path, it.diagnostics)));
-                    children.retain(|child| is_searched(&child.name));
-                    children.sort_unstable_by(|a, b| a.name.cmp(&b.name));
-                    next.extend(children.into_iter().filter_map(|child| candidate.child(child)));
+                Ok(Visit::Plain(broken, children)) => {
+                    let broken = broken.iter();
+                    self.skipped.extend(broken.map(|it| Skipped::new(&it.path, it.diagnostics.clone())));
+                    let memory = self.memory.as_deref();
+                    next.extend(children.iter().filter_map(|child| candidate.child(child, memory)));
                 }
-                Err(error) => self.report(&candidate.path, unreadable(&error)),
+                Err(error) => self.report(&candidate.path, unreadable(error)),
             }
             self.plain += 1;
             if self.plain > self.search.limits.max_dirs {
@@ -147,6 +173,36 @@ impl Walk<'_> {
             }
         }
         Ok(())
+    }
+
+    /// What is in each of these directories, in their order: as the last search saw it where nothing has changed.
+    fn visit_all(&mut self, batch: &[Candidate]) -> Vec<io::Result<Arc<Visit>>> {
+        let scope = self.root.scope;
+        let Some(memory) = &mut self.memory else {
+            return visit_all(batch, scope).into_iter().map(|visit| visit.map(Arc::new)).collect();
+        };
+        let is_known = |it: &Candidate| {
+            let known =
+                memory.before.get(it.real()).filter(|_| !it.is_new && !memory.changes.touches(it.real()));
+            known.is_some_and(|visit| is_of(visit, scope, it))
+        };
+        let known: Vec<bool> = batch.iter().map(is_known).collect();
+        let unknown = batch.iter().zip(&known).filter(|(_, known)| !**known).map(|(it, _)| it);
+        let mut visited = visit_all(&unknown.collect::<Vec<_>>(), scope).into_iter();
+        let visits = batch.iter().zip(known).map(|(candidate, is_known)| {
+            let before = memory.before.remove(candidate.real());
+            let visit = match before {
+                Some(before) if is_known => before,
+                before => match visited.next() {
+                    Some(Ok(visit)) => settle(visit, before.as_ref()),
+                    Some(Err(error)) => return Err(error),
+                    None => return Err(io::ErrorKind::Interrupted.into()),
+                },
+            };
+            memory.now.insert(candidate.real().to_owned(), Arc::clone(&visit));
+            Ok(visit)
+        });
+        visits.collect()
     }
 
     fn too_deep(&self, number: usize, example: &Path) -> Diagnostic {
@@ -187,21 +243,31 @@ impl Walk<'_> {
     }
 }
 
+/// Whether this is what a visit would find: the name and the scope that a directory is known by are part of that.
+fn is_of(visit: &Visit, scope: Scope, candidate: &Candidate) -> bool {
+    match visit {
+        Visit::Skill { skill, .. } => {
+            skill.scope == scope && candidate.path.file_name() == candidate.real().file_name()
+        }
+        Visit::Plain(..) => true,
+    }
+}
+
 /// Visits all, in parallel when it pays; the results are in the order of `batch`.
-fn visit_all(batch: &[Candidate]) -> Vec<io::Result<Visit>> {
+fn visit_all<C: Borrow<Candidate> + Sync>(batch: &[C], scope: Scope) -> Vec<io::Result<Visit>> {
     let threads =
         thread::available_parallelism().map_or(1, NonZero::get).min(MAX_THREADS).min(batch.len() / CHUNK);
     if threads < 2 {
-        return batch.iter().map(Candidate::visit).collect();
+        return batch.iter().map(|it| it.borrow().visit(scope)).collect();
     }
-    let chunks: Vec<&[Candidate]> = batch.chunks(CHUNK).collect();
+    let chunks: Vec<&[C]> = batch.chunks(CHUNK).collect();
     let next = AtomicUsize::new(0);
     let work = || {
         let mut done = Vec::new();
         loop {
             let index = next.fetch_add(1, Ordering::Relaxed);
             let Some(chunk) = chunks.get(index) else { return done };
-            done.push((index, chunk.iter().map(Candidate::visit).collect::<Vec<_>>()));
+            done.push((index, chunk.iter().map(|it| it.borrow().visit(scope)).collect::<Vec<_>>()));
         }
     };
     let mut done = thread::scope(|scope| {
@@ -217,13 +283,4 @@ fn visit_all(batch: &[Candidate]) -> Vec<io::Result<Visit>> {
     });
     done.sort_unstable_by_key(|(index, _)| *index);
     done.into_iter().flat_map(|(_, visits)| visits).collect()
-}
-
-/// Whether a directory with this name may have skills.
-fn is_searched(name: &OsString) -> bool {
-    let bytes = name.as_encoded_bytes();
-    match bytes {
-        [b'.', ..] => matches!(bytes, b".skills" | b".agents" | b".claude"),
-        _ => !matches!(bytes, b"node_modules" | b"target"),
-    }
 }

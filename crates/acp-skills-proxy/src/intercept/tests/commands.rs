@@ -508,7 +508,8 @@ fn reloading() {
     );
     // The model is told once.
     let prompt = world.prompt(6, "s", &["go on"]);
-    assert!(texts(prompt.agent())[0].contains("<name>new</name>"));
+    let [line, "go on"] = texts(prompt.agent())[..] else { panic!("{prompt:?}") };
+    assert!(line.contains("New: `new` (Does new.).") && line.contains("Changed: `review`."), "{line}");
     assert_eq!(texts(world.prompt(7, "s", &["go on"]).agent()), ["go on"]);
     assert_eq!(world.log.lock().unwrap().served.as_ref().unwrap().1, ["review", "new"]);
 }

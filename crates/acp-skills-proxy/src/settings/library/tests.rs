@@ -1,0 +1,120 @@
+//! What a library finds, and finds again.
+
+use std::fs;
+
+use skills_core::discovery::{Root, load_dir};
+
+use super::*;
+
+/// A library over `named/first`, what is below `roots`, and the projects of sessions.
+struct World {
+    directory: tempfile::TempDir,
+    library: Library,
+}
+
+fn write(base: &Path, name: &str, description: &str) -> PathBuf {
+    let dir = base.join(name);
+    fs::create_dir_all(&dir).unwrap();
+    let name = name.rsplit('/').next().unwrap();
+    fs::write(dir.join("SKILL.md"), format!("---\nname: {name}\ndescription: {description}\n---\nx\n"))
+        .unwrap();
+    dir
+}
+
+impl World {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let base = directory.path();
+        let first = write(base, "named/first", "old");
+        write(base, "roots/second", "old");
+        let (skill, diagnostics) = load_dir(&first).unwrap();
+        let named = vec![Named::Stored(NamedSkill::new(first, skill, diagnostics))];
+        let rest = Found::start(Discovery::new([Root::scanned(base.join("roots"))]));
+        let project = Some(Discovery::default());
+        let library = Skills::new(named, false, rest, SkillSet::default(), project).into_library();
+        Self { directory, library }
+    }
+
+    fn write(&self, name: &str, description: &str) -> PathBuf {
+        write(self.directory.path(), name, description)
+    }
+
+    fn seen(&self, cwd: Option<&str>) -> Vec<String> {
+        let cwd = cwd.map(|cwd| self.directory.path().join(cwd));
+        let set = self.library.at(cwd.as_deref());
+        set.iter().map(|skill| format!("{}: {}", skill.name, skill.description)).collect()
+    }
+
+    fn is_broken(&self, name: &str) -> bool {
+        let set = self.library.at(None);
+        set.entry(name).unwrap().diagnostics.iter().any(Diagnostic::is_error)
+    }
+}
+
+#[test]
+fn finds_again() {
+    let world = World::new();
+    assert_eq!(world.seen(None), ["first: old", "second: old"]);
+    world.write("named/first", "new");
+    world.write("roots/third", "new");
+    fs::remove_dir_all(world.directory.path().join("roots/second")).unwrap();
+    assert_eq!(world.seen(None), ["first: old", "second: old"]);
+    world.library.reload();
+    assert_eq!(world.seen(None), ["first: new", "third: new"]);
+}
+
+#[test]
+fn what_is_broken_stays_as_it_was_and_what_is_gone_is_gone() {
+    let world = World::new();
+    assert_eq!(world.seen(None), ["first: old", "second: old"]);
+    for (name, dir) in [("first", "named/first"), ("second", "roots/second")] {
+        let file = world.directory.path().join(dir).join("SKILL.md");
+        // An empty file, one that ends in the middle of its frontmatter, one without a description.
+        for text in ["", "---\nname: other\ndescription: ha", "---\nname: first\n---\nx\n"] {
+            fs::write(&file, text).unwrap();
+            world.library.reload();
+            assert_eq!(world.seen(None), ["first: old", "second: old"], "{dir}: {text:?}");
+            assert!(world.is_broken(name), "{dir}: {text:?}");
+        }
+        world.write(dir, "old");
+        world.library.reload();
+        assert_eq!(world.seen(None), ["first: old", "second: old"]);
+        assert!(!world.is_broken(name));
+    }
+    for (dir, left) in [("named/first", vec!["second: old"]), ("roots/second", vec![])] {
+        fs::remove_file(world.directory.path().join(dir).join("SKILL.md")).unwrap();
+        world.library.reload();
+        assert_eq!(world.seen(None), left, "{dir}");
+    }
+    assert_eq!(world.library.at(None).skipped()[0].diagnostics[0].code, "no-skill-md");
+    fs::remove_dir_all(world.directory.path().join("named")).unwrap();
+    world.library.reload();
+    world.write("named/first", "again");
+    world.write("roots/second", "again");
+    world.library.reload();
+    assert_eq!(world.seen(None), ["first: again", "second: again"]);
+}
+
+#[test]
+fn sets_in_which_nothing_changes_stay_the_same() {
+    let world = World::new();
+    world.write("here/.skills/mine", "old");
+    world.write("there/.skills/yours", "old");
+    assert_eq!(world.seen(Some("here")), ["first: old", "mine: old", "second: old"]);
+    assert_eq!(world.seen(Some("there")), ["first: old", "yours: old", "second: old"]);
+    let at = |cwd: &str| world.library.at(Some(&world.directory.path().join(cwd)));
+    let (here, there) = (at("here"), at("there"));
+    // The same words, written again.
+    world.write("roots/second", "old");
+    world.library.reload();
+    assert!(at("here").is(&here) && at("there").is(&there));
+    world.write("here/.skills/mine", "new");
+    world.library.reload();
+    assert!(!at("here").is(&here) && at("there").is(&there));
+    let shared = |name: &str| Arc::ptr_eq(here.get(name).unwrap(), at("here").get(name).unwrap());
+    assert!(shared("first") && shared("second") && !shared("mine"));
+    // Nobody works there any more: the next session finds what is there then.
+    world.write("there/.skills/yours", "new");
+    world.library.leave(&world.directory.path().join("there"));
+    assert_eq!(world.seen(Some("there")), ["first: old", "yours: new", "second: old"]);
+}

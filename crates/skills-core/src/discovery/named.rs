@@ -1,0 +1,70 @@
+//! [`NamedSkill`]: a skill that somebody named, whatever becomes of its file.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use super::{load::LoadError, visits::half_saved};
+use crate::{Diagnostic, SkillSetBuilder, set::Skipped, skill::Skill};
+
+/// A skill that somebody named. When it cannot be loaded any more it stays as it was; when its `SKILL.md` is gone, so is
+/// the skill, until there is one again.
+#[derive(Debug, Clone)]
+pub struct NamedSkill {
+    path: PathBuf,
+    loaded: Option<(Arc<Skill>, Vec<Diagnostic>)>,
+    broken: Option<LoadError>,
+}
+
+impl NamedSkill {
+    /// The skill in the directory `path`, as it was loaded.
+    pub fn new(path: impl Into<PathBuf>, skill: Skill, diagnostics: Vec<Diagnostic>) -> Self {
+        Self { path: path.into(), loaded: Some((Arc::new(skill), diagnostics)), broken: None }
+    }
+
+    /// The directory, as it was named.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Takes what came of loading it again.
+    pub fn update(&mut self, result: Result<(Skill, Vec<Diagnostic>), LoadError>) {
+        match self.judge(result) {
+            Ok(loaded) => (self.loaded, self.broken) = (Some(loaded), None),
+            Err(error) => {
+                if error.is_gone() {
+                    self.loaded = None;
+                }
+                self.broken = Some(error);
+            }
+        }
+    }
+
+    /// What is the same is shared with what was there before, and what is half saved is broken.
+    fn judge(
+        &self,
+        result: Result<(Skill, Vec<Diagnostic>), LoadError>,
+    ) -> Result<(Arc<Skill>, Vec<Diagnostic>), LoadError> {
+        let (skill, diagnostics) = result?;
+        let Some((before, findings)) = &self.loaded else { return Ok((Arc::new(skill), diagnostics)) };
+        if let Some(finding) = half_saved(&diagnostics, findings) {
+            return Err(LoadError::new(&self.path, vec![finding]));
+        }
+        let skill = if before.is_same_as(&skill) { Arc::clone(before) } else { Arc::new(skill) };
+        Ok((skill, diagnostics))
+    }
+
+    /// Adds the skill to a set, or says there why it is missing.
+    pub fn add_to(&self, skills: &mut SkillSetBuilder) {
+        let errors = || self.broken.iter().flat_map(|error| error.diagnostics.iter().cloned());
+        match (&self.loaded, &self.broken) {
+            (Some((skill, diagnostics)), _) => {
+                let diagnostics = diagnostics.iter().cloned().chain(errors()).collect();
+                skills.add_shared(Arc::clone(skill), diagnostics);
+            }
+            (None, Some(error)) => skills.skip(Skipped::new(&error.path, errors().collect())),
+            (None, None) => {}
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! [`Visits`]: what a search saw, directory by directory, so that the next one looks only into those that changed.
+
+use std::{
+    collections::{HashMap, HashSet},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use super::load::{LoadError, Visit};
+use crate::{Diagnostic, Skill};
+
+/// What has changed on disk since the last search. All paths are canonical.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// Directories in which something that counts has changed: their `SKILL.md`, or which directories are in them.
+    pub directories: HashSet<PathBuf>,
+    /// Directories that came, went or were replaced, with all that is below them.
+    pub trees: HashSet<PathBuf>,
+    /// Anything may have changed.
+    pub everything: bool,
+}
+
+impl Changes {
+    /// Anything may have changed.
+    pub fn everything() -> Self {
+        Self { everything: true, ..Self::default() }
+    }
+
+    /// Whether nothing has changed.
+    pub fn is_empty(&self) -> bool {
+        !self.everything && self.directories.is_empty() && self.trees.is_empty()
+    }
+
+    /// Whether `dir` has to be looked at again for its own sake; whoever walks down knows what is in a tree.
+    pub fn touches(&self, dir: &Path) -> bool {
+        self.everything || self.directories.contains(dir) || self.trees.contains(dir)
+    }
+
+    /// Whether `path` is one of the trees, or below one.
+    pub fn replaces(&self, path: &Path) -> bool {
+        self.everything || !self.trees.is_empty() && path.ancestors().any(|dir| self.trees.contains(dir))
+    }
+
+    /// Adds others.
+    pub fn extend(&mut self, others: Self) {
+        self.directories.extend(others.directories);
+        self.trees.extend(others.trees);
+        self.everything |= others.everything;
+    }
+}
+
+/// What a search saw of each directory. See [`Discovery::run_again`](super::Discovery::run_again).
+///
+/// The last version of a skill that could be loaded is kept for as long as there is a `SKILL.md`.
+#[derive(Debug, Default)]
+pub struct Visits {
+    /// By canonical path.
+    pub(super) seen: HashMap<PathBuf, Arc<Visit>>,
+}
+
+/// A directory that a search has seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Seen<'a> {
+    /// Its canonical path.
+    pub dir: &'a Path,
+    /// Whether it is a skill; if it is none, there may be some below it.
+    pub is_skill: bool,
+}
+
+impl Visits {
+    /// The directories that the last search saw, in no order.
+    pub fn directories(&self) -> impl Iterator<Item = Seen<'_>> {
+        self.seen.iter().map(|(dir, visit)| Seen { dir, is_skill: matches!(**visit, Visit::Skill { .. }) })
+    }
+}
+
+/// What becomes of a visit, for whoever saw the directory `before`: what is the same is shared, and a skill that is
+/// broken now stays as it was.
+pub(super) fn settle(visit: Visit, before: Option<&Arc<Visit>>) -> Arc<Visit> {
+    let Some(Visit::Skill { skill: old, diagnostics: old_findings, .. }) = before.map(|before| &**before)
+    else {
+        return Arc::new(visit);
+    };
+    let kept = |error: LoadError| {
+        let (skill, diagnostics) = (Arc::clone(old), old_findings.clone());
+        Arc::new(Visit::Skill { skill, diagnostics, broken: Some(error) })
+    };
+    match visit {
+        Visit::Skill { skill, diagnostics, .. } => {
+            if let Some(finding) = half_saved(&diagnostics, old_findings) {
+                return kept(LoadError { path: file(&skill), diagnostics: vec![finding] });
+            }
+            let skill = if old.is_same_as(&skill) { Arc::clone(old) } else { skill };
+            Arc::new(Visit::Skill { skill, diagnostics, broken: None })
+        }
+        Visit::Plain(Some(error), _) => kept(error),
+        Visit::Plain(None, _) => Arc::new(visit),
+    }
+}
+
+/// The finding that a file ends in its frontmatter, when that is new: whoever writes it has not finished.
+pub(crate) fn half_saved(now: &[Diagnostic], before: &[Diagnostic]) -> Option<Diagnostic> {
+    let is_open = |finding: &&Diagnostic| finding.code == "frontmatter-not-closed";
+    let finding = now.iter().find(is_open)?;
+    let was_open = before.iter().any(|finding| is_open(&finding));
+    (!was_open).then(|| Diagnostic { severity: crate::Severity::Error, ..finding.clone() })
+}
+
+fn file(skill: &Skill) -> PathBuf {
+    match &skill.source {
+        crate::Source::Stored(stored) => stored.file(),
+        _ => PathBuf::new(),
+    }
+}
