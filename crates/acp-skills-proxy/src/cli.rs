@@ -68,6 +68,8 @@ enum Command {
     List(Box<commands::list::ListArgs>),
     /// Rank the skills by what they do.
     Search(Box<commands::search::SearchArgs>),
+    /// Tell what a file of `--events` says: which skills are used, by whom, what fails, what takes how long.
+    Report(commands::report::ReportArgs),
     /// Start an agent through the proxy and tell, step by step, whether skills would work with it.
     Doctor(Box<commands::doctor::DoctorArgs>),
     /// (internal) The stdio transport of the skills server; agents start it.
@@ -113,6 +115,7 @@ pub fn main() -> ExitCode {
         Some(Command::Check(args)) => commands::check::run(args),
         Some(Command::List(args)) => commands::list::run(*args),
         Some(Command::Search(args)) => commands::search::run(*args),
+        Some(Command::Report(args)) => commands::report::run(args),
         Some(Command::Doctor(args)) => commands::doctor::run(*args),
         Some(Command::Bridge) => bridge::run().map(|()| ExitCode::SUCCESS),
         #[cfg(unix)]

@@ -30,6 +30,7 @@
 //! | [`agent`] | how does the agent's process live and end? |
 //! | [`component`] | how does it fit into programs that are built with the ACP SDK? |
 //! | [`events`] | what is recorded of what happens, and how? |
+//! | [`report`] | what does a record say when it is added up? |
 //! | [`settings`] | what was decided on the command line and in the configuration? |
 
 pub mod activity;
@@ -48,6 +49,7 @@ pub mod memory;
 pub mod one_shot;
 mod private;
 pub mod relay;
+pub mod report;
 pub mod session;
 pub mod settings;
 pub mod stdio;

@@ -1,11 +1,6 @@
 //! `list`: which skills there are, where they come from, what they cost, and which were left out.
 
-use std::{
-    env,
-    io::{self, Write},
-    path::PathBuf,
-    process::ExitCode,
-};
+use std::{env, path::PathBuf, process::ExitCode};
 
 use clap::Args;
 use serde::Serialize;
@@ -18,7 +13,7 @@ use skills_core::{
     set::{Entry, Shadowed, Skipped},
 };
 
-use super::table::{Align, Table};
+use super::table::{self, Align, Table};
 use crate::{
     cli::{self, CatalogArgs, LogArgs, ProxyArgs, SkillArgs},
     settings::Settings,
@@ -93,19 +88,13 @@ pub fn run(args: ListArgs) -> anyhow::Result<ExitCode> {
     cli::start_log(&settings.log)?;
     let set = settings.skills.load()?.at(env::current_dir().ok().as_deref());
     let report = Report::new(&set, &settings.policy.catalog);
-    let text = if json { serde_json::to_string_pretty(&report)? + "\n" } else { report.to_text(width()) };
-    match io::stdout().lock().write_all(text.as_bytes()) {
-        // `list | head` has seen enough.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
-        written => written?,
-    }
+    let text = if json {
+        serde_json::to_string_pretty(&report)? + "\n"
+    } else {
+        report.to_text(table::terminal_width())
+    };
+    super::print(&text)?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// How wide the terminal is; `None` when stdout is none, and then nothing is cut. `COLUMNS` overrides.
-fn width() -> Option<usize> {
-    let columns = env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-    columns.or_else(|| terminal_size::terminal_size().map(|(width, _)| width.0.into()))
 }
 
 impl<'a> Report<'a> {

@@ -11,6 +11,12 @@ const MAX_WIDTH: usize = 40;
 /// The last column is never cut below this.
 const MIN_LAST_WIDTH: usize = 16;
 
+/// How wide the terminal is; `None` when stdout is none, and then nothing is cut. `COLUMNS` overrides.
+pub fn terminal_width() -> Option<usize> {
+    let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    columns.or_else(|| terminal_size::terminal_size().map(|(width, _)| width.0.into()))
+}
+
 /// On which side of its column a text is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Align {

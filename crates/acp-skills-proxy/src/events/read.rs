@@ -45,7 +45,8 @@ pub fn line(bytes: &[u8]) -> Option<Line> {
             Ok(head) if head.v > VERSION || !is_known(&head.event) => {
                 Line::Unknown { event: head.event, version: head.v }
             }
-            _ => Line::Bad(error.to_string()),
+            // Where the line is in its file is said elsewhere.
+            _ => Line::Bad(error.to_string().replace(" at line 1 column ", ", at column ")),
         },
     })
 }

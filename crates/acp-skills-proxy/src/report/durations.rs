@@ -1,0 +1,71 @@
+//! [`Durations`]: how long many things took.
+
+use crate::events::Millis;
+
+/// Durations, and what can be said of all of them.
+#[derive(Debug, Clone, Default)]
+pub struct Durations(Vec<Millis>);
+
+impl Durations {
+    /// Adds one.
+    pub fn add(&mut self, one: Millis) {
+        self.0.push(one);
+    }
+
+    /// The smallest that is at least as long as this share of them; `None` when there are none.
+    pub fn percentile(&self, percent: usize) -> Option<Millis> {
+        let mut sorted = self.0.clone();
+        sorted.sort_unstable();
+        let rank = (sorted.len() * percent).div_ceil(100);
+        sorted.get(rank.saturating_sub(1)).copied()
+    }
+
+    /// All of them together, in milliseconds.
+    pub fn total(&self) -> f64 {
+        self.0.iter().map(|one| one.as_f64()).sum()
+    }
+}
+
+/// A duration for people: `0.4 ms`, `120 ms`, `3.4 s`, `12 min`.
+pub(super) fn shown(ms: f64) -> String {
+    match ms {
+        ms if ms < 10.0 => format!("{ms:.1} ms"),
+        ms if ms < 1000.0 => format!("{ms:.0} ms"),
+        ms if ms < 100_000.0 => format!("{:.1} s", ms / 1000.0),
+        ms => format!("{:.0} min", ms / 60_000.0),
+    }
+}
+
+impl Durations {
+    /// A percentile for people; a dash when there is none.
+    pub fn shown(&self, percent: usize) -> String {
+        self.percentile(percent).map_or_else(|| "–".to_owned(), |ms| shown(ms.as_f64()))
+    }
+
+    /// The sum for people.
+    pub fn total_shown(&self) -> String {
+        shown(self.total())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn percentiles() {
+        let mut durations = Durations::default();
+        assert_eq!((durations.percentile(50), durations.shown(50)), (None, "–".to_owned()));
+        let ms = |ms| Millis::from(Duration::from_millis(ms));
+        for number in (1..=20).rev() {
+            durations.add(ms(number));
+        }
+        let of = |percent| durations.percentile(percent).unwrap();
+        assert_eq!((of(0), of(50), of(95), of(100)), (ms(1), ms(10), ms(19), ms(20)));
+        assert_eq!(durations.total_shown(), "210 ms");
+        let all = [0.04, 9.94, 120.4, 3400.0, 720_000.0].map(shown);
+        assert_eq!(all, ["0.0 ms", "9.9 ms", "120 ms", "3.4 s", "12 min"]);
+    }
+}
