@@ -98,15 +98,15 @@ fn whatever_is_in_a_file() {
     .unwrap();
     expect![[r#"
         1 events_dropped
-        3 bad: expected ident at line 1 column 2
-        4 bad: missing field `time` at line 1 column 7
+        3 bad: expected ident, at column 2
+        4 bad: missing field `time`, at column 7
         5 bad: invalid value
         6 unknown moon_landing of 1
         7 unknown events_dropped of 2
         8 unknown events_dropped of 2
         9 bad: failed to parse two digit integer as hour
-        10 bad: EOF while parsing a string at line 1 column 30
-        11 bad: expected value at line 1 column 1
+        10 bad: EOF while parsing a string, at column 30
+        11 bad: expected value, at column 1
         12 events_dropped"#]]
     .assert_eq(&seen.join("\n"));
 }

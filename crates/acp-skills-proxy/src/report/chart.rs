@@ -15,7 +15,7 @@ const NUMBERS: f64 = 60.0;
 /// How high a line is.
 const LINE: f64 = 26.0;
 /// How many characters of a name fit.
-const MAX_NAME_CHARS: usize = 25;
+const MAX_NAME_CHARS: usize = 23;
 
 /// A bar of several parts.
 pub(super) struct Bar {

@@ -10,7 +10,7 @@ use skills_core::remote::Sha256;
 use super::{
     AUTHORS, CALLS, Summary, Use,
     chart::{self, Bar, Range},
-    durations, minute,
+    durations, minute, shown,
 };
 
 const TEMPLATE: &str = include_str!("page.html");
@@ -84,7 +84,7 @@ fn head(summary: &Summary, files: &[String]) -> String {
         None => "There are no events yet".to_owned(),
     };
     let files = match files {
-        [one] => format!("<code>{}</code>", escape(one)),
+        [one] => format!("<code>{}</code>", escape(&shown(one))),
         many => format!("{} files", many.len()),
     };
     let agents: Vec<_> =
@@ -107,7 +107,7 @@ fn tiles(summary: &Summary) -> String {
         (format!("{used} of {}", summary.skills.len()), "skills used"),
         (grouped(calls), "calls in all"),
         (grouped(failed), "failed calls"),
-        (grouped(summary.skills.values().map(|skill| skill.tokens).sum()), "tokens given, about"),
+        (format!("≈ {}", grouped(summary.skills.values().map(|skill| skill.tokens).sum())), "tokens given"),
     ];
     let mut html = "<ul class=\"tiles\">\n".to_owned();
     for (number, what) in tiles {

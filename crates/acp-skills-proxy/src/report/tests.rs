@@ -129,7 +129,7 @@ fn nothing_gets_out_of_the_page() {
             " on" => page.split('<').any(|tag| tag.split('>').next().unwrap_or_default().contains(" on")),
             _ => page.contains(forbidden),
         };
-        assert!(!found || forbidden == "\u{1b}" || forbidden == "\u{202e}", "{forbidden} is in the page");
+        assert!(!found, "{forbidden:?} is in the page");
     }
     assert!(page.contains("&lt;script&gt;") && !page.contains("<b>&"), "it is shown as what it is");
     assert_eq!(page.matches("<h1>").count(), 1, "what looks like a place is none");
