@@ -15,6 +15,7 @@ use crate::{
 
 crate::trials!(
     agents_hear_of_changes,
+    agents_hear_of_changes_over_acp,
     a_line_before_the_next_prompt,
     a_storm,
     a_directory_that_vanishes_and_comes_back,
@@ -81,6 +82,42 @@ fn agents_hear_of_changes() {
         assert_eq!(stage.names(&connection), json!(["review"]));
         stage.finish();
     }
+}
+
+fn agents_hear_of_changes_over_acp() {
+    let skills = Skills::review();
+    let proxy = Proxy::new().flag("--skills", skills.path());
+    let mut stage = Stage::initialized(proxy, &json!({ "mcpCapabilities": { "acp": {} } }));
+    let params = stage.new_session("s");
+    let server = entry(&params)["serverId"].clone();
+    let wishes = json!({ "toolsListChanged": true, "resourcesListChanged": true });
+    let inner = json!({ "notifications": wishes, "_meta": {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": { "name": "puppet", "version": "1.0.0" },
+        "io.modelcontextprotocol/clientCapabilities": {},
+    } });
+    let request = json!({
+        "serverId": server, "requestId": "mine", "method": "subscriptions/listen", "params": inner,
+    });
+    stage.says(&json!({ "jsonrpc": "2.0", "id": 1, "method": "mcp/message", "params": request }));
+    let next = |stage: &mut Stage| {
+        let message = stage.takes();
+        let (outer, meta) = (&message["params"], &message["params"]["params"]["_meta"]);
+        assert_eq!(message["method"], "mcp/message", "{message}");
+        assert!(message.get("id").is_none(), "{message}");
+        assert_eq!((&outer["serverId"], &outer["requestId"]), (&server, &json!("mine")), "{message}");
+        assert_eq!(meta["io.modelcontextprotocol/subscriptionId"], "mine", "{message}");
+        outer["method"].as_str().expect("a method").to_owned()
+    };
+    assert_eq!(next(&mut stage), "notifications/subscriptions/acknowledged");
+    skills.add("greet", "Greets.", "Hello.");
+    assert_eq!(next(&mut stage), "notifications/tools/list_changed");
+    assert_eq!(next(&mut stage), "notifications/resources/list_changed");
+    // The subscription ends with its session.
+    stage.exchange("session/close", json!({ "sessionId": "s" }), json!({ "result": {} }));
+    let end = stage.takes();
+    assert_eq!(end["id"], 1, "{end}");
+    stage.finish();
 }
 
 fn a_line_before_the_next_prompt() {

@@ -3,7 +3,8 @@
 //! The agent sends `{serverId, requestId, method, params}` and gets `{result}` or `{error}` of the inner request as the
 //! result of the outer one
 //! ([RFD](https://agentclientprotocol.com/rfds/mcp-over-acp)). Inside, each session has one connection of newline-delimited
-//! MCP to its server, on which requests get ids of our own.
+//! MCP to its server, on which requests get ids of our own. What the server says on a subscription goes to the agent as
+//! notifications with the id of the request that opened it.
 
 use std::{
     collections::HashMap,
@@ -13,7 +14,10 @@ use std::{
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, WriteHalf},
-    sync::{Mutex as AsyncMutex, oneshot},
+    sync::{
+        Mutex as AsyncMutex,
+        mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
+    },
 };
 use tokio_util::sync::CancellationToken;
 
@@ -33,7 +37,11 @@ struct Inner {
     next: u64,
 }
 
-type Waiting = Arc<Mutex<HashMap<u64, oneshot::Sender<Value>>>>;
+/// Who gets what the server says to a request: notifications, then the answer.
+type Waiting = Arc<Mutex<HashMap<u64, UnboundedSender<Value>>>>;
+
+/// Names the request that a notification belongs to.
+const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
 impl Connection {
     /// Answers one `mcp/message` request.
@@ -51,7 +59,14 @@ impl Connection {
             return say(say::error(&id, INVALID_PARAMS, "`mcp/message` needs a method"));
         };
         let params = request.as_ref().map_or(Value::Null, |request| request["params"].clone());
-        say(match self.ask(handler, end, method, params).await {
+        let mut said = self.ask(handler, end, method, params).await;
+        let last = loop {
+            match next(&mut said).await {
+                Some(said) if said["id"].is_null() => say(notification(request.as_ref(), said)),
+                last => break last,
+            }
+        };
+        say(match last {
             Some(mut answer) => {
                 // An error of the inner request is a result of the outer one.
                 let outcome = match answer.get_mut("error") {
@@ -70,24 +85,40 @@ impl Connection {
         end: &CancellationToken,
         method: &str,
         params: Value,
-    ) -> Option<Value> {
-        let answer = {
-            let mut connection = self.0.lock().await;
-            let inner = connection.get_or_insert_with(|| Inner::open(handler.clone(), end.child_token()));
-            inner.next += 1;
-            let mut request = json!({ "jsonrpc": "2.0", "id": inner.next, "method": method });
-            if !params.is_null() {
-                request["params"] = params;
-            }
-            let (sender, answer) = oneshot::channel();
-            lock(&inner.waiting).insert(inner.next, sender);
-            let mut line = request.to_string();
-            line.push('\n');
-            inner.writer.write_all(line.as_bytes()).await.ok()?;
-            answer
-        };
-        answer.await.ok()
+    ) -> Option<UnboundedReceiver<Value>> {
+        let mut connection = self.0.lock().await;
+        let inner = connection.get_or_insert_with(|| Inner::open(handler.clone(), end.child_token()));
+        inner.next += 1;
+        let mut request = json!({ "jsonrpc": "2.0", "id": inner.next, "method": method });
+        if !params.is_null() {
+            request["params"] = params;
+        }
+        let (sender, said) = unbounded_channel();
+        lock(&inner.waiting).insert(inner.next, sender);
+        let mut line = request.to_string();
+        line.push('\n');
+        inner.writer.write_all(line.as_bytes()).await.ok()?;
+        Some(said)
     }
+}
+
+/// What the server says next to a request; `None` when it will say nothing more.
+async fn next(said: &mut Option<UnboundedReceiver<Value>>) -> Option<Value> {
+    said.as_mut()?.recv().await
+}
+
+/// What the server `said` on the subscription that `request` opened, for the agent.
+fn notification(request: Option<&Value>, mut said: Value) -> Vec<u8> {
+    let id = |key: &str| request.map_or(Value::Null, |request| request[key].clone());
+    let mut params = said["params"].take();
+    params["_meta"][SUBSCRIPTION] = id("requestId");
+    let params = json!({
+        "serverId": id("serverId"),
+        "requestId": id("requestId"),
+        "method": said["method"],
+        "params": params,
+    });
+    say::notification("mcp/message", &params)
 }
 
 impl Inner {
@@ -107,11 +138,16 @@ impl Inner {
         tokio::spawn(async move {
             let mut lines = BufReader::new(reader).lines();
             while let Ok(Some(line)) = lines.next_line().await {
-                if let Ok(answer) = serde_json::from_str::<Value>(&line)
-                    && let Some(sender) = answer["id"].as_u64().and_then(|id| lock(&answers).remove(&id))
-                {
+                let Ok(said) = serde_json::from_str::<Value>(&line) else { continue };
+                let subscription = said["params"]["_meta"][SUBSCRIPTION].as_u64();
+                let sender = match (said["id"].as_u64(), subscription) {
+                    (Some(id), _) => lock(&answers).remove(&id),
+                    (None, Some(id)) => lock(&answers).get(&id).cloned(),
+                    (None, None) => None,
+                };
+                if let Some(sender) = sender {
                     // The one who asked may have given up.
-                    drop(sender.send(answer));
+                    drop(sender.send(said));
                 }
             }
             // Nobody will be answered any more.
