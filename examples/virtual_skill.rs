@@ -11,21 +11,28 @@ use acp_skills_proxy::{
     activity::Activity,
     one_shot::{OneShot, Seen},
 };
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use skills_core::Skill;
+
+#[derive(Deserialize, JsonSchema)]
+struct CountLines {
+    /// The text whose lines are counted.
+    text: String,
+}
+
+#[derive(Serialize)]
+struct LineCount {
+    lines: usize,
+}
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<()> {
     let skill = Skill::builder("line-count", "Counts lines. Use when the user asks how long a text is.")
         .body("# Counting\nCall the tool `count` with the whole text. Do not count yourself.")
-        .tool(
-            "count",
-            "Counts the lines of a text. Input: the text, as a string.",
-            |input: Value| async move {
-                let text = input.as_str().ok_or("the input must be a string")?;
-                Ok(json!({ "lines": text.lines().count() }))
-            },
-        )
+        .tool("count", "Counts the lines of a text.", async |input: CountLines| {
+            Ok(LineCount { lines: input.text.lines().count() })
+        })
         .build()?;
 
     let answer = OneShot::new([skill].into_iter().collect())

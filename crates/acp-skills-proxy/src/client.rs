@@ -3,6 +3,7 @@
 use std::{
     io::{BufRead, BufReader, PipeReader, PipeWriter, Write},
     path::Path,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use anyhow::{Context, bail};
@@ -13,16 +14,68 @@ use crate::one_shot::{Seen, Watch};
 /// The client's end of a connection.
 pub(crate) struct Client {
     reader: BufReader<PipeReader>,
-    writer: PipeWriter,
+    line: Line,
     watch: Option<Watch>,
     next: u64,
     /// What the agent has said so far.
     pub(crate) text: String,
 }
 
+/// What a client writes to. Clones are the same, so that somebody else can end what the client waits for.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Line(Arc<Mutex<Out>>);
+
+#[derive(Debug, Default)]
+struct Out {
+    writer: Option<PipeWriter>,
+    /// The session that has a turn to cancel.
+    session: Option<Value>,
+    is_closed: bool,
+}
+
+impl Line {
+    fn out(&self) -> MutexGuard<'_, Out> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn open(&self, writer: PipeWriter) {
+        let mut out = self.out();
+        out.writer = Some(writer).filter(|_| !out.is_closed);
+    }
+
+    fn write(&self, message: &Value) -> anyhow::Result<()> {
+        let mut out = self.out();
+        let writer = out.writer.as_mut().context("the conversation was given up")?;
+        writeln!(writer, "{message}").context("the agent is gone")
+    }
+
+    /// Cancels the turn, and leaves.
+    pub(crate) fn cancel(&self) {
+        let session = self.out().session.take();
+        if let Some(session) = session {
+            let params = json!({ "sessionId": session });
+            // An agent that is gone has nothing to cancel.
+            drop(self.write(&json!({ "jsonrpc": "2.0", "method": "session/cancel", "params": params })));
+        }
+        self.close();
+    }
+
+    fn close(&self) {
+        let mut out = self.out();
+        (out.writer, out.is_closed) = (None, true);
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        self.line.close();
+    }
+}
+
 impl Client {
-    pub(crate) fn new(reader: PipeReader, writer: PipeWriter, watch: Option<Watch>) -> Self {
-        Self { reader: BufReader::new(reader), writer, watch, next: 0, text: String::new() }
+    pub(crate) fn new(reader: PipeReader, writer: PipeWriter, line: Line, watch: Option<Watch>) -> Self {
+        line.open(writer);
+        Self { reader: BufReader::new(reader), line, watch, next: 0, text: String::new() }
     }
 
     /// Says what the client can do: nothing but show text.
@@ -42,10 +95,11 @@ impl Client {
 
     /// Sends a prompt; returns how the turn ended.
     pub(crate) fn prompt(&mut self, session: &Value, text: &str) -> anyhow::Result<Value> {
-        self.ask(
-            "session/prompt",
-            &json!({ "sessionId": session, "prompt": [{ "type": "text", "text": text }] }),
-        )
+        self.line.out().session = Some(session.clone());
+        let prompt = json!({ "sessionId": session, "prompt": [{ "type": "text", "text": text }] });
+        let end = self.ask("session/prompt", &prompt);
+        self.line.out().session = None;
+        end
     }
 
     /// Sends a request and waits for its answer.
@@ -108,6 +162,6 @@ impl Client {
     }
 
     fn write(&mut self, message: &Value) -> anyhow::Result<()> {
-        writeln!(self.writer, "{message}").context("the agent is gone")
+        self.line.write(message)
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! It does what a model would with skills: it reads the catalog, activates the skill whose description fits the
 //! prompt, reads a file that the instructions mention, gives the prompt to a tool that they offer, and answers with
-//! what it found. It reaches the skills server over the ACP connection or a stdio entry; where it has neither, it reads
+//! what it found. A tool that belongs to no skill and fits better gets the prompt instead. It reaches the skills server over the ACP connection or a stdio entry; where it has neither, it reads
 //! the files that the catalog names.
 
 mod catalog;
@@ -136,9 +136,11 @@ impl<R: Read, W: Write> Agent<R, W> {
         let texts: Vec<_> =
             params["prompt"].as_array().into_iter().flatten().filter_map(|b| b["text"].as_str()).collect();
         let (skills, request) = catalog::read(&texts);
-        let answer = match catalog::choose(&skills, &request) {
-            None => "I see no skills.".to_owned(),
-            Some(skill) => match server_for(skill, &mut session.servers) {
+        let skill = catalog::choose(&skills, &request);
+        let answer = match (self.with_plain_tool(&mut session, skill, &request)?, skill) {
+            (Some(answer), _) => answer,
+            (None, None) => "I see no skills.".to_owned(),
+            (None, Some(skill)) => match server_for(skill, &mut session.servers) {
                 Some(server) => self.with_tools(&session.id, server, skill, &request)?,
                 None => with_files(skill),
             },
@@ -148,6 +150,28 @@ impl<R: Read, W: Write> Agent<R, W> {
         self.update(&session.id, &update)?;
         self.session = Some(session);
         Ok(())
+    }
+
+    /// Calls a tool that belongs to no skill, when one fits better than `skill`.
+    fn with_plain_tool(
+        &mut self,
+        session: &mut Session,
+        skill: Option<&catalog::Skill>,
+        request: &str,
+    ) -> io::Result<Option<String>> {
+        for (_, server) in &mut session.servers {
+            let tools = server.plain_tools(|method, params| self.wire.ask(method, params))?;
+            if let Some(tool) = catalog::choose_tool(&tools, skill, request) {
+                let input = tools::input(&tool.schema, request);
+                let result = self.call(&session.id, server, &tool.name, input)?;
+                return Ok(Some(format!(
+                    "I called the tool `{}`. It answered: {}",
+                    tool.name,
+                    result.trim()
+                )));
+            }
+        }
+        Ok(None)
     }
 
     fn with_tools(
@@ -166,8 +190,12 @@ impl<R: Read, W: Write> Agent<R, W> {
             let found = format!(" It told me to read `{path}`, which begins: {}", first_heading(&text));
             answer.push_str(&found);
         }
-        if let Some(tool) = catalog::offered_tool(&instructions) {
-            let arguments = json!({ "skill": name, "tool": tool, "input": request });
+        if let Some((tool, schema)) = catalog::offered_tool(&instructions) {
+            let input = match schema {
+                Some(schema) => tools::input(&schema, request),
+                None => request.into(),
+            };
+            let arguments = json!({ "skill": name, "tool": tool, "input": input });
             let result = self.call(session, server, "call_skill_tool", arguments)?;
             let found = format!(" Its tool `{tool}` answered: {}", result.trim());
             answer.push_str(&found);

@@ -1,4 +1,11 @@
 //! One prompt to one agent, with skills: the proxy and a small client in one call.
+//!
+//! [`OneShot`] takes what the prompt needs, and then the answer comes as a whole ([`OneShot::run`]), as it is said
+//! ([`OneShot::stream`]), or as a Rust type ([`OneShot::parse`]).
+
+mod attached;
+mod parse;
+mod turn;
 
 use std::{
     ffi::OsString,
@@ -8,12 +15,20 @@ use std::{
     thread,
 };
 
+use schemars::JsonSchema;
+use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
-use skills_core::{SkillSet, Toolbox};
+use skills_core::{Skill, SkillSet, SkillTool, ToolError, Toolbox};
+
+use self::attached::Attached;
+pub use self::{
+    parse::NotParsed,
+    turn::{Piece, Turn},
+};
 
 use crate::{
     activity::{Activity, Observer},
-    client::Client,
+    client::{Client, Line},
     demo,
     intercept::Policy,
     mcp::{Library, MakeToolbox, Servers},
@@ -39,6 +54,8 @@ use crate::{
 #[must_use]
 pub struct OneShot {
     library: Library,
+    attached: Attached,
+    line: Line,
     toolbox: MakeToolbox,
     policy: Policy,
     agent: Vec<OsString>,
@@ -83,6 +100,8 @@ impl OneShot {
     pub fn with_library(library: Library) -> Self {
         Self {
             library,
+            attached: Attached::default(),
+            line: Line::default(),
             toolbox: Arc::new(Toolbox::new),
             policy: Policy::default(),
             agent: Vec::new(),
@@ -91,6 +110,41 @@ impl OneShot {
             prompt: String::new(),
             watch: None,
         }
+    }
+
+    /// Attaches the skill in a directory, before all others. One that is not there, or broken, is an error.
+    pub fn skill_dir(mut self, dir: impl Into<PathBuf>) -> Self {
+        self.attached.dir(dir.into());
+        self
+    }
+
+    /// Attaches a skill that is defined in code.
+    pub fn skill(mut self, skill: Skill) -> Self {
+        self.attached.skill(skill);
+        self
+    }
+
+    /// Attaches a function that the model may call as it is, without a skill around it; see [`SkillTool::typed`]. It is
+    /// one of the tools of our MCP server, beside those for skills.
+    pub fn tool<I, O, F, Fut>(
+        self,
+        name: impl Into<String>,
+        description: impl Into<String>,
+        handler: F,
+    ) -> Self
+    where
+        I: DeserializeOwned + JsonSchema + 'static,
+        O: Serialize + 'static,
+        F: Fn(I) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<O, ToolError>> + Send + 'static,
+    {
+        self.add_tool(SkillTool::typed(name, description, handler))
+    }
+
+    /// The same for a tool that is there already.
+    pub fn add_tool(mut self, tool: SkillTool) -> Self {
+        self.attached.tool(tool);
+        self
     }
 
     /// The agent's command; without one the embedded agent answers.
@@ -128,18 +182,46 @@ impl OneShot {
         Self { watch: Some(watch), ..self }
     }
 
-    /// Sends the prompt and waits for the answer. Needs a tokio runtime around it.
+    /// Sends the prompt and waits for the answer. Needs a tokio runtime around it; dropping the future cancels the turn.
     ///
     /// # Errors
     /// The agent does not start, refuses, or goes away.
     pub async fn run(self) -> anyhow::Result<Answer> {
-        let cwd = match &self.cwd {
-            Some(cwd) => std::path::absolute(cwd)?,
-            None => std::env::current_dir()?,
-        };
-        let prompt = self.prompt.clone();
-        let (answer, _code) = self.converse(move |client| talk(client, &cwd, &prompt)).await?;
-        answer
+        self.stream().collect().await
+    }
+
+    /// Sends the prompt, and gives the answer as it is said. Needs a tokio runtime around it; dropping the stream
+    /// cancels the turn.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> anyhow::Result<()> {
+    /// use acp_skills_proxy::one_shot::{OneShot, Piece};
+    /// use skills_core::Skill;
+    ///
+    /// let skill = Skill::builder("greet", "Greets people.").body("# Greeting\nSay hello.").build()?;
+    /// let mut turn = OneShot::default().skill(skill).prompt("Greet me").stream();
+    /// let mut text = String::new();
+    /// while let Some(piece) = turn.next().await {
+    ///     if let Piece::Text(more) = piece? {
+    ///         text += &more;
+    ///     }
+    /// }
+    /// assert_eq!(turn.answer().unwrap().text, text);
+    /// # Ok(()) }
+    /// ```
+    pub fn stream(self) -> Turn {
+        Turn::start(self)
+    }
+
+    /// Sends the prompt with the JSON schema of `T`, and reads the answer as a `T`. Its JSON may stand in a fenced block
+    /// or between other words.
+    ///
+    /// # Errors
+    /// As for [`OneShot::run`], and [`NotParsed`], which holds the answer, when there is no `T` in it.
+    pub async fn parse<T: DeserializeOwned + JsonSchema>(self) -> anyhow::Result<T> {
+        let prompt = parse::request::<T>(&self.prompt);
+        let answer = self.prompt(prompt).run().await?;
+        Ok(parse::read(&answer.text)?)
     }
 
     /// Runs `talk` as the client of the proxied agent. Returns what it says, and the exit code of the agent's process.
@@ -147,15 +229,16 @@ impl OneShot {
         self,
         talk: impl FnOnce(&mut Client) -> T + Send + 'static,
     ) -> anyhow::Result<(T, Option<u8>)> {
+        let library = self.attached.in_front_of(self.library)?;
         let observer: Option<Observer> = self.watch.clone().map(|watch| {
             let observer: Observer = Arc::new(move |activity: &Activity| watch(Seen::Activity(activity)));
             observer
         });
         let servers =
-            Servers::new(self.library, self.toolbox, self.bridge.unwrap_or_default()).observed_by(observer);
+            Servers::new(library, self.toolbox, self.bridge.unwrap_or_default()).observed_by(observer);
         let (client_reads, to_client) = io::pipe()?;
         let (from_client, client_writes) = io::pipe()?;
-        let mut client = Client::new(client_reads, client_writes, self.watch.clone());
+        let mut client = Client::new(client_reads, client_writes, self.line, self.watch.clone());
         // The client's pipes close when it is done, and that ends the rest.
         let talk = tokio::task::spawn_blocking(move || talk(&mut client));
         let ends = Ends::new(from_client, to_client);
@@ -174,6 +257,13 @@ impl OneShot {
         let life = Standalone { command: self.agent, policy: self.policy, servers, client: ends, tap };
         let code = life.run().await?;
         Ok((talk.await?, Some(code)))
+    }
+}
+
+/// Without a skill yet.
+impl Default for OneShot {
+    fn default() -> Self {
+        Self::new(SkillSet::default())
     }
 }
 

@@ -1,5 +1,9 @@
 //! Reading the catalog as a model would: from the text of the prompt.
 
+use serde_json::Value;
+
+use super::tools::Tool;
+
 /// A skill in the catalog.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Skill {
@@ -55,13 +59,21 @@ fn unescape(text: &str) -> String {
 
 /// The skill whose name and description share most words with the request; the first one when none does.
 pub(super) fn choose<'a>(skills: &'a [Skill], request: &str) -> Option<&'a Skill> {
-    let wanted = words(request);
-    let score = |skill: &Skill| {
-        let offered = words(&format!("{} {}", skill.name, skill.description));
-        wanted.iter().filter(|word| offered.contains(word)).count()
-    };
     // The last of equals wins in `max_by_key`, so go through them backwards.
-    skills.iter().rev().max_by_key(|skill| score(skill))
+    skills.iter().rev().max_by_key(|skill| score(&skill.name, &skill.description, request))
+}
+
+/// The tool that shares most words with the request, when that is more than what `skill` does.
+pub(super) fn choose_tool<'a>(tools: &'a [Tool], skill: Option<&Skill>, request: &str) -> Option<&'a Tool> {
+    let least = skill.map_or(0, |skill| score(&skill.name, &skill.description, request));
+    let score = |tool: &&Tool| score(&tool.name, &tool.description, request);
+    tools.iter().rev().max_by_key(score).filter(|tool| score(tool) > least)
+}
+
+/// How many words of the request a name and a description have.
+fn score(name: &str, description: &str, request: &str) -> usize {
+    let offered = words(&format!("{name} {description}"));
+    words(request).iter().filter(|word| offered.contains(word)).count()
 }
 
 /// Words of four letters and more, without endings that differ between asking and describing.
@@ -80,11 +92,13 @@ pub(super) fn mentioned_file(instructions: &str) -> Option<&str> {
         .map(|word| word.trim_end_matches('.'))
 }
 
-/// The first tool that the instructions offer.
-pub(super) fn offered_tool(instructions: &str) -> Option<&str> {
+/// The first tool that the instructions offer, and the schema of its input.
+pub(super) fn offered_tool(instructions: &str) -> Option<(&str, Option<Value>)> {
     let (_, tools) = instructions.split_once("<skill_tools>")?;
-    let (_, name) = tools.split_once("<tool name=\"")?;
-    name.split_once('"').map(|(name, _)| name)
+    let (name, rest) = tools.split_once("<tool name=\"")?.1.split_once('"')?;
+    let tool = rest.split_once("</tool>").map_or(rest, |(tool, _)| tool);
+    let schema = tool.split_once("<input_schema>").and_then(|(_, rest)| rest.split_once("</input_schema>"));
+    Some((name, schema.and_then(|(schema, _)| serde_json::from_str(&unescape(schema)).ok())))
 }
 
 #[cfg(test)]
@@ -108,7 +122,9 @@ mod tests {
         assert_eq!(mentioned_file("See [the list](references/a-b.md)."), Some("references/a-b.md"));
         assert_eq!(mentioned_file("Read assets/x.json."), Some("assets/x.json"));
         assert_eq!(mentioned_file("Nothing here/at.all"), None);
-        assert_eq!(offered_tool("x <skill_tools>\n<tool name=\"count\">"), Some("count"));
+        assert_eq!(offered_tool("x <skill_tools>\n<tool name=\"count\">"), Some(("count", None)));
+        let tool = "<skill_tools><tool name=\"a\"><input_schema>{&quot;x&quot;:1}</input_schema></tool>";
+        assert_eq!(offered_tool(tool), Some(("a", Some(serde_json::json!({ "x": 1 })))));
         assert_eq!(offered_tool("<tool name=\"count\">"), None);
     }
 }

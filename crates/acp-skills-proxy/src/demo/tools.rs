@@ -7,6 +7,45 @@ use std::{
 };
 
 use serde_json::{Value, json};
+use skills_core::toolbox;
+
+/// A tool that belongs to no skill.
+pub(super) struct Tool {
+    pub(super) name: String,
+    pub(super) description: String,
+    pub(super) schema: Value,
+}
+
+impl Tool {
+    /// The tools in a list that are not for skills.
+    fn plain(list: &Value) -> Vec<Self> {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let tools = list["result"]["tools"].as_array().into_iter().flatten().map(|tool| Self {
+            name: text(&tool["name"]),
+            description: text(&tool["description"]),
+            schema: tool["inputSchema"].clone(),
+        });
+        tools.filter(|tool| !toolbox::NAMES.contains(&tool.name.as_str())).collect()
+    }
+}
+
+/// Input that fits a schema, as well as a script can: each text in it is the request.
+pub(super) fn input(schema: &Value, request: &str) -> Value {
+    match schema["type"].as_str() {
+        Some("object") => {
+            let properties = schema["properties"].as_object().into_iter().flatten();
+            let required = schema["required"].as_array();
+            let needed = properties.filter(|(name, _)| {
+                required.is_some_and(|required| required.iter().any(|it| it == name.as_str()))
+            });
+            needed.map(|(name, schema)| (name.clone(), input(schema, request))).collect()
+        }
+        Some("array") => json!([]),
+        Some("integer" | "number") => 0.into(),
+        Some("boolean") => false.into(),
+        _ => request.into(),
+    }
+}
 
 /// A connected server.
 pub(super) enum Server {
@@ -19,6 +58,8 @@ pub(super) struct Process {
     stdin: ChildStdin,
     stdout: BufReader<ChildStdout>,
     next: u64,
+    /// What it listed.
+    list: Value,
 }
 
 impl Drop for Process {
@@ -56,10 +97,25 @@ impl Server {
         let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(io::Error::other("the server has no pipes"));
         };
-        let mut process = Process { child, stdin, stdout: BufReader::new(stdout), next: 0 };
+        let stdout = BufReader::new(stdout);
+        let mut process = Process { child, stdin, stdout, next: 0, list: Value::Null };
         // As an agent does that shows its tools to a model.
-        process.ask("tools/list", &json!({ "_meta": meta() }))?;
+        process.list = process.ask("tools/list", &json!({ "_meta": meta() }))?;
         Ok(Self::Stdio(Box::new(process)))
+    }
+
+    /// The tools that are not for skills; `ask` sends a request to the client.
+    pub(super) fn plain_tools(
+        &mut self,
+        ask: impl FnOnce(&str, &Value) -> io::Result<Value>,
+    ) -> io::Result<Vec<Tool>> {
+        match self {
+            Self::Acp { id, next } => {
+                let list = over_acp(id, next, "tools/list", &json!({ "_meta": meta() }), ask)?;
+                Ok(Tool::plain(&list))
+            }
+            Self::Stdio(process) => Ok(Tool::plain(&process.list)),
+        }
     }
 
     /// Calls a tool; `ask` sends a request to the client.
@@ -71,13 +127,7 @@ impl Server {
     ) -> io::Result<Value> {
         let params = json!({ "name": tool, "arguments": arguments, "_meta": meta() });
         let answer = match self {
-            Self::Acp { id, next } => {
-                *next += 1;
-                ask(
-                    "mcp/message",
-                    &json!({ "serverId": id, "requestId": next.to_string(), "method": "tools/call", "params": params }),
-                )?
-            }
+            Self::Acp { id, next } => over_acp(id, next, "tools/call", &params, ask)?,
             Self::Stdio(process) => process.ask("tools/call", &params)?,
         };
         match answer.get("result") {
@@ -85,6 +135,20 @@ impl Server {
             None => Err(io::Error::other(answer["error"].to_string())),
         }
     }
+}
+
+/// Asks a server over the ACP connection.
+fn over_acp(
+    id: &Value,
+    next: &mut u64,
+    method: &str,
+    params: &Value,
+    ask: impl FnOnce(&str, &Value) -> io::Result<Value>,
+) -> io::Result<Value> {
+    *next += 1;
+    let request =
+        json!({ "serverId": id, "requestId": next.to_string(), "method": method, "params": params });
+    ask("mcp/message", &request)
 }
 
 /// What each stateless request carries.
