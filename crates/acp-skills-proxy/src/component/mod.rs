@@ -32,7 +32,7 @@ use crate::{
 /// use agent_client_protocol::{Channel, Client, ConnectTo};
 /// use skills_core::Skill;
 ///
-/// # fn main() -> Result<(), skills_core::builder::BuildError> {
+/// # fn main() -> Result<(), skills_core::BuildError> {
 /// # let (agent, _other_end) = Channel::duplex();
 /// let skill = Skill::builder("greet", "Greets people.").body("# Greeting\nSay hello.").build()?;
 /// let agent_with_skills = SkillsProxy::new([skill].into_iter().collect()).in_front_of(agent);
