@@ -11,7 +11,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use skills_core::{SkillName, SkillSet};
 
-use crate::wire::Id;
+use crate::{events::What, wire::Id};
 
 /// The proxy's own name for a session; never reused in one run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -52,6 +52,8 @@ pub struct Held {
     pub text: Text,
     /// The skill that it invokes by command.
     pub invokes: Option<SkillName>,
+    /// The activations in the text, for the record.
+    pub activations: Vec<What>,
 }
 
 /// A prompt that told the model something, until its turn is over.

@@ -3,18 +3,16 @@
 //! A prompt waits when the agent is still fetching our tools (a model that starts without them does not see them), when
 //! a text for it is being fetched, or when one before it in its session waits.
 
-use skills_core::SkillName;
-
 use super::{
     Actions, Activation, AgentFacts, Effect, Interceptor, Pass, Policy, Purpose, Wanted,
     commands::{self, Command},
     expansion, placement,
     placement::Placement,
-    reload, strip,
+    record, reload, strip,
 };
 use crate::{
     events::{Reason, What},
-    session::{By, Held, Mcp, Session, SessionKey, Teller, Text, Told},
+    session::{Held, Mcp, Session, SessionKey, Teller, Text, Told},
     wire::{Edit, Id, Message, Node},
 };
 
@@ -54,7 +52,13 @@ impl Interceptor {
             actions.effects.push(Effect::Wait(key, self.policy.mcp_wait));
         }
         let pass = if tools_awaited || text != Text::None || !session.held.is_empty() {
-            session.held.push_back(Held { id: id.clone(), line: message.line.to_vec(), text, invokes });
+            session.held.push_back(Held {
+                id: id.clone(),
+                line: message.line.to_vec(),
+                text,
+                invokes,
+                activations: Vec::new(),
+            });
             Pass::Consumed
         } else {
             session.in_flight += 1;
@@ -119,15 +123,9 @@ impl Interceptor {
                 return self.not_fetched(key, ticket, why, None, actions);
             }
             held.text = text.map_or(Text::None, Text::Ready);
-            let is_command = invokes.is_some();
+            held.activations = activations;
             if let Some(skill) = invokes {
                 self.invoked(key, &skill, actions);
-            }
-            for what in activations {
-                if let (false, Some(skill)) = (is_command, what.skill().and_then(SkillName::new)) {
-                    self.activated(key, &skill, By::Prompt, actions);
-                }
-                self.recorded(key, what, actions);
             }
         }
         self.release(key, actions);
@@ -162,6 +160,13 @@ impl Interceptor {
                 Text::Ready(text) => Some(text),
                 Text::None | Text::Pending(_) => None,
             };
+            // Only now: a text may be fetched again, or never be sent.
+            for what in held.activations {
+                if held.invokes.is_none() {
+                    record::fits(session, &what, actions);
+                }
+                actions.effects.push(Effect::Record { session: session.id.clone(), what });
+            }
             session.in_flight += 1;
             let pass = Message::parse(&held.line).map(|message| match &held.invokes {
                 Some(skill) => {

@@ -4,7 +4,7 @@ use skills_core::SkillName;
 
 use super::{Actions, Effect, Interceptor};
 use crate::{
-    events::{How, What},
+    events::{How, Outcome, What},
     session::{By, Session, SessionKey},
 };
 
@@ -39,6 +39,16 @@ impl Interceptor {
     pub(super) fn recorded(&mut self, key: SessionKey, what: What, actions: &mut Actions) {
         let session = self.sessions.get(key).and_then(|session| session.id.clone());
         actions.effects.push(Effect::Record { session, what });
+    }
+}
+
+/// The proxy has put a skill in front of a prompt, unless it could not.
+pub(super) fn fits(session: &mut Session, what: &What, actions: &mut Actions) {
+    let is_ok = what.end().is_some_and(|end| end.outcome == Outcome::Ok);
+    if let Some(skill) = what.skill().filter(|_| is_ok).and_then(SkillName::new)
+        && session.activate(&skill, By::Prompt)
+    {
+        remember(session, actions);
     }
 }
 

@@ -4,6 +4,7 @@ mod commands;
 mod lifecycle;
 mod permission;
 mod placement;
+mod record;
 mod reload;
 mod version;
 mod waiting;
