@@ -60,7 +60,7 @@ pub use self::{
 };
 use crate::{
     session::{By, SessionKey, Sessions},
-    wire::{Glance, Id, Message, Node, glance, say},
+    wire::{Glance, Glancer, Id, Message, Node, say},
 };
 
 /// How the agent is to reach our MCP server.
@@ -250,6 +250,7 @@ pub struct Interceptor {
     sessions: Sessions,
     open: HashMap<Id, Open>,
     strips: HashMap<String, strip::Stream>,
+    glancer: Glancer,
     tickets: u64,
     /// Tells the messages that are ours from those of another run of the proxy.
     run: u64,
@@ -271,6 +272,7 @@ impl Interceptor {
             sessions: Sessions::default(),
             open: HashMap::new(),
             strips: HashMap::new(),
+            glancer: Glancer::default(),
             tickets: 0,
             run: RandomState::new().hash_one(()),
             messages: 0,
@@ -290,7 +292,7 @@ impl Interceptor {
 
     /// Decides about a line from the agent. A line that is no message does not go on: the client would choke on it.
     pub fn from_agent(&mut self, line: &[u8], actions: &mut Actions) -> Pass {
-        match glance(line) {
+        match self.glancer.look(line) {
             Glance::Streaming if self.strips.is_empty() => Pass::Untouched,
             Glance::Junk => {
                 if !line.trim_ascii().is_empty() {

@@ -6,6 +6,7 @@
 //! changes spans, and a line that nobody edits is never copied. Batches (arrays) are messages that we do not look into.
 
 mod edit;
+mod glance;
 pub mod json;
 pub mod successor;
 
@@ -13,7 +14,11 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-pub use self::{edit::Edit, json::Node};
+pub use self::{
+    edit::Edit,
+    glance::{Glance, Glancer},
+    json::Node,
+};
 
 /// The id of a request. Numbers are compared by their text, because they may be larger than any number type.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -125,90 +130,6 @@ impl<'a> Message<'a> {
     }
 }
 
-/// What one look at the front of a line tells.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Glance {
-    /// No JSON-RPC: not an object or array, or one that breaks at its first member.
-    Junk,
-    /// A notification `session/update` of a kind that nobody here reads.
-    Streaming,
-    /// Anything else.
-    Other,
-}
-
-/// The updates that the interceptor reads; all others stream past it.
-const READ_UPDATES: [&[u8]; 5] = [
-    br#""user_message_chunk""#,
-    br#""user_message""#,
-    br#""session_info_update""#,
-    br#""available_commands_update""#,
-    br#""state_update""#,
-];
-
-/// Looks at the front of a line from the agent, as far as it takes to tell a streaming update from the rest.
-///
-/// Streaming updates are nearly all of what passes; for them this reads some hundred bytes however long they are.
-pub fn glance(line: &[u8]) -> Glance {
-    let start = json::skip_space(line, 0);
-    match line.get(start) {
-        Some(b'[') => return Glance::Other,
-        Some(b'{') => {}
-        _ => return Glance::Junk,
-    }
-    let Some(mut members) = json::lazy_members(line) else { return Glance::Junk };
-    let mut first = true;
-    let mut update = false;
-    loop {
-        let Some(at) = members.peek() else {
-            return if first && !is_empty_object(line, start) { Glance::Junk } else { Glance::Other };
-        };
-        let Some((name, value)) = json::member_start(line, at) else {
-            return if first { Glance::Junk } else { Glance::Other };
-        };
-        first = false;
-        match name.raw() {
-            br#""method""# => {
-                if !line[value..].starts_with(br#""session/update""#) {
-                    return Glance::Other;
-                }
-                update = true;
-            }
-            br#""params""# if update => {
-                return if streams(line, value) { Glance::Streaming } else { Glance::Other };
-            }
-            br#""id""# => return Glance::Other,
-            _ => {}
-        }
-        if members.next().is_none() {
-            return Glance::Other;
-        }
-    }
-}
-
-fn is_empty_object(line: &[u8], start: usize) -> bool {
-    line.get(json::skip_space(line, start + 1)) == Some(&b'}')
-}
-
-/// Whether the params at `at` hold an update that nobody here reads.
-fn streams(line: &[u8], at: usize) -> bool {
-    let Some(update) = find_member(line, at, br#""update""#) else { return false };
-    let Some(kind) = find_member(line, update, br#""sessionUpdate""#) else { return false };
-    line[kind..].first() == Some(&b'"') && !READ_UPDATES.iter().any(|read| line[kind..].starts_with(read))
-}
-
-/// Where the value of the member `key` of the object at `at` begins.
-fn find_member(line: &[u8], at: usize, key: &[u8]) -> Option<usize> {
-    let mut members = json::lazy_members(&line[at..])?;
-    loop {
-        let start = members.peek()?;
-        let (name, value) = json::member_start(&line[at..], start)?;
-        if name.raw() == key {
-            return Some(at + value);
-        }
-        members.next()?;
-    }
-}
-
 /// Builds the lines that the proxy itself says.
 pub mod say {
     use serde_json::{Value, json};
@@ -252,60 +173,6 @@ pub const AUTH_REQUIRED: i64 = -32000;
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn glances() {
-        for (line, expected) in [
-            (
-                r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{}}}}"#,
-                Glance::Streaming,
-            ),
-            (
-                r#" { "method" : "session/update" , "params" : { "update" : { "x":[{}], "sessionUpdate" : "plan" } } }"#,
-                Glance::Streaming,
-            ),
-            (
-                r#"{"jsonrpc":"2.0","method":"session/update","params":{"update":{"sessionUpdate":"user_message_chunk"}}}"#,
-                Glance::Other,
-            ),
-            (
-                r#"{"method":"session/update","params":{"update":{"messageId":"m","content":[],"sessionUpdate":"user_message"}}}"#,
-                Glance::Other,
-            ),
-            (
-                r#"{"method":"session/update","params":{"update":{"sessionUpdate":"state_update","state":"idle"}}}"#,
-                Glance::Other,
-            ),
-            (
-                r#"{"method":"session/update","params":{"update":{"title":"\"sessionUpdate\":\"plan\"","sessionUpdate":"session_info_update"}}}"#,
-                Glance::Other,
-            ),
-            (r#"{"params":{"update":{"sessionUpdate":"plan"}},"method":"session/update"}"#, Glance::Other),
-            (
-                r#"{"id":1,"method":"session/update","params":{"update":{"sessionUpdate":"plan"}}}"#,
-                Glance::Other,
-            ),
-            (
-                r#"{"method":"session/update_later","params":{"update":{"sessionUpdate":"plan"}}}"#,
-                Glance::Other,
-            ),
-            (r#"{"jsonrpc":"2.0","id":1,"result":{}}"#, Glance::Other),
-            (r#"{"method":"session/update","params":{"update":{"sessionUpdate":7}}}"#, Glance::Other),
-            (r#"{"method":"session/update","params":{"update":{}}}"#, Glance::Other),
-            (r#"{"method":"session/update","par"#, Glance::Other),
-            ("[]", Glance::Other),
-            ("{}", Glance::Other),
-            ("{ }", Glance::Other),
-            ("", Glance::Junk),
-            ("\n", Glance::Junk),
-            ("Listening on port 3000", Glance::Junk),
-            ("{junk}", Glance::Junk),
-            ("{\"a\"}", Glance::Junk),
-            ("12", Glance::Junk),
-        ] {
-            assert_eq!(glance(line.as_bytes()), expected, "{line}");
-        }
-    }
 
     #[test]
     fn reads_envelopes() {
