@@ -1,0 +1,159 @@
+//! The tables, and which goals are met.
+
+use std::{fs, process::Command, time::Duration};
+
+use crate::{
+    Plan,
+    instructions::Counts,
+    line::Sample,
+    peers::{PROXY, Peer, SKILLS, find},
+    sessions::Growth,
+    tools::{CONNECTIONS, Calls},
+};
+
+pub(crate) fn print(
+    peers: &[Peer],
+    samples: &[Vec<Sample>],
+    calls: &[Calls],
+    growth: &[Growth],
+    counts: Option<&Counts>,
+    plan: &Plan,
+) {
+    let rows: Vec<Row> = samples.iter().map(|samples| Row::of(samples, plan)).collect();
+    print!("| |");
+    plan.floods.iter().for_each(|(_, size)| print!(" updates/s, {size} bytes |"));
+    println!(" round trip p50 | p99 | to the initialize answer | resident memory |");
+    println!("|---|{}---|---|---|---|", "---|".repeat(plan.floods.len()));
+    for (peer, row) in peers.iter().zip(&rows) {
+        print!("| {} |", peer.name);
+        row.rates.iter().for_each(|rate| print!(" {rate:.0} |"));
+        println!(" {:.0} µs | {:.0} µs | {:.1} ms | {:.1} MiB |", row.p50, row.p99, row.start, row.memory);
+    }
+
+    let row = |name: &str| peers.iter().zip(&rows).find(|(peer, _)| peer.name == name).map(|(_, row)| row);
+    println!("\n| what | goal | measured | |\n|---|---|---|---|");
+    let [few, some, many] = SKILLS.map(|count| row(&format!("this, {count} skills")).expect("a peer"));
+    if let Some(socat) = row("socat") {
+        for ((index, (_, size)), goal) in plan.floods.iter().enumerate().zip([0.7, 0.9, 0.9]) {
+            let ratio = few.rates[index] / socat.rates[index];
+            goals::at_least(&format!("updates/s, {size} bytes, over socat"), goal, ratio, "×");
+        }
+        goals::at_most("round trip p50, over socat", 1.0, few.p50 / socat.p50, "×");
+        goals::at_most("round trip p99, over socat", 1.5, few.p99 / socat.p99, "×");
+    }
+    if let Some(conductor) = row("conductor") {
+        let ratio = few.rates[0] / conductor.rates[0];
+        goals::at_least("updates/s, shortest, over the conductor", 80.0, ratio, "×");
+    }
+    let direct = row("direct pipe").expect("a peer");
+    for ((row, skills), goal) in [few, some, many].into_iter().zip(SKILLS).zip([3.0, 20.0, 150.0]) {
+        let added = row.start - direct.start;
+        goals::at_most(&format!("added to the initialize answer, {skills} skills"), goal, added, " ms");
+    }
+    for ((row, skills), goal) in [few, some].into_iter().zip(SKILLS).zip([6.0, 10.0]) {
+        goals::at_most(&format!("resident memory, {skills} skills"), goal, row.memory, " MiB");
+    }
+    let times: Vec<_> = calls.iter().map(|calls| percentile(&calls.times, 0.5)).collect();
+    goals::at_most("`activate_skill` over HTTP, p50", 250.0, median(times), " µs");
+    let rate = median(calls.iter().map(|calls| calls.rate).collect());
+    goals::at_least(&format!("the same with {CONNECTIONS} connections"), 5_000.0, rate, " calls/s");
+    if let Some(size) = stripped() {
+        goals::at_most("binary, stripped", 8.0, size, " MB");
+    }
+    let skills = many.rates[0] / few.rates[0];
+    goals::within(&format!("updates/s with {} skills, over {}", SKILLS[2], SKILLS[0]), skills);
+    let rates = growth.iter().map(|growth| growth.rates[1] / growth.rates[0]).collect();
+    goals::within(&format!("updates/s of {} sessions in turns, over one", plan.sessions), median(rates));
+    let trips = growth.iter().map(|growth| {
+        let [one, many] = &growth.round_trips;
+        percentile(many, 0.5) / percentile(one, 0.5)
+    });
+    goals::within(&format!("round trip with {} sessions, over one", plan.sessions), median(trips.collect()));
+
+    if let Some(counts) = counts {
+        println!("\n| instructions (callgrind) | |\n|---|---|");
+        for ((_, size), count) in plan.floods.iter().zip(&counts.updates) {
+            println!("| an update of {size} bytes | {count} |");
+        }
+        println!("| one of the shortest, of {} sessions in turns | {} |", plan.sessions, counts.crowded);
+        println!("| a prompt and its answer | {} |", counts.turn);
+    }
+}
+
+/// Medians of one peer.
+struct Row {
+    rates: Vec<f64>,
+    /// Microseconds.
+    p50: f64,
+    p99: f64,
+    /// Milliseconds.
+    start: f64,
+    /// MiB.
+    memory: f64,
+}
+
+impl Row {
+    fn of(samples: &[Sample], plan: &Plan) -> Self {
+        let of = |value: &dyn Fn(&Sample) -> f64| median(samples.iter().map(value).collect());
+        #[expect(clippy::cast_precision_loss, reason = "small numbers")]
+        let memory = of(&|sample| sample.memory_kib as f64 / 1024.0);
+        Self {
+            rates: (0..plan.floods.len()).map(|index| of(&|sample| sample.rates[index])).collect(),
+            p50: of(&|sample| percentile(&sample.round_trips, 0.5)),
+            p99: of(&|sample| percentile(&sample.round_trips, 0.99)),
+            start: of(&|sample| sample.start.as_secs_f64() * 1e3),
+            memory,
+        }
+    }
+}
+
+/// Prints goals as they are judged.
+mod goals {
+    pub(super) fn at_least(what: &str, goal: f64, measured: f64, unit: &str) {
+        line(what, &format!("≥ {goal}{unit}"), measured, unit, measured >= goal);
+    }
+
+    pub(super) fn at_most(what: &str, goal: f64, measured: f64, unit: &str) {
+        line(what, &format!("≤ {goal}{unit}"), measured, unit, measured <= goal);
+    }
+
+    /// Nothing is to grow by more than a tenth.
+    pub(super) fn within(what: &str, measured: f64) {
+        line(what, "within 10 %", measured, "×", (0.9..=1.1).contains(&measured));
+    }
+
+    fn line(what: &str, goal: &str, measured: f64, unit: &str, met: bool) {
+        let digits = if measured < 100.0 { 2 } else { 0 };
+        let met = if met { "met" } else { "**not met**" };
+        println!("| {what} | {goal} | {measured:.digits$}{unit} | {met} |");
+    }
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// In microseconds.
+fn percentile(times: &[Duration], share: f64) -> f64 {
+    let mut times: Vec<_> = times.iter().map(|time| time.as_secs_f64() * 1e6).collect();
+    times.sort_by(f64::total_cmp);
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        clippy::cast_precision_loss,
+        reason = "an index"
+    )]
+    let index = ((times.len() - 1) as f64 * share) as usize;
+    times[index]
+}
+
+/// The size of the program without its symbols, in MB; `None` where there is no `strip`.
+fn stripped() -> Option<f64> {
+    let directory = tempfile::tempdir().ok()?;
+    let copy = directory.path().join("stripped");
+    let done = Command::new(find("strip")?).arg("-o").arg(&copy).arg(PROXY).status().ok()?;
+    #[expect(clippy::cast_precision_loss, reason = "small numbers")]
+    let size = done.success().then(|| fs::metadata(&copy).ok())??.len() as f64;
+    Some(size / 1e6)
+}
