@@ -69,14 +69,11 @@ impl StartError {
 
 impl Agent {
     /// Starts `command` (a program and its arguments, no shell) with pipes for its stdin and stdout; stderr, working
-    /// directory and environment are ours. `own_program` is our own binary: it ends the agent should we be killed.
+    /// directory and environment are ours.
     ///
     /// # Errors
     /// The program cannot be started.
-    pub fn start(
-        command: &[OsString],
-        own_program: Option<&Path>,
-    ) -> Result<(Self, PipeWriter, PipeReader), StartError> {
+    pub fn start(command: &[OsString]) -> Result<(Self, PipeWriter, PipeReader), StartError> {
         let program = command.first().map_or(OsStr::new(""), OsString::as_os_str);
         let failed = |source| StartError { program: program.to_owned(), source };
         let (stdin, to_agent) = io::pipe().map_err(failed)?;
@@ -86,8 +83,14 @@ impl Agent {
         });
         platform::group(&mut wrap);
         let child = wrap.spawn().map_err(failed)?;
-        let group = platform::Group::of(&*child, own_program);
+        let group = platform::Group::of(&*child);
         Ok((Self { child, group, is_buried: false }, to_agent, from_agent))
+    }
+
+    /// Has the agent ended with all its children should we be killed; `own_program` is our own binary. A step of its own
+    /// because nobody has to wait for it: it takes longer than all else at the start.
+    pub fn watch_over(&mut self, own_program: &Path) {
+        self.group.watch_over(own_program);
     }
 
     /// Waits for the agent to end. May be given up and called again.

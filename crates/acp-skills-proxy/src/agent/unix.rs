@@ -24,18 +24,20 @@ pub(super) fn group(command: &mut CommandWrap) {
 /// The process group that the agent leads. It outlives the agent for as long as a child of the agent's lives.
 pub(super) struct Group {
     id: Option<Pid>,
-    _watchdog: Option<Watchdog>,
+    /// Dismissed when this goes.
+    watchdog: Option<Watchdog>,
 }
 
 impl Group {
-    pub(super) fn of(child: &dyn ChildWrapper, own_program: Option<&Path>) -> Self {
-        let id = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
-        let watchdog = own_program.zip(id).and_then(|(program, id)| {
-            Watchdog::start(program, id)
-                .inspect_err(|error| tracing::warn!("no watchdog over the agent: {error}"))
-                .ok()
-        });
-        Self { id, _watchdog: watchdog }
+    pub(super) fn of(child: &dyn ChildWrapper) -> Self {
+        Self { id: child.id().and_then(|id| Pid::from_raw(id.cast_signed())), watchdog: None }
+    }
+
+    pub(super) fn watch_over(&mut self, own_program: &Path) {
+        let Some(id) = self.id else { return };
+        self.watchdog = Watchdog::start(own_program, id)
+            .inspect_err(|error| tracing::warn!("no watchdog over the agent: {error}"))
+            .ok();
     }
 
     pub(super) fn signal(&self, signal: Signal, _child: &mut dyn ChildWrapper) {

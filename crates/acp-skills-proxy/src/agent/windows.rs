@@ -21,9 +21,12 @@ pub(super) fn group(command: &mut CommandWrap) {
 pub(super) struct Group;
 
 impl Group {
-    pub(super) fn of(_child: &dyn ChildWrapper, _own_program: Option<&Path>) -> Self {
+    pub(super) fn of(_child: &dyn ChildWrapper) -> Self {
         Self
     }
+
+    /// The job does it.
+    pub(super) fn watch_over(&mut self, _own_program: &Path) {}
 
     pub(super) fn signal(&self, _signal: Signal, child: &mut dyn ChildWrapper) {
         self.kill(child);

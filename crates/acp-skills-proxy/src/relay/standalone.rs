@@ -3,6 +3,7 @@
 use std::{
     ffi::OsString,
     io::{self, Write},
+    path::Path,
     process::ExitStatus,
     time::Duration,
 };
@@ -80,10 +81,14 @@ impl Standalone {
     /// [`StartError`](agent::StartError) when the agent does not start; any other error is the proxy's own.
     pub async fn run(self) -> anyhow::Result<u8> {
         let signals = agent::signals()?;
-        let (agent, stdin, stdout) = Agent::start(&self.command, self.servers.own_program())?;
+        let (mut agent, stdin, stdout) = Agent::start(&self.command)?;
         let stdin = tapped(stdin, self.tap);
         let ends = Ends { reader: Box::new(stdout), writer: stdin, hangup: None };
+        let own_program = self.servers.own_program().map(Path::to_owned);
         let relay = Relay::start(self.policy, self.servers, self.client, ends)?;
+        if let Some(own_program) = own_program {
+            agent.watch_over(&own_program);
+        }
         Ok(Life { agent, relay, signals, silent: false }.run().await?)
     }
 }
