@@ -22,6 +22,16 @@ impl<'a> Node<'a> {
         Some(Self { line, start, end })
     }
 
+    /// The object in `line`, whose members `see` is shown on the way; `None` when there is none or it does not end.
+    pub fn object(line: &'a [u8], mut see: impl FnMut(Self, Self)) -> Option<Self> {
+        let mut members = lazy_members(line)?;
+        let start = members.at - 1;
+        for (name, value) in &mut members {
+            see(name, value);
+        }
+        Some(Self { line, start, end: members.close()? })
+    }
+
     /// Where the value stands in its line.
     pub fn span(&self) -> Range<usize> {
         self.start..self.end
@@ -63,7 +73,12 @@ impl<'a> Node<'a> {
 
     /// Whether the value is the string `text`.
     pub fn is_str(&self, text: &str) -> bool {
-        self.as_str().is_some_and(|found| found == text)
+        let inner = self.raw().strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\""));
+        // Mostly it is spelled as it is, and then there is nothing to decode.
+        inner.is_some_and(|inner| match memchr::memchr(b'\\', inner) {
+            None => inner == text.as_bytes(),
+            Some(_) => self.as_str().is_some_and(|found| found == text),
+        })
     }
 
     /// The members of an object in order; nothing for any other value.
@@ -112,13 +127,23 @@ impl Members<'_> {
     pub fn peek(&self) -> Option<usize> {
         next_item(self.line, self.at, self.end).filter(|&start| self.line[start] == b'"')
     }
+
+    /// Where the object ends, when all its members were seen; `None` when it does not.
+    fn close(&self) -> Option<usize> {
+        let mut at = skip_space(self.line, self.at);
+        if self.line.get(at) == Some(&b',') {
+            at = skip_space(self.line, at + 1);
+        }
+        (self.line.get(at) == Some(&b'}')).then_some(at + 1)
+    }
 }
 
 impl<'a> Iterator for Members<'a> {
     type Item = (Node<'a>, Node<'a>);
 
     fn next(&mut self) -> Option<Self::Item> {
-        let found = self.peek().and_then(|start| member(self.line, start));
+        let start = self.peek()?;
+        let found = member(self.line, start);
         // After something that is no member there is nothing more to find.
         self.at = found.map_or(self.end, |(_, value)| value.end);
         found
@@ -281,6 +306,44 @@ mod tests {
         }
         for text in ["{junk}", r#"{"a" 1}"#, r#"{"a":}"#] {
             assert_eq!(node(text).members().count(), 0, "{text}");
+        }
+    }
+
+    #[test]
+    fn compares_strings_however_they_are_spelled() {
+        for (raw, text, expected) in [
+            (r#""sessionId""#, "sessionId", true),
+            (r#""session\u0049d""#, "sessionId", true),
+            (r#""session""#, "sessionId", false),
+            (r#""a\\""#, "a\\", true),
+            (r#""a\\""#, "a\\\\", false),
+            ("sessionId", "sessionId", false),
+            (r#""""#, "", true),
+            ("null", "", false),
+        ] {
+            let value = Node { line: raw.as_bytes(), start: 0, end: raw.len() };
+            assert_eq!(value.is_str(text), expected, "{raw} and {text}");
+        }
+    }
+
+    #[test]
+    fn finds_an_object_and_its_members_at_once() {
+        for (line, expected) in [
+            (r#" {"a":1,"b":{"c":[]}} "#, Some((1..21, vec!["\"a\"", "\"b\""]))),
+            ("{}", Some((0..2, vec![]))),
+            ("{ , }", Some((0..5, vec![]))),
+            (r#"{"a":1"#, None),
+            (r#"{"a" 1}"#, None),
+            ("{junk}", None),
+            ("[]", None),
+            ("", None),
+        ] {
+            let mut names = Vec::new();
+            let object = Node::object(line.as_bytes(), |name, _| names.push(name.raw().to_vec()));
+            let found = object.map(|object| (object.span(), names));
+            let expected = expected
+                .map(|(span, names)| (span, names.iter().map(|name| name.as_bytes().to_vec()).collect()));
+            assert_eq!(found, expected, "{line}");
         }
     }
 

@@ -82,22 +82,20 @@ pub struct Message<'a> {
 impl<'a> Message<'a> {
     /// The message in `line`; `None` when the line is no JSON object.
     pub fn parse(line: &'a [u8]) -> Option<Self> {
-        let root = Node::parse(line).filter(Node::is_object)?;
-        let mut message =
-            Self { line, root, id: None, method: None, params: None, result: None, error: None };
-        for (name, value) in root.members() {
+        let (mut id, mut method, mut params, mut result, mut error) = (None, None, None, None, None);
+        let root = Node::object(line, |name, value| {
             let slot = match name.raw() {
-                br#""id""# => &mut message.id,
-                br#""method""# => &mut message.method,
-                br#""params""# => &mut message.params,
-                br#""result""# => &mut message.result,
-                br#""error""# => &mut message.error,
-                _ => continue,
+                br#""id""# => &mut id,
+                br#""method""# => &mut method,
+                br#""params""# => &mut params,
+                br#""result""# => &mut result,
+                br#""error""# => &mut error,
+                _ => return,
             };
             // The last one counts, as in most JSON parsers.
             *slot = Some(value);
-        }
-        Some(message)
+        })?;
+        Some(Self { line, root, id, method, params, result, error })
     }
 
     /// What kind of message it is.
