@@ -7,9 +7,12 @@ use agent_client_protocol_conductor::{ConductorImpl, ProxiesAndAgent};
 use crate::cast::{Log, agent, skills, with_client, within};
 
 /// Does not wait for an agent that connects only when it calls.
+pub(crate) fn impatient() -> Policy {
+    Policy { mcp_wait: std::time::Duration::ZERO, ..Policy::default() }
+}
+
 fn proxy(name: &str) -> SkillsProxy {
-    let policy = Policy { mcp_wait: std::time::Duration::ZERO, ..Policy::default() };
-    SkillsProxy::new(skills(name)).policy(policy)
+    SkillsProxy::new(skills(name)).policy(impatient())
 }
 
 /// Any component: in a chain they all have one type.

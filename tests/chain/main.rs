@@ -6,9 +6,11 @@
 //! | `cast` | the agent and the client, and how they are put together |
 //! | `embedded` | [`acp_skills_proxy::SkillsProxy`] in chains within one process |
 //! | `program` | the binary as a component of such a chain |
+//! | `version2` | a chain that speaks version 2 of the protocol |
 //!
 //! The binary under a conductor that is played line by line, and under the published one: `tests/proxy/chain.rs`.
 
 mod cast;
 mod embedded;
 mod program;
+mod version2;
