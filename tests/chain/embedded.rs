@@ -154,3 +154,34 @@ async fn a_client_that_takes_a_proxy_for_an_agent_is_told() {
     let end = run.await.expect("no panic").expect_err("told here too");
     assert!(format!("{end:?}").contains("in front of no agent"), "{end:?}");
 }
+
+#[tokio::test]
+async fn skills_from_a_configuration_a_directory_and_code() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let write = |path: &str, text: &str| {
+        let path = directory.path().join(path);
+        std::fs::create_dir_all(path.parent().expect("a directory")).expect("a directory");
+        std::fs::write(&path, text).expect("a file");
+        path
+    };
+    let text = |name: &str| format!("---\nname: {name}\ndescription: Knows {name}.\n---\nx\n");
+    write("beta/SKILL.md", &text("beta"));
+    write("gamma/SKILL.md", &text("gamma"));
+    let config = write("skills.yaml", "skills:\n  - beta\nmcp_wait: 0\n");
+    let log = Log::default();
+    let proxy = SkillsProxy::from_config(&config).expect("a good configuration");
+    let alpha = skills("alpha").iter().next().expect("a skill").as_ref().clone();
+    let agent = proxy.skill(alpha).skill_dir(directory.path().join("gamma")).in_front_of(agent(log.clone()));
+    within(with_client(agent, async |client| client.turn("hello").await.map(drop))).await;
+    let first = &log.prompt(0)[0];
+    assert!(
+        ["alpha", "beta", "gamma"].iter().all(|name| first.contains(&format!("Knows {name}."))),
+        "{first}"
+    );
+
+    // What is not there is an error, and no chain without it.
+    let none = SkillsProxy::default().skill_dir(directory.path().join("none"));
+    let error = with_client(none.in_front_of(crate::cast::agent(log)), async |_| Ok(())).await;
+    assert!(error.is_err_and(|error| format!("{error:?}").contains("none")));
+    assert!(SkillsProxy::from_config(directory.path().join("none.yaml")).is_err());
+}

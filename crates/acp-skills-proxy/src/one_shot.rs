@@ -3,7 +3,6 @@
 //! [`OneShot`] takes what the prompt needs, and then the answer comes as a whole ([`OneShot::run`]), as it is said
 //! ([`OneShot::stream`]), or as a Rust type ([`OneShot::parse`]).
 
-mod attached;
 mod parse;
 mod turn;
 
@@ -18,20 +17,20 @@ use std::{
 use schemars::JsonSchema;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
-use skills_core::{Skill, SkillSet, SkillTool, ToolError, Toolbox};
+use skills_core::{Skill, SkillSet, SkillTool, ToolError};
 
-use self::attached::Attached;
 pub use self::{
     parse::NotParsed,
     turn::{Piece, Turn},
 };
 
 use crate::{
-    activity::{Activity, Observer},
+    activity::Activity,
     client::{Client, Line},
+    component::SkillsProxy,
     demo,
     intercept::Policy,
-    mcp::{Library, MakeToolbox, Servers},
+    mcp::{Library, MakeToolbox},
     relay::{
         Ends, Relay,
         standalone::{self, Standalone},
@@ -53,13 +52,9 @@ use crate::{
 /// ```
 #[must_use]
 pub struct OneShot {
-    library: Library,
-    attached: Attached,
+    proxy: SkillsProxy,
     line: Line,
-    toolbox: MakeToolbox,
-    policy: Policy,
     agent: Vec<OsString>,
-    bridge: Option<PathBuf>,
     cwd: Option<PathBuf>,
     prompt: String,
     watch: Option<Watch>,
@@ -99,13 +94,9 @@ impl OneShot {
     /// With skills that depend on the working directory.
     pub fn with_library(library: Library) -> Self {
         Self {
-            library,
-            attached: Attached::default(),
+            proxy: SkillsProxy::with_library(library),
             line: Line::default(),
-            toolbox: Arc::new(Toolbox::new),
-            policy: Policy::default(),
             agent: Vec::new(),
-            bridge: None,
             cwd: None,
             prompt: String::new(),
             watch: None,
@@ -113,15 +104,13 @@ impl OneShot {
     }
 
     /// Attaches the skill in a directory, before all others. One that is not there, or broken, is an error.
-    pub fn skill_dir(mut self, dir: impl Into<PathBuf>) -> Self {
-        self.attached.dir(dir.into());
-        self
+    pub fn skill_dir(self, dir: impl Into<PathBuf>) -> Self {
+        Self { proxy: self.proxy.skill_dir(dir), ..self }
     }
 
     /// Attaches a skill that is defined in code.
-    pub fn skill(mut self, skill: Skill) -> Self {
-        self.attached.skill(skill);
-        self
+    pub fn skill(self, skill: Skill) -> Self {
+        Self { proxy: self.proxy.skill(skill), ..self }
     }
 
     /// Attaches a function that the model may call as it is, without a skill around it; see [`SkillTool::typed`]. It is
@@ -142,9 +131,8 @@ impl OneShot {
     }
 
     /// The same for a tool that is there already.
-    pub fn add_tool(mut self, tool: SkillTool) -> Self {
-        self.attached.tool(tool);
-        self
+    pub fn add_tool(self, tool: SkillTool) -> Self {
+        Self { proxy: self.proxy.tool(tool), ..self }
     }
 
     /// The agent's command; without one the embedded agent answers.
@@ -154,17 +142,17 @@ impl OneShot {
 
     /// How the tools over the skills are made.
     pub fn toolbox(self, toolbox: MakeToolbox) -> Self {
-        Self { toolbox, ..self }
+        Self { proxy: self.proxy.toolbox(toolbox), ..self }
     }
 
     /// What the interceptor does.
     pub fn policy(self, policy: Policy) -> Self {
-        Self { policy, ..self }
+        Self { proxy: self.proxy.policy(policy), ..self }
     }
 
     /// The program that agents without HTTP start as a bridge: `acp-skills-proxy`. Without it they get none of the tools.
     pub fn bridge(self, program: impl Into<PathBuf>) -> Self {
-        Self { bridge: Some(program.into()), ..self }
+        Self { proxy: self.proxy.bridge(program), ..self }
     }
 
     /// The working directory of the session; ours by default.
@@ -229,13 +217,12 @@ impl OneShot {
         self,
         talk: impl FnOnce(&mut Client) -> T + Send + 'static,
     ) -> anyhow::Result<(T, Option<u8>)> {
-        let library = self.attached.in_front_of(self.library)?;
-        let observer: Option<Observer> = self.watch.clone().map(|watch| {
-            let observer: Observer = Arc::new(move |activity: &Activity| watch(Seen::Activity(activity)));
-            observer
-        });
-        let servers =
-            Servers::new(library, self.toolbox, self.bridge.unwrap_or_default()).observed_by(observer);
+        let mut proxy = self.proxy;
+        if let Some(watch) = self.watch.clone() {
+            let observer = move |activity: &Activity| watch(Seen::Activity(activity));
+            proxy = proxy.observed_by(Arc::new(observer));
+        }
+        let (policy, servers) = proxy.into_parts()?;
         let (client_reads, to_client) = io::pipe()?;
         let (from_client, client_writes) = io::pipe()?;
         let mut client = Client::new(client_reads, client_writes, self.line, self.watch.clone());
@@ -248,13 +235,13 @@ impl OneShot {
             let (from_agent, agent_writes) = io::pipe()?;
             thread::spawn(move || drop(demo::serve(agent_reads, agent_writes)));
             let agent = Ends::new(from_agent, standalone::tapped(to_agent, tap));
-            let relay = Relay::start(self.policy, servers, ends, agent)?;
+            let relay = Relay::start(policy, servers, ends, agent)?;
             let said = talk.await?;
             // The agent has its end of stdin, and stops.
             drop(relay.agent_done.await);
             return Ok((said, None));
         }
-        let life = Standalone { command: self.agent, policy: self.policy, servers, client: ends, tap };
+        let life = Standalone { command: self.agent, policy, servers, client: ends, tap };
         let code = life.run().await?;
         Ok((talk.await?, Some(code)))
     }

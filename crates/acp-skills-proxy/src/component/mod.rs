@@ -1,5 +1,6 @@
 //! [`SkillsProxy`]: the proxy as a component for programs that are built with the ACP SDK.
 
+mod attached;
 mod frames;
 
 use std::{path::PathBuf, sync::Arc, thread};
@@ -9,10 +10,12 @@ use futures::{
     FutureExt,
     future::{self, Either},
 };
-use skills_core::{SkillSet, Toolbox};
+use skills_core::{Skill, SkillSet, SkillTool, Toolbox};
 
+use self::attached::Attached;
 use crate::{
     activity::Observer,
+    cli::{ProxyArgs, SkillArgs},
     demo,
     intercept::Policy,
     mcp::{Library, MakeToolbox, Servers},
@@ -20,6 +23,7 @@ use crate::{
         Relay,
         chain::{self, ChainEnd},
     },
+    settings::Settings,
 };
 
 /// The proxy as one of the components of an ACP chain, or right in front of an agent.
@@ -44,6 +48,7 @@ use crate::{
 #[derive(Clone)]
 pub struct SkillsProxy {
     library: Library,
+    attached: Attached,
     toolbox: MakeToolbox,
     policy: Policy,
     bridge: PathBuf,
@@ -60,11 +65,44 @@ impl SkillsProxy {
     pub fn with_library(library: Library) -> Self {
         Self {
             library,
+            attached: Attached::default(),
             toolbox: Arc::new(Toolbox::new),
             policy: Policy::default(),
             bridge: PathBuf::new(),
             observer: None,
         }
+    }
+
+    /// As a configuration file says (`--config` of the program): its skills, and all else that concerns them. The agent
+    /// in it is left aside, and so are the log and the record.
+    ///
+    /// # Errors
+    /// The file cannot be read or is wrong, or a skill that it names is.
+    pub fn from_config(path: impl Into<PathBuf>) -> anyhow::Result<Self> {
+        let skills = SkillArgs { config: Some(path.into()), ..SkillArgs::default() };
+        let settings = Settings::resolve(ProxyArgs { skills, ..ProxyArgs::default() })?;
+        let library = settings.skills.load()?.into_library();
+        Ok(Self::with_library(library).toolbox(settings.toolbox).policy(settings.policy))
+    }
+
+    /// Attaches the skill in a directory, before all others. One that is not there, or broken, is an error when the
+    /// proxy starts.
+    pub fn skill_dir(mut self, dir: impl Into<PathBuf>) -> Self {
+        self.attached.dir(dir.into());
+        self
+    }
+
+    /// Attaches a skill that is defined in code.
+    pub fn skill(mut self, skill: Skill) -> Self {
+        self.attached.skill(skill);
+        self
+    }
+
+    /// Attaches a function that the model may call as it is, without a skill around it; see [`SkillTool::typed`]. It is
+    /// one of the tools of our MCP server, beside those for skills.
+    pub fn tool(mut self, tool: SkillTool) -> Self {
+        self.attached.tool(tool);
+        self
     }
 
     /// How the tools over the skills are made.
@@ -93,16 +131,31 @@ impl SkillsProxy {
         SkilledAgent { proxy: self, agent }
     }
 
-    fn into_parts(self) -> (Policy, Servers) {
-        let servers = Servers::new(self.library, self.toolbox, self.bridge).observed_by(self.observer);
-        (self.policy, servers)
+    /// What the relay needs. Needs a tokio runtime around it.
+    ///
+    /// # Errors
+    /// Something that is attached cannot be.
+    pub(crate) fn into_parts(self) -> anyhow::Result<(Policy, Servers)> {
+        let library = self.attached.in_front_of(self.library)?;
+        Ok((self.policy, Servers::new(library, self.toolbox, self.bridge).observed_by(self.observer)))
     }
+}
+
+/// Without a skill yet.
+impl Default for SkillsProxy {
+    fn default() -> Self {
+        Self::new(SkillSet::default())
+    }
+}
+
+fn internal(error: anyhow::Error) -> Error {
+    Error::internal_error().data(format!("{error:#}"))
 }
 
 impl ConnectTo<Conductor> for SkillsProxy {
     async fn connect_to(self, conductor: impl ConnectTo<Proxy>) -> Result<(), Error> {
         let (channel, driver) = conductor.into_channel_and_future();
-        let (policy, servers) = self.into_parts();
+        let (policy, servers) = self.into_parts().map_err(internal)?;
         let run = chain::run(policy, servers, frames::ends(channel)).map(|end| match end {
             Ok(ChainEnd::Closed) => Ok(()),
             Ok(ChainEnd::NoConductor) => Err(Error::invalid_request()
@@ -124,7 +177,7 @@ impl<A: ConnectTo<Client>> ConnectTo<Client> for SkilledAgent<A> {
     async fn connect_to(self, client: impl ConnectTo<Agent>) -> Result<(), Error> {
         let (client, mut client_driver) = client.into_channel_and_future();
         let (agent, mut agent_driver) = self.agent.into_channel_and_future();
-        let (policy, servers) = self.proxy.into_parts();
+        let (policy, servers) = self.proxy.into_parts().map_err(internal)?;
         let mut relay = Relay::start(policy, servers, frames::ends(client), frames::ends(agent))
             .map_err(Error::into_internal_error)?;
         let (why, end) = loop {

@@ -1,4 +1,4 @@
-//! What a program attaches to its prompt: skills, by directory or defined in code, and tools.
+//! What a program attaches to a proxy: skills, by directory or defined in code, and tools.
 
 use std::{
     path::{Path, PathBuf},
@@ -8,15 +8,16 @@ use std::{
 use anyhow::{Context, bail};
 use skills_core::{Skill, SkillSet, SkillTool, load_dir};
 
-use crate::mcp::{Library, SkillLibrary};
+use crate::mcp::{Library, SkillLibrary, WhenReloaded};
 
 /// Skills and tools, in the order in which they were attached.
-#[derive(Default)]
+#[derive(Default, Clone)]
 pub(super) struct Attached {
     skills: Vec<Origin>,
     tools: Vec<SkillTool>,
 }
 
+#[derive(Clone)]
 enum Origin {
     Dir(PathBuf),
     Code(Box<Skill>),
@@ -77,5 +78,13 @@ impl SkillLibrary for InFront {
 
     fn reload(&self) {
         self.library.reload();
+    }
+
+    fn leave(&self, cwd: &Path) {
+        self.library.leave(cwd);
+    }
+
+    fn watch(self: Arc<Self>, changed: WhenReloaded) {
+        Arc::clone(&self.library).watch(changed);
     }
 }
