@@ -161,11 +161,15 @@ impl Skills {
 
     /// The same as something that remembers what it found.
     pub fn into_library(self) -> Library {
+        Arc::new(self.remembering())
+    }
+
+    fn remembering(self) -> Remembering {
         let (watch, by_directory) = (self.watch && self.has_directories(), self.project.is_some());
         let finder = Finder { skills: self, projects: HashMap::new(), warned: HashSet::new() };
         let inbox = OnceLock::new();
         let (finder, found) = (Mutex::new(finder), Mutex::default());
-        Arc::new(Remembering { watch, by_directory, finder, found, inbox })
+        Remembering { watch, by_directory, finder, found, inbox }
     }
 }
 
@@ -262,7 +266,12 @@ impl Remembering {
         }
         finder.warn(after.values(), true);
         let is_same = after.iter().all(|(cwd, new)| before.get(cwd).is_some_and(|old| old.is(new)));
-        *lock(&self.found) = after;
+        let mut found = lock(&self.found);
+        // Somebody may have left in the meantime.
+        after.retain(|cwd, _| found.contains_key(cwd));
+        finder.projects.retain(|cwd, _| after.contains_key(&Some(cwd.clone())));
+        *found = after;
+        drop(found);
         let took = started.elapsed();
         let (added, removed, changed) = (added.len(), removed.len(), changed.len());
         (!is_same).then_some(Reloaded { added, removed, changed, took })
@@ -299,6 +308,9 @@ impl SkillLibrary for Remembering {
         if let Some(known) = lock(&self.found).get(&cwd) {
             return known.clone();
         }
+        if let Some(left) = &cwd {
+            finder.projects.remove(left);
+        }
         let skills = finder.find(cwd.as_deref());
         finder.warn([&skills], false);
         lock(&self.found).insert(cwd, skills.clone());
@@ -313,9 +325,11 @@ impl SkillLibrary for Remembering {
     }
 
     fn leave(&self, cwd: &Path) {
-        let mut finder = lock(&self.finder);
-        finder.projects.remove(cwd);
         lock(&self.found).remove(&Some(cwd.to_owned()));
+        // Nobody waits here for a disk either: whoever looks at it now, or next, forgets the project.
+        if let Ok(mut finder) = self.finder.try_lock() {
+            finder.projects.remove(cwd);
+        }
     }
 
     fn watch(self: Arc<Self>, changed: WhenReloaded) {

@@ -118,3 +118,29 @@ fn sets_in_which_nothing_changes_stay_the_same() {
     world.library.leave(&world.directory.path().join("there"));
     assert_eq!(world.seen(Some("there")), ["first: old", "yours: new", "second: old"]);
 }
+
+/// Whoever leaves holds up both directions of the relay meanwhile.
+#[test]
+fn nobody_who_leaves_waits_for_the_disk() {
+    let found = Skills::new(Vec::new(), false, Found::start(Discovery::default()), SkillSet::default(), None);
+    let library = Arc::new(Skills { project: Some(Discovery::default()), ..found }.remembering());
+    let directory = tempfile::tempdir().unwrap();
+    write(directory.path(), ".skills/mine", "old");
+    let here = directory.path();
+    assert_eq!(library.at(Some(here)).len(), 1);
+    // Somebody looks at a slow disk.
+    let finder = lock(&library.finder);
+    let (left, leaves) = std::sync::mpsc::channel();
+    let (theirs, place) = (Arc::clone(&library), here.to_owned());
+    let leaver = thread::spawn(move || {
+        theirs.leave(&place);
+        left.send(()).unwrap();
+    });
+    let in_time = leaves.recv_timeout(std::time::Duration::from_secs(10));
+    drop(finder);
+    leaver.join().unwrap();
+    assert_eq!(in_time, Ok(()));
+    // What was left is not found again when that is over, nor kept.
+    library.reload();
+    assert!(lock(&library.found).is_empty() && lock(&library.finder).projects.is_empty());
+}
