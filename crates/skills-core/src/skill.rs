@@ -112,6 +112,11 @@ impl Stored {
         Self { dir: dir.into(), file_name, stamp: 0 }
     }
 
+    /// Whether discovery has found it; then the path of its directory is canonical.
+    pub(crate) fn was_found(&self) -> bool {
+        self.stamp != 0
+    }
+
     /// The absolute path of the `SKILL.md`.
     pub fn file(&self) -> PathBuf {
         self.dir.join(self.file_name)

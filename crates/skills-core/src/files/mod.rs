@@ -34,7 +34,7 @@ pub use list::{FileEntry, Listing};
 #[cfg(feature = "fetch")]
 pub(crate) use path::{check as check_path, similar as similar_paths};
 
-use crate::Skill;
+use crate::{Skill, Source};
 
 /// Text beyond this many bytes is left out of one [`SkillFiles::read`], with a sentence that says how to read on;
 /// images beyond it are described, not shown. 2 MiB.
@@ -94,15 +94,26 @@ impl SkillFiles {
         }
     }
 
-    /// Opens the directory of a stored skill.
+    /// Opens the directory of a stored skill. Where discovery has found it, that fails when a link has taken its place,
+    /// or that of a directory above it: whoever can write there could lead every read elsewhere.
     ///
     /// # Errors
     /// [`FileError::NoFiles`] for a virtual skill, else as [`SkillFiles::open`].
     pub fn of(skill: &Skill) -> Result<Self, FileError> {
-        match skill.dir() {
-            Some(dir) => Self::open(dir),
-            None => Err(FileError::NoFiles(skill.name.clone())),
+        let Source::Stored(stored) = &skill.source else {
+            return Err(FileError::NoFiles(skill.name.clone()));
+        };
+        let files = Self::open(&stored.dir)?;
+        if !stored.was_found() {
+            return Ok(files);
         }
+        // After the open: asked before it, a link could come in between.
+        let source = match dunce::canonicalize(&stored.dir) {
+            Ok(real) if *real == *stored.dir => return Ok(files),
+            Ok(_) => io::Error::other("there is a link in its path now; look for the skills again"),
+            Err(error) => error,
+        };
+        Err(FileError::Directory { dir: stored.dir.to_path_buf(), source })
     }
 
     /// The files that come with the skill, sorted by path, without its `SKILL.md`; the first `max` of them.

@@ -327,3 +327,27 @@ proptest! {
         })?;
     }
 }
+
+/// A skill is known by its canonical directory, so a link in the place of it, or above it, leads elsewhere.
+#[cfg(unix)]
+#[test]
+fn a_directory_that_became_a_link() {
+    use std::os::unix::fs::symlink;
+    for moved in ["skill", "."] {
+        let root = tempfile::tempdir().unwrap();
+        let base = dunce::canonicalize(root.path()).unwrap();
+        for dir in ["above/skill", "outside/skill"] {
+            fs::create_dir_all(base.join(dir)).unwrap();
+            fs::write(base.join(dir).join("secret.txt"), SECRET).unwrap();
+        }
+        fs::write(base.join("above/skill/SKILL.md"), "---\nname: skill\ndescription: x\n---\n").unwrap();
+        let (skill, _) = crate::load_dir(&base.join("above/skill")).unwrap();
+        assert!(SkillFiles::of(&skill).is_ok());
+        let place = base.join("above").join(moved);
+        let place = if moved == "." { base.join("above") } else { place };
+        fs::remove_dir_all(&place).unwrap();
+        symlink(base.join("outside").join(moved), &place).unwrap();
+        let error = SkillFiles::of(&skill).unwrap_err();
+        assert!(error.to_string().contains("link"), "{error}");
+    }
+}
