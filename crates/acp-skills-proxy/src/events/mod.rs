@@ -123,7 +123,14 @@ pub enum What {
         rule: Option<Rule>,
     },
     /// The skills were looked for again.
-    Reload { skills: u64, skipped: u64, added: Vec<String>, removed: Vec<String>, changed: Vec<String> },
+    Reload {
+        skills: u64,
+        skipped: u64,
+        added: Vec<String>,
+        removed: Vec<String>,
+        changed: Vec<String>,
+        ms: Millis,
+    },
     /// Something did not work, and the next best way was taken.
     Fallback {
         reason: Reason,

@@ -40,6 +40,7 @@ fn all() -> Vec<What> {
             added: list(&["y"]),
             removed: list(&[]),
             changed: list(&["x"]),
+            ms: Duration::from_micros(1_250).into(),
         },
         What::Fallback { reason: Reason::NotConnected, ms: Some(Duration::from_secs(2).into()) },
         What::EventsDropped { count: u64::MAX },

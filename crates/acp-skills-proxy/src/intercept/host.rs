@@ -80,8 +80,8 @@ pub trait Host: Send {
     /// activated.
     fn serve(&mut self, session: SessionKey, skills: &SkillSet, unlocked: &[SkillName], cwd: Option<&Path>);
 
-    /// Looks again at what is there: [`Host::skills`] says what was found.
-    fn reload(&mut self);
+    /// Looks again at what is there: [`Host::skills`] says what was found. Returns how long that took.
+    fn reload(&mut self) -> Duration;
 
     /// What was active in this session of the agent's when it was open last, where somebody remembers.
     fn recall(&mut self, _id: &str) -> Active {

@@ -323,7 +323,7 @@ impl Interceptor {
             Event::MenuDue(session) => self.menu_due(session, actions),
             Event::Activated(session, skill) => self.activated(session, &skill, By::Model, actions),
             Event::Recorded(session, what) => self.recorded(session, what, actions),
-            Event::Reloaded(_) => self.reloaded(actions),
+            Event::Reloaded(reloaded) => self.reloaded(reloaded.took, actions),
             Event::ClientGone => self.release_all(actions),
         }
     }

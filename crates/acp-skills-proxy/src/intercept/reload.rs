@@ -4,7 +4,7 @@
 //! than what it was told last, however often the skills have changed in between. The system prompt stays as it was, and
 //! a catalog is not repeated.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use skills_core::{
     Difference, Skill, SkillSet,
@@ -25,21 +25,21 @@ const MAX_DESCRIPTION_CHARS: usize = 200;
 impl Interceptor {
     /// Looks for skills again, for every session. Returns what changed in this one, for its user.
     pub(super) fn reload(&mut self, asked: SessionKey, actions: &mut Actions) -> String {
-        self.host.reload();
+        let took = self.host.reload();
         let before = self.sessions.get(asked).map(|session| session.skills.clone()).unwrap_or_default();
-        self.reloaded(actions);
+        self.reloaded(took, actions);
         actions.effects.push(Effect::Log(Level::Info, "the skills were loaded again".to_owned()));
         let Some(session) = self.sessions.get(asked) else { return String::new() };
         let difference = Difference::between(&before, &session.skills);
         // Whoever asked is told that nothing has changed, too.
         if difference.is_empty() {
-            actions.effects.push(record(session, &difference));
+            actions.effects.push(record(session, &difference, took));
         }
         overview::reloaded(&difference, &session.skills)
     }
 
-    /// There may be other skills. Sessions in which nothing is other notice nothing.
-    pub(super) fn reloaded(&mut self, actions: &mut Actions) {
+    /// There may be other skills; it `took` so long to find out. Sessions in which nothing is other notice nothing.
+    pub(super) fn reloaded(&mut self, took: Duration, actions: &mut Actions) {
         let mut with_menu = Vec::new();
         for session in self.sessions.iter_mut() {
             let skills = self.host.skills(session.cwd.as_deref());
@@ -50,7 +50,7 @@ impl Interceptor {
             session.skills = skills;
             self.host.serve(session.key, &session.skills, &session.unlocked(), session.cwd.as_deref());
             if !difference.is_empty() {
-                actions.effects.push(record(session, &difference));
+                actions.effects.push(record(session, &difference, took));
             }
             if !difference.is_only_inside() {
                 with_menu.push(session.key);
@@ -71,7 +71,7 @@ impl Interceptor {
 }
 
 /// What a new look brought a session, for the record.
-fn record(session: &Session, difference: &Difference) -> Effect {
+fn record(session: &Session, difference: &Difference, took: Duration) -> Effect {
     let names = |skills: &[Arc<Skill>]| skills.iter().map(|skill| skill.name.to_string()).collect();
     let what = What::Reload {
         skills: session.skills.len() as u64,
@@ -79,6 +79,7 @@ fn record(session: &Session, difference: &Difference) -> Effect {
         added: names(&difference.added),
         removed: names(&difference.removed),
         changed: names(&difference.changed),
+        ms: took.into(),
     };
     Effect::Record { session: session.id.clone(), what }
 }

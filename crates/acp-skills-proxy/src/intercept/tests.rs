@@ -78,10 +78,11 @@ impl Host for FakeHost {
         self.log.lock().unwrap().served = Some(served);
     }
 
-    fn reload(&mut self) {
+    fn reload(&mut self) -> Duration {
         if let Some(skills) = self.log.lock().unwrap().after_reload.take() {
             self.skills = skills;
         }
+        Duration::from_millis(2)
     }
 
     fn close(&mut self, session: SessionKey) {

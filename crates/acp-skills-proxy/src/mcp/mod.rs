@@ -31,6 +31,7 @@ use std::{
     net::SocketAddr,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError, Weak},
+    time::{Duration, Instant},
 };
 
 use skills_core::{CallContext, SkillName, SkillSet, Toolbox};
@@ -300,8 +301,10 @@ impl Host for Servers {
         }
     }
 
-    fn reload(&mut self) {
+    fn reload(&mut self) -> Duration {
+        let started = Instant::now();
         self.0.library.reload();
+        started.elapsed()
     }
 
     fn leave(&mut self, cwd: &Path) {

@@ -53,7 +53,7 @@ fn adding_up() {
         event(
             9,
             "reload",
-            json!({ "skills": 5, "skipped": 0, "added": ["late"], "removed": [], "changed": [] }),
+            json!({ "skills": 5, "skipped": 0, "added": ["late"], "removed": [], "changed": [], "ms": 1 }),
         ),
         event(9, "fallback", json!({ "reason": "not_connected", "ms": 2000 })),
         event(9, "events_dropped", json!({ "count": 7 })),
