@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `cast` | the agent and the client, and how they are put together |
 //! | `embedded` | [`acp_skills_proxy::SkillsProxy`] in chains within one process |
+//! | `ends` | how such a component ends, and that nothing of it is left then |
 //! | `program` | the binary as a component of such a chain |
 //! | `version2` | a chain that speaks version 2 of the protocol |
 //!
@@ -12,5 +13,6 @@
 
 mod cast;
 mod embedded;
+mod ends;
 mod program;
 mod version2;

@@ -15,6 +15,7 @@ use crate::{
 crate::trials!(
     a_conductor_line_by_line,
     a_conductor_of_the_old_spelling,
+    an_odd_conductor,
     no_conductor_and_no_agent,
     the_published_conductor,
     #[cfg(target_os = "linux")]
@@ -107,6 +108,51 @@ fn walk_a_chain(prefix: &str) {
     // Whatever else there is goes both ways as it is.
     conductor.notify("_vendor/thing", json!([1, 2]));
     assert_eq!(to_successor(&mut conductor, &successor)["params"], json!([1, 2]));
+    let ended = conductor.finish();
+    assert_eq!((ended.code(), ended.messages), (Some(0), Vec::new()));
+}
+
+/// Whatever comes, what belongs to one side goes to that side, in order, and nothing is lost behind it.
+fn an_odd_conductor() {
+    let skills = Skills::review();
+    let mut conductor = component(&skills).start();
+    let id = conductor.request("proxy/initialize", json!({ "protocolVersion": 1 }));
+    to_successor(&mut conductor, "proxy/successor");
+    let answer = json!({ "jsonrpc": "2.0", "id": id, "result": { "protocolVersion": 1 } });
+    conductor.send(&answer);
+    assert_eq!(conductor.message(), answer);
+    let huge = format!(r#"{{"method":"_x","params":["{}"]}}"#, "x".repeat(8 << 20));
+    let mut lines: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
+    let mut add = |line: &[u8], expected: &[u8]| lines.push((line.to_vec(), expected.to_vec()));
+    // Responses that nobody asked for, without an id, and with one that looks like another's.
+    for line in [r#"{"id":77,"result":{}}"#, r#"{"id":null,"error":{}}"#, r#"{"id":"1","result":[1.0]}"#] {
+        add(line.as_bytes(), line.as_bytes());
+    }
+    add(b" \t", b"");
+    add(b"{\"id\":3,\"result\":\"\xff\xfe\"}", b"{\"id\":3,\"result\":\"\xff\xfe\"}");
+    add(b"{\"id\":4,\"result\":{}}\r", b"{\"id\":4,\"result\":{}}\r");
+    add(
+        br#"{"method":"proxy/successor","params":{"method":"session/update","params":{"a":"}\""}}}"#,
+        br#"{"jsonrpc":"2.0","method":"session/update","params":{"a":"}\""}}"#,
+    );
+    add(
+        b"{\"id\":9,\"method\":\"proxy/successor\",\"params\":{\"method\":\"_\xff\"}}",
+        br#"{"jsonrpc":"2.0","id":9,"error":{"code":-32602,"message":"an envelope for or from a successor needs a `method`"}}"#,
+    );
+    let params = &huge[r#"{"method":"_x","params":"#.len()..];
+    let wrapped = format!(
+        r#"{{"jsonrpc":"2.0","method":"proxy/successor","params":{{"method":"_x","params":{params}}}"#
+    );
+    add(huge.as_bytes(), wrapped.as_bytes());
+    for (line, expected) in lines {
+        let shown = String::from_utf8_lossy(&line[..line.len().min(200)]).into_owned();
+        conductor.write(&[&line, b"\n".as_slice()].concat());
+        if !expected.is_empty() {
+            let got = conductor.line().unwrap_or_default();
+            let expected = [&expected, b"\n".as_slice()].concat();
+            assert!(got == expected, "{shown}: {}", String::from_utf8_lossy(&got[..got.len().min(400)]));
+        }
+    }
     let ended = conductor.finish();
     assert_eq!((ended.code(), ended.messages), (Some(0), Vec::new()));
 }

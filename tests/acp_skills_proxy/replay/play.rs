@@ -4,6 +4,7 @@ use std::{
     mem,
     path::Path,
     sync::{Arc, Mutex},
+    time::Duration,
 };
 
 use acp_skills_proxy::{
@@ -109,7 +110,9 @@ impl Host for World {
 
     fn serve(&mut self, _: SessionKey, _: &SkillSet, _: &[SkillName], _: Option<&Path>) {}
 
-    fn reload(&mut self) {}
+    fn reload(&mut self) -> Duration {
+        Duration::ZERO
+    }
 
     fn close(&mut self, _session: SessionKey) {}
 }

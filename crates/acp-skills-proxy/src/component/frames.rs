@@ -29,6 +29,10 @@ impl Read for Source {
         if self.at == self.line.len() {
             let Some(frame) = block_on(self.frames.next()) else { return Ok(0) };
             let mut line = frame.to_json().map_err(io::Error::other)?;
+            // A malformed frame is any text; it must not become two messages.
+            if line.contains('\n') {
+                line = line.replace('\n', " ");
+            }
             line.push('\n');
             (self.line, self.at) = (line.into_bytes(), 0);
         }
@@ -60,5 +64,24 @@ impl Write for Sink {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use agent_client_protocol::Error;
+
+    use super::*;
+
+    #[test]
+    fn a_frame_is_a_line() {
+        let (ours, theirs) = Channel::duplex();
+        let (_, frames) = theirs.into_parts();
+        let raw = "[\n{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"x\"}\n]".to_owned();
+        frames.unbounded_send(TransportFrame::Malformed { raw, error: Error::invalid_request() }).unwrap();
+        drop(frames);
+        let mut text = String::new();
+        ends(ours).reader.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "[ {\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"x\"} ]\n");
     }
 }

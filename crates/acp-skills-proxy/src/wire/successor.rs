@@ -134,13 +134,21 @@ impl Switch {
 
     fn unwrap(&mut self, message: &Message<'_>) -> Sorted {
         let inner = message.params.and_then(|params| Some((params.get("method")?, params.get("params"))));
+        let refuse = |code, text: String| match message.id() {
+            Some(id) => Sorted::Answer(say::error(&id, code, &text)),
+            None => Sorted::Dropped(text),
+        };
         let Some((method, params)) = inner.filter(|(method, _)| method.as_str().is_some()) else {
             let text = "an envelope for or from a successor needs a `method`";
-            return match message.id() {
-                Some(id) => Sorted::Answer(say::error(&id, INVALID_PARAMS, text)),
-                None => Sorted::Dropped(text.to_owned()),
-            };
+            return refuse(INVALID_PARAMS, text.to_owned());
         };
+        // Unwrapped, the conductor would take it for ours, and what an agent sent to the client would go to the agent.
+        let is_chains = |name: &&str| method.is_str(name);
+        if let Some(name) =
+            self.spelling.and_then(|it| [it.successor(), it.initialize()].into_iter().find(is_chains))
+        {
+            return refuse(INVALID_REQUEST, format!("`{name}` in an envelope"));
+        }
         let line = plain(message, method.raw(), params);
         if method.is_str(CANCEL) {
             // Not meant to be wrapped; the id is one of this connection's all the same.
@@ -276,6 +284,19 @@ mod tests {
                 Some(
                     r#"{"jsonrpc":"2.0","id":4,"error":{"code":-32602,"message":"an envelope for or from a successor needs a `method`"}}"#,
                 ),
+            ),
+            // To the client this would be a message for the successor, and come back.
+            (
+                r#"{"id":4,"method":"proxy/successor","params":{"method":"proxy/successor","params":{"method":"session/prompt"}}}"#,
+                None,
+                Some(
+                    r#"{"jsonrpc":"2.0","id":4,"error":{"code":-32600,"message":"`proxy/successor` in an envelope"}}"#,
+                ),
+            ),
+            (
+                r#"{"method":"proxy/successor","params":{"method":"proxy/initialize"}}"#,
+                None,
+                Some("`proxy/initialize` in an envelope"),
             ),
             (
                 r#"[{"id":5,"method":"x"}]"#,
