@@ -68,6 +68,19 @@ pub(super) enum Visit {
     Plain(Option<LoadError>, Vec<Child>),
 }
 
+impl Visit {
+    /// The directory of a skill.
+    pub(super) fn dir(&self) -> Option<&Arc<Path>> {
+        match self {
+            Self::Skill { skill, .. } => match &skill.source {
+                Source::Stored(stored) => Some(&stored.dir),
+                _ => None,
+            },
+            Self::Plain(..) => None,
+        }
+    }
+}
+
 type Loaded = Result<(Box<Skill>, Vec<Diagnostic>), LoadError>;
 
 /// A directory in a directory, where there may be skills.

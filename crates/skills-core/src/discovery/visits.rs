@@ -54,16 +54,16 @@ impl Changes {
 /// The last version of a skill that could be loaded is kept for as long as there is a `SKILL.md`.
 #[derive(Debug, Default)]
 pub struct Visits {
-    /// By canonical path.
-    pub(super) seen: HashMap<PathBuf, Arc<Visit>>,
+    /// By canonical path, which skills share.
+    pub(super) seen: HashMap<Arc<Path>, Arc<Visit>>,
 }
 
 /// A directory that a search has seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Seen<'a> {
-    /// Its canonical path.
-    pub dir: &'a Path,
+    /// Its canonical path, for whoever keeps it to share.
+    pub dir: &'a Arc<Path>,
     /// Whether it is a skill; if it is none, there may be some below it.
     pub is_skill: bool,
 }

@@ -50,9 +50,9 @@ struct Candidate {
 
 /// What the search before this one saw, what has changed since, and what this one sees.
 pub(super) struct Memory<'a> {
-    pub(super) before: HashMap<PathBuf, Arc<Visit>>,
+    pub(super) before: HashMap<Arc<Path>, Arc<Visit>>,
     pub(super) changes: &'a Changes,
-    pub(super) now: HashMap<PathBuf, Arc<Visit>>,
+    pub(super) now: HashMap<Arc<Path>, Arc<Visit>>,
 }
 
 impl Candidate {
@@ -190,7 +190,7 @@ impl Walk<'_, '_> {
         let unknown = batch.iter().zip(&known).filter(|(_, known)| !**known).map(|(it, _)| it);
         let mut visited = visit_all(&unknown.collect::<Vec<_>>(), scope).into_iter();
         let visits = batch.iter().zip(known).map(|(candidate, is_known)| {
-            let before = memory.before.remove(candidate.real());
+            let (dir, before) = memory.before.remove_entry(candidate.real()).unzip();
             let visit = match before {
                 Some(before) if is_known => before,
                 before => match visited.next() {
@@ -199,7 +199,13 @@ impl Walk<'_, '_> {
                     None => return Err(io::ErrorKind::Interrupted.into()),
                 },
             };
-            memory.now.insert(candidate.real().to_owned(), Arc::clone(&visit));
+            let dir = dir.unwrap_or_else(|| {
+                visit
+                    .dir()
+                    .filter(|dir| ***dir == *candidate.real())
+                    .map_or_else(|| candidate.real().into(), Arc::clone)
+            });
+            memory.now.insert(dir, Arc::clone(&visit));
             Ok(visit)
         });
         visits.collect()

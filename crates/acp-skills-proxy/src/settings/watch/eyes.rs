@@ -5,7 +5,8 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    path::{Path, PathBuf},
+    path::Path,
+    sync::Arc,
 };
 
 use notify::{ErrorKind, RecursiveMode, Watcher};
@@ -19,7 +20,7 @@ const SEES_ONE_LEVEL: bool = cfg!(any(target_os = "linux", target_os = "android"
 /// Watches, and whom they belong to.
 pub(super) struct Eyes {
     watcher: Box<dyn Watcher>,
-    watched: HashMap<PathBuf, RecursiveMode>,
+    watched: HashMap<Arc<Path>, RecursiveMode>,
     one_level: bool,
     has_warned: bool,
 }
@@ -35,9 +36,9 @@ impl Eyes {
         let wanted = watches(places, self.one_level);
         let (watcher, mut gone) = (&mut self.watcher, Vec::new());
         self.watched.retain(|path, mode| {
-            let stays = wanted.get(path.as_path()) == Some(mode);
+            let stays = wanted.get(path) == Some(mode);
             if !stays {
-                gone.push(path.clone());
+                gone.push(Arc::clone(path));
             }
             stays
         });
@@ -53,10 +54,10 @@ impl Eyes {
             }
             match self.watcher.watch(path, mode) {
                 Ok(()) => {
-                    self.watched.insert(path.to_owned(), mode);
+                    self.watched.insert(Arc::clone(path), mode);
                     match mode {
-                        RecursiveMode::NonRecursive => changes.directories.insert(path.to_owned()),
-                        RecursiveMode::Recursive => changes.trees.insert(path.to_owned()),
+                        RecursiveMode::NonRecursive => changes.directories.insert(path.to_path_buf()),
+                        RecursiveMode::Recursive => changes.trees.insert(path.to_path_buf()),
                     };
                 }
                 Err(error) if is_gone(&error) => {}
@@ -97,15 +98,15 @@ impl Eyes {
 }
 
 /// The watches that see all places.
-fn watches(places: &Places, one_level: bool) -> HashMap<&Path, RecursiveMode> {
+fn watches(places: &Places, one_level: bool) -> HashMap<&Arc<Path>, RecursiveMode> {
     if one_level {
         return places.iter().map(|(dir, _)| (dir, RecursiveMode::NonRecursive)).collect();
     }
     let searched: HashSet<&Path> =
-        places.iter().filter(|(_, interest)| interest.directories).map(|(dir, _)| dir).collect();
+        places.iter().filter(|(_, interest)| interest.directories).map(|(dir, _)| &**dir).collect();
     let is_seen = |dir: &Path| dir.ancestors().skip(1).any(|above| searched.contains(above));
     let others = places.iter().filter(|(dir, _)| !is_seen(dir));
-    let mode = |dir| {
+    let mode = |dir: &Path| {
         if searched.contains(dir) { RecursiveMode::Recursive } else { RecursiveMode::NonRecursive }
     };
     others.map(|(dir, _)| (dir, mode(dir))).collect()
@@ -133,7 +134,7 @@ fn warn(error: &notify::Error) {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Arc, Mutex};
+    use std::{path::PathBuf, sync::Mutex};
 
     use notify::{Config, Error, EventHandler, NullWatcher, WatcherKind};
     use skills_core::{
@@ -245,7 +246,7 @@ mod tests {
         let base = dunce::canonicalize(base.path()).unwrap();
         let places = places(&base);
         assert_eq!(watches(&places, true).len(), 12);
-        let expected = [(base.as_path(), RecursiveMode::Recursive)];
-        assert_eq!(watches(&places, false), expected.into());
+        let base: Arc<Path> = base.into();
+        assert_eq!(watches(&places, false), [(&base, RecursiveMode::Recursive)].into());
     }
 }

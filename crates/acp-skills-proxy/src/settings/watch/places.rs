@@ -4,6 +4,7 @@ use std::{
     collections::HashMap,
     ffi::{OsStr, OsString},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use notify::{
@@ -15,9 +16,10 @@ use skills_core::{
     files::SKILL_FILE_NAMES,
 };
 
-/// The directories in which something may happen that counts, by their canonical paths.
+/// The directories in which something may happen that counts, by their canonical paths, which are shared with those who
+/// found them: there may be ten thousand.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(in crate::settings) struct Places(HashMap<PathBuf, Interest>);
+pub(in crate::settings) struct Places(HashMap<Arc<Path>, Interest>);
 
 /// What counts in a directory.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -65,7 +67,7 @@ impl Places {
     /// Adds what a search saw, and where it will find more when that comes to be.
     pub(in crate::settings) fn add_search(&mut self, how: &Discovery, visits: &Visits) {
         for seen in visits.directories() {
-            let place = self.at(seen.dir.to_owned());
+            let place = self.at(Arc::clone(seen.dir));
             place.skill = true;
             place.directories |= !seen.is_skill;
         }
@@ -78,12 +80,12 @@ impl Places {
     }
 
     /// Each directory, and what counts there.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&Path, &Interest)> {
-        self.0.iter().map(|(dir, interest)| (dir.as_path(), interest))
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&Arc<Path>, &Interest)> {
+        self.0.iter()
     }
 
-    fn at(&mut self, dir: PathBuf) -> &mut Interest {
-        self.0.entry(dir).or_default()
+    fn at(&mut self, dir: impl Into<Arc<Path>>) -> &mut Interest {
+        self.0.entry(dir.into()).or_default()
     }
 
     /// The nearest directory that exists is where `path` will begin to be.
