@@ -1,6 +1,6 @@
 //! What a library finds, and finds again.
 
-use std::fs;
+use std::{fs, path::PathBuf};
 
 use skills_core::discovery::{Root, load_dir};
 
@@ -123,7 +123,7 @@ fn sets_in_which_nothing_changes_stay_the_same() {
 #[test]
 fn nobody_who_leaves_waits_for_the_disk() {
     let found = Skills::new(Vec::new(), false, Found::start(Discovery::default()), SkillSet::default(), None);
-    let library = Arc::new(Skills { project: Some(Discovery::default()), ..found }.remembering());
+    let library = Arc::new(Remembering::over(Skills { project: Some(Discovery::default()), ..found }));
     let directory = tempfile::tempdir().unwrap();
     write(directory.path(), ".skills/mine", "old");
     let here = directory.path();
