@@ -180,6 +180,3 @@ fn is_alike(old: &SkillSet, new: &SkillSet) -> bool {
             && old.skipped() == new.skipped()
             && old.shadowed() == new.shadowed()
 }
-
-#[cfg(test)]
-mod tests;

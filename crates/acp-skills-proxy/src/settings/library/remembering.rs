@@ -231,3 +231,6 @@ fn warnings(skills: &SkillSet) -> Vec<String> {
     }
     lines
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,10 +1,14 @@
 //! What a library finds, and finds again.
 
-use std::{fs, path::PathBuf};
+use std::{fs, thread};
 
-use skills_core::discovery::{Root, load_dir};
+use skills_core::{
+    Diagnostic,
+    discovery::{Discovery, NamedSkill, Root, load_dir},
+};
 
-use super::*;
+use super::{super::Found, *};
+use crate::mcp::Library;
 
 /// A library over `named/first`, what is below `roots`, and the projects of sessions.
 struct World {
