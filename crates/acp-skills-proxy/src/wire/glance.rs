@@ -256,6 +256,11 @@ mod tests {
             let expected = Shape { head: head.into(), middle: middle.map(Into::into) };
             assert_eq!(glancer.shape, Some(expected), "{line}");
         }
+        // What looks like what was learned, and is not: the quote behind the backslash does not end the id.
+        let escaped = UPDATE.replace(r#""s""#, r#""s\""#);
+        let mut glancer = Glancer::default();
+        glancer.look(UPDATE.as_bytes());
+        assert_eq!(glancer.look(escaped.as_bytes()), Glance::Other);
         // An id that does not end at its first quote is nothing to learn from.
         let mut glancer = Glancer::default();
         glancer.look(UPDATE.replace(r#""s""#, r#""\"""#).as_bytes());
