@@ -12,12 +12,12 @@ use std::{
 use tokio::sync::oneshot;
 
 use super::{
-    Ends, carry_out,
+    Ends,
     hub::{Hub, Side},
     lane::lock,
 };
 use crate::{
-    intercept::{Event, Interceptor, Policy},
+    intercept::{Event, Policy},
     mcp::Servers,
     wire::successor::{Origin, Sorted, Switch},
 };
@@ -36,15 +36,11 @@ pub enum ChainEnd {
 /// # Errors
 /// Reading or writing failed, or the thread for it cannot be started.
 pub async fn run(policy: Policy, servers: Servers, conductor: Ends) -> io::Result<ChainEnd> {
-    let events = servers.events();
-    let interceptor = Interceptor::new(policy, Box::new(servers.clone()));
     let switch = Arc::new(Mutex::new(Switch::default()));
     let writer = Arc::new(Mutex::new(conductor.writer));
     let to_client = Outlet { writer: Arc::clone(&writer), switch: None, line: Vec::new() };
     let to_agent = Outlet { writer, switch: Some(Arc::clone(&switch)), line: Vec::new() };
-    let (hub, effects) = Hub::new(interceptor, servers.clone(), Box::new(to_client), Box::new(to_agent));
-    let hub = Arc::new(hub);
-    tokio::spawn(carry_out(Arc::downgrade(&hub), servers, effects, events));
+    let hub = super::hub(policy, servers, Box::new(to_client), Box::new(to_agent));
     let (done, ended) = oneshot::channel();
     let reader = conductor.reader;
     thread::Builder::new().name("from-conductor".to_owned()).spawn(move || {

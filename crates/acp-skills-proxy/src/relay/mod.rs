@@ -1,7 +1,8 @@
 //! How the bytes move: between a client and an agent, or under a conductor (`chain`).
 //!
-//! The relay moves bytes and carries out what the interceptor decides; it decides nothing. Each direction has a thread
-//! of its own that reads, decides and writes, so a side that stops reading stops only the direction that leads to it.
+//! The relay moves bytes and carries out what the interceptor decides; it decides nothing. Between two sides, each
+//! direction has a thread of its own that reads, decides and writes, so a side that stops reading stops only the direction
+//! that leads to it.
 
 pub mod chain;
 mod hub;
@@ -58,11 +59,7 @@ impl Relay {
     /// # Errors
     /// A thread cannot be started.
     pub fn start(policy: Policy, servers: Servers, client: Ends, agent: Ends) -> io::Result<Self> {
-        let events = servers.events();
-        let interceptor = Interceptor::new(policy, Box::new(servers.clone()));
-        let (hub, effects) = Hub::new(interceptor, servers.clone(), client.writer, agent.writer);
-        let hub = Arc::new(hub);
-        tokio::spawn(carry_out(Arc::downgrade(&hub), servers, effects, events));
+        let hub = hub(policy, servers, client.writer, agent.writer);
         let (gone, client_gone) = oneshot::channel();
         if let Some(hangup) = client.hangup {
             thread::Builder::new().name("client-hangup".to_owned()).spawn(move || {
@@ -97,6 +94,21 @@ impl Relay {
         let hub = Arc::clone(&self.hub);
         move || hub.lane_to(Side::Client).close()
     }
+}
+
+/// The middle of a relay that writes to these two, and whoever carries out what it asks for.
+fn hub(
+    policy: Policy,
+    servers: Servers,
+    to_client: Box<dyn Write + Send>,
+    to_agent: Box<dyn Write + Send>,
+) -> Arc<Hub> {
+    let events = servers.events();
+    let interceptor = Interceptor::new(policy, Box::new(servers.clone()));
+    let (hub, effects) = Hub::new(interceptor, servers.clone(), to_client, to_agent);
+    let hub = Arc::new(hub);
+    tokio::spawn(carry_out(Arc::downgrade(&hub), servers, effects, events));
+    hub
 }
 
 fn start_pump(
