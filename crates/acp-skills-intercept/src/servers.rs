@@ -1,0 +1,71 @@
+//! The entry in `mcpServers`: which transport, which name, and how it is written
+//! ([session setup](https://agentclientprotocol.com/protocol/v1/session-setup#mcp-servers)).
+
+use serde_json::{Value, json};
+
+use super::{AgentFacts, Endpoint, McpMode, Transport, Version};
+use acp_skills_wire::{Edit, Node};
+
+/// The name of our MCP server.
+pub const SERVER_NAME: &str = "acp-skills";
+
+/// The transport for this agent; `None` when it is to have no server of ours.
+pub fn choose(mode: McpMode, agent: &AgentFacts) -> Option<Transport> {
+    match mode {
+        McpMode::Off => None,
+        McpMode::Acp => Some(Transport::Acp),
+        McpMode::Http => Some(Transport::Http),
+        McpMode::Auto if agent.mcp_acp => Some(Transport::Acp),
+        McpMode::Auto if agent.mcp_http => Some(Transport::Http),
+        McpMode::Auto if agent.no_mcp_stdio => None,
+        McpMode::Auto | McpMode::Stdio => Some(Transport::Stdio),
+    }
+}
+
+/// `wanted`, or a name like it that no other server of the session has: two proxies in one chain must not take each
+/// other's place.
+pub fn free_name(wanted: &str, servers: Option<Node<'_>>) -> String {
+    let taken = |name: &str| {
+        servers.is_some_and(|servers| {
+            servers.elements().any(|server| server.str("name").is_some_and(|other| other == name))
+        })
+    };
+    let mut name = wanted.to_owned();
+    let mut number = 1;
+    while taken(&name) {
+        number += 1;
+        name = format!("{wanted}-{number}");
+    }
+    name
+}
+
+/// The entry for `mcpServers`.
+pub fn entry(name: &str, endpoint: &Endpoint, version: Version) -> Value {
+    match endpoint {
+        Endpoint::Acp { server_id } => json!({ "type": "acp", "name": name, "serverId": server_id }),
+        Endpoint::Http { url, token } => json!({
+            "type": "http",
+            "name": name,
+            "url": url,
+            "headers": [{ "name": "Authorization", "value": format!("Bearer {token}") }],
+        }),
+        Endpoint::Stdio { command, args, env } => {
+            let env: Vec<_> =
+                env.iter().map(|(name, value)| json!({ "name": name, "value": value })).collect();
+            let mut entry = json!({ "name": name, "command": command, "args": args, "env": env });
+            if let Some(kind) = version.stdio_type() {
+                entry["type"] = kind.into();
+            }
+            entry
+        }
+    }
+}
+
+/// Adds `entry` to the `mcpServers` of `params`.
+pub fn inject(edit: &mut Edit, params: Node<'_>, entry: &Value) {
+    match params.get("mcpServers") {
+        Some(servers) if servers.is_array() => edit.push(servers, &entry.to_string()),
+        Some(other) => edit.replace(other.span(), format!("[{entry}]")),
+        None => edit.insert(params, "mcpServers", &format!("[{entry}]")),
+    }
+}
