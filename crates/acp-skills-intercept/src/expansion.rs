@@ -13,17 +13,14 @@
 //! When history or a title comes back, `strip` takes our block out and puts the command in its place; the arguments
 //! are still there behind it. `rest` serves where the text was cut off before them.
 
+use acp_skills_wire::{Edit, Message, Node};
 use serde_json::Value;
 use skills_core::SkillName;
 
-use super::{
-    AgentFacts, Pass, Policy,
-    commands::Typed,
-    placement,
-    prompt::{self, Occasion},
+use crate::{
+    agent_facts::AgentFacts, briefing::Occasion, commands::Typed, outputs::Pass, placement, policy::Policy,
+    prompt, session::Session,
 };
-use crate::session::Session;
-use acp_skills_wire::{Edit, Message, Node};
 
 const TYPED: &str = "<typed>";
 const TYPED_END: &str = "</typed>";
@@ -33,12 +30,12 @@ const REST_END: &str = "</rest>";
 /// How much of the arguments is repeated for a title that is cut off, in characters.
 const MAX_REST_CHARS: usize = 200;
 /// How much of our text can be needed to read what was typed, in bytes.
-pub(super) const MAX_TYPED_BYTES: usize = 4 * 1024;
+pub(crate) const MAX_TYPED_BYTES: usize = 4 * 1024;
 /// Longer space around a command is not kept.
 const MAX_HEAD_CHARS: usize = 300;
 
 /// Writes the prompt for the agent. `text` is what the skill says; without it the model has to get it for itself.
-pub(super) fn write(
+pub(crate) fn write(
     session: &mut Session,
     message: &Message<'_>,
     skill: &SkillName,
@@ -48,9 +45,9 @@ pub(super) fn write(
 ) -> Pass {
     let Some(blocks) = message.param(&["prompt"]).filter(Node::is_array) else { return Pass::Untouched };
     let Some(typed) = Typed::read(blocks) else { return Pass::Untouched };
-    let news = prompt::news_in(session, message, agent, policy, Occasion::Command);
+    let news = session.brief_in_prompt(message, agent, policy, Occasion::Command);
     if let Some(words) = prompt::words(message) {
-        session.begins_with(&words);
+        session.first_words.begin_with(&words);
     }
     let mut written: Vec<Vec<u8>> = Vec::new();
     let mut ours = |text: &str| written.push(placement::block(text).to_string().into_bytes());
@@ -129,19 +126,19 @@ fn typed(ours: &str) -> Option<&str> {
 
 /// The command that a text of ours stands for, when what the user wrote behind it follows by itself; empty for a text
 /// that stands for none.
-pub(super) fn command(ours: &str) -> String {
+pub(crate) fn command(ours: &str) -> String {
     typed(ours)
         .map(|typed| unescape(typed.split_once(REST).map_or(typed, |(head, _)| head)))
         .unwrap_or_default()
 }
 
 /// Whether a text of ours stands for a command with arguments.
-pub(super) fn has_arguments(ours: &str) -> bool {
+pub(crate) fn has_arguments(ours: &str) -> bool {
     typed(ours).is_some_and(|typed| typed.contains(REST))
 }
 
 /// The command that a text of ours stands for, when nothing follows because it is cut off.
-pub(super) fn cut_off(ours: &str) -> String {
+pub(crate) fn cut_off(ours: &str) -> String {
     let Some(typed) = typed(ours) else { return String::new() };
     let text = typed.replacen(REST, "", 1).replacen(REST_END, "", 1);
     // Whatever is left of a mark or an entity was cut in the middle.

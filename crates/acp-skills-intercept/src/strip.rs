@@ -7,11 +7,12 @@
 
 use std::mem;
 
-use super::{
+use acp_skills_wire::{Edit, Message};
+
+use crate::{
     expansion,
     placement::{CLOSE, OPEN},
 };
-use acp_skills_wire::{Edit, Message};
 
 /// How many bytes of chunks are kept back while the end of our text is awaited.
 const MAX_KEPT_BYTES: usize = 256 * 1024;
@@ -50,7 +51,7 @@ fn open_prefix(text: &str) -> usize {
 }
 
 /// A title without our text, possibly empty; `None` when there is none of it.
-pub(super) fn title(text: &str) -> Option<String> {
+pub(crate) fn title(text: &str) -> Option<String> {
     if let Some((mut clean, open)) = strip(text) {
         clean.push_str(&open.map(expansion::cut_off).unwrap_or_default());
         return Some(clean.split_whitespace().collect::<Vec<_>>().join(" "));
@@ -63,7 +64,7 @@ pub(super) fn title(text: &str) -> Option<String> {
 
 /// What becomes of a chunk.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Chunk {
+pub(crate) enum Chunk {
     /// It goes on as it is.
     Untouched,
     /// It goes on with this text.
@@ -74,7 +75,7 @@ pub(super) enum Chunk {
 
 /// The chunks of one session's user messages, in which our text may begin in one and end in another.
 #[derive(Debug, Default)]
-pub(super) struct Stream {
+pub(crate) struct Stream {
     state: State,
 }
 
@@ -105,12 +106,12 @@ struct Inside {
 
 impl Stream {
     /// Whether nothing is awaited.
-    pub(super) fn is_idle(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         matches!(self.state, State::Idle)
     }
 
     /// The chunks that were kept back, to go on as they came.
-    pub(super) fn flush(&mut self) -> Vec<Vec<u8>> {
+    pub(crate) fn flush(&mut self) -> Vec<Vec<u8>> {
         match mem::take(&mut self.state) {
             State::Idle | State::Closed => Vec::new(),
             State::Suspect { kept, .. } => kept,
@@ -120,7 +121,7 @@ impl Stream {
 
     /// Decides about the next chunk: its text, and the line that it came in. Lines that were kept back and turn out
     /// to be the user's are added to `before`.
-    pub(super) fn chunk(&mut self, text: &str, line: &[u8], before: &mut Vec<Vec<u8>>) -> Chunk {
+    pub(crate) fn chunk(&mut self, text: &str, line: &[u8], before: &mut Vec<Vec<u8>>) -> Chunk {
         match mem::take(&mut self.state) {
             State::Idle => self.outside(text, line),
             State::Suspect { mut kept, words, prefix } => {
@@ -227,7 +228,7 @@ fn tail(text: &str) -> String {
 }
 
 /// The chunk in `line` with another text.
-pub(super) fn rewrite(line: &[u8], text: &str) -> Vec<u8> {
+pub(crate) fn rewrite(line: &[u8], text: &str) -> Vec<u8> {
     let content = Message::parse(line).and_then(|message| message.param(&["update", "content"]));
     let Some((content, node)) = content.and_then(|content| Some((content, content.get("text")?))) else {
         return line.to_vec();

@@ -140,7 +140,7 @@ fn commands_are_in_the_responses() {
         assert_eq!(names(&seen["availableCommands"]), expected, "{method} {result}");
         assert_eq!(seen["availableCommands"].as_array().unwrap().len(), expected.len());
         // Nothing more is to be sent.
-        assert!(out.effects.is_empty(), "{:?}", out.effects);
+        assert!(out.tasks.is_empty(), "{:?}", out.tasks);
     }
 }
 
@@ -289,12 +289,11 @@ fn cancelling_reaches_an_agent_that_works_without_an_open_prompt() {
 fn a_command_comes_back_as_it_was_typed() {
     let mut world = session(world());
     let out = world.prompt(2, "s", &["/review src/main.rs"]);
-    let [Effect::Fetch { session, ticket, .. }] = &out.effects[..] else { panic!("{out:?}") };
-    let out = world.happened(Event::Fetched {
+    let [Task::Ask(Query::Fetch { session, ticket, .. })] = &out.tasks[..] else { panic!("{out:?}") };
+    let out = world.handle(Input::Fetched {
         session: *session,
         ticket: *ticket,
-        text: Some("Do it.".into()),
-        activations: Vec::new(),
+        fetched: Fetched { text: Some("Do it.".into()), activations: Vec::new() },
     });
     let sent = &out.agent()["params"]["prompt"];
     assert!(!sent.to_string().contains("/review src"), "{sent}");
@@ -361,12 +360,11 @@ fn what_we_answer_looks_like_a_turn() {
 fn a_command_that_fails_looks_like_a_turn() {
     let mut world = session(world());
     let out = world.prompt(2, "s", &["/review"]);
-    let [Effect::Fetch { ticket, .. }] = out.effects[..] else { panic!("{out:?}") };
-    let out = world.happened(Event::NotFetched {
+    let [Task::Ask(Query::Fetch { ticket, .. })] = out.tasks[..] else { panic!("{out:?}") };
+    let out = world.handle(Input::NotFetched {
         session: KEY,
         ticket,
-        why: "No such file.".to_owned(),
-        failed: None,
+        why: NotFetched { why: "No such file.".to_owned(), failed: None },
     });
     assert_eq!(said(&out).len(), 5);
     assert_eq!(updates(&out)[0]["content"], json!([text("/review")]));
