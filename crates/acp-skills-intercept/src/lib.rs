@@ -80,6 +80,7 @@ use acp_skills_wire::{Class, Classifier, Id, Message};
 pub use self::{
     activations::{Active, By},
     inputs::Input,
+    menu::spelling::spelled,
     outputs::{Actions, Effect, Level, Pass, Task},
     placement::{CLOSE, OPEN},
     policy::{Activation, Approve, CatalogIn, McpMode, Policy, ToolPolicy},

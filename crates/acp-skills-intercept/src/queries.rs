@@ -172,3 +172,10 @@ pub struct Refreshed {
     /// Why they were asked for.
     pub reason: Reason,
 }
+
+impl Refreshed {
+    /// The answer when nothing could be found out.
+    pub fn nothing(reason: Reason) -> Self {
+        Self { skills: Vec::new(), took: Duration::ZERO, reason }
+    }
+}
