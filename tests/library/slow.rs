@@ -18,6 +18,7 @@ use acp_skills::{
     host::Host,
     intercept::Policy,
     library::SkillLibrary,
+    memory::Memory,
     relay::{Ends, Relay},
     skills_core::{Skill, SkillSet},
 };
@@ -40,6 +41,8 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("a_session_that_is_loaded", a_session_that_is_loaded),
         trial("a_reload", a_reload),
         trial("an_editor_that_leaves", an_editor_that_leaves),
+        #[cfg(unix)]
+        trial("a_memory_on_a_slow_disk", a_memory_on_a_slow_disk),
     ]
 }
 
@@ -106,6 +109,11 @@ struct World {
 impl World {
     /// A proxy over such a library, with a session `s` in a quick directory.
     fn new() -> Self {
+        Self::remembering(None)
+    }
+
+    /// The same with a memory of other sessions.
+    fn remembering(memory: Option<Memory>) -> Self {
         let (entered, enters) = mpsc::channel();
         let (leave, leaves) = mpsc::channel();
         let skill = Skill::builder("review", "Reviews.").body("Do it.").build().expect("a skill");
@@ -119,7 +127,8 @@ impl World {
             runtime.block_on(async {
                 let policy = Policy { mcp_wait: Duration::ZERO, ..Policy::default() };
                 let relay =
-                    Relay::start(policy, Host::new(library), from_editor, from_agent).expect("threads");
+                    Relay::start(policy, Host::new(library).remembering(memory), from_editor, from_agent)
+                        .expect("threads");
                 // Until the test is over.
                 drop(relay.agent_done.await);
             });
@@ -238,4 +247,35 @@ fn an_editor_that_leaves() {
     world.unblock();
     let new = world.agent.hear();
     assert_eq!((&new["id"], new["params"]["mcpServers"].as_array().map(Vec::len)), (&json!(2), Some(1)));
+}
+
+/// A pipe that nobody writes to, in the place of the file of a session, is a disk that does not answer.
+#[cfg(unix)]
+fn a_memory_on_a_slow_disk() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let memory = Memory::open(directory.path()).expect("a memory");
+    let digest = acp_skills::skills_core::remote::Sha256::of(b"old");
+    let file = directory.path().join(format!("{digest}.json"));
+    let made = std::process::Command::new("mkfifo").arg(&file).status().expect("mkfifo");
+    assert!(made.success());
+    let mut world = World::remembering(Some(memory));
+    world.editor.request(
+        2,
+        "session/load",
+        &json!({ "sessionId": "old", "cwd": "/quick", "mcpServers": [] }),
+    );
+    world.flows();
+    std::fs::write(&file, r#"{"v":1,"skills":[{"name":"review","by":"user"}]}"#).expect("somebody reads");
+    assert_eq!(world.agent.hear()["id"], 2);
+    world.agent.respond(2, &json!({}));
+    // What was remembered counts.
+    let overview = json!({ "sessionId": "old", "prompt": [{ "type": "text", "text": "/skills" }] });
+    world.editor.request(3, "session/prompt", &overview);
+    let text = loop {
+        let said = world.editor.hear();
+        if let Some(text) = said["params"]["update"]["content"]["text"].as_str() {
+            break text.to_owned();
+        }
+    };
+    assert!(text.contains("**active**, by you"), "{text}");
 }

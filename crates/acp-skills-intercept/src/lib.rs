@@ -67,6 +67,7 @@ mod session;
 mod setup;
 mod strip;
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "some tests need skills on a disk")]
 mod tests;
 mod titles;
 mod turns;
