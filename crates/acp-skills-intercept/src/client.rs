@@ -8,7 +8,7 @@ use crate::{
     Interceptor,
     outputs::{Actions, Pass},
     requests::{OpenRequest, Purpose},
-    turns::HeldPrompt,
+    session::turns::HeldPrompt,
 };
 
 impl Interceptor {

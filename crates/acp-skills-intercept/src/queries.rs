@@ -7,7 +7,7 @@ use std::{path::PathBuf, time::Duration};
 
 use skills_core::SkillSet;
 
-use crate::{activations::Active, events::EventKind, session::SessionKey};
+use crate::{events::EventKind, session::activations::Active, session::key::SessionKey};
 
 /// How the agent reaches our MCP server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
