@@ -17,7 +17,7 @@
 //! | file | decides |
 //! |---|---|
 //! | `client`, `agent` | what becomes of a message from that side |
-//! | `setup` | requests that set up a session: what they wait for, what is added, a second try |
+//! | `setup/` | requests that set up a session: what they wait for, what is added, a second try |
 //! | `servers` | the entry in `mcpServers` |
 //! | `placement` | where the catalog goes, and how it is written there |
 //! | `briefing/` | what the model still has to be told of the skills |

@@ -19,7 +19,7 @@ use rmcp::{
     service::{NotificationContext, RequestContext, SubscriptionContext},
 };
 use skills_core::{
-    CallContext, SkillName, SkillSet, ToolDefinition, ToolOutput, Toolbox,
+    CallContext, SkillName, SkillSet, ToolDefinition, ToolOutput,
     activation::BodyCache,
     toolbox::{ACTIVATE_SKILL, Content},
 };
@@ -29,6 +29,7 @@ use super::{
     calls::Call,
     changes::{Listeners, Lists},
     progress, prompts, resources,
+    serving::Serving,
 };
 use crate::{
     activity::{Activity, Observer, ToolCall},
@@ -47,13 +48,6 @@ pub(super) struct Handler {
     pub(super) listeners: Arc<Listeners>,
     /// Bodies that were fetched for resources.
     bodies: BodyCache,
-}
-
-/// What is served at a moment. A call that runs keeps what it began with.
-#[derive(Clone)]
-pub(super) struct Serving {
-    pub(super) toolbox: Toolbox,
-    pub(super) context: CallContext,
 }
 
 impl Handler {

@@ -3,6 +3,7 @@
 //! | file | owns |
 //! |---|---|
 //! | `handler` | the tools, as an rmcp server |
+//! | `serving` | what is served at a moment |
 //! | `progress` | what a client hears while a call runs |
 //! | `changes` | who hears that there are other tools, prompts or resources |
 //! | `prompts`, `resources` | the skills as MCP prompts and resources |
@@ -25,6 +26,7 @@ mod http;
 mod progress;
 mod prompts;
 mod resources;
+mod serving;
 
 use std::{
     collections::HashMap,
@@ -38,7 +40,7 @@ use skills_core::{CallContext, SkillSet};
 use tokio::{runtime::Handle, sync::mpsc::UnboundedSender};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use self::handler::{Handler, Serving};
+use self::{handler::Handler, serving::Serving};
 use crate::{activity::Observer, library::MakeToolbox};
 
 /// Where what happens on the servers is told.

@@ -72,8 +72,9 @@ fn pump(source: impl Read, hub: &Arc<Hub>, switch: &Mutex<Switch>) -> io::Result
                     Origin::Successor => (Side::Agent, Side::Client),
                 };
                 let len = message.len();
-                hub.batch(from, &mut message, len);
-                hub.lane_to(to).drain()?;
+                if hub.batch(from, &mut message, len) {
+                    hub.lane_to(to).drain()?;
+                }
             }
             Sorted::Answer(answer) => {
                 hub.lane_to(Side::Client).push(answer);
