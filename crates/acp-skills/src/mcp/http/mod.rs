@@ -113,12 +113,9 @@ pub(super) fn listen(servers: &Servers, runtime: &Handle) -> io::Result<SocketAd
             match accepted {
                 Ok((stream, _)) => match servers.upgrade() {
                     Some(servers) => {
-                        // Those that are too many find the connection closed.
-                        if let Some(visitor) = strangers.admit() {
-                            // Answers are small and waited for.
-                            drop(stream.set_nodelay(true));
-                            drop(tokio::spawn(serve(stream, visitor, Servers(servers))));
-                        }
+                        // Answers are small and waited for.
+                        drop(stream.set_nodelay(true));
+                        drop(tokio::spawn(serve(stream, strangers.admit(), Servers(servers))));
                     }
                     None => return,
                 },
@@ -134,10 +131,11 @@ pub(super) fn listen(servers: &Servers, runtime: &Handle) -> io::Result<SocketAd
 }
 
 /// Serves one connection, for as long as it is welcome.
-async fn serve<S>(stream: S, visitor: Arc<Visitor>, servers: Servers)
+async fn serve<S>(stream: S, visitor: Visitor, servers: Servers)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
+    let visitor = Arc::new(visitor);
     let guest = Arc::clone(&visitor);
     let service = service_fn(move |request| {
         let (servers, visitor) = (servers.clone(), Arc::clone(&guest));

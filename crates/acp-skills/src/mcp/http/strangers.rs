@@ -1,13 +1,12 @@
 //! [`Strangers`]: connections that have not shown a token yet.
 //!
 //! Any program on this machine can connect. Until its first request with the token of a session it is a stranger: there is
-//! room for a few of them, and little time.
+//! room for a few of them, and little time. When there are too many, the one that has been here longest has to go, because
+//! agents show their token at once.
 
 use std::{
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicUsize, Ordering},
-    },
+    collections::VecDeque,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -20,73 +19,98 @@ pub(super) const INTRODUCTION_TIME: Duration = Duration::from_secs(10);
 /// How often people are told that strangers are turned away.
 const WARNING_INTERVAL: Duration = Duration::from_secs(60);
 
-/// How many there are. All clones are the same.
+/// Those that are here. All clones are the same.
 #[derive(Clone, Default)]
-pub(super) struct Strangers(Arc<Shared>);
+pub(super) struct Strangers(Arc<Mutex<State>>);
+
+/// Guarded by the only lock of this file; nothing waits while it is held.
+#[derive(Default)]
+struct State {
+    /// In the order in which they came.
+    waiting: VecDeque<Arc<Stranger>>,
+    told: Option<Instant>,
+}
 
 #[derive(Default)]
-struct Shared {
-    count: AtomicUsize,
-    /// Guards when people were told last.
-    told: Mutex<Option<Instant>>,
+struct Stranger {
+    introduced: Notify,
+    /// Somebody else needs the room.
+    dismissed: Notify,
 }
 
 /// One connection; a stranger until it is introduced.
 pub(super) struct Visitor {
+    stranger: Arc<Stranger>,
     strangers: Strangers,
-    is_known: std::sync::atomic::AtomicBool,
-    introduced: Notify,
 }
 
 impl Strangers {
-    /// Lets another one in; nothing when there are too many.
-    pub(super) fn admit(&self) -> Option<Arc<Visitor>> {
-        let room = |count| (count < MAX_STRANGERS).then_some(count + 1);
-        if self.0.count.fetch_update(Ordering::AcqRel, Ordering::Acquire, room).is_err() {
-            self.warn();
-            return None;
+    /// Lets another one in.
+    pub(super) fn admit(&self) -> Visitor {
+        let stranger = Arc::<Stranger>::default();
+        let mut state = self.state();
+        state.waiting.push_back(Arc::clone(&stranger));
+        if state.waiting.len() > MAX_STRANGERS
+            && let Some(oldest) = state.waiting.pop_front()
+        {
+            oldest.dismissed.notify_one();
+            state.warn();
         }
-        Some(Arc::new(Visitor { strangers: self.clone(), is_known: false.into(), introduced: Notify::new() }))
+        drop(state);
+        Visitor { stranger, strangers: self.clone() }
     }
 
-    fn warn(&self) {
-        let mut told = self.0.told.lock().unwrap_or_else(PoisonError::into_inner);
-        if told.is_none_or(|at| at.elapsed() >= WARNING_INTERVAL) {
-            *told = Some(Instant::now());
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many there are.
+    #[cfg(test)]
+    pub(super) fn count(&self) -> usize {
+        self.state().waiting.len()
+    }
+}
+
+impl State {
+    fn warn(&mut self) {
+        if self.told.is_none_or(|at| at.elapsed() >= WARNING_INTERVAL) {
+            self.told = Some(Instant::now());
             tracing::warn!(
-                "another program on this machine keeps connecting to the skills server without its token; it is turned away"
+                "another program on this machine keeps connecting to the skills server without its token; it is \
+                 turned away"
             );
         }
-    }
-
-    fn leave(&self) {
-        self.0.count.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
 impl Visitor {
     /// It has shown the token of a session.
     pub(super) fn introduce(&self) {
-        if !self.is_known.swap(true, Ordering::AcqRel) {
-            self.strangers.leave();
-            self.introduced.notify_one();
+        if self.leave() {
+            self.stranger.introduced.notify_one();
         }
     }
 
-    /// Returns when a stranger has had its time; never for one that was introduced.
+    /// Returns when a stranger has had its time, or others need the room; never for one that was introduced.
     pub(super) async fn overstays(&self) {
         tokio::select! {
-            () = self.introduced.notified() => std::future::pending().await,
+            () = self.stranger.introduced.notified() => std::future::pending().await,
+            () = self.stranger.dismissed.notified() => {}
             () = tokio::time::sleep(INTRODUCTION_TIME) => {}
         }
+    }
+
+    /// It is no stranger any more. Returns whether it was one.
+    fn leave(&self) -> bool {
+        let mut state = self.strangers.state();
+        let index = state.waiting.iter().position(|other| Arc::ptr_eq(other, &self.stranger));
+        index.is_some_and(|index| state.waiting.remove(index).is_some())
     }
 }
 
 impl Drop for Visitor {
     fn drop(&mut self) {
-        if !*self.is_known.get_mut() {
-            self.strangers.leave();
-        }
+        self.leave();
     }
 }
 
@@ -94,20 +118,26 @@ impl Drop for Visitor {
 mod tests {
     use super::*;
 
-    #[test]
-    fn there_is_room_for_a_few() {
+    #[tokio::test(start_paused = true)]
+    async fn there_is_room_for_a_few() {
         let strangers = Strangers::default();
-        let mut visitors: Vec<_> = (0..MAX_STRANGERS).map(|_| strangers.admit().expect("room")).collect();
-        assert!(strangers.admit().is_none());
-        // Whoever is known, or leaves, makes room for one.
-        visitors[0].introduce();
-        visitors[0].introduce();
-        let another = strangers.admit().expect("room");
-        assert!(strangers.admit().is_none());
-        drop(visitors.pop());
-        drop(visitors.remove(0));
-        assert!(strangers.admit().is_some());
-        drop((another, visitors));
-        assert_eq!(strangers.0.count.load(Ordering::Acquire), 0);
+        let known = strangers.admit();
+        known.introduce();
+        known.introduce();
+        let visitors: Vec<_> = (0..MAX_STRANGERS).map(|_| strangers.admit()).collect();
+        let begun = tokio::time::Instant::now();
+        // The one that was here first has to go, at once.
+        let newest = strangers.admit();
+        visitors[0].overstays().await;
+        assert_eq!(begun.elapsed(), Duration::ZERO);
+        assert_eq!(strangers.count(), MAX_STRANGERS);
+        // The others have their time.
+        newest.overstays().await;
+        assert_eq!(begun.elapsed(), INTRODUCTION_TIME);
+        // Whoever leaves makes room.
+        drop(visitors);
+        assert_eq!(strangers.count(), 1);
+        let forever = tokio::time::timeout(Duration::from_hours(1), known.overstays()).await;
+        assert!(forever.is_err(), "who is known may stay");
     }
 }
