@@ -6,7 +6,7 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 
 use super::{End, Environment, Executor, Finished, Invocation, Limits, find_program};
-use crate::{CallContext, ToolError, ToolHandler};
+use crate::skill::{CallContext, ToolError, ToolHandler};
 
 /// Runs a program: the input arrives as JSON on its standard input, its standard output is the answer.
 ///

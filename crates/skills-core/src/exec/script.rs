@@ -8,7 +8,10 @@ use super::{
     End, Environment, Executor, Finished, Invocation, Limits, Sandbox, find_program,
     interpreter::{HEAD_BYTES, Interpreter},
 };
-use crate::{CallContext, FileError, Skill, SkillFiles};
+use crate::{
+    files::{FileError, SkillFiles},
+    skill::{CallContext, Skill},
+};
 
 /// How scripts are run, by whoever allowed them.
 #[derive(Debug, Clone, Default)]
@@ -195,7 +198,7 @@ fn prepare(
         ScriptResult::failed(kind, error.to_string())
     };
     #[cfg(feature = "fetch")]
-    if let crate::Source::Remote(remote) = &skill.source {
+    if let crate::skill::Source::Remote(remote) = &skill.source {
         let message = format!(
             "skill `{}` is on the web ({}), and scripts from there are not run; read the script with `read_skill_file`",
             skill.name, remote.url
@@ -235,5 +238,5 @@ fn prepare(
     })
 }
 
-#[cfg(all(test, unix))]
+#[cfg(all(test, unix, feature = "toolbox"))]
 mod tests;

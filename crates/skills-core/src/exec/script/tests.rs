@@ -5,7 +5,12 @@ use std::{os::unix::fs::symlink, path::Path, time::Duration};
 use serde_json::{Map, Value, json};
 
 use super::*;
-use crate::{SkillName, Source, Stored, Toolbox, ToolboxOptions, exec::tests::some_variable};
+use crate::{
+    exec::tests::some_variable,
+    name::SkillName,
+    skill::{Source, Stored},
+    toolbox::{Toolbox, ToolboxOptions},
+};
 
 /// A skill called `kit` with these scripts, and a directory to work in.
 struct Kit {
