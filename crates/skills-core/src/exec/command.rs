@@ -117,6 +117,7 @@ impl ToolHandler for CommandTool {
                 environment: tool.environment,
                 env: tool.env,
                 stdin: input.map(|input| input.to_string().into_bytes()).unwrap_or_default(),
+                ..Invocation::default()
             };
             match tool.executor.run(invocation, tool.limits).await {
                 Ok(finished) => answer(&name, &finished),

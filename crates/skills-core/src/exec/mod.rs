@@ -6,6 +6,8 @@
 //! with its time and I/O drivers.
 
 mod command;
+#[cfg(target_os = "linux")]
+mod descriptors;
 mod interpreter;
 mod output;
 mod platform;
@@ -17,7 +19,7 @@ use std::{
     io,
     path::{Path, PathBuf},
     pin::pin,
-    process::{ExitStatus, Stdio},
+    process::{Command, ExitStatus, Stdio},
     sync::{Arc, LazyLock},
     time::{Duration, Instant},
 };
@@ -26,13 +28,13 @@ use futures::{
     FutureExt,
     future::{FusedFuture, join3},
 };
-use tokio::{io::AsyncWriteExt, process::Command, sync::Semaphore, time::timeout};
+use tokio::{io::AsyncWriteExt, sync::Semaphore, time::timeout};
 
 pub use command::CommandTool;
 use output::Capture;
 pub use output::{TRUNCATED, Text};
 use platform::Group;
-pub use sandbox::{Sandbox, SandboxError};
+pub use sandbox::{DirectoryProblem, Sandbox, SandboxError, SandboxWarning};
 pub use script::{ScriptCall, ScriptCwd, ScriptError, ScriptOptions, ScriptResult, run_script};
 
 /// Default time limit of a program.
@@ -74,27 +76,32 @@ pub enum Environment {
 
 /// What to run.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Invocation {
-    pub(crate) program: PathBuf,
-    pub(crate) args: Vec<OsString>,
-    pub(crate) cwd: Option<PathBuf>,
-    pub(crate) environment: Environment,
-    pub(crate) env: Vec<(OsString, OsString)>,
-    pub(crate) stdin: Vec<u8>,
+struct Invocation {
+    program: PathBuf,
+    args: Vec<OsString>,
+    cwd: Option<PathBuf>,
+    environment: Environment,
+    env: Vec<(OsString, OsString)>,
+    /// Variables that it does not get, unless `env` sets them.
+    unset: Vec<OsString>,
+    stdin: Vec<u8>,
+    /// What it finds open beside its standard streams; otherwise whatever we would pass on to any program.
+    #[cfg(target_os = "linux")]
+    descriptors: Option<descriptors::Descriptors>,
 }
 
 /// How a run ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Finished {
-    pub(crate) end: End,
-    pub(crate) stdout: Text,
-    pub(crate) stderr: Text,
-    pub(crate) duration: Duration,
+struct Finished {
+    end: End,
+    stdout: Text,
+    stderr: Text,
+    duration: Duration,
 }
 
 /// Why a program is no longer running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum End {
+enum End {
     Exit(i32),
     Signal(i32),
     Timeout(Duration),
@@ -121,10 +128,12 @@ impl Executor {
     }
 
     /// Runs a program to its end. Only a program that cannot be started is an error.
-    pub(crate) async fn run(&self, invocation: Invocation, limits: Limits) -> io::Result<Finished> {
+    async fn run(&self, invocation: Invocation, limits: Limits) -> io::Result<Finished> {
         let _permit = self.permits.acquire().await.map_err(io::Error::other)?;
         let started = Instant::now();
-        let mut group = Group::spawn(command(&invocation))?;
+        let mut command = std_command(&invocation)?;
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut group = Group::spawn(command.into())?;
         let (stdin, stdout, stderr) = group.pipes();
         let (mut out, mut err) =
             (Capture::new(limits.max_output_bytes), Capture::new(limits.max_output_bytes));
@@ -174,9 +183,14 @@ async fn alongside<T>(
     }
 }
 
-fn command(invocation: &Invocation) -> Command {
+/// The command without its standard streams.
+fn std_command(invocation: &Invocation) -> io::Result<Command> {
     let mut command = Command::new(&invocation.program);
-    command.args(&invocation.args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    #[cfg(target_os = "linux")]
+    if let Some(descriptors) = &invocation.descriptors {
+        descriptors.give(&mut command)?;
+    }
+    command.args(&invocation.args);
     if let Some(cwd) = &invocation.cwd {
         command.current_dir(cwd);
     }
@@ -188,8 +202,11 @@ fn command(invocation: &Invocation) -> Command {
             }
         }
     }
+    for name in &invocation.unset {
+        command.env_remove(name);
+    }
     command.envs(invocation.env.iter().map(|(name, value)| (name, value)));
-    command
+    Ok(command)
 }
 
 fn end_of(status: ExitStatus) -> End {
@@ -200,7 +217,7 @@ fn end_of(status: ExitStatus) -> End {
 }
 
 /// The program that would run for `name`: on the search path, or relative to `cwd` when it has a slash.
-pub(crate) fn find_program(name: &Path, cwd: Option<&Path>) -> Option<PathBuf> {
+fn find_program(name: &Path, cwd: Option<&Path>) -> Option<PathBuf> {
     let path = std::env::var_os("PATH");
     match cwd {
         Some(cwd) => which::which_in(name, path, cwd).ok(),

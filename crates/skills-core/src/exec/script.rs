@@ -1,6 +1,6 @@
 //! [`run_script`]: a script that comes with a stored skill.
 
-use std::{ffi::OsString, fs, path::PathBuf, sync::Arc};
+use std::{ffi::OsString, fs, sync::Arc};
 
 use serde::Serialize;
 
@@ -211,15 +211,20 @@ fn prepare(
     let interpreter = Interpreter::choose(&call.script, &head.bytes, &find).map_err(failed)?;
     let dir = skill.dir().unwrap_or_else(|| "".as_ref());
     let cwd = match options.cwd {
-        ScriptCwd::Session => context.cwd.clone().unwrap_or_else(|| dir.to_owned()),
-        ScriptCwd::Skill => dir.to_owned(),
+        ScriptCwd::Session => context.cwd.as_deref().unwrap_or(dir),
+        ScriptCwd::Skill => dir,
     };
-    if !fs::metadata(&cwd).is_ok_and(|it| it.is_dir()) {
+    if !fs::metadata(cwd).is_ok_and(|it| it.is_dir()) {
         return Err(failed(format!("the working directory {} does not exist", cwd.display())));
     }
-    let path: PathBuf = dir.join(&call.script);
+    let dir = match &options.sandbox {
+        // There, a link in the path may lead to nothing.
+        Some(_) => &*dunce::canonicalize(dir)
+            .map_err(|error| failed(format!("the directory {}: {error}", dir.display())))?,
+        None => dir,
+    };
     let mut args = interpreter.args;
-    args.push(path.into());
+    args.push(dir.join(&call.script).into());
     args.extend(call.args.into_iter().map(OsString::from));
     let mut env = interpreter.env;
     env.push(("SKILL_DIR".into(), dir.into()));
@@ -227,15 +232,16 @@ fn prepare(
     let invocation = Invocation {
         program: interpreter.program,
         args,
-        cwd: Some(cwd),
+        cwd: Some(cwd.to_owned()),
         environment: options.environment,
         env,
         stdin: call.stdin.unwrap_or_default().into_bytes(),
+        ..Invocation::default()
     };
-    Ok(match &options.sandbox {
-        Some(sandbox) => sandbox.wrap(invocation, dir),
-        None => invocation,
-    })
+    match &options.sandbox {
+        Some(sandbox) => sandbox.wrap(invocation, dir).map_err(|error| failed(error.to_string())),
+        None => Ok(invocation),
+    }
 }
 
 #[cfg(all(test, unix, feature = "toolbox"))]

@@ -1,6 +1,10 @@
 //! Real scripts with real interpreters; those that are not installed are skipped, and said so.
 
-use std::{os::unix::fs::symlink, path::Path, time::Duration};
+use std::{
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use serde_json::{Map, Value, json};
 
