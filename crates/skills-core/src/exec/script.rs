@@ -5,7 +5,7 @@ use std::{ffi::OsString, fs, sync::Arc};
 use serde::Serialize;
 
 use super::{
-    End, Environment, Executor, Finished, Invocation, Limits, Sandbox, find_program,
+    End, Environment, Executor, Finished, Invocation, Limits, Sandbox,
     interpreter::{HEAD_BYTES, Interpreter},
 };
 use crate::{
@@ -207,8 +207,7 @@ fn prepare(
     }
     let files = SkillFiles::of(skill).map_err(|error| refused(&error))?;
     let head = files.head(&call.script, HEAD_BYTES).map_err(|error| refused(&error))?;
-    let find = |name: &str| find_program(name.as_ref(), None);
-    let interpreter = Interpreter::choose(&call.script, &head.bytes, &find).map_err(failed)?;
+    let interpreter = Interpreter::choose(&call.script, &head.bytes).map_err(failed)?;
     let dir = skill.dir().unwrap_or_else(|| "".as_ref());
     let cwd = match options.cwd {
         ScriptCwd::Session => context.cwd.as_deref().unwrap_or(dir),
@@ -223,14 +222,21 @@ fn prepare(
             .map_err(|error| failed(format!("the directory {}: {error}", dir.display())))?,
         None => dir,
     };
+    let script = dir.join(&call.script);
     let mut args = interpreter.args;
-    args.push(dir.join(&call.script).into());
+    let program = match interpreter.program {
+        Some(program) => {
+            args.push(script.into());
+            program
+        }
+        None => script,
+    };
     args.extend(call.args.into_iter().map(OsString::from));
     let mut env = interpreter.env;
     env.push(("SKILL_DIR".into(), dir.into()));
     env.push(("SKILL_NAME".into(), skill.name.as_str().into()));
     let invocation = Invocation {
-        program: interpreter.program,
+        program,
         args,
         cwd: Some(cwd.to_owned()),
         environment: options.environment,

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::*;
 use crate::{
-    exec::tests::some_variable,
+    exec::{find_program, tests::some_variable},
     name::SkillName,
     skill::{Source, Stored},
     toolbox::{Toolbox, ToolboxOptions},
