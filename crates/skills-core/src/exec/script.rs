@@ -5,7 +5,7 @@ use std::{ffi::OsString, fs, sync::Arc};
 use serde::Serialize;
 
 use super::{
-    End, Environment, Executor, Finished, Invocation, Limits, Sandbox,
+    Completed, Environment, Executor, Invocation, Limits, Outcome, Sandbox,
     interpreter::{HEAD_BYTES, Interpreter},
 };
 use crate::{
@@ -117,18 +117,18 @@ impl ScriptResult {
         }
     }
 
-    fn finished(finished: Finished) -> Self {
-        let (exit_code, failure) = match finished.end {
-            End::Exit(0) => (Some(0), None),
-            End::Exit(code) => (
+    fn completed(completed: Completed) -> Self {
+        let (exit_code, failure) = match completed.outcome {
+            Outcome::Exit(0) => (Some(0), None),
+            Outcome::Exit(code) => (
                 Some(code),
                 Some((ScriptError::ExecutionFailed, format!("the script ended with exit code {code}"))),
             ),
-            End::Signal(signal) => (
+            Outcome::Signal(signal) => (
                 None,
                 Some((ScriptError::ExecutionFailed, format!("the script was ended by signal {signal}"))),
             ),
-            End::Timeout(limit) => (
+            Outcome::Timeout(limit) => (
                 None,
                 Some((
                     ScriptError::ExecutionTimeout,
@@ -140,9 +140,9 @@ impl ScriptResult {
         Self {
             success: error.is_none(),
             exit_code,
-            stdout: finished.stdout.marked(),
-            stderr: finished.stderr.marked(),
-            duration_ms: finished.duration.as_millis().try_into().unwrap_or(u64::MAX),
+            stdout: completed.stdout.marked(),
+            stderr: completed.stderr.marked(),
+            duration_ms: completed.duration.as_millis().try_into().unwrap_or(u64::MAX),
             error,
             message,
         }
@@ -171,7 +171,7 @@ pub async fn run_script(
         Err(_) => return ScriptResult::failed(ScriptError::ExecutionFailed, "the call was interrupted"),
     };
     match options.executor.run(invocation, options.limits).await {
-        Ok(finished) => ScriptResult::finished(finished),
+        Ok(completed) => ScriptResult::completed(completed),
         Err(error) => {
             let message = format!("the script cannot be started: {error}");
             ScriptResult::failed(ScriptError::ExecutionFailed, message)
