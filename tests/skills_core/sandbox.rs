@@ -1,8 +1,8 @@
 //! Attacks on the sandbox, tried for real: scripts that want more than they may, run as root and as nobody.
 //!
-//! The scripts are this program itself, see `sandbox/attacks.rs`. Each case runs in a process of its own, as the user that
-//! its name begins with and with the variables that it needs; `sandbox/cases.rs` has the cases. Where bubblewrap does not
-//! work, or we are not root and cannot become nobody, it says so.
+//! The scripts are this program itself, see `sandbox/attacks.rs`. Each case of `sandbox/cases.rs` and
+//! `sandbox/directories.rs` runs in a process of its own, as the user that its name begins with and with the variables
+//! that it needs. Where bubblewrap does not work, or we are not root and cannot become nobody, it says so.
 
 #[cfg(target_os = "linux")]
 #[path = "sandbox/attacks.rs"]
@@ -10,6 +10,9 @@ mod attacks;
 #[cfg(target_os = "linux")]
 #[path = "sandbox/cases.rs"]
 mod cases;
+#[cfg(target_os = "linux")]
+#[path = "sandbox/directories.rs"]
+mod directories;
 #[cfg(target_os = "linux")]
 #[path = "sandbox/fixture.rs"]
 mod fixture;

@@ -200,6 +200,10 @@ async fn wait_while_running<T>(
 }
 
 /// The command without its standard streams.
+#[cfg_attr(
+    not(target_os = "linux"),
+    expect(clippy::unnecessary_wraps, reason = "descriptors, which can run out, are passed on Linux only")
+)]
 fn std_command(invocation: &Invocation) -> io::Result<Command> {
     let mut command = Command::new(&invocation.program);
     #[cfg(target_os = "linux")]
