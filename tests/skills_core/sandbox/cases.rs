@@ -61,6 +61,8 @@ cases!(
     the_kernel_takes_no_settings,
     descriptors_of_others_are_closed,
     variables_that_name_sockets_are_gone,
+    what_the_script_says_of_its_environment_stays_inside,
+    libraries_in_the_working_directory_are_not_loaded,
     directories_of_sockets_are_empty,
     programs_that_become_another_user,
     network_only_where_it_is_allowed,
@@ -218,6 +220,27 @@ fn variables_that_name_sockets_are_gone() {
     for line in ["TMPDIR=/tmp", "HARMLESS=kept", "SKILL_NAME=kit"] {
         assert!(text.lines().any(|it| it == line), "{line} in {text}");
     }
+}
+
+/// A `#!` line can set variables, and the dynamic linker obeys some in every program: bubblewrap itself must not get them.
+fn what_the_script_says_of_its_environment_stays_inside() {
+    let fixture = Fixture::new();
+    let trace = fixture.path("home/trace");
+    fixture.set_script(&format!("env -S LD_DEBUG=files LD_DEBUG_OUTPUT={} MINE=1 ", text(&trace)));
+    let text = fixture.inside("variables", &[]);
+    assert!(text.contains("LD_DEBUG=files") && text.contains("MINE=1"), "{text}");
+    let names = fs::read_dir(fixture.path("home")).unwrap().map(|entry| entry.unwrap().file_name());
+    let traces: Vec<_> = names.filter(|name| name.to_string_lossy().starts_with("trace")).collect();
+    assert!(traces.is_empty(), "written outside: {traces:?}");
+}
+
+/// With an empty element in `LD_LIBRARY_PATH`, which happens, a script could leave a library for the next bubblewrap.
+fn libraries_in_the_working_directory_are_not_loaded() {
+    let fixture = Fixture::new();
+    for library in ["libcap.so.2", "libselinux.so.1"] {
+        fs::write(fixture.cwd.join(library), "not a library").unwrap();
+    }
+    fixture.all_succeed("write", &[text(&fixture.cwd)]);
 }
 
 fn directories_of_sockets_are_empty() {

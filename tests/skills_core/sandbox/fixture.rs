@@ -98,6 +98,7 @@ impl Program {
             .env("DOCKER_HOST", address("unix://"))
             .env("WAYLAND_DISPLAY", "wayland-0")
             .env("TMP", "/var/tmp")
+            .env("LD_LIBRARY_PATH", ":")
             .env("OF_NO_KNOWN_NAME", at("home/agent.sock"))
             .env("HARMLESS", "kept");
         if user == User::Nobody {
@@ -136,9 +137,6 @@ impl Fixture {
             fs::create_dir_all(dir).unwrap();
         }
         fs::write(skill.join("SKILL.md"), "---\nname: kit\ndescription: x\n---\nBody.\n").unwrap();
-        let program = env::current_exe().unwrap();
-        let script = format!("#!{} {}\n", program.display(), attacks::FLAG);
-        fs::write(skill.join("scripts/attack"), script).unwrap();
         fs::write(room.join("home/notes"), "mine\n").unwrap();
         fs::write(room.join("runtime/secret"), "mine\n").unwrap();
         let datagrams = UnixDatagram::bind_addr(&abstract_address("datagrams")).unwrap();
@@ -148,7 +146,7 @@ impl Fixture {
             UnixListener::bind(room.join("runtime/bus")).unwrap(),
             UnixListener::bind_addr(&abstract_address("stream")).unwrap(),
         ];
-        Self {
+        let fixture = Self {
             room,
             skill,
             cwd,
@@ -156,7 +154,15 @@ impl Fixture {
             timeout: Duration::from_mins(1),
             _listeners: listeners,
             datagrams,
-        }
+        };
+        fixture.set_script("");
+        fixture
+    }
+
+    /// Writes the script, with this between `#!` and the interpreter.
+    pub(crate) fn set_script(&self, prefix: &str) {
+        let script = format!("#!{prefix}{} {}\n", env::current_exe().unwrap().display(), attacks::FLAG);
+        fs::write(self.skill.join("scripts/attack"), script).unwrap();
     }
 
     pub(crate) fn path(&self, path: &str) -> PathBuf {

@@ -65,8 +65,8 @@ impl Bwrap {
         };
         let mut args = mounts::arguments(&self.host, &cwd.path, bind, skill_dir)
             .map_err(|problem| SandboxError::Directory { directory: cwd.path.clone(), problem })?;
-        args.extend(["--chdir".into(), cwd.path.clone().into()]);
-        Ok(self.confine(Invocation { cwd: Some(cwd.path), ..invocation }, args, opened))
+        args.extend(["--chdir".into(), cwd.path.into()]);
+        Ok(self.confine(invocation, args, opened))
     }
 
     /// `invocation` with these mounts, and with everything that does not depend on directories.
@@ -85,15 +85,22 @@ impl Bwrap {
         if self.network {
             args.push("--share-net".into());
         }
-        args.extend(["--new-session", "--die-with-parent", "--"].map(Into::into));
+        // The script has a say in its variables and in the files of its directory, and the dynamic linker listens to both
+        // before bubblewrap confines anything. So the variables are set inside, and bubblewrap starts in `/`.
+        for (name, value) in std::mem::take(&mut invocation.env) {
+            args.extend(["--setenv".into(), name, value]);
+        }
+        args.extend(
+            ["--setenv", "TMPDIR", "/tmp", "--new-session", "--die-with-parent", "--"].map(Into::into),
+        );
         args.push(invocation.program.into());
         args.append(&mut invocation.args);
         invocation.unset.extend(environment::hidden(std::env::vars_os(), is_socket));
-        invocation.env.push(("TMPDIR".into(), "/tmp".into()));
         let inputs = self.filters.iter().map(|filter| ("--add-seccomp-fd", Arc::clone(filter)));
         Invocation {
             program: self.host.bwrap.clone(),
             args,
+            cwd: Some("/".into()),
             descriptors: Some(Descriptors::new(inputs, opened)),
             ..invocation
         }
