@@ -2,7 +2,7 @@
 
 use std::{
     ffi::{OsStr, OsString},
-    fmt, fs,
+    fmt,
     hash::{DefaultHasher, Hasher},
     io,
     path::{Path, PathBuf},
@@ -124,7 +124,7 @@ pub fn load_dir(dir: &Path) -> Result<(Skill, Vec<Diagnostic>), LoadError> {
 ///
 /// The directory is listed only when it has no `SKILL.md`: most directories that are visited are skills.
 pub(super) fn visit(real: &Path, dir_name: &OsStr, scope: Scope) -> io::Result<Visit> {
-    let files = match SkillFiles::open(real) {
+    let files = match SkillFiles::open_canonical(real) {
         Ok(files) => files,
         Err(FileError::Directory { source, .. }) => return Err(source),
         Err(error) => return Err(io::Error::other(error)),
@@ -139,7 +139,7 @@ pub(super) fn visit(real: &Path, dir_name: &OsStr, scope: Scope) -> io::Result<V
     }
     let mut children = Vec::new();
     let mut other_spelling = None;
-    for entry in fs::read_dir(real)? {
+    for entry in files.entries()? {
         let entry = entry?;
         let kind = entry.file_type()?;
         if (kind.is_dir() || kind.is_symlink()) && is_searched(&entry.file_name()) {

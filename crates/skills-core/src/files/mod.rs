@@ -10,6 +10,7 @@
 
 mod bundled;
 mod content;
+mod directory;
 mod error;
 mod list;
 mod path;
@@ -22,7 +23,7 @@ use std::{
 use cap_fs_ext::{OpenOptionsMaybeDirExt, OpenOptionsSyncExt};
 use cap_std::{
     ambient_authority,
-    fs::{Dir, File, OpenOptions},
+    fs::{Dir, File, OpenOptions, ReadDir},
 };
 
 pub use bundled::{Bundled, bundled, read};
@@ -103,17 +104,23 @@ impl SkillFiles {
         let Source::Stored(stored) = &skill.source else {
             return Err(FileError::NoFiles(skill.name.clone()));
         };
-        let files = Self::open(&stored.dir)?;
-        if !stored.was_found() {
-            return Ok(files);
+        if stored.was_found() { Self::open_canonical(&stored.dir) } else { Self::open(&stored.dir) }
+    }
+
+    /// Opens the directory of a skill by its canonical path, in which no component may have become a link.
+    ///
+    /// # Errors
+    /// As [`SkillFiles::open`].
+    pub(crate) fn open_canonical(dir: &Path) -> Result<Self, FileError> {
+        match directory::open_without_links(dir) {
+            Ok(dir) => Ok(Self { dir }),
+            Err(source) => Err(FileError::Directory { dir: dir.to_owned(), source }),
         }
-        // After the open: asked before it, a link could come in between.
-        let source = match dunce::canonicalize(&stored.dir) {
-            Ok(real) if *real == *stored.dir => return Ok(files),
-            Ok(_) => io::Error::other("there is a link in its path now; look for the skills again"),
-            Err(error) => error,
-        };
-        Err(FileError::Directory { dir: stored.dir.to_path_buf(), source })
+    }
+
+    /// What is directly in the directory, in no order.
+    pub(crate) fn entries(&self) -> io::Result<ReadDir> {
+        self.dir.entries()
     }
 
     /// The files that come with the skill, sorted by path, without its `SKILL.md`; the first `max` of them.
