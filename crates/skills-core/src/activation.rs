@@ -3,6 +3,12 @@
 //! The body is read at that moment, so an edited skill is current. What is put around the body, and what is replaced
 //! in it, is decided here; reading goes through `files`, and fetching through `fetch`.
 //!
+//! A save that went wrong reaches no model: while the file of a skill that was found is broken, empty, half written or
+//! gone, the last good text is given, and a diagnostic says so. That text is kept in memory, for at most 512 KiB of all
+//! skills of the process: first of those that were activated or changed since they were found, then of those written to
+//! last, and of none with more than 64 KiB. Where it is not kept, activation fails. What cannot be told: a text that was
+//! cut in its body more than a second ago, or that is no beginning of the last one, is taken for what somebody wrote.
+//!
 //! ```text
 //! <skill_content name="pdf">
 //! …the body…
@@ -16,9 +22,10 @@
 //! ```
 
 mod body;
+mod stored;
 mod substitute;
 
-use std::fmt::Write;
+use std::{fmt::Write, sync::Arc};
 
 use crate::{
     Diagnostic, FileError, Guide, Skill, Source,
@@ -26,6 +33,7 @@ use crate::{
     files::bundled,
 };
 
+use body::Body;
 pub use body::{ActivationError, BodyCache};
 
 /// A body with more lines gets a warning.
@@ -78,13 +86,13 @@ pub struct Activation {
 /// ```
 ///
 /// # Errors
-/// When the body cannot be read or fetched.
+/// When the body cannot be read or fetched, and there is no last good one.
 pub fn activate(
     skill: &Skill,
     options: &ActivationOptions,
     cache: &BodyCache,
 ) -> Result<Activation, ActivationError> {
-    let body = cache.body(skill)?;
+    let Body { text: body, outdated } = cache.load(skill)?;
     let dir = shown_dir(skill, options.mount.as_deref());
     let arguments = options.arguments.as_deref().unwrap_or_default();
     let (substituted, uses_arguments) = substitute::substitute(&body, dir.as_deref(), arguments);
@@ -99,8 +107,11 @@ pub fn activate(
     if let Some(compatibility) = &skill.properties.compatibility {
         sections.push(format!("Compatibility: {}\n", escape_xml(&one_line(compatibility))));
     }
-    if let Some(files) = bundled_files(skill)? {
-        sections.push(files);
+    match bundled_files(skill) {
+        Ok(files) => sections.extend(files),
+        // The directory may be gone with the file.
+        Err(_) if outdated.is_some() => {}
+        Err(error) => return Err(error.into()),
     }
     if !skill.tools().is_empty() {
         sections.push(tools(skill, options.guide));
@@ -110,7 +121,20 @@ pub fn activate(
         text.push_str(&section);
     }
     text.push_str("</skill_content>");
-    Ok(Activation { text, uses_arguments, diagnostics: long_body(&body).into_iter().collect() })
+    let diagnostics = outdated.into_iter().chain(long_body(&body)).collect();
+    Ok(Activation { text, uses_arguments, diagnostics })
+}
+
+/// The whole `SKILL.md` of a stored skill, with its frontmatter, as [`activate`] reads it: the last good text where what is
+/// on disk cannot be used. Blocks.
+///
+/// # Errors
+/// [`FileError::NoFiles`] for a skill that is not stored, else as [`activate`].
+pub fn skill_md(skill: &Skill) -> Result<Arc<str>, ActivationError> {
+    match &skill.source {
+        Source::Stored(stored) => stored::read(skill, stored).map(|text| text.whole),
+        _ => Err(FileError::NoFiles(skill.name.clone()).into()),
+    }
 }
 
 fn shown_dir(skill: &Skill, mount: Option<&str>) -> Option<String> {

@@ -90,6 +90,7 @@ pub mod exec;
 pub mod fetch;
 pub mod files;
 pub mod frontmatter;
+mod last_good;
 pub mod name;
 #[cfg(feature = "fetch")]
 pub mod remote;

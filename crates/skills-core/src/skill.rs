@@ -104,12 +104,14 @@ pub struct Stored {
     pub file_name: &'static str,
     /// Tells one text of the file from another; 0 when the text is not known.
     pub(crate) stamp: u64,
+    /// Whether that text had all that a skill has, so that one without is broken.
+    pub(crate) is_complete: bool,
 }
 
 impl Stored {
     /// A skill in `dir` (absolute), read from `file_name` in it.
     pub fn new(dir: impl Into<Arc<Path>>, file_name: &'static str) -> Self {
-        Self { dir: dir.into(), file_name, stamp: 0 }
+        Self { dir: dir.into(), file_name, stamp: 0, is_complete: false }
     }
 
     /// Whether discovery has found it; then the path of its directory is canonical.

@@ -2,9 +2,7 @@
 
 use std::{
     ffi::{OsStr, OsString},
-    fmt,
-    hash::{DefaultHasher, Hasher},
-    io,
+    fmt, io,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -13,6 +11,7 @@ use crate::{
     Diagnostic, FileError, Scope, Skill, SkillFiles, Source,
     files::SKILL_FILE_NAMES,
     frontmatter::{self, ParseContext},
+    last_good::LastGood,
 };
 
 /// A skill that somebody named and that cannot be loaded. One of the diagnostics is an error.
@@ -173,8 +172,9 @@ fn load(files: &SkillFiles, real: &Path, dir_name: &OsStr, file_name: &'static s
     let file_name = skill_file_name(Some(spelled)).unwrap_or(file_name);
     let directory = dir_name.to_string_lossy();
     let context = ParseContext { directory: Some(&directory), file_bytes: Some(head.size) };
-    let (skill, mut diagnostics) =
-        frontmatter::parse_bytes(&head.bytes, &context).into_stored(real, file_name);
+    let parsed = frontmatter::parse_bytes(&head.bytes, &context);
+    let is_complete = parsed.is_complete();
+    let (skill, mut diagnostics) = parsed.into_stored(real, file_name);
     if spelled != SKILL_FILE_NAMES[0] {
         let message = format!("the file is named {}, and most agents will not find it", spelled.display());
         diagnostics.push(Diagnostic::warning("file-name", message).help("rename it to SKILL.md"));
@@ -183,20 +183,16 @@ fn load(files: &SkillFiles, real: &Path, dir_name: &OsStr, file_name: &'static s
     match skill {
         Some(mut skill) => {
             if let Source::Stored(stored) = &mut skill.source {
-                stored.stamp = stamp(&head.bytes, head.size);
+                (stored.stamp, stored.is_complete) = (head.stamp(), is_complete);
+                if is_complete && head.complete {
+                    let text = frontmatter::decode(&head.bytes);
+                    LastGood::of_found_skills().found(&stored.dir, &text, head.modified);
+                }
             }
             Some(Ok((Box::new(skill), diagnostics)))
         }
         None => broken(diagnostics),
     }
-}
-
-/// Tells one text from another: by its beginning, which is all of it for nearly every skill, and by its size.
-fn stamp(beginning: &[u8], size: u64) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    hasher.write(beginning);
-    hasher.write_u64(size);
-    hasher.finish()
 }
 
 /// The name of a skill's file that `name` is.

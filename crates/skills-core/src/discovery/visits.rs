@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::load::{LoadError, Visit};
-use crate::{Diagnostic, Skill};
+use crate::{Diagnostic, Severity, Skill, frontmatter::is_half_saved};
 
 /// What has changed on disk since the last search. All paths are canonical.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -99,12 +99,11 @@ pub(super) fn settle(visit: Visit, before: Option<&Arc<Visit>>) -> Arc<Visit> {
     }
 }
 
-/// The finding that a file ends in its frontmatter, when that is new: whoever writes it has not finished.
-pub(crate) fn half_saved(now: &[Diagnostic], before: &[Diagnostic]) -> Option<Diagnostic> {
-    let is_open = |finding: &&Diagnostic| finding.code == "frontmatter-not-closed";
-    let finding = now.iter().find(is_open)?;
-    let was_open = before.iter().any(|finding| is_open(&finding));
-    (!was_open).then(|| Diagnostic { severity: crate::Severity::Error, ..finding.clone() })
+/// The finding that a file ends in its frontmatter, or with it, when that is new: whoever writes it has not finished.
+pub(super) fn half_saved(now: &[Diagnostic], before: &[Diagnostic]) -> Option<Diagnostic> {
+    let was_so = |now: &Diagnostic| before.iter().any(|before| before.code == now.code);
+    let finding = now.iter().find(|finding| is_half_saved(finding) && !was_so(finding))?;
+    Some(Diagnostic { severity: Severity::Error, ..finding.clone() })
 }
 
 fn file(skill: &Skill) -> PathBuf {

@@ -8,13 +8,15 @@
 #[cfg(target_os = "linux")]
 mod linux;
 
-use std::{io, path::Path};
+use std::path::Path;
 
 use cap_fs_ext::DirExt;
 use cap_std::{ambient_authority, fs::Dir};
 
+use super::FileError;
+
 /// Opens the directory at `path`, which is absolute and was canonical when it was found.
-pub(super) fn open_without_links(path: &Path) -> io::Result<Dir> {
+pub(super) fn open_without_links(path: &Path) -> Result<Dir, FileError> {
     #[cfg(target_os = "linux")]
     if let Some(opened) = linux::open_at_once(path) {
         return opened;
@@ -23,25 +25,20 @@ pub(super) fn open_without_links(path: &Path) -> io::Result<Dir> {
 }
 
 /// Opens one component after the other. Needs the right to read each directory on the way.
-fn open_by_steps(path: &Path) -> io::Result<Dir> {
+fn open_by_steps(path: &Path) -> Result<Dir, FileError> {
+    let failed = |source| FileError::Directory { dir: path.to_owned(), source };
     let root = path.ancestors().last().unwrap_or(path);
-    let below = path.strip_prefix(root).map_err(io::Error::other)?;
-    let mut dir = Dir::open_ambient_dir(root, ambient_authority())?;
-    for name in below {
+    let mut dir = Dir::open_ambient_dir(root, ambient_authority()).map_err(failed)?;
+    for name in path.strip_prefix(root).unwrap_or(path) {
         dir = match dir.open_dir_nofollow(name) {
             Ok(child) => child,
             Err(_) if dir.symlink_metadata(name).is_ok_and(|metadata| metadata.is_symlink()) => {
-                return Err(link_in_path());
+                return Err(FileError::LinkInPath { dir: path.to_owned() });
             }
-            Err(error) => return Err(error),
+            Err(error) => return Err(failed(error)),
         };
     }
     Ok(dir)
-}
-
-/// What a caller is told who may well have put the link there without ill intent.
-fn link_in_path() -> io::Error {
-    io::Error::other("there is a link in its path now; look for the skills again")
 }
 
 #[cfg(test)]
@@ -71,8 +68,7 @@ mod tests {
         fs::write(base.join("a/b/file"), "").unwrap();
         check(&base.join("a/b"), Ok(()));
         for missing in ["a/c", "c/b"] {
-            let error = open_without_links(&base.join(missing)).unwrap_err();
-            assert_eq!(error.kind(), io::ErrorKind::NotFound, "{missing}");
+            check(&base.join(missing), Err("os error"));
         }
         assert!(open_without_links(&base.join("a/b/file")).is_err());
         assert!(open_without_links(Path::new("a")).is_err());

@@ -16,6 +16,12 @@ pub enum FileError {
         /// What the operating system says.
         source: io::Error,
     },
+    /// There is a link in the path of the skill's directory, which had none when the skill was found.
+    #[error("cannot open the skill's directory {}: there is a link in its path now; look for the skills again", dir.display())]
+    LinkInPath {
+        /// The directory.
+        dir: PathBuf,
+    },
     /// The skill is virtual.
     #[error("skill `{0}` is defined in code or configuration and has no files")]
     NoFiles(SkillName),
@@ -100,6 +106,7 @@ impl FileError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Directory { .. } => "skill-directory-unreadable",
+            Self::LinkInPath { .. } => "link-in-path",
             Self::NoFiles(_) => "no-files",
             Self::Invalid { .. } => "invalid-path",
             Self::Outside { .. } => "outside-skill",

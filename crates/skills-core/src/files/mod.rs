@@ -18,6 +18,7 @@ mod skill_md;
 
 use std::{
     ffi::{OsStr, OsString},
+    hash::{DefaultHasher, Hasher},
     io::{self, Read},
     path::Path,
 };
@@ -25,7 +26,8 @@ use std::{
 use cap_fs_ext::{OpenOptionsMaybeDirExt, OpenOptionsSyncExt};
 use cap_std::{
     ambient_authority,
-    fs::{Dir, File, OpenOptions, ReadDir},
+    fs::{Dir, File, Metadata, OpenOptions, ReadDir},
+    time::SystemTime,
 };
 
 pub use bundled::{Bundled, bundled, read};
@@ -38,7 +40,10 @@ pub use list::{FileEntry, Listing};
 pub(crate) use path::{check as check_path, similar as similar_paths};
 pub use skill_md::SkillMd;
 
-use crate::{Skill, Source};
+use crate::{
+    frontmatter::MAX_FRONTMATTER_BYTES,
+    skill::{Skill, Source},
+};
 
 /// Text beyond this many bytes is left out of one [`SkillFiles::read`], with a sentence that says how to read on;
 /// images beyond it are described, not shown. 2 MiB.
@@ -84,6 +89,8 @@ pub struct Head {
     pub size: u64,
     /// Whether the file has no further bytes.
     pub complete: bool,
+    /// When the file was written to, where the file system says so.
+    pub modified: Option<std::time::SystemTime>,
 }
 
 impl SkillFiles {
@@ -102,7 +109,7 @@ impl SkillFiles {
     /// or that of a directory above it: whoever can write there could lead every read elsewhere.
     ///
     /// # Errors
-    /// [`FileError::NoFiles`] for a virtual skill, else as [`SkillFiles::open`].
+    /// [`FileError::NoFiles`] for a virtual skill, [`FileError::LinkInPath`], else as [`SkillFiles::open`].
     pub fn of(skill: &Skill) -> Result<Self, FileError> {
         let Source::Stored(stored) = &skill.source else {
             return Err(FileError::NoFiles(skill.name.clone()));
@@ -113,12 +120,9 @@ impl SkillFiles {
     /// Opens the directory of a skill by its canonical path, in which no component may have become a link.
     ///
     /// # Errors
-    /// As [`SkillFiles::open`].
+    /// [`FileError::LinkInPath`], else as [`SkillFiles::open`].
     pub(crate) fn open_canonical(dir: &Path) -> Result<Self, FileError> {
-        match directory::open_without_links(dir) {
-            Ok(dir) => Ok(Self { dir }),
-            Err(source) => Err(FileError::Directory { dir: dir.to_owned(), source }),
-        }
+        Ok(Self { dir: directory::open_without_links(dir)? })
     }
 
     /// What is directly in the directory, in no order.
@@ -140,7 +144,8 @@ impl SkillFiles {
     /// A [`FileError`] that says why the path is not served; nothing outside of the directory is ever opened for
     /// reading.
     pub fn read(&self, path: &str, options: ReadOptions) -> Result<FileContent, FileError> {
-        let (file, size) = self.open_file(path)?;
+        let (file, metadata) = self.open_file(path)?;
+        let size = metadata.len();
         if size > HARD_CAP_BYTES {
             return Err(FileError::TooLarge { path: path.to_owned(), size, cap: HARD_CAP_BYTES });
         }
@@ -149,14 +154,14 @@ impl SkillFiles {
 
     /// Reads the first `max` bytes of the file at `path`, as they are.
     ///
-    /// Discovery reads a `SKILL.md` with [`MAX_FRONTMATTER_BYTES`](crate::frontmatter::MAX_FRONTMATTER_BYTES), activation
+    /// Discovery reads a `SKILL.md` with [`MAX_FRONTMATTER_BYTES`], activation
     /// with [`MAX_FILE_BYTES`](crate::frontmatter::MAX_FILE_BYTES).
     ///
     /// # Errors
     /// As [`SkillFiles::read`].
     pub fn head(&self, path: &str, max: u64) -> Result<Head, FileError> {
-        let (file, size) = self.open_file(path)?;
-        Head::read(file, size, max).map_err(|source| FileError::Io { path: path.to_owned(), source })
+        let (file, metadata) = self.open_file(path)?;
+        Head::read(file, &metadata, max).map_err(|source| FileError::Io { path: path.to_owned(), source })
     }
 
     /// The same for a file directly in the directory that may well not exist, without looking for what was meant; `None`
@@ -164,7 +169,7 @@ impl SkillFiles {
     pub(crate) fn head_if_exists(&self, name: &OsStr, max: u64) -> Result<Option<Head>, FileError> {
         let path = || name.to_string_lossy().into_owned();
         match self.open_any(Path::new(name)) {
-            Ok(Opened::File(file, size)) => match Head::read(file, size, max) {
+            Ok(Opened::File(file, metadata)) => match Head::read(file, &metadata, max) {
                 Ok(head) => Ok(Some(head)),
                 Err(source) => Err(FileError::Io { path: path(), source }),
             },
@@ -185,11 +190,11 @@ impl SkillFiles {
         skill_md::other_spelling(self.dir.entries().ok()?.flatten().map(|entry| entry.file_name()), name)
     }
 
-    /// The regular file at `path` and its size.
-    fn open_file(&self, path: &str) -> Result<(File, u64), FileError> {
+    /// The regular file at `path`.
+    fn open_file(&self, path: &str) -> Result<(File, Metadata), FileError> {
         let relative = path::check(path)?;
         match self.open_any(&relative) {
-            Ok(Opened::File(file, size)) => Ok((file, size)),
+            Ok(Opened::File(file, metadata)) => Ok((file, metadata)),
             Ok(Opened::Dir(dir)) => Err(list::directory_error(path, &dir)),
             Ok(Opened::Special) => Err(FileError::NotAFile { path: path.to_owned() }),
             Err(source) => Err(self.explain(path, source)),
@@ -203,7 +208,7 @@ impl SkillFiles {
         let file = self.dir.open_with(path, &options)?;
         let metadata = file.metadata()?;
         Ok(if metadata.is_file() {
-            Opened::File(file, metadata.len())
+            Opened::File(file, metadata)
         } else if metadata.is_dir() {
             Opened::Dir(Dir::from_std_file(file.into_std()))
         } else {
@@ -232,13 +237,14 @@ impl SkillFiles {
 
 /// What an open gave.
 enum Opened {
-    File(File, u64),
+    File(File, Metadata),
     Dir(Dir),
     Special,
 }
 
 impl Head {
-    fn read(file: File, size: u64, max: u64) -> io::Result<Self> {
+    fn read(file: File, metadata: &Metadata, max: u64) -> io::Result<Self> {
+        let (size, modified) = (metadata.len(), metadata.modified().ok().map(SystemTime::into_std));
         let mut bytes = Vec::with_capacity(usize::try_from(size.min(max)).unwrap_or(0) + 1);
         // One byte more than wanted tells whether there are any.
         file.take(max.saturating_add(1)).read_to_end(&mut bytes)?;
@@ -247,7 +253,21 @@ impl Head {
         if !complete {
             bytes.truncate(content::char_boundary(&bytes[..max]));
         }
-        Ok(Self { bytes, size, complete })
+        Ok(Self { bytes, size, complete, modified })
+    }
+
+    /// Tells one text from another: by its beginning, which is all of it for nearly every skill, and by its size.
+    pub(crate) fn stamp(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        let beginning = match self.bytes.get(..MAX_FRONTMATTER_BYTES) {
+            Some(beginning) if self.bytes.len() > MAX_FRONTMATTER_BYTES => {
+                &beginning[..content::char_boundary(beginning)]
+            }
+            _ => &self.bytes,
+        };
+        hasher.write(beginning);
+        hasher.write_u64(self.size);
+        hasher.finish()
     }
 }
 
@@ -255,7 +275,7 @@ fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
-fn is_special(metadata: &cap_std::fs::Metadata) -> bool {
+fn is_special(metadata: &Metadata) -> bool {
     !(metadata.is_file() || metadata.is_dir() || metadata.is_symlink())
 }
 

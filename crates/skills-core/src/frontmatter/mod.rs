@@ -112,6 +112,11 @@ impl Parsed {
         body[..indent_start].rfind(['\n', '\r']).map_or(body, |at| &body[at + 1..])
     }
 
+    /// Whether the text can be loaded, its frontmatter is closed, and it has a body as far as it is known.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.frontmatter.is_some() && !self.diagnostics.iter().any(is_half_saved)
+    }
+
     /// The skill in the directory `dir` (absolute), without its body; `None` when it cannot be loaded.
     pub fn into_stored(
         self,
@@ -200,6 +205,11 @@ pub fn validate_bytes(bytes: &[u8], context: &ParseContext<'_>, verdict: Verdict
         };
     }
     sorted(document::read_bytes(bytes, context, verdict).diagnostics)
+}
+
+/// Whether this is what a file shows that is cut: of some it is true for good, of others while they are being saved.
+pub(crate) fn is_half_saved(finding: &Diagnostic) -> bool {
+    matches!(finding.code, "frontmatter-not-closed" | "body-empty")
 }
 
 fn sorted(mut diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
