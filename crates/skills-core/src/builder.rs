@@ -5,7 +5,7 @@ use std::{path::PathBuf, sync::Arc};
 use schemars::JsonSchema;
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::{Instructions, Properties, Skill, SkillName, SkillTool, Source, ToolError, Virtual};
+use crate::{Instructions, Properties, Skill, SkillName, SkillTool, Source, ToolError, Virtual, text::shown};
 
 /// Builds a virtual skill; see [`Skill::builder`].
 #[derive(Debug)]
@@ -32,7 +32,7 @@ pub enum BuildError {
     #[error("skill `{0}` needs a body, a body file or a body URL")]
     NoBody(SkillName),
     /// Two tools have the same name.
-    #[error("skill `{0}` has two tools named `{1}`")]
+    #[error("skill `{0}` has two tools named `{tool}`", tool = shown(.1))]
     DuplicateTool(SkillName, String),
 }
 

@@ -11,6 +11,8 @@ use std::{
 
 use ureq::http::{StatusCode, Uri, header};
 
+use crate::text::shown;
+
 /// Size limit of instructions behind a URL, in bytes.
 pub const MAX_BODY_BYTES: u64 = 1024 * 1024;
 
@@ -39,13 +41,13 @@ impl Default for Limits {
 #[non_exhaustive]
 pub enum FetchError {
     /// The address is not `https://…`, nor `http://…` on loopback.
-    #[error("cannot fetch {url}: only https, or http on this machine's loopback, is allowed")]
+    #[error("cannot fetch {}: only https, or http on this machine's loopback, is allowed", shown(url))]
     Refused {
         /// The address.
         url: String,
     },
     /// A server sent us where we do not go.
-    #[error("cannot fetch {url}: it redirects to {to}, which is not allowed")]
+    #[error("cannot fetch {}: it redirects to {}, which is not allowed", shown(url), shown(to))]
     Redirect {
         /// The address that was asked for.
         url: String,
@@ -53,7 +55,7 @@ pub enum FetchError {
         to: String,
     },
     /// The server answered with something else than success.
-    #[error("cannot fetch {url}: the server answered {status}")]
+    #[error("cannot fetch {}: the server answered {status}", shown(url))]
     Status {
         /// The address that was asked for.
         url: String,
@@ -61,7 +63,7 @@ pub enum FetchError {
         status: u16,
     },
     /// The content is larger than the limit.
-    #[error("cannot fetch {url}: it is larger than {max_bytes} bytes")]
+    #[error("cannot fetch {}: it is larger than {max_bytes} bytes", shown(url))]
     TooLarge {
         /// The address that was asked for.
         url: String,
@@ -69,13 +71,13 @@ pub enum FetchError {
         max_bytes: u64,
     },
     /// The content is no text.
-    #[error("cannot fetch {url}: it is not UTF-8 text")]
+    #[error("cannot fetch {}: it is not UTF-8 text", shown(url))]
     NotText {
         /// The address that was asked for.
         url: String,
     },
     /// Network, TLS, time limit.
-    #[error("cannot fetch {url}: {source}")]
+    #[error("cannot fetch {}: {source}", shown(url))]
     Transport {
         /// The address that was asked for.
         url: String,

@@ -98,6 +98,7 @@ pub mod search;
 pub mod set;
 pub mod skill;
 pub mod source;
+pub mod text;
 pub mod toolbox;
 pub mod typed;
 

@@ -10,6 +10,8 @@ use serde::Serialize;
 use unicode_normalization::UnicodeNormalization;
 use unicode_properties::{GeneralCategoryGroup, UnicodeGeneralCategory};
 
+pub use crate::text::sanitize;
+
 /// Longest name that the specification allows, in characters.
 pub const MAX_NAME_CHARS: usize = 64;
 
@@ -198,23 +200,4 @@ fn is_name_character(c: char) -> bool {
 
 pub(crate) fn normalized(text: &str) -> Cow<'_, str> {
     if text.is_ascii() { Cow::Borrowed(text) } else { Cow::Owned(text.nfkc().collect()) }
-}
-
-/// `text` without control characters (line breaks and tabs become spaces) and without the bidirectional and
-/// invisible formatting characters that can make a reader see something else than a model.
-pub fn sanitize(text: &str) -> String {
-    text.chars()
-        .filter_map(|c| match c {
-            '\n' | '\r' | '\t' => Some(' '),
-            c if c.is_control() || is_deceptive(c) => None,
-            c => Some(c),
-        })
-        .collect()
-}
-
-/// Whether `c` reorders or hides the text around it (Unicode bidirectional controls, tags, zero-width marks).
-pub fn is_deceptive(c: char) -> bool {
-    matches!(c,
-        '\u{200B}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2060}'..='\u{2064}'
-        | '\u{2066}'..='\u{2069}' | '\u{FEFF}' | '\u{E0000}'..='\u{E007F}')
 }

@@ -13,6 +13,7 @@ use serde::Serialize;
 use crate::{
     Diagnostic, Skill, SkillName, SkillTool,
     search::{Hits, Query, SearchIndex},
+    text::shown,
     toolbox,
 };
 
@@ -210,7 +211,7 @@ impl FromIterator<Skill> for SkillSet {
 #[non_exhaustive]
 pub enum ToolNameError {
     /// Some host would not take the name.
-    #[error("`{0}` is no name for a tool: 1 to {MAX_TOOL_NAME_BYTES} of a-z, A-Z, 0-9, `_` and `-`")]
+    #[error("`{}` is no name for a tool: 1 to {MAX_TOOL_NAME_BYTES} of a-z, A-Z, 0-9, `_` and `-`", shown(.0))]
     Invalid(String),
     /// There is a tool of this name.
     #[error("there is a tool `{0}` already")]

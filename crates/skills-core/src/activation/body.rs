@@ -16,6 +16,7 @@ use crate::{
     frontmatter::{self, MAX_FILE_BYTES},
     last_good::{LastGood, is_unfinished},
     skill::{Instructions, Skill, Source},
+    text::{shown, shown_path},
 };
 
 /// Why a skill cannot be activated.
@@ -26,7 +27,7 @@ pub enum ActivationError {
     #[error(transparent)]
     File(#[from] FileError),
     /// The file with the instructions of a virtual skill cannot be read.
-    #[error("cannot read the instructions in {}: {source}", path.display())]
+    #[error("cannot read the instructions in {}: {source}", shown_path(path))]
     Read {
         /// The file.
         path: PathBuf,
@@ -34,7 +35,7 @@ pub enum ActivationError {
         source: io::Error,
     },
     /// The instructions are larger than what can be loaded.
-    #[error("the instructions in {} have more than {MAX_FILE_BYTES} bytes", path.display())]
+    #[error("the instructions in {} have more than {MAX_FILE_BYTES} bytes", shown_path(path))]
     TooLarge {
         /// The file.
         path: PathBuf,
@@ -48,7 +49,7 @@ pub enum ActivationError {
     #[error(transparent)]
     Remote(#[from] crate::remote::RemoteError),
     /// What is on disk cannot be used, and the last text that could is not kept.
-    #[error("the instructions in {} cannot be used now: {}", path.display(), diagnostic.message)]
+    #[error("the instructions in {} cannot be used now: {}", shown_path(path), diagnostic.message)]
     Broken {
         /// The file.
         path: PathBuf,
@@ -59,7 +60,7 @@ pub enum ActivationError {
     #[error("reading the instructions was interrupted")]
     Interrupted,
     /// The instructions are behind a URL, and this build cannot fetch.
-    #[error("cannot fetch {url}: this program was built without the feature `fetch`")]
+    #[error("cannot fetch {}: this program was built without the feature `fetch`", shown(url))]
     NoFetch {
         /// The address.
         url: String,

@@ -2,7 +2,7 @@
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
-use crate::SkillName;
+use crate::{SkillName, text::shown};
 
 /// Takes a name that matches a glob to include (any, when there are none) and no glob to exclude. Case does not count.
 ///
@@ -23,7 +23,7 @@ pub struct Filter {
 
 /// A glob that is none.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{glob}` is not a glob: {reason}")]
+#[error("`{}` is not a glob: {reason}", shown(glob))]
 #[non_exhaustive]
 pub struct FilterError {
     /// The text.

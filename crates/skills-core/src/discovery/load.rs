@@ -12,6 +12,7 @@ use crate::{
     files::SKILL_FILE_NAMES,
     frontmatter::{self, ParseContext},
     last_good::LastGood,
+    text::shown_path,
 };
 
 /// A skill that somebody named and that cannot be loaded. One of the diagnostics is an error.
@@ -31,7 +32,7 @@ impl fmt::Display for LoadError {
         for (index, diagnostic) in errors.enumerate() {
             let start = if index == 0 { "cannot load the skill " } else { "\n" };
             let separator = if diagnostic.line == 0 { ": " } else { ":" };
-            write!(f, "{start}{}{separator}{diagnostic}", self.path.display())?;
+            write!(f, "{start}{}{separator}{diagnostic}", shown_path(&self.path))?;
         }
         Ok(())
     }

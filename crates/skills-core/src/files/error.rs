@@ -2,14 +2,14 @@
 
 use std::{io, path::PathBuf};
 
-use crate::{diagnostic::Diagnostic, name::SkillName};
+use crate::{diagnostic::Diagnostic, name::SkillName, text::shown_path};
 
 /// Why a file cannot be read. The texts are written for the model that asked.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileError {
     /// The skill's own directory cannot be opened.
-    #[error("cannot open the skill's directory {}: {source}", dir.display())]
+    #[error("cannot open the skill's directory {}: {source}", shown_path(dir))]
     Directory {
         /// The directory.
         dir: PathBuf,
@@ -17,7 +17,10 @@ pub enum FileError {
         source: io::Error,
     },
     /// There is a link in the path of the skill's directory, which had none when the skill was found.
-    #[error("cannot open the skill's directory {}: there is a link in its path now; look for the skills again", dir.display())]
+    #[error(
+        "cannot open the skill's directory {}: there is a link in its path now; look for the skills again",
+        shown_path(dir)
+    )]
     LinkInPath {
         /// The directory.
         dir: PathBuf,

@@ -13,10 +13,7 @@ use super::{
     text::readable,
     yaml::{Kind, Node},
 };
-use crate::{
-    Diagnostic, Properties, SkillName,
-    name::{NameRule, is_deceptive},
-};
+use crate::{Diagnostic, Properties, SkillName, name::NameRule, text::has_hidden};
 
 /// Reads `entries`, which stand in `source`; `None` when there is nothing to tell the model.
 pub(super) fn read(
@@ -160,7 +157,7 @@ impl<'r, 'a> Reader<'r, 'a> {
             return None;
         };
         self.length(Field::Description, "description-too-long", &description, MAX_DESCRIPTION_CHARS);
-        if !description.is_ascii() && description.contains(is_deceptive) {
+        if !description.is_ascii() && has_hidden(&description) {
             let finding = Diagnostic::warning(
                 "deceptive-characters",
                 "the description has invisible or text-reordering characters; catalogs leave them out",

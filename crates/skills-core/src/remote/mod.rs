@@ -22,6 +22,7 @@ use crate::{
     fetch::{self, FetchError, Limits},
     files::{FileEntry, Listing, SKILL_FILE_NAMES, check_path, read_content, similar_paths},
     frontmatter,
+    text::shown,
 };
 
 /// Largest file of a remote skill that is fetched. 8 MiB.
@@ -66,7 +67,7 @@ pub enum RemoteError {
     #[error(transparent)]
     Fetch(#[from] FetchError),
     /// No address at which an index may be has one.
-    #[error("there is no index of skills at {url}: neither {}", tried.join(" nor "))]
+    #[error("there is no index of skills at {}: neither {}", shown(url), shown(&tried.join(" nor ")))]
     NoIndex {
         /// The address that was given.
         url: String,
@@ -74,7 +75,7 @@ pub enum RemoteError {
         tried: Vec<String>,
     },
     /// What is at the address is no index.
-    #[error("the index of skills at {url} cannot be read: {message}")]
+    #[error("the index of skills at {} cannot be read: {}", shown(url), shown(message))]
     Index {
         /// The address.
         url: String,
@@ -82,7 +83,7 @@ pub enum RemoteError {
         message: String,
     },
     /// The content is not what the index promised.
-    #[error("{url} is not what its index says: its SHA-256 is {actual} instead of {expected}")]
+    #[error("{} is not what its index says: its SHA-256 is {actual} instead of {expected}", shown(url))]
     Changed {
         /// The address.
         url: String,
