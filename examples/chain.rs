@@ -2,7 +2,7 @@
 //!
 //!     cargo run --example chain
 
-use acp_skills_proxy::{SkillsProxy, component::DemoAgent};
+use acp_skills::{SkillsProxy, component::DemoAgent};
 use agent_client_protocol::{
     Agent, Client, on_receive_notification,
     schema::ProtocolVersion,

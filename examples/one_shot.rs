@@ -7,7 +7,7 @@
 
 use std::{env, path::Path};
 
-use acp_skills_proxy::one_shot::{OneShot, Piece};
+use acp_skills::one_shot::{OneShot, Piece};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

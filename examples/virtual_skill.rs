@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use acp_skills_proxy::{
+use acp_skills::{
     activity::Activity,
     one_shot::{OneShot, Seen},
 };

@@ -1,6 +1,10 @@
 //! [`SkillsProxy`] in chains within one process.
 
-use acp_skills_proxy::{SkillsProxy, intercept::Policy};
+use acp_skills::{
+    SkillsProxy,
+    config::{Config, ConfigError},
+    intercept::Policy,
+};
 use agent_client_protocol::{Conductor, DynConnectTo, Proxy};
 use agent_client_protocol_conductor::{ConductorImpl, ProxiesAndAgent};
 
@@ -169,7 +173,7 @@ async fn skills_from_a_configuration_a_directory_and_code() {
     write("gamma/SKILL.md", &text("gamma"));
     let config = write("skills.yaml", "skills:\n  - beta\nmcp_wait: 0\n");
     let log = Log::default();
-    let proxy = SkillsProxy::from_config(&config).expect("a good configuration");
+    let proxy = Config::read(&config).and_then(SkillsProxy::from_config).expect("a good configuration");
     let alpha = skills("alpha").iter().next().expect("a skill").as_ref().clone();
     let agent = proxy.skill(alpha).skill_dir(directory.path().join("gamma")).in_front_of(agent(log.clone()));
     within(with_client(agent, async |client| client.turn("hello").await.map(drop))).await;
@@ -183,5 +187,5 @@ async fn skills_from_a_configuration_a_directory_and_code() {
     let none = SkillsProxy::default().skill_dir(directory.path().join("none"));
     let error = with_client(none.in_front_of(crate::cast::agent(log)), async |_| Ok(())).await;
     assert!(error.is_err_and(|error| format!("{error:?}").contains("none")));
-    assert!(SkillsProxy::from_config(directory.path().join("none.yaml")).is_err());
+    assert!(matches!(Config::read(&directory.path().join("none.yaml")), Err(ConfigError::Unreadable { .. })));
 }

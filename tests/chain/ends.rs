@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Weak};
 
-use acp_skills_proxy::{SkillsProxy, mcp::SkillLibrary};
+use acp_skills::{SkillsProxy, library::SkillLibrary};
 use agent_client_protocol::{Channel, Client, Conductor, ConnectTo, TransportFrame};
 use futures::StreamExt;
 

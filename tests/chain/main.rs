@@ -4,7 +4,7 @@
 //! | file | owns |
 //! |---|---|
 //! | `cast` | the agent and the client, and how they are put together |
-//! | `embedded` | [`acp_skills_proxy::SkillsProxy`] in chains within one process |
+//! | `embedded` | [`acp_skills::SkillsProxy`] in chains within one process |
 //! | `ends` | how such a component ends, and that nothing of it is left then |
 //! | `program` | the binary as a component of such a chain |
 //! | `version2` | a chain that speaks version 2 of the protocol |

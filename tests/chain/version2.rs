@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use acp_skills_proxy::SkillsProxy;
+use acp_skills::SkillsProxy;
 use agent_client_protocol::{
     Agent, Client, ConnectTo, Error, Result,
     schema::ProtocolVersion,

@@ -5,7 +5,7 @@
 
 mod client;
 mod parts;
-mod puppet;
+mod scripted;
 
 use std::{
     io::{self, Write},
@@ -25,7 +25,7 @@ pub(crate) const FLOOD_BYTES: usize = 100 * 1024 * 1024;
 /// Plays a part.
 pub(crate) fn run(script: &str) -> ExitCode {
     match script {
-        "puppet" => puppet::run(),
+        "scripted" => scripted::run(),
         "tape" => parts::tape(),
         "arguments" => parts::arguments(),
         "echo" => parts::echo(),

@@ -37,14 +37,14 @@ fn to_successor(conductor: &mut Editor, envelope: &str) -> Value {
 }
 
 fn a_conductor_line_by_line() {
-    walk_a_chain("proxy");
+    converse_in_a_chain("proxy");
 }
 
 fn a_conductor_of_the_old_spelling() {
-    walk_a_chain("_proxy");
+    converse_in_a_chain("_proxy");
 }
 
-fn walk_a_chain(prefix: &str) {
+fn converse_in_a_chain(prefix: &str) {
     let skills = Skills::review();
     let mut conductor = component(&skills).start();
     let successor = format!("{prefix}/successor");
@@ -183,10 +183,10 @@ fn conductor() -> Option<PathBuf> {
     found
 }
 
-/// The published conductor over these components and the puppet.
+/// The published conductor over these components and the scripted agent.
 fn under(conductor: PathBuf, components: &[String]) -> Editor {
     let this = env::current_exe().expect("this program has a path");
-    let mut command = Proxy::of(conductor).env(agent::SCRIPT, "puppet").arg("agent");
+    let mut command = Proxy::of(conductor).env(agent::SCRIPT, "scripted").arg("agent");
     for component in components {
         command = command.arg(component);
     }

@@ -31,7 +31,7 @@ crate::trials!(
     nothing_is_remembered_unless_asked,
 );
 
-const SCHEMA: &str = include_str!("../../crates/acp-skills-proxy/src/events/schema.md");
+const SCHEMA: &str = include_str!("../../crates/acp-skills/src/events/schema.md");
 
 /// What must never be recorded.
 const SECRET: &str = "SECRET";
@@ -355,7 +355,7 @@ fn a_reader_that_does_not_read() {
 fn a_file_that_cannot_be_opened() {
     let skills = Skills::review();
     for (flag, path) in [("--events", skills.path().to_owned()), ("--state", skills.config())] {
-        let ended = skills.proxy().flag(flag, &path).agent("puppet").finish();
+        let ended = skills.proxy().flag(flag, &path).agent("scripted").finish();
         assert_eq!(ended.code(), Some(2));
         let said = ended.log.join("\n");
         assert!(said.contains("error: cannot") && said.contains(&*path.to_string_lossy()), "{said}");

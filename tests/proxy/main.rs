@@ -13,13 +13,12 @@ mod agent;
 mod catalog;
 mod chain;
 mod commands;
-mod door;
+mod conformance;
 mod editor;
 mod events;
 mod fixtures;
 mod flow;
-#[cfg(unix)]
-mod life;
+mod http_access;
 #[cfg(unix)]
 mod login;
 mod reload;
@@ -29,10 +28,11 @@ mod sessions;
 mod source;
 mod stage;
 mod start;
+#[cfg(unix)]
+mod supervision;
 mod tools;
 mod version;
 mod waiting;
-mod walk;
 mod wire;
 
 use std::process::ExitCode;
@@ -66,11 +66,10 @@ fn main() -> ExitCode {
     trials.extend(catalog::trials());
     trials.extend(chain::trials());
     trials.extend(commands::trials());
-    trials.extend(door::trials());
+    trials.extend(conformance::trials());
     trials.extend(events::trials());
     trials.extend(flow::trials());
-    #[cfg(unix)]
-    trials.extend(life::trials());
+    trials.extend(http_access::trials());
     #[cfg(unix)]
     trials.extend(login::trials());
     trials.extend(reload::trials());
@@ -79,10 +78,11 @@ fn main() -> ExitCode {
     trials.extend(scripts::trials());
     trials.extend(source::trials());
     trials.extend(start::trials());
+    #[cfg(unix)]
+    trials.extend(supervision::trials());
     trials.extend(tools::trials());
     trials.extend(version::trials());
     trials.extend(waiting::trials());
-    trials.extend(walk::trials());
     trials.extend(wire::trials());
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }

@@ -93,7 +93,7 @@ fn agents_hear_of_changes_over_acp() {
     let wishes = json!({ "toolsListChanged": true, "resourcesListChanged": true });
     let inner = json!({ "notifications": wishes, "_meta": {
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientInfo": { "name": "puppet", "version": "1.0.0" },
+        "io.modelcontextprotocol/clientInfo": { "name": "scripted", "version": "1.0.0" },
         "io.modelcontextprotocol/clientCapabilities": {},
     } });
     let request = json!({

@@ -13,9 +13,9 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::{
-    door::{Endpoint, initialize, with},
     editor::{DEADLINE, Editor, Proxy},
     fixtures::Skills,
+    http_access::{Endpoint, initialize, with},
     stage::{MCP_2025, Stage, cwd, entry},
 };
 
@@ -291,29 +291,29 @@ fn cancelled_over_the_bridge() {
 
 /// A session over HTTP: the endpoint and the headers of its requests.
 fn http_session(stage: &mut Stage) -> (Endpoint, Vec<(&'static str, String)>) {
-    let door = Endpoint::of(&entry(&stage.new_session("s")));
+    let endpoint = Endpoint::of(&entry(&stage.new_session("s")));
     let plain: Vec<_> = ["Host", "Authorization", "Content-Type", "Accept"]
         .into_iter()
-        .map(|name| (name, door.headers().into_iter().find(|it| it.0 == name).expect("a header").1))
+        .map(|name| (name, endpoint.headers().into_iter().find(|it| it.0 == name).expect("a header").1))
         .collect();
-    let (status, answer) = door.post(&plain, &initialize(MCP_2025));
+    let (status, answer) = endpoint.post(&plain, &initialize(MCP_2025));
     assert_eq!(status, 200, "{answer}");
     let session = answer
         .lines()
         .find_map(|line| line.to_lowercase().strip_prefix("mcp-session-id: ").map(str::to_owned));
     let headers = with(&plain, "Mcp-Session-Id", Some(&session.expect("a session")));
     let ready = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
-    assert_eq!(door.post(&headers, &ready).0, 202);
-    (door, headers)
+    assert_eq!(endpoint.post(&headers, &ready).0, 202);
+    (endpoint, headers)
 }
 
 fn progress_over_http() {
     let skills = kit();
     let mut stage = Stage::over_http(allowing(&skills));
-    let (door, headers) = http_session(&mut stage);
+    let (endpoint, headers) = http_session(&mut stage);
     let file = skills.path().join("go");
     let call = request(7, "until.sh", &[file.to_str().expect("text")], Some("t"));
-    let mut events = BufReader::new(door.post_and_leave(&headers, &call)).lines();
+    let mut events = BufReader::new(endpoint.post_and_leave(&headers, &call)).lines();
     let mut message = |method: bool| loop {
         let line = events.next().expect("more").expect("text");
         let Some(data) = line.strip_prefix("data: ").filter(|data| data.starts_with('{')) else { continue };
@@ -331,11 +331,11 @@ fn progress_over_http() {
 fn cancelled_over_http() {
     let skills = kit();
     let mut stage = Stage::over_http(patient(&skills));
-    let (door, headers) = http_session(&mut stage);
+    let (endpoint, headers) = http_session(&mut stage);
     let (path, seen) = fifo(&skills);
-    let call = door.post_and_leave(&headers, &request(7, "hold.sh", &[&path], None));
+    let call = endpoint.post_and_leave(&headers, &request(7, "hold.sh", &[&path], None));
     expect(&seen, "held\n");
-    assert_eq!(door.post(&headers, &cancelled(7)).0, 202);
+    assert_eq!(endpoint.post(&headers, &cancelled(7)).0, 202);
     expect(&seen, "gone");
     drop(call);
     stage.finish();
@@ -345,8 +345,8 @@ fn cancelled_over_http() {
 fn left_by_a_stateless_client() {
     let skills = kit();
     let mut stage = Stage::over_http(patient(&skills));
-    let door = Endpoint::of(&entry(&stage.new_session("s")));
-    let headers = with(&door.headers(), "MCP-Protocol-Version", Some("2026-07-28"));
+    let endpoint = Endpoint::of(&entry(&stage.new_session("s")));
+    let headers = with(&endpoint.headers(), "MCP-Protocol-Version", Some("2026-07-28"));
     let headers = with(&headers, "Mcp-Method", Some("tools/call"));
     let headers = with(&headers, "Mcp-Name", Some("run_skill_script"));
     let (path, seen) = fifo(&skills);
@@ -356,7 +356,7 @@ fn left_by_a_stateless_client() {
         "io.modelcontextprotocol/clientInfo": { "name": "raw", "version": "1" },
         "io.modelcontextprotocol/clientCapabilities": {},
     });
-    let call = door.post_and_leave(&headers, &call);
+    let call = endpoint.post_and_leave(&headers, &call);
     expect(&seen, "held\n");
     drop(call);
     expect(&seen, "gone");

@@ -139,7 +139,7 @@ fn logging_in_comes_first() {
     stage.connect(&second, MCP_2025);
     assert!(
         stage.order("connect", json!({ "entry": first, "revision": MCP_2025 })).is_err(),
-        "its door is shut"
+        "its endpoint is closed"
     );
     stage.finish();
 }

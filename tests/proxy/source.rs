@@ -50,7 +50,7 @@ fn site() -> SocketAddr {
 }
 
 /// The skills of the site reach the model, behind those that are here.
-fn walk(proxy: Proxy) {
+fn use_skills(proxy: Proxy) {
     let mut stage = Stage::over_http(proxy);
     let params = stage.new_session("s");
     let connection = stage.connect(&entry(&params), MCP_2025);
@@ -69,14 +69,14 @@ fn walk(proxy: Proxy) {
 
 fn from_the_flag_to_the_model() {
     let skills = Skills::review();
-    walk(skills.proxy().flag("--source", format!("http://{}", site())));
+    use_skills(skills.proxy().flag("--source", format!("http://{}", site())));
 }
 
 fn from_the_configuration() {
     let skills = Skills::review();
     let config =
         json!({ "skills": ["review"], "sources": [format!("http://{}/.well-known/skills/", site())] });
-    walk(Proxy::new().flag("--config", skills.write("skills.yaml", &config.to_string())));
+    use_skills(Proxy::new().flag("--config", skills.write("skills.yaml", &config.to_string())));
 }
 
 fn a_site_that_is_not_there() {

@@ -1,4 +1,4 @@
-//! Both ends in one hand: the editor's, and through it the puppet that is the agent.
+//! Both ends in one hand: the editor's, and through it the scripted agent.
 
 use serde_json::{Value, json};
 
@@ -7,13 +7,13 @@ use crate::editor::{Editor, Ended, Proxy};
 /// The revision of MCP that most agents speak.
 pub(crate) const MCP_2025: &str = "2025-06-18";
 
-/// A proxy with a scripted editor and a puppet.
+/// A proxy with a scripted editor and a scripted agent.
 pub(crate) struct Stage {
     pub(crate) editor: Editor,
     next: u64,
 }
 
-/// What a puppet found when it connected to the skills server.
+/// What a scripted agent found when it connected to the skills server.
 pub(crate) struct Connection {
     pub(crate) number: Value,
     pub(crate) server: Value,
@@ -23,7 +23,7 @@ pub(crate) struct Connection {
 impl Stage {
     /// Starts everything.
     pub(crate) fn new(proxy: Proxy) -> Self {
-        Self::of(proxy.agent("puppet"))
+        Self::of(proxy.agent("scripted"))
     }
 
     /// A stage for a proxy that runs already.
@@ -47,7 +47,7 @@ impl Stage {
         Self::initialized(proxy, &json!({ "mcpCapabilities": { "http": true }, "loadSession": true }))
     }
 
-    /// Gives the puppet an order.
+    /// Gives the scripted agent an order.
     pub(crate) fn order(&mut self, order: &str, params: Value) -> Result<Value, Value> {
         // Ids of a kind that no test uses for its own requests.
         self.next += 1;

@@ -112,7 +112,7 @@ fn an_agent_from_the_configuration() {
     let this = std::env::current_exe().expect("this program has a path");
     let config = serde_json::json!({ "agent": [this], "skills": ["review"] });
     let file = skills.write("skills.yaml", &config.to_string());
-    let editor = Proxy::new().flag("--config", file).env(agent::SCRIPT, "puppet").start();
+    let editor = Proxy::new().flag("--config", file).env(agent::SCRIPT, "scripted").start();
     let mut stage = Stage::of(editor);
     assert_eq!(stage.received().len(), 0);
     stage.finish();

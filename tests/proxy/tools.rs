@@ -111,7 +111,7 @@ fn over_acp() {
         number += 1;
         params["_meta"] = json!({
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-            "io.modelcontextprotocol/clientInfo": { "name": "puppet", "version": "1.0.0" },
+            "io.modelcontextprotocol/clientInfo": { "name": "scripted", "version": "1.0.0" },
             "io.modelcontextprotocol/clientCapabilities": {},
         });
         let inner =

@@ -19,7 +19,7 @@ fn stage(proxy: crate::editor::Proxy, transport: &str) -> Stage {
         json!({ "protocolVersion": 2, "info": { "name": "editor", "version": "1" }, "capabilities": {} }),
         json!({ "result": {
             "protocolVersion": 2,
-            "info": { "name": "puppet", "version": "1" },
+            "info": { "name": "scripted", "version": "1" },
             "capabilities": { "session": { "mcp": mcp } },
         } }),
     );

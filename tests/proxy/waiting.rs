@@ -47,7 +47,7 @@ fn the_first_prompt_waits_for_the_tools() {
     let skills = Skills::review();
     let (mut stage, entry) = unconnected(&skills, FOREVER);
     let (first, second) = (ask(&mut stage, "s", "one"), ask(&mut stage, "s", "two"));
-    // The puppet's orders take the same way: had the prompts passed, they would be there.
+    // The agent's orders take the same way: had the prompts passed, they would be there.
     assert_eq!(stage.received(), Vec::<Value>::new());
     stage.connect(&entry, MCP_2025);
     let blocks = turn(&mut stage, &first);

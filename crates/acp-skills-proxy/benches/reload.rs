@@ -14,10 +14,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use acp_skills_proxy::{
-    cli::{ProxyArgs, SkillArgs},
-    mcp::Library,
-    settings::Settings,
+use acp_skills::{
+    config::{Config, Settings},
+    library::Library,
 };
 use anyhow::ensure;
 
@@ -38,8 +37,9 @@ fn main() -> anyhow::Result<()> {
 }
 
 fn measure(dir: &Path, count: usize, rounds: usize) -> anyhow::Result<()> {
-    let skills = SkillArgs { roots: vec![dir.to_owned()], ..SkillArgs::default() };
-    let settings = Settings::resolve(ProxyArgs { skills, ..ProxyArgs::default() })?;
+    let mut config = Config::default();
+    config.roots = vec![dir.to_owned()];
+    let settings = Settings::resolve(config)?;
     let library: Library = settings.skills.load()?.into_library();
     ensure!(library.at(None).len() == count, "not all skills were found");
     let (sender, reloads) = channel();

@@ -8,10 +8,10 @@ use std::{
     io::{self, IsTerminal},
 };
 
-use crate::relay::Ends;
+use acp_skills::relay::Ends;
 
 /// Whether a person sits at both ends.
-pub fn is_terminal() -> bool {
+pub(crate) fn is_terminal() -> bool {
     io::stdin().is_terminal() && io::stdout().is_terminal()
 }
 
@@ -20,13 +20,13 @@ pub fn is_terminal() -> bool {
 /// # Errors
 /// They are closed, or the system is out of descriptors.
 #[cfg(unix)]
-pub fn take() -> io::Result<Ends> {
+pub(crate) fn take() -> io::Result<Ends> {
     use std::os::fd::AsFd;
     let reader = File::from(io::stdin().as_fd().try_clone_to_owned()?);
     let writer = File::from(io::stdout().as_fd().try_clone_to_owned()?);
     rustix::stdio::dup2_stdout(io::stderr().as_fd())?;
     let watched = reader.try_clone()?;
-    let mut ends = Ends::from((reader, writer));
+    let mut ends = Ends::new(reader, writer);
     ends.hangup = Some(Box::new(move || wait_for_hangup(&watched)));
     Ok(ends)
 }
@@ -63,5 +63,5 @@ pub fn take() -> io::Result<Ends> {
     let writer = File::from(io::stdout().as_handle().try_clone_to_owned()?);
     // Sending what others print to stderr would need `SetStdHandle`, which is unsafe. The lints keep our own code
     // from printing.
-    Ok(Ends::from((reader, writer)))
+    Ok(Ends::new(reader, writer))
 }

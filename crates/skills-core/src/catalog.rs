@@ -46,13 +46,17 @@ impl Default for CatalogOptions {
 }
 
 /// How much of each skill a catalog shows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+#[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Detail {
     /// Name and description.
     #[default]
     Full,
     /// The name alone.
+    #[serde(rename = "names")]
+    #[cfg_attr(feature = "clap", value(name = "names"))]
     NamesOnly,
 }
 

@@ -61,7 +61,8 @@ impl ClientHandler for Ears {
 /// Connects to the server of `entry`, as a client of `revision`.
 pub(super) async fn connect(entry: &Value, revision: &str) -> Result<Client, String> {
     let version: ProtocolVersion = serde_json::from_value(revision.into()).map_err(|e| e.to_string())?;
-    let mut config = ClientConfig::new(ClientCapabilities::default(), Implementation::new("puppet", "1.0.0"));
+    let mut config =
+        ClientConfig::new(ClientCapabilities::default(), Implementation::new("scripted", "1.0.0"));
     let subscribes = !version.has_initialize();
     let lifecycle = if version.has_initialize() {
         config.protocol_version = version;

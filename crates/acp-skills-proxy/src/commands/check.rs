@@ -25,7 +25,7 @@ use skills_core::{
     frontmatter::{self, MAX_FILE_BYTES, ParseContext, Verdict},
 };
 
-use crate::cli::UsageError;
+use crate::error::UsageError;
 
 /// Something is wrong with a skill.
 const EXIT_FOUND: u8 = 1;
@@ -39,7 +39,7 @@ Examples:
   acp-skills-proxy check --reference skills/*/SKILL.md
 
 Exit codes: 0 nothing is wrong, 1 a rule is broken, 2 a wrong command line.")]
-pub struct CheckArgs {
+pub(crate) struct CheckArgs {
     /// The directory of a skill, a SKILL.md, or a directory to look for skills in. Repeatable.
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
@@ -74,7 +74,7 @@ fn lossy<S: serde::Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::E
 ///
 /// # Errors
 /// A path does not exist, or there is no skill in it.
-pub fn run(args: CheckArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: CheckArgs) -> anyhow::Result<ExitCode> {
     let verdict = if args.reference { Verdict::Reference } else { Verdict::Spec };
     let mut checked = Vec::new();
     let mut seen = HashSet::new();

@@ -13,12 +13,16 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::{
+    args::{CatalogArgs, LogArgs, ProxyArgs, ScriptArgs, ServerArgs, SkillArgs},
+    error::UsageError,
+    log,
+};
+use acp_skills::{
     activity::Activity,
-    cli::{self, CatalogArgs, LogArgs, ProxyArgs, ScriptArgs, ServerArgs, SkillArgs, UsageError},
     client::Client,
+    config::Settings,
     intercept::{McpMode, placement::OPEN, servers::SERVER_NAME},
     one_shot::{OneShot, Seen, Watch},
-    settings::Settings,
 };
 
 /// How long the agent may take to fetch our tools before that counts as never. Longer than a prompt would wait.
@@ -38,7 +42,7 @@ Examples:
   acp-skills-proxy doctor --skill ./code-review -- claude-agent-acp
   acp-skills-proxy doctor --skill ./code-review --prompt hello -- some-agent
       Also sends a prompt, for agents that connect to MCP servers only then.")]
-pub struct DoctorArgs {
+pub(crate) struct DoctorArgs {
     /// Also send this prompt.
     #[arg(long, value_name = "TEXT")]
     prompt: Option<String>,
@@ -81,18 +85,12 @@ struct Report {
 ///
 /// # Errors
 /// As the proxy itself.
-pub fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
     let DoctorArgs { prompt, json, skills, catalog, server, scripts, log, agent } = args;
-    let settings = Settings::resolve(ProxyArgs {
-        skills,
-        catalog,
-        server,
-        scripts,
-        log,
-        agent,
-        ..ProxyArgs::default()
-    })?;
-    cli::start_log(&settings.log)?;
+    let config =
+        ProxyArgs { skills, catalog, server, scripts, log, agent, ..ProxyArgs::default() }.config()?;
+    log::start(&config)?;
+    let settings = Settings::resolve(config)?;
     let toolbox = settings.toolbox;
     let skills = settings.skills.load()?;
     let cwd = std::env::current_dir()?;

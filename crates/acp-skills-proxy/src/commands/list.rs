@@ -15,9 +15,10 @@ use skills_core::{
 
 use super::table::{self, Align, Table};
 use crate::{
-    cli::{self, CatalogArgs, LogArgs, ProxyArgs, SkillArgs},
-    settings::Settings,
+    args::{CatalogArgs, LogArgs, ProxyArgs, SkillArgs},
+    log,
 };
+use acp_skills::config::Settings;
 
 /// Flags of `list`.
 #[derive(Debug, Args)]
@@ -26,7 +27,7 @@ Examples:
   acp-skills-proxy list --skills ~/skills
   acp-skills-proxy list --discover user,project
   acp-skills-proxy list --config skills.yaml --json")]
-pub struct ListArgs {
+pub(crate) struct ListArgs {
     /// Print JSON: `skills`, `shadowed`, `skipped` and `catalog`.
     #[arg(long)]
     json: bool,
@@ -82,10 +83,11 @@ struct CatalogSize {
 ///
 /// # Errors
 /// The command line, the configuration or a named skill is wrong, or stdout cannot be written.
-pub fn run(args: ListArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: ListArgs) -> anyhow::Result<ExitCode> {
     let ListArgs { json, skills, catalog, log } = args;
-    let settings = Settings::resolve(ProxyArgs { skills, catalog, log, ..ProxyArgs::default() })?;
-    cli::start_log(&settings.log)?;
+    let config = ProxyArgs { skills, catalog, log, ..ProxyArgs::default() }.config()?;
+    log::start(&config)?;
+    let settings = Settings::resolve(config)?;
     let set = settings.skills.load()?.at(env::current_dir().ok().as_deref());
     let report = Report::new(&set, &settings.policy.catalog);
     let text = if json {

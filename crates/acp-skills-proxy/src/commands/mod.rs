@@ -2,14 +2,14 @@
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "printing is what commands for people do")]
 
-pub mod check;
-pub mod doctor;
-pub mod list;
-pub mod proxy;
-pub mod report;
-pub mod search;
-pub mod table;
-pub mod r#try;
+pub(crate) mod check;
+pub(crate) mod doctor;
+pub(crate) mod list;
+pub(crate) mod proxy;
+pub(crate) mod report;
+pub(crate) mod search;
+pub(crate) mod table;
+pub(crate) mod r#try;
 
 use std::io::{self, Write};
 
@@ -23,7 +23,7 @@ fn print(text: &str) -> io::Result<()> {
 }
 
 /// Tells what went wrong, and how to mend it.
-pub fn complain(message: &str, hint: Option<&str>) {
+pub(crate) fn complain(message: &str, hint: Option<&str>) {
     eprintln!("error: {message}");
     if let Some(hint) = hint {
         eprintln!("hint: {hint}");

@@ -1,20 +1,18 @@
 //! No command: the proxy itself, in front of an agent or under a conductor.
 
-use std::{ffi::OsString, fs::File, process::ExitCode};
+use std::{ffi::OsString, path::Path, process::ExitCode};
 
-use crate::{
+use crate::{args::ProxyArgs, error::UsageError, log, stdio};
+use acp_skills::{
     agent,
-    cli::{self, ProxyArgs, RecordArgs, UsageError},
+    config::Settings,
     events::EventFile,
     mcp::Servers,
     memory::Memory,
     relay::{
-        Ends,
         chain::{self, ChainEnd},
         standalone::Standalone,
     },
-    settings::Settings,
-    stdio,
 };
 
 /// Runs the agent behind the proxy; on a terminal, alone and with the words of `login`. The exit code is the agent's.
@@ -22,9 +20,11 @@ use crate::{
 ///
 /// # Errors
 /// The command line, the configuration or a skill is wrong, the agent does not start, or the proxy fails.
-pub fn run(args: ProxyArgs, login: Vec<OsString>) -> anyhow::Result<ExitCode> {
-    let mut settings = Settings::resolve(args)?;
-    cli::start_log(&settings.log)?;
+pub(crate) fn run(args: ProxyArgs, login: Vec<OsString>) -> anyhow::Result<ExitCode> {
+    let config = args.config()?;
+    log::start(&config)?;
+    let (events, state) = (config.events.clone(), config.state.clone());
+    let mut settings = Settings::resolve(config)?;
     // Without an agent the proxy is one of several under a conductor; nobody starts a conductor's components by hand.
     if settings.agent.is_empty() && stdio::is_terminal() {
         return Err(no_agent().into());
@@ -35,7 +35,7 @@ pub fn run(args: ProxyArgs, login: Vec<OsString>) -> anyhow::Result<ExitCode> {
         return Ok(agent::run_in_terminal(&settings.agent)?.into());
     }
     let skills = settings.skills.load()?;
-    let (events, memory) = keep(&settings.record)?;
+    let (events, memory) = keep(events.as_deref(), state.as_deref())?;
     let client = stdio::take()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let code: anyhow::Result<u8> = runtime.block_on(async {
@@ -70,20 +70,17 @@ fn no_agent() -> UsageError {
 }
 
 /// Opens what the record and the memory are kept in.
-fn keep(record: &RecordArgs) -> anyhow::Result<(Option<EventFile>, Option<Memory>)> {
-    let events = record.events.as_deref().map(|path| {
+fn keep(
+    events: Option<&Path>,
+    state: Option<&Path>,
+) -> Result<(Option<EventFile>, Option<Memory>), UsageError> {
+    let events = events.map(|path| {
         EventFile::open(path)
             .map_err(|error| UsageError::new(format!("cannot write events to {}: {error}", path.display())))
     });
-    let memory = record.state.as_deref().map(|dir| {
+    let memory = state.map(|dir| {
         Memory::open(dir)
             .map_err(|error| UsageError::new(format!("cannot keep state in {}: {error}", dir.display())))
     });
     Ok((events.transpose()?, memory.transpose()?))
-}
-
-impl From<(File, File)> for Ends {
-    fn from((reader, writer): (File, File)) -> Self {
-        Self::new(reader, writer)
-    }
 }

@@ -12,10 +12,10 @@ use clap::Args;
 
 use super::table::{self, Align, Table};
 use crate::{
-    cli::UsageError,
-    events::read,
+    error::UsageError,
     report::{CALLS, Summary, minute, page},
 };
+use acp_skills::events::read;
 
 /// How many rows a table shows; the page shows all.
 const MAX_ROWS: usize = 30;
@@ -31,7 +31,7 @@ Examples:
   acp-skills-proxy report events.jsonl
   acp-skills-proxy report *.jsonl --html report.html
   zcat old.jsonl.gz | acp-skills-proxy report - events.jsonl")]
-pub struct ReportArgs {
+pub(crate) struct ReportArgs {
     /// Files that `--events` wrote; `-` is stdin.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
@@ -44,7 +44,7 @@ pub struct ReportArgs {
 ///
 /// # Errors
 /// A file cannot be read, or the page cannot be written.
-pub fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
     let ReportArgs { files, html } = args;
     let mut summary = Summary::default();
     let mut names = Vec::new();

@@ -7,9 +7,10 @@ use serde_json::json;
 use skills_core::{Source, search::Query};
 
 use crate::{
-    cli::{ProxyArgs, SkillArgs, UsageError},
-    settings::Settings,
+    args::{ProxyArgs, SkillArgs},
+    error::UsageError,
 };
+use acp_skills::config::Settings;
 
 /// Flags of `search`.
 #[derive(Debug, Args)]
@@ -18,7 +19,7 @@ Exit code 0 when a skill fits, 1 when none does.
 
 Example:
   acp-skills-proxy search --skills ~/skills fill in a form")]
-pub struct SearchArgs {
+pub(crate) struct SearchArgs {
     /// What to look for.
     #[arg(required = true, value_name = "WORDS")]
     words: Vec<String>,
@@ -39,9 +40,9 @@ pub struct SearchArgs {
 ///
 /// # Errors
 /// The configuration or a skill is wrong, or there is no skill at all.
-pub fn run(args: SearchArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: SearchArgs) -> anyhow::Result<ExitCode> {
     let SearchArgs { words, tags, limit, json, skills } = args;
-    let settings = Settings::resolve(ProxyArgs { skills, ..ProxyArgs::default() })?;
+    let settings = Settings::resolve(ProxyArgs { skills, ..ProxyArgs::default() }.config()?)?;
     let skills = settings.skills.load()?.at(std::env::current_dir().ok().as_deref());
     if skills.is_empty() {
         return Err(UsageError::new("there is no skill to search")

@@ -12,14 +12,14 @@ const MAX_WIDTH: usize = 40;
 const MIN_LAST_WIDTH: usize = 16;
 
 /// How wide the terminal is; `None` when stdout is none, and then nothing is cut. `COLUMNS` overrides.
-pub fn terminal_width() -> Option<usize> {
+pub(crate) fn terminal_width() -> Option<usize> {
     let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
     columns.or_else(|| terminal_size::terminal_size().map(|(width, _)| width.0.into()))
 }
 
 /// On which side of its column a text is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Align {
+pub(crate) enum Align {
     /// Words.
     Left,
     /// Numbers.
@@ -28,24 +28,24 @@ pub enum Align {
 
 /// Rows of `N` texts, each in one line.
 #[derive(Debug)]
-pub struct Table<const N: usize> {
+pub(crate) struct Table<const N: usize> {
     align: [Align; N],
     rows: Vec<[String; N]>,
 }
 
 impl<const N: usize> Table<N> {
     /// A table with this header.
-    pub fn new(header: [(&str, Align); N]) -> Self {
+    pub(crate) fn new(header: [(&str, Align); N]) -> Self {
         Self { align: header.map(|(_, align)| align), rows: vec![header.map(|(title, _)| title.to_owned())] }
     }
 
     /// Adds a row.
-    pub fn row(&mut self, row: [String; N]) {
+    pub(crate) fn row(&mut self, row: [String; N]) {
         self.rows.push(row);
     }
 
     /// The lines, no wider than `width` terminal columns if that is possible; `None` cuts nothing.
-    pub fn render(&self, width: Option<usize>) -> String {
+    pub(crate) fn render(&self, width: Option<usize>) -> String {
         let mut widths = [0; N];
         for row in &self.rows {
             for (column, text) in row.iter().enumerate() {

@@ -11,10 +11,14 @@ use serde_json::Value;
 use skills_core::toolbox::Content;
 
 use crate::{
+    args::{CatalogArgs, LogArgs, ProxyArgs, ScriptArgs, ServerArgs, SkillArgs, UserArgs},
+    error::UsageError,
+    log,
+};
+use acp_skills::{
     activity::{Activity, ToolCall},
-    cli::{self, CatalogArgs, LogArgs, ProxyArgs, ScriptArgs, ServerArgs, SkillArgs, UsageError, UserArgs},
+    config::Settings,
     one_shot::{OneShot, Seen, Watch},
-    settings::Settings,
 };
 
 /// The prompt when there is none.
@@ -29,7 +33,7 @@ const SHOWN_LINES: usize = 24;
 Examples:
   acp-skills-proxy try --skill ./code-review --prompt 'Review src/main.rs'
   acp-skills-proxy try --skill ./code-review --prompt 'Review src/main.rs' -- claude-agent-acp")]
-pub struct TryArgs {
+pub(crate) struct TryArgs {
     /// What to ask the agent for.
     #[arg(long, value_name = "TEXT", default_value = PROMPT)]
     prompt: String,
@@ -57,19 +61,12 @@ pub struct TryArgs {
 ///
 /// # Errors
 /// As the proxy itself; also when the agent refuses.
-pub fn run(args: TryArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: TryArgs) -> anyhow::Result<ExitCode> {
     let TryArgs { prompt, full, skills, catalog, server, scripts, user, log, agent } = args;
-    let settings = Settings::resolve(ProxyArgs {
-        skills,
-        catalog,
-        server,
-        scripts,
-        user,
-        log,
-        agent,
-        ..ProxyArgs::default()
-    })?;
-    cli::start_log(&settings.log)?;
+    let config =
+        ProxyArgs { skills, catalog, server, scripts, user, log, agent, ..ProxyArgs::default() }.config()?;
+    log::start(&config)?;
+    let settings = Settings::resolve(config)?;
     let toolbox = settings.toolbox;
     let skills = settings.skills.load()?;
     if skills.at(std::env::current_dir().ok().as_deref()).is_empty() {
@@ -114,8 +111,8 @@ impl Show {
         match seen {
             Seen::ToAgent(message) => self.received(message),
             Seen::Activity(Activity::Called(call)) => self.called(call),
-            Seen::Activity(_) => {}
             Seen::Update(update) => self.update(update),
+            _ => {}
         }
     }
 

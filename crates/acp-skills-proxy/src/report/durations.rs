@@ -1,19 +1,19 @@
 //! [`Durations`]: how long many things took.
 
-use crate::events::Millis;
+use acp_skills::events::Millis;
 
 /// Durations, and what can be said of all of them.
 #[derive(Debug, Clone, Default)]
-pub struct Durations(Vec<Millis>);
+pub(crate) struct Durations(Vec<Millis>);
 
 impl Durations {
     /// Adds one.
-    pub fn add(&mut self, one: Millis) {
+    pub(crate) fn add(&mut self, one: Millis) {
         self.0.push(one);
     }
 
     /// The smallest that is at least as long as this share of them; `None` when there are none.
-    pub fn percentile(&self, percent: usize) -> Option<Millis> {
+    pub(crate) fn percentile(&self, percent: usize) -> Option<Millis> {
         let mut sorted = self.0.clone();
         sorted.sort_unstable();
         let rank = (sorted.len() * percent).div_ceil(100);
@@ -21,7 +21,7 @@ impl Durations {
     }
 
     /// All of them together, in milliseconds.
-    pub fn total(&self) -> f64 {
+    pub(crate) fn total(&self) -> f64 {
         self.0.iter().map(|one| one.as_f64()).sum()
     }
 }
@@ -38,12 +38,12 @@ pub(super) fn shown(ms: f64) -> String {
 
 impl Durations {
     /// A percentile for people; a dash when there is none.
-    pub fn shown(&self, percent: usize) -> String {
+    pub(crate) fn shown(&self, percent: usize) -> String {
         self.percentile(percent).map_or_else(|| "–".to_owned(), |ms| shown(ms.as_f64()))
     }
 
     /// The sum for people.
-    pub fn total_shown(&self) -> String {
+    pub(crate) fn total_shown(&self) -> String {
         shown(self.total())
     }
 }

@@ -18,14 +18,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use skills_core::name::sanitize;
 
-pub use self::{durations::Durations, page::page};
-use crate::events::{By, Decision, Outcome, Reason, Record, Rule, What, read::Line};
+pub(crate) use self::{durations::Durations, page::page};
+use acp_skills::events::{By, Decision, EventKind, Outcome, Reason, Record, Rule, read::Line};
 
 /// How many lines that are no events are named one by one.
 const MAX_NAMED_LINES: usize = 20;
 
 /// The events that are calls: those with an outcome and a duration, in the order in which they are shown.
-pub const CALLS: [(&str, &str); 5] = [
+pub(crate) const CALLS: [(&str, &str); 5] = [
     ("skill_activated", "activations"),
     ("file_read", "files read"),
     ("tool_called", "tool calls"),
@@ -34,11 +34,11 @@ pub const CALLS: [(&str, &str); 5] = [
 ];
 
 /// Who activates skills, in the order in which it is shown.
-pub const AUTHORS: [(By, &str); 3] = [(By::Model, "model"), (By::User, "user"), (By::Prompt, "proxy")];
+pub(crate) const AUTHORS: [(By, &str); 3] = [(By::Model, "model"), (By::User, "user"), (By::Prompt, "proxy")];
 
 /// Everything that the events say.
 #[derive(Debug, Default)]
-pub struct Summary {
+pub(crate) struct Summary {
     /// How many events there are.
     pub events: u64,
     /// The first and the last.
@@ -73,7 +73,7 @@ pub struct Summary {
 
 /// How one skill is used.
 #[derive(Debug, Default)]
-pub struct Use {
+pub(crate) struct Use {
     /// Activations that worked, in the order of [`AUTHORS`].
     pub activations: [u64; AUTHORS.len()],
     /// Other calls that worked, in the order of [`CALLS`]; the first stays empty.
@@ -90,19 +90,19 @@ pub struct Use {
 
 impl Use {
     /// How many times it was activated.
-    pub fn activated(&self) -> u64 {
+    pub(crate) fn activated(&self) -> u64 {
         self.activations.iter().sum()
     }
 
     /// How many times anything of it was used.
-    pub fn used(&self) -> u64 {
+    pub(crate) fn used(&self) -> u64 {
         self.activated() + self.calls.iter().sum::<u64>()
     }
 }
 
 /// Calls of one kind.
 #[derive(Debug, Default)]
-pub struct Calls {
+pub(crate) struct Calls {
     /// How many there are of each outcome: ok, error, cancelled.
     pub outcomes: [u64; 3],
     /// How long those took that ended by themselves.
@@ -111,14 +111,14 @@ pub struct Calls {
 
 impl Calls {
     /// How many there are.
-    pub fn count(&self) -> u64 {
+    pub(crate) fn count(&self) -> u64 {
         self.outcomes.iter().sum()
     }
 }
 
 impl Summary {
     /// Adds a line of a file.
-    pub fn add(&mut self, file: &str, number: usize, line: Line) {
+    pub(crate) fn add(&mut self, file: &str, number: usize, line: Line) {
         match line {
             Line::Event(record) => self.event(*record),
             Line::Unknown { event, .. } => *self.unknown.entry(shown(&event)).or_default() += 1,
@@ -140,26 +140,28 @@ impl Summary {
         self.sessions.extend(session);
         self.call(time, &what);
         match what {
-            What::SessionStarted { agent, skills, .. } => {
+            EventKind::SessionStarted { agent, skills, .. } => {
                 self.started += 1;
                 let agent = agent.map_or_else(|| "(without a name)".to_owned(), |agent| shown(&agent));
                 *self.agents.entry(agent).or_default() += 1;
                 self.know(&skills);
             }
-            What::Reload { added, .. } => {
+            EventKind::Reload { added, .. } => {
                 self.reloads += 1;
                 self.know(&added);
             }
-            What::Permission { decision, rule, .. } => {
+            EventKind::Permission { decision, rule, .. } => {
                 *self.permissions.entry((decision, rule)).or_default() += 1;
             }
-            What::Fallback { reason, .. } => *self.fallbacks.entry(reason).or_default() += 1,
-            What::EventsDropped { count } => self.dropped = self.dropped.saturating_add(count),
-            What::SkillActivated { .. }
-            | What::FileRead { .. }
-            | What::ToolCalled { .. }
-            | What::ScriptRun { .. }
-            | What::Search { .. } => {}
+            EventKind::Fallback { reason, .. } => *self.fallbacks.entry(reason).or_default() += 1,
+            EventKind::EventsDropped { count } => self.dropped = self.dropped.saturating_add(count),
+            EventKind::SkillActivated { .. }
+            | EventKind::FileRead { .. }
+            | EventKind::ToolCalled { .. }
+            | EventKind::ScriptRun { .. }
+            | EventKind::Search { .. }
+            // Kinds that a newer library has say nothing here.
+            | _ => {}
         }
     }
 
@@ -170,7 +172,7 @@ impl Summary {
         }
     }
 
-    fn call(&mut self, time: Timestamp, what: &What) {
+    fn call(&mut self, time: Timestamp, what: &EventKind) {
         let kind = CALLS.iter().position(|(name, _)| *name == what.name());
         let (Some(kind), Some(end)) = (kind, what.end()) else { return };
         let calls = &mut self.calls[kind];
@@ -186,7 +188,7 @@ impl Summary {
         }
         let Some(skill) = skill.map(|skill| self.skills.entry(skill).or_default()) else { return };
         match (end.outcome, what) {
-            (Outcome::Ok, What::SkillActivated { by, tokens, .. }) => {
+            (Outcome::Ok, EventKind::SkillActivated { by, tokens, .. }) => {
                 skill.activations[*by as usize] += 1;
                 skill.tokens = skill.tokens.saturating_add(*tokens);
             }
@@ -199,7 +201,7 @@ impl Summary {
     }
 
     /// The skills that were used or failed, the most used first.
-    pub fn used(&self) -> Vec<(&str, &Use)> {
+    pub(crate) fn used(&self) -> Vec<(&str, &Use)> {
         let used = self.skills.iter().filter(|(_, skill)| skill.used() + skill.errors > 0);
         let mut used: Vec<_> = used.map(|(name, skill)| (name.as_str(), skill)).collect();
         used.sort_by_key(|(_, skill)| std::cmp::Reverse((skill.activated(), skill.used(), skill.errors)));
@@ -207,13 +209,13 @@ impl Summary {
     }
 
     /// The skills that nobody used.
-    pub fn never_used(&self) -> Vec<&str> {
+    pub(crate) fn never_used(&self) -> Vec<&str> {
         let unused = self.skills.iter().filter(|(_, skill)| skill.used() == 0);
         unused.map(|(name, _)| name.as_str()).collect()
     }
 
     /// The errors, the most frequent first: what was called, the code, the skill and how many.
-    pub fn failures(&self) -> Vec<(&'static str, &str, &str, u64)> {
+    pub(crate) fn failures(&self) -> Vec<(&'static str, &str, &str, u64)> {
         let all = self.errors.iter();
         let mut all: Vec<_> =
             all.map(|((kind, code, skill), count)| (CALLS[*kind].1, &**code, &**skill, *count)).collect();
@@ -222,7 +224,7 @@ impl Summary {
     }
 
     /// What else there is to say: what happened, and how many times.
-    pub fn notes(&self) -> Vec<(String, u64)> {
+    pub(crate) fn notes(&self) -> Vec<(String, u64)> {
         let permission = |(decision, rule): &(Decision, Option<Rule>)| {
             let decision = match decision {
                 Decision::Allowed => "permissions granted",
@@ -268,7 +270,7 @@ fn shown(text: &str) -> String {
 }
 
 /// A moment for people: to the minute, in UTC.
-pub fn minute(time: Timestamp) -> String {
+pub(crate) fn minute(time: Timestamp) -> String {
     let text = time.to_string();
     text.get(..16).unwrap_or(&text).replace('T', " ")
 }

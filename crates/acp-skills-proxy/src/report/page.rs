@@ -31,7 +31,7 @@ const KINDS: [(&str, &str); CALLS.len()] =
 const OUTCOMES: [(&str, &str); 3] = [("ok", "ok"), ("error", "failed"), ("cancelled", "cancelled")];
 
 /// The page.
-pub fn page(summary: &Summary, files: &[String]) -> String {
+pub(crate) fn page(summary: &Summary, files: &[String]) -> String {
     let digest = STANDARD.encode(Sha256::of(STYLE.as_bytes()).as_bytes());
     let policy =
         format!("default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'");

@@ -2,7 +2,7 @@ use expect_test::expect;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::events::read::lines;
+use acp_skills::events::read::lines;
 
 fn summary(events: &[Value]) -> Summary {
     let text: Vec<_> = events.iter().map(ToString::to_string).collect();

@@ -7,7 +7,9 @@ use serde_json::{Map, Value};
 use super::{Item, shorten};
 
 /// The notation of a catalog.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+#[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Format {
     /// `<available_skills>` with a `<skill>` for each.

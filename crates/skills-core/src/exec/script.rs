@@ -26,7 +26,9 @@ pub struct ScriptOptions {
 }
 
 /// The working directory of scripts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+#[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum ScriptCwd {
     /// That of the session; that of the skill when there is none.

@@ -1,0 +1,171 @@
+//! What becomes of a message from the agent.
+
+use std::borrow::Cow;
+
+use acp_skills_wire::{Kind, Message, Node};
+
+use crate::{
+    Interceptor,
+    agent_facts::AgentFacts,
+    outputs::{Actions, Effect, Level, Pass, Task},
+    requests::{OpenRequest, Purpose, Setup, SetupKind},
+    session::SessionKey,
+    strip::{self, Chunk},
+    version::Turn,
+};
+
+impl Interceptor {
+    pub(crate) fn agent_message(&mut self, message: &Message<'_>, actions: &mut Actions) -> Pass {
+        self.flush_strips(message, actions);
+        match message.kind() {
+            Kind::Response => self.response(message, actions),
+            Kind::Notification if message.method() == "session/update" => self.update(message, actions),
+            Kind::Request if message.method() == "session/request_permission" => {
+                self.permission(message, actions)
+            }
+            Kind::Request if message.method() == "mcp/message" => self.mcp_message(message, actions),
+            Kind::Request | Kind::Notification => Pass::Untouched,
+        }
+    }
+
+    fn response(&mut self, message: &Message<'_>, actions: &mut Actions) -> Pass {
+        let Some(id) = message.id() else { return Pass::Untouched };
+        let Some(open) = self.open.remove(&id) else { return Pass::Untouched };
+        match (open.purpose, message.result) {
+            (Purpose::Initialize, Some(result)) => {
+                self.agent = AgentFacts::read(result);
+                actions.log(Level::Debug, format!("the agent: {:?}", self.agent));
+                Pass::Untouched
+            }
+            (Purpose::SetUp(Setup { session, kind, .. }), Some(result)) => {
+                if kind == SetupKind::New {
+                    match result.str("sessionId") {
+                        Some(name) => {
+                            if let Some(before) = self.sessions.name(session, &name) {
+                                self.drop_session(before, actions);
+                            }
+                        }
+                        None => self.drop_session(session, actions),
+                    }
+                }
+                self.started(session, &open.method, actions);
+                self.session_is_set_up(session, message, result, actions)
+            }
+            (Purpose::SetUp(setup), None) => self.refused(id, open.method, setup, message, actions),
+            (Purpose::Leave { id }, Some(_)) => {
+                if let Some(key) = self.sessions.key_of(&id) {
+                    self.drop_session(key, actions);
+                }
+                self.strips.remove(&id);
+                if open.method == "session/delete" {
+                    actions.effects.push(Effect::Remember { id, active: Vec::new() });
+                }
+                Pass::Untouched
+            }
+            (Purpose::List, Some(result)) => self.session_list(message, result),
+            (Purpose::Prompt(session), _) => {
+                self.answered(session, &id, message);
+                Pass::Untouched
+            }
+            _ => Pass::Untouched,
+        }
+    }
+
+    /// A session is set up: its first commands are in the response, or come later.
+    fn session_is_set_up(
+        &mut self,
+        key: SessionKey,
+        response: &Message<'_>,
+        result: Node<'_>,
+        actions: &mut Actions,
+    ) -> Pass {
+        if self.agent.version.has_menu_in_response() {
+            self.menu_in_response(key, response, result)
+        } else {
+            self.menu_after_response(key, actions);
+            Pass::Untouched
+        }
+    }
+
+    fn mcp_message(&mut self, message: &Message<'_>, actions: &mut Actions) -> Pass {
+        let Some(server) = message.param(&["serverId"]).and_then(|id| id.as_str()) else {
+            return Pass::Untouched;
+        };
+        let Some(session) = self.sessions.iter_mut().find(|session| session.server.is_reached_by(&server))
+        else {
+            return Pass::Untouched;
+        };
+        session.server.listed();
+        actions.tasks.push(Task::Mcp { session: session.key(), line: message.line.to_vec() });
+        Pass::Consumed
+    }
+
+    /// The user's words, as the agent remembers them: without ours.
+    pub(crate) fn user_message_chunk(
+        &mut self,
+        message: &Message<'_>,
+        update: Node<'_>,
+        actions: &mut Actions,
+    ) -> Pass {
+        let Some(node) = update.at(&["content", "text"]) else { return Pass::Untouched };
+        let Some(text) = node.as_str() else { return Pass::Untouched };
+        let session = message.session_id().unwrap_or_default().into_owned();
+        let stream = self.strips.entry(session.clone()).or_default();
+        let chunk = stream.chunk(&text, message.line, &mut actions.to_client);
+        if stream.is_idle() {
+            self.strips.remove(&session);
+        }
+        let clean = match &chunk {
+            Chunk::Untouched => &text,
+            Chunk::Text(clean) => clean.as_str(),
+            Chunk::Nothing => "",
+        };
+        self.replayed(&session, &text, clean);
+        match chunk {
+            Chunk::Untouched => Pass::Untouched,
+            Chunk::Text(text) => Pass::Edited(strip::rewrite(message.line, &text)),
+            Chunk::Nothing => Pass::Consumed,
+        }
+    }
+
+    /// Chunks that were kept back, in case the end of our text follows, go on before anything else of their session.
+    fn flush_strips(&mut self, message: &Message<'_>, actions: &mut Actions) {
+        if self.strips.is_empty() {
+            return;
+        }
+        if Self::is_user_message_chunk(message) {
+            return;
+        }
+        let session = match message.kind() {
+            Kind::Response => match message.id().and_then(|id| self.open.get(&id)) {
+                // It goes on.
+                Some(OpenRequest { method, .. })
+                    if method == "session/prompt" && self.agent.version.turn(message) == Turn::Accepted =>
+                {
+                    None
+                }
+                // The end of a turn or of a replay.
+                Some(OpenRequest {
+                    purpose:
+                        Purpose::Prompt(key)
+                        | Purpose::SetUp(Setup { session: key, kind: SetupKind::Enter { .. }, .. }),
+                    ..
+                }) => {
+                    let key = *key;
+                    self.sessions.get(key).and_then(|session| Some(session.id()?.to_owned()))
+                }
+                // The end of a turn of a session that we do not know.
+                Some(open) if open.method == "session/prompt" => {
+                    let kept = self.strips.drain().flat_map(|(_, mut stream)| stream.flush());
+                    return actions.to_client.extend(kept);
+                }
+                _ => None,
+            },
+            Kind::Request | Kind::Notification => message.session_id().map(Cow::into_owned),
+        };
+        // What belongs to no session, or to another one, may come in the middle.
+        if let Some(mut stream) = session.and_then(|id| self.strips.remove(&id)) {
+            actions.to_client.append(&mut stream.flush());
+        }
+    }
+}

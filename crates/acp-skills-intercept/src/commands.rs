@@ -1,0 +1,191 @@
+//! Which prompts are commands of ours, and what becomes of them.
+//!
+//! `/NAME`, `/skill:NAME` and, where the user wants it, `$NAME` invoke a skill: its text is fetched as for any prompt
+//! that needs one, and `expansion` writes it for the agent, which never sees the command. `/skills` is answered here,
+//! without the agent.
+
+use std::sync::Arc;
+
+use acp_skills_wire::{Id, Message, Node};
+use skills_core::{Skill, SkillName, SkillSet};
+
+use crate::{
+    Interceptor,
+    activations::By,
+    menu::{self, AgentCommands, spelling},
+    outputs::Actions,
+    overview,
+    policy::Policy,
+    queries::Wanted,
+    session::{Session, SessionKey},
+    turns::{HeldKind, HeldPrompt, Text},
+    version::Reply,
+};
+
+/// A command as it was typed: the first words of a prompt.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Typed {
+    /// Which block of the prompt it begins.
+    pub(crate) index: usize,
+    /// `/` or `$`.
+    sigil: char,
+    /// What stands behind that.
+    word: String,
+    /// The command with the space around it.
+    pub(crate) head: String,
+    /// Everything behind that in the same block, as it was typed.
+    pub(crate) rest: String,
+}
+
+impl Typed {
+    /// The command that a prompt of these blocks begins with.
+    pub(crate) fn read(blocks: Node<'_>) -> Option<Self> {
+        let mut texts =
+            blocks.elements().enumerate().filter_map(|(at, block)| Some((at, block.str("text")?)));
+        let (index, text) = texts.find(|(_, text)| !text.trim().is_empty())?;
+        let command = text.trim_start();
+        let sigil = command.chars().next().filter(|sigil| matches!(sigil, '/' | '$'))?;
+        let (word, rest) = match command.split_once(char::is_whitespace) {
+            Some((word, rest)) => (&word[1..], rest.trim_start()),
+            None => (&command[1..], ""),
+        };
+        let head = text[..text.len() - rest.len()].to_owned();
+        (!word.is_empty()).then(|| Self { index, sigil, word: word.to_owned(), head, rest: rest.to_owned() })
+    }
+}
+
+/// A command of ours.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Command {
+    /// `/skills`, and what was asked for.
+    Skills(String),
+    /// A skill.
+    Invoke(SkillName),
+}
+
+impl Command {
+    /// The command of ours that a prompt is; `None` when it is the agent's, or none.
+    pub(crate) fn of(session: &Session, message: &Message<'_>, policy: &Policy) -> Option<Self> {
+        let typed = Typed::read(message.param(&["prompt"])?)?;
+        if !session.has_menu() {
+            return None;
+        }
+        let invoke = |word: &str| find(&session.skills, word).map(|skill| Self::Invoke(skill.name.clone()));
+        if typed.sigil == '$' {
+            return if policy.dollar { invoke(&typed.word) } else { None };
+        }
+        if let Some(found) = typed.word.strip_prefix(menu::PREFIX).and_then(invoke) {
+            return Some(found);
+        }
+        if AgentCommands::of(&session.menu).has(&typed.word) {
+            return None;
+        }
+        if typed.word == menu::SKILLS { Some(Self::Skills(typed.rest)) } else { invoke(&typed.word) }
+    }
+}
+
+/// The skill that `word` invokes; case does not count.
+fn find<'s>(skills: &'s SkillSet, word: &str) -> Option<&'s Arc<Skill>> {
+    let key = SkillName::key_of(word);
+    spelling::spelled(skills)
+        .into_iter()
+        .find(|(word, _)| SkillName::key_of(word) == key)
+        .map(|(_, skill)| skill)
+}
+
+/// The text to fetch for a prompt that invokes a skill.
+pub(crate) fn wanted(session: &Session, skill: &SkillName, message: &Message<'_>) -> Wanted {
+    Wanted::Skill {
+        name: skill.as_str().to_owned(),
+        arguments: arguments(message),
+        tools: session.server.has_tools(),
+    }
+}
+
+/// What the user wrote behind the command.
+pub(crate) fn arguments(message: &Message<'_>) -> String {
+    let typed = message.param(&["prompt"]).and_then(Typed::read);
+    typed.map(|typed| typed.rest.trim_end().to_owned()).unwrap_or_default()
+}
+
+impl Interceptor {
+    /// Says something to the user and ends the turn, as an agent would.
+    pub(crate) fn reply(
+        &mut self,
+        key: SessionKey,
+        prompt: &Message<'_>,
+        id: &Id,
+        text: &str,
+        actions: &mut Actions,
+    ) {
+        let message_id = self.new_message_id();
+        let Some(session) = self.sessions.get(key) else { return };
+        let reply = Reply { prompt, message_id: &message_id, text };
+        actions.to_client.extend(self.agent.version.reply(session, id, &reply));
+    }
+
+    /// Answers `/skills`. Returns whether the answer has to wait.
+    pub(crate) fn skills_command(
+        &mut self,
+        key: SessionKey,
+        prompt: &Message<'_>,
+        id: &Id,
+        words: &str,
+        actions: &mut Actions,
+    ) -> bool {
+        let (what, rest) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
+        if what == "reload" && rest.trim().is_empty() {
+            let ticket = self.new_ticket();
+            if let Some(session) = self.sessions.get(key) {
+                let held = HeldPrompt::new(id.clone(), prompt.line, HeldKind::Reload, Text::Pending(ticket));
+                session.turns.hold(held);
+            }
+            self.ask_for_reload(key, ticket, actions);
+            return true;
+        }
+        let Some(session) = self.sessions.get(key) else { return false };
+        let text = match what {
+            "" => overview::session(session, &self.policy),
+            "search" if !rest.trim().is_empty() => overview::search(session, rest.trim()),
+            _ => overview::USAGE.to_owned(),
+        };
+        self.reply(key, prompt, id, &text, actions);
+        false
+    }
+
+    /// The text of a skill that the user invoked is here: the skill is active, and open to the model.
+    pub(crate) fn invoked(&mut self, key: SessionKey, skill: &SkillName, actions: &mut Actions) {
+        self.activated(key, skill, By::User, actions);
+        if let Some(session) = self.sessions.get(key) {
+            actions.effects.push(session.serve());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_what_was_typed() {
+        for (blocks, expected) in [
+            (r#"[{"type":"text","text":"/a b c"}]"#, Some((0, "/a ", "b c"))),
+            (r#"[{"type":"text","text":"/a"}]"#, Some((0, "/a", ""))),
+            (r#"[{"type":"text","text":" \n/a\tb\n"}]"#, Some((0, " \n/a\t", "b\n"))),
+            (r#"[{"type":"text","text":"/a  \n "}]"#, Some((0, "/a  \n ", ""))),
+            (
+                r#"[{"type":"image","data":""},{"type":"text","text":" "},{"type":"text","text":"/ä é"}]"#,
+                Some((2, "/ä ", "é")),
+            ),
+            (r#"[{"type":"text","text":"$a b"}]"#, Some((0, "$a ", "b"))),
+            (r#"[{"type":"text","text":"say /a"}]"#, None),
+            (r#"[{"type":"text","text":"hello"},{"type":"text","text":"/a"}]"#, None),
+            (r#"[{"type":"text","text":"/ a"}]"#, None),
+            ("[]", None),
+        ] {
+            let typed = Typed::read(Node::parse(blocks.as_bytes()).unwrap());
+            let found = typed.as_ref().map(|it| (it.index, it.head.as_str(), it.rest.as_str()));
+            assert_eq!(found, expected, "{blocks}");
+        }
+    }
+}

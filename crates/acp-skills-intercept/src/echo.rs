@@ -1,0 +1,165 @@
+//! A user's message that comes back as a whole: its blocks without ours.
+//!
+//! Version 2 of the protocol has the agent say each prompt again, live and when history is replayed, in a
+//! `user_message` with all its blocks or in chunks (`strip`). The blocks go the way of chunks; only a command, which
+//! the agent got in two blocks, becomes one again.
+
+use acp_skills_wire::{Edit, Message, Node};
+
+use crate::{
+    Interceptor, expansion,
+    outputs::Pass,
+    placement::{CLOSE, OPEN},
+    strip::{Chunk, Stream},
+};
+
+/// A message without our text.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Restored {
+    /// The blocks, each as JSON.
+    blocks: Vec<Vec<u8>>,
+    /// The texts as they came.
+    said: String,
+    /// The texts that the client sees.
+    clean: String,
+}
+
+impl Restored {
+    fn read(content: Node<'_>) -> Self {
+        let mut restored = Self::default();
+        let mut stream = Stream::default();
+        // A command whose arguments are the next block.
+        let mut command = String::new();
+        for block in content.elements() {
+            let Some((node, text)) = block.get("text").and_then(|node| Some((node, node.as_str()?))) else {
+                restored.end_of_text(&mut stream, &mut command);
+                restored.blocks.push(block.raw().to_vec());
+                continue;
+            };
+            restored.said.push_str(&text);
+            let mut before = Vec::new();
+            let chunk = stream.chunk(&text, &as_line(block.raw()), &mut before);
+            restored.push_lines(before);
+            let clean = match chunk {
+                Chunk::Untouched => text.into_owned(),
+                Chunk::Text(clean) if ends_with_command(&text) => {
+                    command.push_str(&clean);
+                    continue;
+                }
+                Chunk::Text(clean) => clean,
+                Chunk::Nothing => continue,
+            };
+            let clean = std::mem::take(&mut command) + &clean;
+            restored.clean.push_str(&clean);
+            restored.blocks.push(with_text(block, node, &clean));
+        }
+        restored.end_of_text(&mut stream, &mut command);
+        restored
+    }
+
+    /// No text follows that belongs to what was kept back.
+    fn end_of_text(&mut self, stream: &mut Stream, command: &mut String) {
+        self.push_lines(stream.flush());
+        if !command.is_empty() {
+            let text = serde_json::json!({ "type": "text", "text": command });
+            self.clean.push_str(command);
+            self.blocks.push(text.to_string().into_bytes());
+            command.clear();
+        }
+    }
+
+    /// Adds blocks that were kept back.
+    fn push_lines(&mut self, lines: Vec<Vec<u8>>) {
+        for line in lines {
+            let message = Message::parse(&line);
+            let Some(block) = message.and_then(|message| message.param(&["update", "content"])) else {
+                continue;
+            };
+            self.clean.push_str(&block.str("text").unwrap_or_default());
+            self.blocks.push(block.raw().to_vec());
+        }
+    }
+}
+
+/// Whether the arguments of a command of ours follow behind `text`.
+fn ends_with_command(text: &str) -> bool {
+    let ours = text.trim_end().strip_suffix(CLOSE).and_then(|text| text.rsplit_once(OPEN));
+    ours.is_some_and(|(_, ours)| expansion::has_arguments(ours))
+}
+
+/// A block as the chunk that it would be.
+fn as_line(block: &[u8]) -> Vec<u8> {
+    [br#"{"params":{"update":{"content":"#.as_slice(), block, b"}}}\n"].concat()
+}
+
+fn with_text(block: Node<'_>, node: Node<'_>, text: &str) -> Vec<u8> {
+    if node.is_str(text) {
+        return block.raw().to_vec();
+    }
+    let start = block.span().start;
+    let mut edit = Edit::new();
+    let text = serde_json::Value::from(text).to_string();
+    edit.replace(node.span().start - start..node.span().end - start, text);
+    edit.apply(block.raw())
+}
+
+impl Interceptor {
+    /// A message of the user's, as the agent took it or remembers it: without our words.
+    pub(crate) fn user_message(&mut self, message: &Message<'_>, update: Node<'_>) -> Pass {
+        let Some(content) = update.get("content").filter(Node::is_array) else { return Pass::Untouched };
+        let restored = Restored::read(content);
+        if let Some(id) = message.session_id() {
+            self.replayed(&id, &restored.said, &restored.clean);
+        }
+        if content.elements().map(|block| block.raw()).eq(restored.blocks.iter()) {
+            return Pass::Untouched;
+        }
+        let mut edit = Edit::new();
+        edit.replace(content.span(), [b"[".as_slice(), &restored.blocks.join(&b','), b"]"].concat());
+        Pass::Edited(edit.apply(message.line))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::placement;
+
+    #[test]
+    fn blocks() {
+        let text = |text: &str| json!({ "text": text, "type": "text" });
+        let ours = |words: &str| text(&placement::wrap(words));
+        let command = || ours("<typed>/review <rest>src</rest></typed>\nDo it.");
+        let image = || json!({ "type": "image", "data": "", "mimeType": "image/png" });
+        for (content, expected) in [
+            (json!([]), json!([])),
+            (json!([text("hello"), image()]), json!([text("hello"), image()])),
+            (json!([ours("skills"), text("hello"), image()]), json!([text("hello"), image()])),
+            (json!([ours("skills"), image()]), json!([image()])),
+            // Merged by the agent.
+            (json!([text(&format!("{}hello", placement::wrap("skills")))]), json!([text("hello")])),
+            // A command becomes one block again; what was beside it stays.
+            (json!([ours("skills"), command(), text("src"), image()]), json!([text("/review src"), image()])),
+            (json!([command(), image()]), json!([text("/review "), image()])),
+            (
+                json!([ours("<typed>/review</typed>\nDo it."), text("another block")]),
+                json!([text("/review"), text("another block")]),
+            ),
+            // Cut off, and split.
+            (json!([text("<acp-skills-proxy>\nskills …"), text("hello")]), json!([text("hello")])),
+            (
+                json!([text("<acp-skills-proxy>\nskills"), text("more\n</acp-skills-proxy>\nhello")]),
+                json!([text("hello")]),
+            ),
+            (json!([text("I say <acp-skills"), image()]), json!([text("I say <acp-skills"), image()])),
+        ] {
+            let line = content.to_string();
+            let restored = Restored::read(Node::parse(line.as_bytes()).unwrap());
+            let blocks: Vec<Value> =
+                restored.blocks.iter().map(|block| serde_json::from_slice(block).unwrap()).collect();
+            assert_eq!(Value::from(blocks), expected, "{line}");
+        }
+    }
+}

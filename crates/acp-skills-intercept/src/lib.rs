@@ -1,0 +1,228 @@
+//! What becomes of each message between an ACP client and an agent that is to have skills.
+//!
+//! Decisions without I/O, clock or task. Whoever moves the bytes gives each line to [`Interceptor::from_client`] or
+//! [`Interceptor::from_agent`] and everything else that happens to [`Interceptor::handle`], and does what the [`Actions`]
+//! say. What a decision needs from outside leaves as a [`Query`] and comes back as an [`Input`]; meanwhile everything that
+//! does not depend on the answer goes on.
+//!
+//! # Invariants
+//!
+//! - Nothing here blocks: the manifest has no crate that does I/O for it, and `clippy.toml` keeps out what `std` has.
+//! - A message that we do not change is byte-identical on the other side. Messages of one session keep their order.
+//! - The client never sees a word that was added for the model; the agent never loses a word that the user wrote.
+//! - What is known of a session is private to the file that decides about it.
+//!
+//! # Where what is decided
+//!
+//! | file | decides |
+//! |---|---|
+//! | `client`, `agent` | what becomes of a message from that side |
+//! | `setup` | requests that set up a session: what they wait for, what is added, a second try |
+//! | `servers` | the entry in `mcpServers`, and how far the agent got with it |
+//! | `placement` | where the catalog goes, and how it is written there |
+//! | `briefing/` | what the model was told of the skills, and what it still has to be told |
+//! | `prompt` | what is put in front of a prompt, and what it waits for |
+//! | `turns` | which prompts the agent has, and which wait (here a prompt is held) |
+//! | `updates` | which updates of the agent's are read |
+//! | `strip`, `echo` | how our text is taken out again of what comes back |
+//! | `titles` | titles of sessions (here a title is cleaned) |
+//! | `menu/` | our commands in the list that the client shows |
+//! | `commands` | which prompts are commands of ours, and what becomes of them |
+//! | `expansion` | how a command is written for the agent, and what of it the user sees again |
+//! | `overview` | what `/skills` answers |
+//! | `activations` | which skills are active, and who activated them |
+//! | `reload` | what becomes of sessions when there are other skills |
+//! | `permission`, `patterns` | requests for permission that the user need not see |
+//! | `record`, `events` | what is recorded, and what is remembered of a session |
+//! | `version` | what differs between versions of the protocol |
+//! | `agent_facts` | what is known of the agent |
+//!
+//! `policy` is what the user decided; `inputs`, `outputs` and `queries` are the ways in and out; `requests` are those that
+//! the agent has not answered; `session` holds the parts together.
+
+mod activations;
+mod agent;
+mod agent_facts;
+mod briefing;
+mod client;
+mod commands;
+mod echo;
+pub mod events;
+mod expansion;
+mod inputs;
+mod menu;
+mod outputs;
+mod overview;
+mod patterns;
+mod permission;
+mod placement;
+mod policy;
+mod prompt;
+mod queries;
+mod record;
+mod reload;
+mod requests;
+mod servers;
+mod session;
+mod setup;
+mod strip;
+#[cfg(test)]
+mod tests;
+mod titles;
+mod turns;
+mod updates;
+mod version;
+
+use std::collections::HashMap;
+
+use acp_skills_wire::{Class, Classifier, Id, Message};
+
+pub use self::{
+    activations::{Active, By},
+    inputs::Input,
+    outputs::{Actions, Effect, Level, Pass, Task},
+    placement::{CLOSE, OPEN},
+    policy::{Activation, Approve, CatalogIn, McpMode, Policy, ToolPolicy},
+    queries::{
+        Endpoint, Fetched, Needs, NotFetched, Provisions, Query, Reason, Refreshed, Ticket, Transport, Wanted,
+    },
+    servers::SERVER_NAME,
+    session::SessionKey,
+};
+use self::{
+    agent_facts::AgentFacts,
+    requests::{OpenRequest, Purpose},
+    session::Sessions,
+    setup::WaitingSetups,
+};
+
+/// Decides what becomes of each message.
+pub struct Interceptor {
+    policy: Policy,
+    agent: AgentFacts,
+    sessions: Sessions,
+    /// The client's requests that have no answer yet.
+    open: HashMap<Id, OpenRequest>,
+    waiting: WaitingSetups,
+    /// User messages that come back in chunks, by the agent's id of their session.
+    strips: HashMap<String, strip::Stream>,
+    classifier: Classifier,
+    last_ticket: u64,
+    /// How often the skills of all sessions were looked up again.
+    refreshes: u64,
+    /// Tells the messages that are ours from those of another run of the proxy.
+    run: u64,
+    /// How many messages were ours.
+    messages: u64,
+    /// The agent does not take two servers of the same name, not even for two sessions.
+    own_names: bool,
+    /// Commands of sessions whose response is still on its way.
+    early_commands: HashMap<String, Vec<u8>>,
+}
+
+impl Interceptor {
+    /// An interceptor for one connection. `run` is a number that no other run of the proxy has: a random one.
+    pub fn new(policy: Policy, run: u64) -> Self {
+        Self {
+            policy,
+            agent: AgentFacts::default(),
+            sessions: Sessions::default(),
+            open: HashMap::new(),
+            waiting: WaitingSetups::default(),
+            strips: HashMap::new(),
+            classifier: Classifier::new(updates::READ),
+            last_ticket: 0,
+            refreshes: 0,
+            run,
+            messages: 0,
+            own_names: false,
+            early_commands: HashMap::new(),
+        }
+    }
+
+    /// Decides about a line from the client.
+    pub fn from_client(&mut self, line: &[u8], actions: &mut Actions) -> Pass {
+        match Message::parse(line) {
+            Some(message) => self.client_message(&message, actions),
+            // Batches and broken lines are the agent's to judge.
+            None => Pass::Untouched,
+        }
+    }
+
+    /// Decides about a line from the agent. A line that is no message does not go on: the client would choke on it.
+    pub fn from_agent(&mut self, line: &[u8], actions: &mut Actions) -> Pass {
+        match self.classifier.classify(line) {
+            Class::Streaming if self.strips.is_empty() => Pass::Untouched,
+            Class::NotAMessage => {
+                if !line.trim_ascii().is_empty() {
+                    let text: String = String::from_utf8_lossy(line).trim().chars().take(200).collect();
+                    actions.warn(format!("the agent printed a line that is no message: {text}"));
+                }
+                Pass::Consumed
+            }
+            Class::Streaming | Class::Other => match Message::parse(line) {
+                Some(message) => self.agent_message(&message, actions),
+                None => Pass::Untouched,
+            },
+        }
+    }
+
+    /// Decides about something else that happened.
+    pub fn handle(&mut self, input: Input, actions: &mut Actions) {
+        match input {
+            Input::SetUp { session, ticket, provisions } => {
+                self.provisioned(session, ticket, provisions, actions);
+            }
+            Input::Fetched { session, ticket, fetched } => self.fetched(session, ticket, fetched, actions),
+            Input::NotFetched { session, ticket, why } => self.not_fetched(session, ticket, why, actions),
+            Input::Skills(refreshed) => self.refreshed(refreshed, actions),
+            Input::SkillsChanged(took) => self.skills_changed(took, actions),
+            Input::ToolsListed(session) => self.tools_listed(session, actions),
+            Input::WaitOver(session) => self.wait_over(session, actions),
+            Input::MenuDue(session) => self.menu_due(session, actions),
+            Input::Activated(session, skill) => self.activated(session, &skill, By::Model, actions),
+            Input::Recorded(session, kind) => self.recorded(session, kind, actions),
+            Input::ClientGone => self.release_all(actions),
+        }
+    }
+
+    /// Whether a request waits for what its session needs.
+    pub fn is_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// What was kept back, and answers to everything that the agent can no longer answer; `why` is a clause such as
+    /// `the agent exited with code 3`.
+    pub fn agent_gone(&mut self, why: &str) -> Vec<Vec<u8>> {
+        self.waiting.forget();
+        let kept: Vec<_> = self.strips.drain().flat_map(|(_, mut stream)| stream.flush()).collect();
+        let mut open: Vec<_> = self.open.drain().collect();
+        // Numbers in the order of the requests, for whoever reads along.
+        open.sort_by_key(|(id, _)| (id.to_json().len(), id.to_json().into_owned()));
+        let errors = open.iter().map(|(id, request)| request.unanswered(id, why));
+        kept.into_iter().chain(errors).collect()
+    }
+
+    /// How many sessions there are.
+    pub fn session_count(&self) -> usize {
+        self.sessions.count()
+    }
+
+    /// Whether a session is being set up whose id is not known.
+    fn is_setting_up(&self) -> bool {
+        self.open.values().any(
+            |open| matches!(&open.purpose, Purpose::SetUp(setup) if setup.kind == requests::SetupKind::New),
+        )
+    }
+
+    fn new_ticket(&mut self) -> Ticket {
+        self.last_ticket += 1;
+        Ticket(self.last_ticket)
+    }
+
+    /// An id for a message of ours that no other message of the session has.
+    fn new_message_id(&mut self) -> String {
+        self.messages += 1;
+        format!("acp-skills-{:x}-{}", self.run, self.messages)
+    }
+}

@@ -1,0 +1,252 @@
+//! The menu: our commands in the list that the agent gives the client.
+//!
+//! An `available_commands_update` replaces the whole list
+//! ([slash commands](https://agentclientprotocol.com/protocol/v1/slash-commands)), so ours are added to each of the
+//! agent's, and the agent's last list is kept for the times when ours change. An agent that sends none within
+//! `PATIENCE` after the session is set up gets one from us.
+
+pub(crate) mod spelling;
+
+use std::{collections::HashSet, time::Duration};
+
+use acp_skills_wire::{Edit, Message, Node, build};
+use serde_json::{Value, json};
+use skills_core::SkillName;
+
+use crate::{
+    Interceptor,
+    outputs::{Actions, Pass, Task},
+    session::{Session, SessionKey},
+    version::Version,
+};
+
+/// The menu of one session.
+#[derive(Debug, Default)]
+pub(crate) struct Menu {
+    /// The agent's own commands as it sent them last: a JSON array.
+    agent_commands: Option<Vec<u8>>,
+    /// Whether the client has got a list of commands with ours in it since the session was set up last.
+    sent: bool,
+}
+
+impl Menu {
+    /// Whether the client has got a list with ours in it since the session was set up last.
+    pub(crate) fn was_sent(&self) -> bool {
+        self.sent
+    }
+
+    /// The session is set up again, and the client needs a list again.
+    pub(crate) fn is_due_again(&mut self) {
+        self.sent = false;
+    }
+
+    fn agent_commands(&self) -> &[u8] {
+        self.agent_commands.as_deref().unwrap_or(b"[]")
+    }
+}
+
+/// How long the agent may take to send its commands once the session is set up.
+pub(crate) const PATIENCE: Duration = Duration::from_millis(300);
+
+/// The command that the proxy itself answers.
+pub(crate) const SKILLS: &str = "skills";
+/// What stands before the name of a skill when the name alone is another command.
+pub(crate) const PREFIX: &str = "skill:";
+
+/// How many skills are listed at most: editors show the list in a menu. The others can still be typed.
+const MAX_LISTED: usize = 500;
+/// Lists of sessions that are not known yet: more than these are nobody's.
+const MAX_EARLY: usize = 64;
+
+/// The words that are commands of the agent's. A command of several words claims its first one.
+pub(crate) struct AgentCommands(HashSet<String>);
+
+impl AgentCommands {
+    pub(crate) fn of(menu: &Menu) -> Self {
+        let list = Node::parse(menu.agent_commands());
+        let names = list.into_iter().flat_map(|list| list.elements()).filter_map(|entry| entry.str("name"));
+        Self(names.filter_map(|name| first_word(&name)).collect())
+    }
+
+    pub(crate) fn has(&self, word: &str) -> bool {
+        self.0.contains(&SkillName::key_of(word))
+    }
+}
+
+fn first_word(name: &str) -> Option<String> {
+    Some(SkillName::key_of(name.trim().trim_start_matches('/').split_whitespace().next()?))
+}
+
+/// Whether `/word` is another command than that of the skill.
+pub(crate) fn is_taken(theirs: &AgentCommands, word: &str) -> bool {
+    theirs.has(word) || SkillName::key_of(word) == SKILLS
+}
+
+/// Our entries, as JSON.
+fn entries(session: &Session, version: Version) -> Vec<Value> {
+    let theirs = AgentCommands::of(&session.menu);
+    let mut entries = Vec::new();
+    if !theirs.has(SKILLS) {
+        let what = "List the skills of this session, look for new ones, or search them";
+        entries.push(version.command(SKILLS, what, Some("[reload | search WORDS]")));
+    }
+    for (word, skill) in spelling::spelled(&session.skills).into_iter().take(MAX_LISTED) {
+        let name = if is_taken(&theirs, &word) { format!("{PREFIX}{word}") } else { word };
+        let hint = skill.properties.argument_hint.as_deref();
+        entries.push(version.command(&name, &spelling::description(skill), hint));
+    }
+    entries
+}
+
+/// Whether an entry of the agent's is only the echo of an MCP prompt of our server's: the skill is in the menu already.
+fn is_echo(entry: Node<'_>, server: &str) -> bool {
+    entry.str("name").is_some_and(|name| {
+        [format!("mcp__{server}__"), format!("mcp:{server}:"), format!("{server}:")]
+            .iter()
+            .any(|prefix| name.starts_with(prefix.as_str()))
+    })
+}
+
+/// Adds our entries to the array `list` of the agent's.
+fn merge(edit: &mut Edit, list: Node<'_>, session: &Session, version: Version) {
+    let ours = entries(session, version).iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+    let echoes = |entry: &Node<'_>| session.server.name().is_some_and(|server| is_echo(*entry, server));
+    if !list.elements().any(|entry| echoes(&entry)) {
+        edit.push(list, &ours);
+        return;
+    }
+    let theirs = list.elements().filter(|entry| !echoes(entry));
+    let theirs = theirs.map(|entry| String::from_utf8_lossy(entry.raw()).into_owned());
+    let all = theirs.chain([ours]).collect::<Vec<_>>().join(",");
+    edit.replace(list.span(), format!("[{all}]"));
+}
+
+/// What the agent sent last, and ours.
+fn union(session: &Session, version: Version) -> Option<Vec<u8>> {
+    let theirs = session.menu.agent_commands();
+    let mut edit = Edit::new();
+    merge(&mut edit, Node::parse(theirs)?, session, version);
+    Some(edit.apply(theirs))
+}
+
+/// Adds our entries to the list that `object` has, or should have.
+fn add(edit: &mut Edit, object: Node<'_>, session: &Session, version: Version) {
+    let list = object.get("availableCommands");
+    if let Some(list) = list.filter(Node::is_array) {
+        return merge(edit, list, session, version);
+    }
+    let Some(all) = union(session, version) else { return };
+    match list {
+        Some(other) => edit.replace(other.span(), all),
+        None if object.is_object() => {
+            edit.insert(object, "availableCommands", &String::from_utf8_lossy(&all));
+        }
+        // A result of nothing is as good as an empty one.
+        None => {
+            let result = [br#"{"availableCommands":"#.as_slice(), &all, b"}"].concat();
+            edit.replace(object.span(), result);
+        }
+    }
+}
+
+/// The update that we send ourselves: what the agent sent last, and ours.
+fn update(session: &Session, version: Version) -> Option<Vec<u8>> {
+    let id = session.id()?;
+    let params = json!({
+        "sessionId": id,
+        "update": { "sessionUpdate": "available_commands_update", "availableCommands": [] },
+    });
+    let line = build::notification("session/update", &params);
+    let place = Message::parse(&line)?.param(&["update", "availableCommands"])?;
+    let mut edit = Edit::new();
+    edit.replace(place.span(), union(session, version)?);
+    Some(edit.apply(&line))
+}
+
+impl Interceptor {
+    /// The agent's commands: ours are added.
+    pub(crate) fn commands_update(&mut self, message: &Message<'_>, update: Node<'_>) -> Pass {
+        let Some(id) = message.session_id() else { return Pass::Untouched };
+        let list = update.get("availableCommands").filter(Node::is_array);
+        let raw = list.map(|list| list.raw().to_vec());
+        let Some(session) = self.sessions.find(&id) else {
+            // Perhaps of a session whose response is still on its way; it goes on, and is kept for then.
+            if self.early_commands.len() < MAX_EARLY && self.is_setting_up() {
+                self.early_commands.extend(raw.map(|raw| (id.into_owned(), raw)));
+            }
+            return Pass::Untouched;
+        };
+        session.menu.agent_commands = raw;
+        if !session.has_menu() {
+            return Pass::Untouched;
+        }
+        let mut edit = Edit::new();
+        add(&mut edit, update, session, self.agent.version);
+        session.menu.sent = true;
+        Pass::Edited(edit.apply(message.line))
+    }
+
+    /// The session is set up, and its response is about to go on with the first commands of the agent.
+    pub(crate) fn menu_in_response(
+        &mut self,
+        key: SessionKey,
+        message: &Message<'_>,
+        result: Node<'_>,
+    ) -> Pass {
+        let Some(session) = self.sessions.get(key) else { return Pass::Untouched };
+        let early = session.id().and_then(|id| self.early_commands.remove(id));
+        let list = result.get("availableCommands").filter(Node::is_array);
+        if let Some(theirs) = list.map(|list| list.raw().to_vec()).or(early) {
+            session.menu.agent_commands = Some(theirs);
+        }
+        let is_due = session.has_menu() && (list.is_some() || !session.menu.sent);
+        let mut edit = Edit::new();
+        if is_due {
+            session.menu.sent = true;
+            add(&mut edit, result, session, self.agent.version);
+        }
+        if !self.is_setting_up() {
+            self.early_commands.clear();
+        }
+        if edit.is_empty() { Pass::Untouched } else { Pass::Edited(edit.apply(message.line)) }
+    }
+
+    /// The session is set up, and its response is about to go on.
+    pub(crate) fn menu_after_response(&mut self, key: SessionKey, actions: &mut Actions) {
+        let Some(session) = self.sessions.get(key) else { return };
+        let early = session.id().and_then(|id| self.early_commands.remove(id));
+        let has_sent = early.is_some();
+        if has_sent {
+            session.menu.agent_commands = early;
+        }
+        if session.has_menu() && !session.menu.sent {
+            if has_sent {
+                session.menu.sent = true;
+                actions.after.extend(update(session, self.agent.version));
+            } else {
+                actions.tasks.push(Task::WaitForMenu(key, PATIENCE));
+            }
+        }
+        if !self.is_setting_up() {
+            self.early_commands.clear();
+        }
+    }
+
+    /// The agent has had its time.
+    pub(crate) fn menu_due(&mut self, key: SessionKey, actions: &mut Actions) {
+        let Some(session) = self.sessions.get(key) else { return };
+        if session.has_menu() && !session.menu.sent {
+            session.menu.sent = true;
+            actions.to_client.extend(update(session, self.agent.version));
+        }
+    }
+
+    /// Our commands have changed.
+    pub(crate) fn menu_changed(&mut self, key: SessionKey, actions: &mut Actions) {
+        let Some(session) = self.sessions.get(key) else { return };
+        if let Some(update) = update(session, self.agent.version) {
+            session.menu.sent = true;
+            actions.to_client.push(update);
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! The patterns of `allowed-tools`, matched against what an agent reports of a call.
+//!
+//! | pattern | fits |
+//! |---|---|
+//! | `Read`, `mcp__docs__*`, `mcp__docs` | the tool, those tools, every tool of that server |
+//! | `Bash(git:*)`, `Bash(git *)` | commands that are `git` or begin with `git ` |
+//! | `Bash(npm run *:fast)` | `*` stands for anything |
+//! | `Edit(src/**)` | files, relative to the session's directory |
+//! | `WebFetch(domain:example.org)` | addresses on that host or below it |
+//!
+//! A pattern that is not understood, and an input that could hide more than it shows (`git status; rm -rf ~`), fit
+//! neither way: nobody is to be allowed or refused anything by a guess.
+
+use std::path::Path;
+
+use globset::{GlobBuilder, GlobMatcher};
+
+use acp_skills_wire::Node;
+
+/// How a call stands to a list of patterns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Fit {
+    /// None of them fits, for certain.
+    Outside,
+    /// Nobody can say.
+    Unsure,
+    /// One of them fits, for certain.
+    Inside,
+}
+
+/// How the call of the tool `name` with `input` stands to `patterns`.
+pub(crate) fn fit<'p>(
+    patterns: impl Iterator<Item = &'p str>,
+    name: Option<&str>,
+    input: Option<Node<'_>>,
+    cwd: Option<&Path>,
+) -> Fit {
+    let Some(name) = name else { return Fit::Unsure };
+    patterns.map(|pattern| one(pattern.trim(), name, input, cwd)).max().unwrap_or(Fit::Outside)
+}
+
+fn one(pattern: &str, name: &str, input: Option<Node<'_>>, cwd: Option<&Path>) -> Fit {
+    let (tool, argument) = match pattern.split_once('(') {
+        Some((tool, argument)) => match argument.strip_suffix(')') {
+            Some(argument) => (tool.trim(), Some(argument.trim())),
+            None => return Fit::Unsure,
+        },
+        None => (pattern, None),
+    };
+    if !names(tool, name) {
+        return Fit::Outside;
+    }
+    let Some(argument) = argument.filter(|argument| !matches!(*argument, "" | "*" | "**" | ":*")) else {
+        return Fit::Inside;
+    };
+    let Some(input) = input else { return Fit::Unsure };
+    if let Some(command) = command(input) {
+        return commands(argument, &command);
+    }
+    if let Some(domain) = argument.strip_prefix("domain:") {
+        return input.str("url").map_or(Fit::Unsure, |url| domains(domain, &url));
+    }
+    let path = ["file_path", "path", "notebook_path", "abs_path"].iter().find_map(|key| input.str(key));
+    path.map_or(Fit::Unsure, |path| files(argument, &path, cwd))
+}
+
+/// Whether the pattern `tool` names the tool `name`; case does not count.
+fn names(tool: &str, name: &str) -> bool {
+    let (tool, name) = (tool.to_lowercase(), name.to_lowercase());
+    let is_server = tool.starts_with("mcp__") && tool.matches("__").count() == 1;
+    wild(&tool, &name) || (is_server && name.starts_with(&format!("{tool}__")))
+}
+
+/// Whether `text` is `pattern`, in which `*` stands for anything.
+fn wild(pattern: &str, text: &str) -> bool {
+    let Some((first, rest)) = pattern.split_once('*') else { return pattern == text };
+    let Some(mut left) = text.strip_prefix(first) else { return false };
+    let mut parts: Vec<&str> = rest.split('*').collect();
+    let last = parts.pop().unwrap_or_default();
+    for part in parts {
+        let Some(at) = left.find(part) else { return false };
+        left = &left[at + part.len()..];
+    }
+    left.ends_with(last)
+}
+
+/// The shell command in an input: a text, or a list of words.
+fn command(input: Node<'_>) -> Option<String> {
+    let node = input.get("command")?;
+    if let Some(text) = node.as_str() {
+        return Some(text.into_owned());
+    }
+    let words: Option<Vec<_>> = node.elements().map(|word| word.as_str()).collect();
+    // How a list is quoted matters only where a word has space in it, and then nobody can say.
+    words.filter(|words| !words.is_empty()).map(|words| {
+        let quoted = words.iter().map(|word| {
+            if word.contains(char::is_whitespace) { format!("`{word}`") } else { word.to_string() }
+        });
+        quoted.collect::<Vec<_>>().join(" ")
+    })
+}
+
+fn commands(pattern: &str, command: &str) -> Fit {
+    let command = command.trim();
+    let fits = match pattern.strip_suffix(":*").or_else(|| pattern.strip_suffix(" *")) {
+        Some(prefix) => {
+            let prefix = prefix.trim_end();
+            let begins = |prefix: &str| {
+                command
+                    .strip_prefix(prefix)
+                    .is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t']))
+            };
+            if prefix.contains('*') {
+                wild(&format!("{prefix} *"), command) || wild(prefix, command)
+            } else {
+                begins(prefix)
+            }
+        }
+        None => wild(pattern, command),
+    };
+    // More than one command, or one that runs others or writes files.
+    let is_plain =
+        !command.contains([';', '&', '|', '`', '$', '<', '>', '(', ')', '{', '}', '\n', '\r', '\\']);
+    match (fits, is_plain) {
+        (true, true) => Fit::Inside,
+        (true, false) => Fit::Unsure,
+        (false, _) => Fit::Outside,
+    }
+}
+
+fn domains(domain: &str, url: &str) -> Fit {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
+    if authority.contains(['@', '[', '%']) {
+        return Fit::Unsure;
+    }
+    let host = authority.split(':').next().unwrap_or_default().to_lowercase();
+    let domain = domain.trim().trim_start_matches("*.").to_lowercase();
+    let below = host.strip_suffix(&domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
+    if !domain.is_empty() && below { Fit::Inside } else { Fit::Outside }
+}
+
+fn files(pattern: &str, path: &str, cwd: Option<&Path>) -> Fit {
+    let normal = |text: &str| text.replace('\\', "/");
+    let path = normal(path);
+    // Where these lead is the file system's to say.
+    if path.split('/').any(|part| part == "..") || pattern.starts_with('~') || path.starts_with('~') {
+        return Fit::Unsure;
+    }
+    let path = path.trim_start_matches("./");
+    let cwd = cwd.and_then(Path::to_str).map(|cwd| normal(cwd).trim_end_matches('/').to_owned());
+    // `//` begins an absolute path; everything else begins at the session's directory.
+    let absolute = pattern.strip_prefix('/').filter(|pattern| pattern.starts_with('/'));
+    let relative = pattern.trim_start_matches("./").trim_start_matches('/');
+    let inside = cwd.as_deref().and_then(|cwd| path.strip_prefix(cwd)?.strip_prefix('/'));
+    let is_absolute = Path::new(path).is_absolute() || path.starts_with('/') || path.get(1..3) == Some(":/");
+    let (pattern, path) = match (absolute, inside) {
+        (Some(pattern), _) if is_absolute => (pattern.to_owned(), path.to_owned()),
+        (Some(_), _) => return Fit::Unsure,
+        (None, Some(inside)) => (relative.to_owned(), inside.to_owned()),
+        // A pattern for an absolute path, written as one.
+        (None, None) if is_absolute && pattern.starts_with('/') => (pattern.to_owned(), path.to_owned()),
+        (None, None) if is_absolute => return Fit::Outside,
+        (None, None) => (relative.to_owned(), path.to_owned()),
+    };
+    match glob(&pattern) {
+        Some(glob) if glob.is_match(&path) => Fit::Inside,
+        Some(_) => Fit::Outside,
+        None => Fit::Unsure,
+    }
+}
+
+fn glob(pattern: &str) -> Option<GlobMatcher> {
+    let glob = GlobBuilder::new(pattern).literal_separator(true).build().ok()?;
+    Some(glob.compile_matcher())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_and_inputs() {
+        use Fit::{Inside, Outside, Unsure};
+        for (pattern, name, input, expected) in [
+            ("Read", "Read", "{}", Inside),
+            ("read", "Read", "{}", Inside),
+            ("Read", "Write", "{}", Outside),
+            ("mcp__docs", "mcp__docs__find", "{}", Inside),
+            ("mcp__docs__*", "mcp__docs__find", "{}", Inside),
+            ("mcp__docs", "mcp__docs2__find", "{}", Outside),
+            ("*", "Anything", "{}", Inside),
+            ("Bash", "Bash", r#"{"command":"rm -rf /"}"#, Inside),
+            ("Bash(*)", "Bash", r#"{"command":"rm -rf /"}"#, Inside),
+            ("Bash(git:*)", "Bash", r#"{"command":"git status"}"#, Inside),
+            ("Bash(git:*)", "Bash", r#"{"command":"git"}"#, Inside),
+            ("Bash(git:*)", "Bash", r#"{"command":" git\tlog "}"#, Inside),
+            ("Bash(git:*)", "Bash", r#"{"command":"gitx status"}"#, Outside),
+            ("Bash(git:*)", "Bash", r#"{"command":"rm git"}"#, Outside),
+            ("Bash(git *)", "Bash", r#"{"command":"git log -1"}"#, Inside),
+            ("Bash(gh issue:*)", "Bash", r#"{"command":"gh issue list"}"#, Inside),
+            ("Bash(gh issue:*)", "Bash", r#"{"command":"gh pr list"}"#, Outside),
+            ("Bash(npm test)", "Bash", r#"{"command":"npm test"}"#, Inside),
+            ("Bash(npm test)", "Bash", r#"{"command":"npm test -- x"}"#, Outside),
+            ("Bash(npm run *)", "Bash", r#"{"command":"npm run fast"}"#, Inside),
+            // More than it shows.
+            ("Bash(git:*)", "Bash", r#"{"command":"git status; rm -rf ~"}"#, Unsure),
+            ("Bash(git:*)", "Bash", r#"{"command":"git status && rm -rf ~"}"#, Unsure),
+            ("Bash(git:*)", "Bash", r#"{"command":"git log $(rm x)"}"#, Unsure),
+            ("Bash(git:*)", "Bash", r#"{"command":"git log\nrm x"}"#, Unsure),
+            ("Bash(git:*)", "Bash", r#"{"command":"git log > ~/.bashrc"}"#, Unsure),
+            ("Bash(git:*)", "Bash", r#"{"command":["git","log"]}"#, Inside),
+            ("Bash(git:*)", "Bash", r#"{"command":["git","log; rm"]}"#, Unsure),
+            ("Bash(git:*)", "Bash", r#"{"command":["bash","-c","git log"]}"#, Outside),
+            ("Bash(git:*)", "Bash", "{}", Unsure),
+            ("Edit(src/**)", "Edit", r#"{"file_path":"/project/src/a/b.rs"}"#, Inside),
+            ("Edit(src/**)", "Edit", r#"{"file_path":"src/b.rs"}"#, Inside),
+            ("Edit(src/**)", "Edit", r#"{"file_path":"./src/b.rs"}"#, Inside),
+            ("Edit(/src/**)", "Edit", r#"{"file_path":"/project/src/b.rs"}"#, Inside),
+            ("Edit(src/*)", "Edit", r#"{"file_path":"src/a/b.rs"}"#, Outside),
+            ("Edit(src/**)", "Edit", r#"{"file_path":"/project/src/../.git/config"}"#, Unsure),
+            ("Edit(src/**)", "Edit", r#"{"file_path":"/etc/passwd"}"#, Outside),
+            ("Edit(src/**)", "Edit", r#"{"file_path":"/project2/src/x"}"#, Outside),
+            ("Read(//etc/*)", "Read", r#"{"file_path":"/etc/hosts"}"#, Inside),
+            ("Read(~/notes/**)", "Read", r#"{"file_path":"/home/me/notes/a"}"#, Unsure),
+            (
+                "WebFetch(domain:example.org)",
+                "WebFetch",
+                r#"{"url":"https://docs.example.org:443/x"}"#,
+                Inside,
+            ),
+            ("WebFetch(domain:example.org)", "WebFetch", r#"{"url":"https://badexample.org/"}"#, Outside),
+            (
+                "WebFetch(domain:example.org)",
+                "WebFetch",
+                r#"{"url":"https://example.org@evil.org/"}"#,
+                Unsure,
+            ),
+            (
+                "WebFetch(domain:example.org)",
+                "WebFetch",
+                r#"{"url":"https://evil.org/?x=example.org"}"#,
+                Outside,
+            ),
+            ("Task(reviewer)", "Task", r#"{"prompt":"x"}"#, Unsure),
+            ("Bash(git", "Bash", r#"{"command":"git"}"#, Unsure),
+        ] {
+            let node = Node::parse(input.as_bytes());
+            let found = fit([pattern].into_iter(), Some(name), node, Some(Path::new("/project")));
+            assert_eq!(found, expected, "{pattern} {name} {input}");
+        }
+        assert_eq!(fit(["Read"].into_iter(), None, None, None), Unsure);
+        assert_eq!(fit(["Read", "Write"].into_iter(), Some("Write"), None, None), Inside);
+        assert_eq!(fit(std::iter::empty(), Some("Write"), None, None), Outside);
+    }
+}

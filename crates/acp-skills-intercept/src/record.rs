@@ -1,0 +1,59 @@
+//! What is recorded, and what is remembered of a session.
+
+use skills_core::SkillName;
+
+use crate::{
+    Interceptor,
+    activations::By,
+    events::{EventKind, Outcome, SessionOrigin},
+    outputs::{Actions, Effect},
+    session::{Session, SessionKey},
+};
+
+impl Interceptor {
+    /// The agent opened a session: its id is known.
+    pub(crate) fn started(&mut self, key: SessionKey, method: &str, actions: &mut Actions) {
+        let agent = self.agent.name.clone();
+        let Some(session) = self.sessions.get(key) else { return };
+        let kind = EventKind::SessionStarted {
+            how: SessionOrigin::of(method),
+            agent,
+            proxy: env!("CARGO_PKG_VERSION").to_owned(),
+            skills: session.skills.iter().map(|skill| skill.name.to_string()).collect(),
+        };
+        actions.effects.push(Effect::Record { session: session.id().map(str::to_owned), kind });
+        // A fork begins with what was active, and an early call can come before the id.
+        remember(session, actions);
+    }
+
+    /// Somebody activated a skill.
+    pub(crate) fn activated(&mut self, key: SessionKey, skill: &SkillName, by: By, actions: &mut Actions) {
+        if let Some(session) = self.sessions.get(key)
+            && session.activations.add(skill, by)
+        {
+            remember(session, actions);
+        }
+    }
+
+    /// Something for the record happened in a session.
+    pub(crate) fn recorded(&mut self, key: SessionKey, kind: EventKind, actions: &mut Actions) {
+        let session = self.sessions.get(key).and_then(|session| Some(session.id()?.to_owned()));
+        actions.effects.push(Effect::Record { session, kind });
+    }
+}
+
+/// The proxy has put a skill in front of a prompt, unless it could not.
+pub(crate) fn put_in_front(session: &mut Session, kind: &EventKind, actions: &mut Actions) {
+    let is_ok = kind.end().is_some_and(|end| end.outcome == Outcome::Ok);
+    if let Some(skill) = kind.skill().filter(|_| is_ok).and_then(SkillName::new)
+        && session.activations.add(&skill, By::Prompt)
+    {
+        remember(session, actions);
+    }
+}
+
+fn remember(session: &Session, actions: &mut Actions) {
+    if let (Some(id), Some(active)) = (session.id(), session.activations.to_remember()) {
+        actions.effects.push(Effect::Remember { id: id.to_owned(), active });
+    }
+}

@@ -1,0 +1,128 @@
+//! What becomes of sessions when there are other skills. Servers and menus change at once; the model hears of it with its
+//! next prompt ([`briefing`](crate::briefing)).
+
+use std::{collections::BTreeSet, path::PathBuf, sync::Arc, time::Duration};
+
+use skills_core::{Difference, Skill, SkillSet};
+
+use crate::{
+    Interceptor,
+    events::EventKind,
+    outputs::{Actions, Effect, Level},
+    overview,
+    queries::{Query, Reason, Refreshed, Ticket},
+    requests::{Purpose, Setup},
+    session::{Session, SessionKey},
+};
+
+impl Interceptor {
+    /// The library noticed changes: every session asks for its skills.
+    pub(crate) fn skills_changed(&mut self, took: Duration, actions: &mut Actions) {
+        self.ask_for_skills(Reason::Changed(took), actions);
+    }
+
+    /// A user wants skills to be looked for, and waits for the answer under `ticket`.
+    pub(crate) fn ask_for_reload(&mut self, session: SessionKey, ticket: Ticket, actions: &mut Actions) {
+        self.ask_for_skills(Reason::Reload(session, ticket), actions);
+    }
+
+    fn ask_for_skills(&mut self, reason: Reason, actions: &mut Actions) {
+        let directories = self.directories().into_iter().collect();
+        actions.ask(Query::Skills { directories, reason });
+    }
+
+    /// Where sessions work, also those that are being set up.
+    fn directories(&self) -> BTreeSet<Option<PathBuf>> {
+        let known = self.sessions.iter().map(|session| session.cwd.clone());
+        known.chain(self.waiting.directories().cloned()).collect()
+    }
+
+    /// These are the skills now. Sessions in which nothing differs notice nothing.
+    pub(crate) fn refreshed(&mut self, refreshed: Refreshed, actions: &mut Actions) {
+        let Refreshed { skills, took, reason } = refreshed;
+        let asked = match reason {
+            Reason::Reload(session, ticket) => {
+                self.sessions.get(session).map(|it| (it.skills.clone(), session, ticket))
+            }
+            Reason::Changed(_) | Reason::CatchUp(_) => None,
+        };
+        // Of all sessions; some may have come since they were asked for.
+        let is_of_all = !matches!(reason, Reason::CatchUp(_));
+        let mut missing = if is_of_all { self.directories() } else { BTreeSet::new() };
+        self.refreshes += u64::from(is_of_all);
+        let mut with_menu = Vec::new();
+        for (cwd, skills) in skills {
+            missing.remove(&cwd);
+            for session in self.sessions.iter_mut().filter(|session| session.cwd == cwd) {
+                if skills.is(&session.skills) {
+                    continue;
+                }
+                let difference = Difference::between(&session.skills, &skills);
+                session.skills = skills.clone();
+                actions.effects.push(session.serve());
+                if !difference.is_empty() {
+                    actions.effects.push(record(session, &difference, took));
+                }
+                if !difference.is_only_inside() {
+                    with_menu.push(session.key());
+                }
+            }
+        }
+        if !missing.is_empty() {
+            let directories = missing.into_iter().collect();
+            actions.ask(Query::Skills { directories, reason: Reason::CatchUp(took) });
+        }
+        // A session that is being set up gets its menu after the response.
+        let open = self.open.values().filter_map(|open| match &open.purpose {
+            Purpose::SetUp(Setup { session, .. }) => Some(*session),
+            _ => None,
+        });
+        let setting_up: Vec<_> = open.collect();
+        with_menu.retain(|key| !setting_up.contains(key));
+        with_menu.sort_unstable();
+        for key in with_menu {
+            self.menu_changed(key, actions);
+        }
+        if let Some((before, session, ticket)) = asked {
+            self.reload_answered(session, ticket, &before, took, actions);
+        }
+    }
+
+    /// Tells the user who asked what has changed.
+    fn reload_answered(
+        &mut self,
+        key: SessionKey,
+        ticket: Ticket,
+        before: &SkillSet,
+        took: Duration,
+        actions: &mut Actions,
+    ) {
+        actions.log(Level::Info, "the skills were loaded again");
+        let Some(session) = self.sessions.get(key) else { return };
+        let difference = Difference::between(before, &session.skills);
+        // Whoever asked is told that nothing has changed, too.
+        if difference.is_empty() {
+            actions.effects.push(record(session, &difference, took));
+        }
+        let text = overview::reloaded(&difference, &session.skills);
+        // Whoever cancelled it does not want to know.
+        if let Some(prompt) = session.turns.take_awaiting(ticket) {
+            self.answer_held(key, &prompt, &text, actions);
+            self.release(key, actions);
+        }
+    }
+}
+
+/// What a session got, for the record.
+fn record(session: &Session, difference: &Difference, took: Duration) -> Effect {
+    let names = |skills: &[Arc<Skill>]| skills.iter().map(|skill| skill.name.to_string()).collect();
+    let kind = EventKind::Reload {
+        skills: session.skills.len() as u64,
+        skipped: session.skills.skipped().len() as u64,
+        added: names(&difference.added),
+        removed: names(&difference.removed),
+        changed: names(&difference.changed),
+        ms: took.into(),
+    };
+    Effect::Record { session: session.id().map(str::to_owned), kind }
+}

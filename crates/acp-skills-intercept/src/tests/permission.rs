@@ -1,0 +1,275 @@
+//! Requests for permission, as real agents send them.
+
+use serde_json::{Value, json};
+use skills_core::Properties;
+
+use super::*;
+
+const CLAUDE: &str = "@agentclientprotocol/claude-agent-acp";
+const CODEX: &str = "@agentclientprotocol/codex-acp";
+
+fn world(agent: &str, policy: Policy) -> World {
+    let skill = |name: &str, allowed: &[&str]| {
+        let mut properties = Properties::default();
+        properties.allowed_tools = allowed.iter().map(|&it| it.to_owned()).collect();
+        Skill::builder(name, "x").body("x").properties(properties).build().unwrap()
+    };
+    let set =
+        [skill("git", &["Bash(git:*)", "Read"]), skill("notes", &["Edit(notes/**)"]), skill("free", &[])];
+    let mut world = World::with_skills(policy, set.into_iter().collect()).initialized(agent, &json!({}));
+    world.new_session(1, "s");
+    world
+}
+
+fn ask(world: &mut World, call: &Value, meta: Option<Value>) -> Out {
+    let mut params = json!({
+        "sessionId": "s",
+        "toolCall": call,
+        "options": [
+            { "optionId": "always", "name": "Always Allow", "kind": "allow_always" },
+            { "optionId": "proceed_once", "name": "Allow", "kind": "allow_once" },
+            { "optionId": "no", "name": "Reject", "kind": "reject_once" },
+        ],
+    });
+    if let Some(meta) = meta {
+        params["_meta"] = meta;
+    }
+    world.agent(
+        &json!({ "jsonrpc": "2.0", "id": 7, "method": "session/request_permission", "params": params }),
+    )
+}
+
+/// What became of a request.
+fn outcome(out: &Out) -> &str {
+    match (&out.to_client[..], &out.to_agent[..]) {
+        ([_], []) => "asked",
+        ([], [answer]) => {
+            assert_eq!(answer["id"], 7);
+            assert_eq!(answer["result"]["outcome"]["outcome"], "selected");
+            answer["result"]["outcome"]["optionId"].as_str().unwrap()
+        }
+        _ => panic!("{out:?}"),
+    }
+}
+
+#[test]
+fn our_own_calls() {
+    let claude = |tool: &str| {
+        let name = format!("mcp__acp-skills__{tool}");
+        json!({
+            "toolCallId": "toolu_1", "title": name, "name": name, "kind": "other",
+            "rawInput": { "name": "git" }, "_meta": { "claudeCode": { "toolName": name } },
+        })
+    };
+    let codex = |title: &str| json!({ "toolCallId": "call_1", "title": title, "kind": "execute", "status": "pending" });
+    let gemini = |function: &str, server: &str| {
+        json!({
+            "toolCallId": format!("{function}__{function}_1795307132527_0"), "status": "pending", "kind": "other",
+            "title": format!("activate_skill ({server} MCP Server)"), "locations": [],
+            "content": [{ "type": "content", "content": { "type": "text", "text": "{\"name\":\"git\"}" } }],
+        })
+    };
+    let approval = || Some(json!({ "is_mcp_tool_approval": true }));
+    let mut mixed = claude("activate_skill");
+    mixed["_meta"]["claudeCode"]["toolName"] = json!("Bash");
+    let mut only_meta = claude("activate_skill");
+    only_meta.as_object_mut().unwrap().remove("name");
+    let mut only_name = claude("activate_skill");
+    only_name.as_object_mut().unwrap().remove("_meta");
+    let titled = json!({ "toolCallId": "1", "title": "mcp__acp-skills__activate_skill", "kind": "other" });
+    for (agent, call, meta, expected) in [
+        (CLAUDE, claude("activate_skill"), None, "proceed_once"),
+        (CLAUDE, claude("read_skill_file"), None, "proceed_once"),
+        (CLAUDE, claude("search_skills"), None, "proceed_once"),
+        (CLAUDE, claude("call_skill_tool"), None, "asked"),
+        (CLAUDE, claude("run_skill_script"), None, "asked"),
+        (CLAUDE, claude("something_else"), None, "asked"),
+        (CLAUDE, only_meta, None, "proceed_once"),
+        (CLAUDE, only_name, None, "proceed_once"),
+        // Two names that differ, a title alone, the name of another server.
+        (CLAUDE, mixed, None, "asked"),
+        (CLAUDE, titled.clone(), None, "asked"),
+        (CLAUDE, json!({ "toolCallId": "1", "name": "mcp__acp-skills-2__activate_skill" }), None, "asked"),
+        (CLAUDE, json!({ "toolCallId": "1", "name": "activate_skill" }), None, "asked"),
+        (CODEX, codex("mcp.acp-skills.activate_skill"), approval(), "proceed_once"),
+        (CODEX, codex("mcp.acp-skills.call_skill_tool"), approval(), "asked"),
+        (CODEX, codex("mcp.other.activate_skill"), approval(), "asked"),
+        // A command may have any title.
+        (CODEX, codex("mcp.acp-skills.activate_skill"), None, "asked"),
+        (
+            CODEX,
+            codex("mcp.acp-skills.activate_skill"),
+            Some(json!({ "is_mcp_tool_approval": false })),
+            "asked",
+        ),
+        ("claude-look-alike", claude("activate_skill"), None, "asked"),
+        ("other", codex("mcp.acp-skills.activate_skill"), approval(), "asked"),
+        // Gemini begins the id with the function's name; a title or an id alone is not enough.
+        ("gemini-cli", gemini("mcp_acp-skills_activate_skill", "acp-skills"), None, "proceed_once"),
+        ("gemini-cli", gemini("mcp_acp-skills_call_skill_tool", "acp-skills"), None, "asked"),
+        ("gemini-cli", gemini("activate_skill", "acp-skills"), None, "asked"),
+        ("gemini-cli", gemini("mcp_acp-skills_activate_skill", "acp-skills_activate"), None, "asked"),
+        ("gemini-cli", gemini("mcp_other_activate_skill", "other"), None, "asked"),
+        ("other", gemini("mcp_acp-skills_activate_skill", "acp-skills"), None, "asked"),
+        // fast-agent: server and tool, but only in the title.
+        (
+            "fast-agent-acp",
+            json!({
+                "toolCallId": "1", "title": "acp-skills/activate_skill(name=git)", "kind": "other",
+                "rawInput": { "name": "git" }, "status": "pending",
+            }),
+            None,
+            "asked",
+        ),
+        (
+            "opencode",
+            json!({ "toolCallId": "1", "title": "acp-skills_activate_skill", "rawInput": {} }),
+            None,
+            "asked",
+        ),
+    ] {
+        let mut world = world(agent, policy());
+        let out = ask(&mut world, &call, meta.clone());
+        assert_eq!(outcome(&out), expected, "{agent}: {call} {meta:?}");
+        let mut world = self::world(agent, Policy { approve: Approve::None, ..policy() });
+        assert_eq!(outcome(&ask(&mut world, &call, meta)), "asked", "{agent}: {call}");
+    }
+}
+
+#[test]
+fn only_once_and_only_what_is_offered() {
+    let mut world = world(CLAUDE, policy());
+    let name = "mcp__acp-skills__activate_skill";
+    for (session, options, expected) in [
+        ("s", json!([{ "optionId": "a", "kind": "allow_always" }]), "asked"),
+        ("s", json!([]), "asked"),
+        ("other", json!([{ "optionId": "a", "kind": "allow_once" }]), "asked"),
+        ("s", json!([{ "optionId": "a", "kind": "allow_once" }]), "a"),
+    ] {
+        let params = json!({ "sessionId": session, "toolCall": { "name": name }, "options": options });
+        let out = world.agent(
+            &json!({ "jsonrpc": "2.0", "id": 7, "method": "session/request_permission", "params": params }),
+        );
+        assert_eq!(outcome(&out), expected, "{options}");
+    }
+}
+
+/// A call of Claude's.
+fn call(name: &str, input: &Value) -> Value {
+    json!({ "toolCallId": "1", "title": "x", "name": name, "rawInput": input })
+}
+
+fn invoke(world: &mut World, skill: &str) {
+    let out = world.prompt(2, "s", &[&format!("/{skill}")]);
+    let [.., Task::Ask(Query::Fetch { session, ticket, .. })] = out.tasks[..] else { panic!("{out:?}") };
+    world.handle(Input::Fetched {
+        session,
+        ticket,
+        fetched: Fetched { text: Some("x".into()), activations: Vec::new() },
+    });
+}
+
+fn activate(world: &mut World, skill: &str) {
+    world.handle(Input::Activated(SessionKey(1), SkillName::new(skill).unwrap()));
+}
+
+#[test]
+fn policies() {
+    use ToolPolicy::{Approval, Permissive, Strict};
+    let git = call("Bash", &json!({ "command": "git status" }));
+    let rm = call("Bash", &json!({ "command": "rm -rf x" }));
+    let both = call("Bash", &json!({ "command": "git status; rm -rf x" }));
+    let read = call("Read", &json!({ "file_path": "/project/a" }));
+    let note = call("Edit", &json!({ "file_path": "/project/notes/a.md" }));
+    let nameless = json!({ "toolCallId": "1", "title": "Bash(rm)", "rawInput": { "command": "rm -rf x" } });
+    let ours = call("mcp__acp-skills__call_skill_tool", &json!({}));
+    // Active by the user, by the model; the call; and what each policy makes of it.
+    for (by_user, by_model, call, [permissive, approval, strict]) in [
+        (None, None, &rm, ["asked", "asked", "asked"]),
+        (Some("free"), None, &rm, ["asked", "asked", "asked"]),
+        (Some("git"), None, &git, ["asked", "proceed_once", "asked"]),
+        (Some("git"), None, &read, ["asked", "proceed_once", "asked"]),
+        (Some("git"), None, &rm, ["asked", "asked", "no"]),
+        (Some("git"), None, &both, ["asked", "asked", "asked"]),
+        (Some("git"), None, &nameless, ["asked", "asked", "asked"]),
+        (Some("git"), None, &ours, ["asked", "asked", "asked"]),
+        (None, Some("git"), &git, ["asked", "asked", "asked"]),
+        (None, Some("git"), &rm, ["asked", "asked", "no"]),
+        // The union; what the model activated grants nothing.
+        (Some("git"), Some("notes"), &note, ["asked", "asked", "asked"]),
+        (Some("notes"), Some("git"), &note, ["asked", "proceed_once", "asked"]),
+        (Some("git"), None, &note, ["asked", "asked", "no"]),
+    ] {
+        for (tool_policy, expected) in [(Permissive, permissive), (Approval, approval), (Strict, strict)] {
+            let mut world = world(CLAUDE, Policy { tool_policy, ..policy() });
+            if let Some(skill) = by_user {
+                invoke(&mut world, skill);
+            }
+            if let Some(skill) = by_model {
+                activate(&mut world, skill);
+            }
+            let found = ask(&mut world, call, None);
+            assert_eq!(outcome(&found), expected, "{tool_policy:?} {by_user:?} {by_model:?} {call}");
+        }
+    }
+}
+
+#[test]
+fn decisions_are_shown() {
+    let mut world = world(CLAUDE, Policy { tool_policy: ToolPolicy::Strict, ..policy() });
+    invoke(&mut world, "git");
+    ask(&mut world, &call("Bash", &json!({ "command": "rm x" })), None);
+    ask(&mut world, &call("mcp__acp-skills__activate_skill", &json!({})), None);
+    let out = world.prompt(9, "s", &["/skills"]);
+    let text = out.to_client[0]["params"]["update"]["content"]["text"].as_str().unwrap();
+    for line in [
+        "**Permissions**: `--approve own`, `--tool-policy strict`",
+        "- refused `Bash`: not in `allowed-tools` of the active skills",
+        "- allowed `activate_skill`: a tool of the skills",
+    ] {
+        assert!(text.contains(line), "{text}");
+    }
+}
+
+#[test]
+fn claude_is_told_not_to_ask() {
+    let ours = json!([
+        "mcp__acp-skills__activate_skill",
+        "mcp__acp-skills__read_skill_file",
+        "mcp__acp-skills__search_skills"
+    ]);
+    let with = |first: &str| {
+        let mut list = ours.clone();
+        list.as_array_mut().unwrap().insert(0, first.into());
+        list
+    };
+    for (meta, expected) in [
+        (None, json!({ "options": { "allowedTools": ours } })),
+        (Some(Value::Null), json!({ "options": { "allowedTools": ours } })),
+        (Some(json!({ "x": 1 })), json!({ "options": { "allowedTools": ours } })),
+        (Some(json!({ "claudeCode": { "a": 1 } })), json!({ "a": 1, "options": { "allowedTools": ours } })),
+        (
+            Some(json!({ "claudeCode": { "options": { "model": "m", "allowedTools": ["Read"] } } })),
+            json!({ "options": { "model": "m", "allowedTools": with("Read") } }),
+        ),
+        (Some(json!({ "claudeCode": 7 })), json!(7)),
+    ] {
+        for (method, extra) in [("session/new", json!({})), ("session/load", json!({ "sessionId": "q" }))] {
+            let mut world = World::new(policy()).initialized(CLAUDE, &json!({}));
+            let mut params = json!({ "cwd": "/project", "mcpServers": [] });
+            params.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+            if let Some(meta) = &meta {
+                params["_meta"] = meta.clone();
+            }
+            let out = world.request(1, method, &params);
+            assert_eq!(out.agent()["params"]["_meta"]["claudeCode"], expected, "{method} {meta:?}");
+            // The system prompt is there too, for this adapter.
+            let system = &out.agent()["params"]["_meta"]["systemPrompt"]["append"];
+            assert!(system.is_string(), "{out:?}");
+        }
+    }
+    for (agent, policy) in [(CODEX, policy()), (CLAUDE, Policy { approve: Approve::None, ..policy() })] {
+        let mut world = World::new(policy).initialized(agent, &json!({}));
+        assert!(world.new_session(1, "s")["params"]["_meta"].get("claudeCode").is_none());
+    }
+}

@@ -1,0 +1,181 @@
+//! Where the server entry and the catalog go.
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::placement::{CLOSE, OPEN};
+
+#[test]
+fn the_transport_follows_the_agent() {
+    for (capabilities, mode, expected) in [
+        (json!({}), McpMode::Auto, Some("stdio")),
+        (json!({ "mcpCapabilities": { "http": false } }), McpMode::Auto, Some("stdio")),
+        (json!({ "mcpCapabilities": { "http": true } }), McpMode::Auto, Some("http")),
+        (json!({ "mcpCapabilities": { "http": true, "acp": true } }), McpMode::Auto, Some("acp")),
+        (json!({ "mcpCapabilities": { "acp": {} } }), McpMode::Auto, Some("acp")),
+        (json!({ "mcpCapabilities": { "acp": null } }), McpMode::Auto, Some("stdio")),
+        (json!({ "mcpCapabilities": { "http": true } }), McpMode::Stdio, Some("stdio")),
+        (json!({}), McpMode::Http, Some("http")),
+        (json!({}), McpMode::Acp, Some("acp")),
+        (json!({ "mcpCapabilities": { "http": true } }), McpMode::Off, None),
+    ] {
+        let mut world = World::new(Policy { mcp: mode, ..policy() }).initialized("x", &capabilities);
+        let new = world.new_session(1, "s");
+        let servers = new["params"]["mcpServers"].as_array().unwrap();
+        let kind = servers.first().map(|server| server["type"].as_str().unwrap_or("stdio"));
+        assert_eq!(kind, expected, "{capabilities} {mode:?}");
+    }
+}
+
+#[test]
+fn entries_have_what_strict_agents_want() {
+    let entry = |capabilities: Value| {
+        World::new(policy()).initialized("x", &capabilities).new_session(1, "s")["params"]["mcpServers"][0]
+            .clone()
+    };
+    assert_eq!(
+        entry(json!({})),
+        json!({ "name": "acp-skills", "command": "/bin/acp-skills-proxy", "args": ["mcp-bridge"], "env": [{ "name": "A", "value": "1" }] })
+    );
+    assert_eq!(
+        entry(json!({ "mcpCapabilities": { "http": true } })),
+        json!({ "type": "http", "name": "acp-skills", "url": "http://127.0.0.1:1/1/mcp", "headers": [{ "name": "Authorization", "value": "Bearer token-1" }] })
+    );
+    assert_eq!(
+        entry(json!({ "mcpCapabilities": { "acp": true } })),
+        json!({ "type": "acp", "name": "acp-skills", "serverId": "id-1" })
+    );
+}
+
+#[test]
+fn the_clients_servers_stay_and_names_do_not_clash() {
+    let mut world = World::new(policy()).initialized("x", &json!({}));
+    let line = r#"{"id":1,"method":"session/new","params":{ "x":1.0, "mcpServers":[ {"name":"acp-skills","n":1e2} ],"cwd":"/p" }}"#;
+    let edited = world.as_the_agent_gets_it(line);
+    let (before, after) = edited.split_once(r#",{"name":"acp-skills-2""#).unwrap();
+    assert!(before.ends_with(r#"{ "x":1.0, "mcpServers":[ {"name":"acp-skills","n":1e2} "#), "{before}");
+    assert!(after.ends_with(r#"}]}],"cwd":"/p" }}"#), "{after}");
+}
+
+#[test]
+fn missing_or_null_servers_become_a_list() {
+    for params in [json!({ "sessionId": "s" }), json!({ "sessionId": "s", "mcpServers": null })] {
+        let mut world = World::new(policy()).initialized("x", &json!({}));
+        let out = world.request(1, "session/resume", &params);
+        assert_eq!(out.agent()["params"]["mcpServers"].as_array().unwrap().len(), 1, "{params}");
+    }
+}
+
+#[test]
+fn the_first_prompt_carries_the_catalog() {
+    let mut world = World::with_skills(policy(), skills(&["b", "a"])).initialized("x", &json!({}));
+    world.new_session(1, "s");
+    let out = world.prompt(2, "s", &["hello", "more"]);
+    let [catalog, "hello", "more"] = texts(out.agent())[..] else { panic!("{out:?}") };
+    assert!(catalog.starts_with(OPEN) && catalog.ends_with(&format!("{CLOSE}\n")), "{catalog}");
+    let place = |text| catalog.find(text).unwrap_or_else(|| panic!("no {text} in {catalog}"));
+    assert!(place("<name>b</name>") < place("<name>a</name>"));
+    place("Does b &lt;well&gt;.");
+    place("activate_skill");
+    let out = world.prompt(3, "s", &["again"]);
+    assert_eq!(texts(out.agent()), ["again"]);
+}
+
+#[test]
+fn commands_stay_as_they_are() {
+    for command in ["/compact now", "  /x", "$skill", "$"] {
+        let mut world = World::new(policy()).initialized("x", &json!({}));
+        world.new_session(1, "s");
+        assert_eq!(texts(world.prompt(2, "s", &[command]).agent()), [command]);
+        assert_eq!(texts(world.prompt(3, "s", &["hello"]).agent()).len(), 2, "after {command}");
+    }
+}
+
+#[test]
+fn without_skills_nothing_changes() {
+    let mut world = World::with_skills(policy(), SkillSet::default());
+    for line in [
+        r#"{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/p","mcpServers":[]}}"#,
+        r#"{"id":2,"method":"session/prompt","params":{"sessionId":"s","prompt":[]}}"#,
+    ] {
+        assert_eq!(world.as_the_agent_gets_it(line), line);
+    }
+    assert_eq!(world.outside.served, None);
+    assert!(world.outside.opened.is_empty());
+}
+
+fn with_system_prompt() -> Value {
+    json!({ "mcpCapabilities": { "http": true }, "sessionCapabilities": { "systemPrompt": { "append": {} } } })
+}
+
+#[test]
+fn the_system_prompt_is_merged() {
+    let ours = |content: &Value| {
+        content.as_array().unwrap().last().unwrap()["text"].as_str().unwrap().starts_with(OPEN)
+    };
+    for (theirs, mode, blocks) in [
+        (Value::Null, "append", 1),
+        (json!({ "mode": "override", "content": [{ "type": "text", "text": "Be kind." }] }), "override", 2),
+        (json!({ "mode": "append", "content": [] }), "append", 1),
+        (json!({ "mode": "append" }), "append", 1),
+    ] {
+        for method in ["session/new", "session/load", "session/resume", "session/fork"] {
+            let mut world = World::new(policy()).initialized("codex", &with_system_prompt());
+            let params = json!({ "cwd": "/p", "sessionId": "s", "mcpServers": [], "systemPrompt": theirs });
+            let out = world.request(1, method, &params);
+            let system = &out.agent()["params"]["systemPrompt"];
+            assert_eq!(system["mode"], mode, "{theirs} {method}");
+            assert_eq!(system["content"].as_array().unwrap().len(), blocks, "{theirs} {method}");
+            assert!(ours(&system["content"]), "{system}");
+            world.respond(1, &json!({ "sessionId": "s" }));
+            assert_eq!(texts(world.prompt(2, "s", &["hello"]).agent()), ["hello"], "{method}");
+        }
+    }
+}
+
+#[test]
+fn older_claude_takes_it_in_meta() {
+    for (meta, before) in [
+        (json!(null), ""),
+        (json!({ "a": 1 }), ""),
+        (json!({ "systemPrompt": "Theirs." }), "Theirs.\n\n"),
+        (json!({ "systemPrompt": { "append": "Theirs." } }), "Theirs.\n\n"),
+        (json!({ "systemPrompt": { "x": 1 } }), ""),
+    ] {
+        let mut world = World::new(policy()).initialized("@zed-industries/claude-code-acp", &json!({}));
+        let out = world.request(1, "session/new", &json!({ "cwd": "/p", "mcpServers": [], "_meta": meta }));
+        let system = &out.agent()["params"]["_meta"]["systemPrompt"];
+        let text = system.as_str().or_else(|| system["append"].as_str()).unwrap();
+        assert!(text.starts_with(&format!("{before}{OPEN}")), "{meta}: {text}");
+    }
+}
+
+#[test]
+fn wishes_for_the_place() {
+    for (wish, capabilities, in_system, in_prompt) in [
+        (CatalogIn::Prompt, with_system_prompt(), false, true),
+        (CatalogIn::System, with_system_prompt(), true, false),
+        (CatalogIn::System, json!({}), false, true),
+        (CatalogIn::Off, with_system_prompt(), false, false),
+        (CatalogIn::Auto, json!({ "sessionCapabilities": { "systemPrompt": null } }), false, true),
+    ] {
+        let mut world = World::new(Policy { catalog_in: wish, ..policy() }).initialized("x", &capabilities);
+        let new = world.new_session(1, "s");
+        let prompt = world.prompt(2, "s", &["hello"]);
+        assert_eq!(new["params"].get("systemPrompt").is_some(), in_system, "{wish:?} {capabilities}");
+        assert_eq!(texts(prompt.agent()).len() == 2, in_prompt, "{wish:?} {capabilities}");
+    }
+}
+
+#[test]
+fn the_text_of_a_session_stays_the_same() {
+    let mut world = World::new(policy()).initialized("codex", &with_system_prompt());
+    let new = world.new_session(1, "s");
+    let load = world.request(2, "session/load", &json!({ "cwd": "/p", "sessionId": "s", "mcpServers": [] }));
+    for key in ["systemPrompt", "mcpServers"] {
+        assert_eq!(load.agent()["params"][key], new["params"][key]);
+    }
+    let fork = world.request(3, "session/fork", &json!({ "cwd": "/p", "sessionId": "s", "mcpServers": [] }));
+    assert_eq!(fork.agent()["params"]["systemPrompt"], new["params"]["systemPrompt"]);
+    assert_ne!(fork.agent()["params"]["mcpServers"], new["params"]["mcpServers"]);
+}

@@ -1,0 +1,407 @@
+//! Version 2 of the protocol: where things stand, and how a turn goes. Everything that the proxy says is read with the
+//! types of the published schema, too.
+
+use agent_client_protocol::v2::schema::{
+    NewSessionRequest, NewSessionResponse, PromptResponse, RequestPermissionResponse, ResumeSessionResponse,
+    UpdateSessionNotification,
+};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::placement;
+use acp_skills_wire::REQUEST_CANCELLED;
+
+const KEY: SessionKey = SessionKey(1);
+
+fn world() -> World {
+    World::new(policy()).initialized_v2("x", &json!({ "mcp": { "http": {}, "stdio": {} } }))
+}
+
+/// A session `s` in a world.
+fn session(mut world: World) -> World {
+    let out = world.request(1, "session/new", &json!({ "cwd": "/project" }));
+    assert_eq!(out.to_agent.len(), 1);
+    world.respond(1, &json!({ "sessionId": "s" }));
+    world
+}
+
+/// Fails when `value` is not what the schema says.
+fn is<T: DeserializeOwned>(value: &Value) {
+    serde_json::from_value::<T>(value.clone()).unwrap_or_else(|error| panic!("{error}: {value}"));
+}
+
+/// An update of the session `s`, as `kind` and what the test looks at.
+fn updates(out: &Out) -> Vec<&Value> {
+    let updates = out.to_client.iter().filter(|line| line["method"] == "session/update");
+    updates
+        .inspect(|line| is::<UpdateSessionNotification>(&line["params"]))
+        .map(|line| &line["params"]["update"])
+        .collect()
+}
+
+fn text(text: &str) -> Value {
+    json!({ "type": "text", "text": text })
+}
+
+fn state(state: &str, reason: Option<&str>) -> Value {
+    let mut update = json!({ "sessionUpdate": "state_update", "state": state });
+    if let Some(reason) = reason {
+        update["stopReason"] = reason.into();
+    }
+    update
+}
+
+#[test]
+fn the_transport_is_one_that_the_agent_takes() {
+    for (mcp, mode, expected) in [
+        (json!({ "http": {}, "stdio": {} }), McpMode::Auto, Some("http")),
+        (json!({ "acp": {}, "http": {} }), McpMode::Auto, Some("acp")),
+        (json!({ "stdio": {} }), McpMode::Auto, Some("stdio")),
+        // Nothing goes without saying.
+        (json!({}), McpMode::Auto, None),
+        (json!({ "http": null }), McpMode::Auto, None),
+        (Value::Null, McpMode::Auto, None),
+        (json!({ "http": {} }), McpMode::Stdio, Some("stdio")),
+    ] {
+        let world = World::new(Policy { mcp: mode, ..policy() });
+        let mut world = world.initialized_v2("x", &json!({ "mcp": mcp }));
+        let out = world.request(1, "session/new", &json!({ "cwd": "/project" }));
+        let params = &out.agent()["params"];
+        is::<NewSessionRequest>(params);
+        let servers = params.get("mcpServers").map(|servers| servers.as_array().unwrap().as_slice());
+        match (servers, expected) {
+            (Some([ours]), Some(kind)) => {
+                assert_eq!((&ours["type"], &ours["name"]), (&json!(kind), &json!("acp-skills")), "{mcp}");
+            }
+            (None, None) => {}
+            _ => panic!("{mcp}: {params}"),
+        }
+    }
+}
+
+#[test]
+fn the_system_prompt_is_at_its_new_place() {
+    let world = World::new(policy());
+    let mut world = world.initialized_v2("x", &json!({ "mcp": { "http": {} }, "systemPrompt": {} }));
+    let out = world.request(1, "session/new", &json!({ "cwd": "/project" }));
+    is::<NewSessionRequest>(&out.agent()["params"]);
+    assert_eq!(out.agent()["params"]["systemPrompt"]["mode"], "append");
+    world.respond(1, &json!({ "sessionId": "s" }));
+    assert_eq!(texts(world.prompt(2, "s", &["hello"]).agent()), ["hello"]);
+}
+
+#[test]
+fn the_agent_is_known_by_its_new_name() {
+    let name = "@agentclientprotocol/claude-agent-acp";
+    let mut world = World::new(policy()).initialized_v2(name, &json!({ "mcp": { "http": {} } }));
+    let out = world.request(1, "session/new", &json!({ "cwd": "/project" }));
+    assert!(out.agent()["params"]["_meta"]["claudeCode"]["options"]["allowedTools"].is_array());
+}
+
+#[test]
+fn a_later_initialize_settles_again() {
+    let mut world = world().initialized("x", &json!({}));
+    let entry = &world.new_session(1, "s")["params"]["mcpServers"][0];
+    assert!(entry.get("type").is_none() && entry["command"].is_string(), "{entry}");
+}
+
+/// The names of a list of commands, all of the kind that clients know.
+fn names(list: &Value) -> Vec<&str> {
+    let list = list.as_array().unwrap().iter();
+    list.inspect(|it| assert_eq!(it["type"], "command")).map(|it| it["name"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn commands_are_in_the_responses() {
+    let theirs = json!([{ "type": "command", "name": "web", "description": "d" }]);
+    for (method, result, expected) in [
+        (
+            "session/new",
+            json!({ "sessionId": "s", "availableCommands": theirs }),
+            vec!["web", "skills", "review"],
+        ),
+        ("session/fork", json!({ "sessionId": "s", "availableCommands": [] }), vec!["skills", "review"]),
+        ("session/new", json!({ "sessionId": "s", "availableCommands": null }), vec!["skills", "review"]),
+        ("session/new", json!({ "sessionId": "s" }), vec!["skills", "review"]),
+        ("session/resume", json!({ "availableCommands": theirs }), vec!["web", "skills", "review"]),
+        ("session/resume", json!({}), vec!["skills", "review"]),
+        ("session/resume", Value::Null, vec!["skills", "review"]),
+    ] {
+        let mut world = world();
+        world.request(1, method, &json!({ "sessionId": "s", "cwd": "/project" }));
+        let out = world.respond(1, &result);
+        let seen = &out.client()["result"];
+        if method == "session/resume" {
+            is::<ResumeSessionResponse>(seen);
+        } else {
+            is::<NewSessionResponse>(seen);
+        }
+        assert_eq!(names(&seen["availableCommands"]), expected, "{method} {result}");
+        assert_eq!(seen["availableCommands"].as_array().unwrap().len(), expected.len());
+        // Nothing more is to be sent.
+        assert!(out.tasks.is_empty(), "{:?}", out.tasks);
+    }
+}
+
+#[test]
+fn commands_are_in_the_updates() {
+    let mut world = world();
+    world.request(1, "session/new", &json!({ "cwd": "/project" }));
+    let list =
+        json!([{ "type": "command", "name": "web", "description": "d" }, { "type": "_x", "name": "y" }]);
+    let update = json!({ "sessionUpdate": "available_commands_update", "availableCommands": list });
+    // Before the response: the session is not known yet.
+    assert_eq!(updates(&world.update("s", &update))[0]["availableCommands"], list);
+    let out = world.respond(1, &json!({ "sessionId": "s" }));
+    let seen = out.client()["result"]["availableCommands"].as_array().unwrap();
+    let seen: Vec<_> = seen.iter().map(|it| it["name"].as_str().unwrap()).collect();
+    assert_eq!(seen, ["web", "y", "skills", "review"]);
+    let out = world.update("s", &update);
+    let [update] = updates(&out)[..] else { panic!("{out:?}") };
+    assert_eq!(update["availableCommands"].as_array().unwrap().len(), 4);
+    assert_eq!(update["availableCommands"][2]["input"]["type"], "text");
+}
+
+#[test]
+fn a_resume_that_sent_its_commands_needs_no_others() {
+    let mut world = session(world());
+    world.request(
+        2,
+        "session/resume",
+        &json!({ "sessionId": "s", "cwd": "/p", "replayFrom": { "type": "start" } }),
+    );
+    world.update("s", &json!({ "sessionUpdate": "available_commands_update", "availableCommands": [] }));
+    assert_eq!(world.respond(2, &json!({})).client()["result"], json!({}));
+}
+
+#[test]
+fn echoes_are_the_users() {
+    let mut world = session(world());
+    let out = world.prompt(2, "s", &["hello", "you"]);
+    let sent = out.agent()["params"]["prompt"].clone();
+    assert_eq!(sent.as_array().unwrap().len(), 3);
+    let whole =
+        |content: &Value| json!({ "sessionUpdate": "user_message", "messageId": "m", "content": content });
+    let out = world.update("s", &whole(&sent));
+    assert_eq!(updates(&out), [&whole(&json!([text("hello"), text("you")]))]);
+    // In chunks, with the answer in the middle of it.
+    let chunk = |text: &str| json!({ "sessionUpdate": "user_message_chunk", "messageId": "m", "content": { "type": "text", "text": text } });
+    let ours = sent[0]["text"].as_str().unwrap();
+    assert!(world.update("s", &chunk(&ours[..40])).is_nothing());
+    assert_eq!(world.respond(2, &json!({ "messageId": "m" })).to_client.len(), 1);
+    assert!(world.update("s", &chunk(&ours[40..])).is_nothing());
+    assert_eq!(updates(&world.update("s", &chunk("hello"))), [&chunk("hello")]);
+    // A command in the place of our block is not for the model alone.
+    let mut block = chunk(&placement::wrap("<typed>/review <rest>src</rest></typed>"));
+    block["content"]["annotations"] = json!({ "audience": ["assistant"] });
+    assert_eq!(updates(&world.update("s", &block)), [&chunk("/review ")]);
+    // What has nothing of ours stays as it is.
+    let line = r#"{"method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"user_message","messageId":"m", "content":[ {"text":"x"} ,{}]}}}"#;
+    let mut actions = Actions::default();
+    assert_eq!(world.interceptor.from_agent(line.as_bytes(), &mut actions), Pass::Untouched);
+}
+
+#[test]
+fn a_replay_tells_what_the_model_knows() {
+    let mut world = world();
+    let resume = json!({ "sessionId": "s", "cwd": "/project", "replayFrom": { "type": "start" } });
+    world.request(1, "session/resume", &resume);
+    // What this proxy would have said, said by one before it.
+    let mut other = session(self::world());
+    let told = other.prompt(2, "s", &["hello"]).agent()["params"]["prompt"].clone();
+    let echo = json!({ "sessionUpdate": "user_message", "messageId": "m", "content": told });
+    assert_eq!(updates(&world.update("s", &echo))[0]["content"], json!([text("hello")]));
+    world.update("s", &state("idle", None));
+    world.respond(1, &json!({}));
+    assert_eq!(texts(world.prompt(2, "s", &["again"]).agent()), ["again"]);
+    // And whose words the title is made of.
+    let title =
+        json!({ "sessionUpdate": "session_info_update", "title": told[0]["text"].as_str().unwrap()[..30] });
+    assert_eq!(updates(&world.update("s", &title))[0]["title"], "hello");
+}
+
+#[test]
+fn a_turn_ends_with_the_state() {
+    for (reason, is_told_again) in
+        [("end_turn", false), ("max_tokens", false), ("cancelled", true), ("refusal", true), ("error", true)]
+    {
+        let mut world = session(world());
+        assert_eq!(texts(world.prompt(2, "s", &["hello"]).agent()).len(), 2);
+        // Of work that was there before.
+        world.update("s", &state("idle", Some("cancelled")));
+        assert_eq!(
+            world.respond(2, &json!({ "messageId": "m" })).client()["result"],
+            json!({ "messageId": "m" })
+        );
+        world.update("s", &state("running", None));
+        world.update("s", &state("requires_action", None));
+        world.update("s", &state("idle", Some(reason)));
+        let blocks = texts(world.prompt(3, "s", &["again"]).agent()).len();
+        assert_eq!(blocks == 2, is_told_again, "{reason}");
+    }
+    // A prompt that is not taken tells nothing.
+    let mut world = session(world());
+    world.prompt(2, "s", &["hello"]);
+    world.refuse(2, -32602);
+    assert_eq!(texts(world.prompt(3, "s", &["again"]).agent()).len(), 2);
+}
+
+fn cancel() -> Value {
+    json!({ "jsonrpc": "2.0", "method": "session/cancel", "params": { "sessionId": "s" } })
+}
+
+#[test]
+fn prompts_that_wait_are_cancelled() {
+    let wait = Duration::from_secs(2);
+    let world = World::new(Policy { mcp_wait: wait, ..policy() });
+    let mut world = session(world.initialized_v2("x", &json!({ "mcp": { "http": {} } })));
+    assert!(world.prompt(2, "s", &["hello"]).is_nothing());
+    let out = world.client(&cancel());
+    // It was never part of the conversation.
+    assert_eq!((&out.client()["id"], &out.client()["error"]["code"]), (&json!(2), &json!(REQUEST_CANCELLED)));
+    assert!(out.to_agent.is_empty());
+    // The same when the session ends.
+    world.prompt(3, "s", &["hello"]);
+    world.request(4, "session/close", &json!({ "sessionId": "s" }));
+    let out = world.respond(4, &json!({}));
+    assert_eq!(
+        (&out.to_client[0]["id"], &out.to_client[0]["error"]["code"]),
+        (&json!(3), &json!(REQUEST_CANCELLED))
+    );
+}
+
+#[test]
+fn cancelling_reaches_an_agent_that_works_without_an_open_prompt() {
+    let mut world = session(world());
+    world.prompt(2, "s", &["hello"]);
+    world.respond(2, &json!({ "messageId": "m" }));
+    // One that waits for its text.
+    assert!(world.prompt(3, "s", &["/review"]).is_nothing());
+    let out = world.client(&cancel());
+    assert_eq!((&out.client()["id"], &out.agent()["method"]), (&json!(3), &json!("session/cancel")));
+    world.update("s", &state("idle", Some("cancelled")));
+    assert!(world.prompt(4, "s", &["/review"]).is_nothing());
+    assert!(world.client(&cancel()).to_agent.is_empty());
+}
+
+#[test]
+fn a_command_comes_back_as_it_was_typed() {
+    let mut world = session(world());
+    let out = world.prompt(2, "s", &["/review src/main.rs"]);
+    let [Task::Ask(Query::Fetch { session, ticket, .. })] = &out.tasks[..] else { panic!("{out:?}") };
+    let out = world.handle(Input::Fetched {
+        session: *session,
+        ticket: *ticket,
+        fetched: Fetched { text: Some("Do it.".into()), activations: Vec::new() },
+    });
+    let sent = &out.agent()["params"]["prompt"];
+    assert!(!sent.to_string().contains("/review src"), "{sent}");
+    let echo = json!({ "sessionUpdate": "user_message", "messageId": "m", "content": sent });
+    let out = world.update("s", &echo);
+    assert_eq!(updates(&out)[0]["content"], json!([text("/review src/main.rs")]));
+}
+
+/// What the proxy says when it answers a prompt by itself, one word a line.
+fn said(out: &Out) -> Vec<String> {
+    let kind = |line: &Value| match &line["params"]["update"] {
+        Value::Null => {
+            is::<PromptResponse>(&line["result"]);
+            "response".to_owned()
+        }
+        update => {
+            is::<UpdateSessionNotification>(&line["params"]);
+            let words =
+                ["sessionUpdate", "state", "stopReason"].map(|key| update[key].as_str().unwrap_or_default());
+            words.join(" ").trim_end().to_owned()
+        }
+    };
+    out.to_client.iter().map(kind).collect()
+}
+
+#[test]
+fn what_we_answer_looks_like_a_turn() {
+    let mut world = session(world());
+    let image = json!({ "type": "image", "data": "", "mimeType": "image/png" });
+    let prompt = json!([text("/skills"), image]);
+    let skills = |world: &mut World, id| {
+        let out = world.request(id, "session/prompt", &json!({ "sessionId": "s", "prompt": prompt }));
+        assert!(out.to_agent.is_empty());
+        out
+    };
+    let out = skills(&mut world, 2);
+    assert_eq!(
+        said(&out),
+        ["user_message", "response", "state_update running", "agent_message", "state_update idle end_turn"]
+    );
+    let id = &out.to_client[1]["result"]["messageId"];
+    let [echo, _, message, _] = updates(&out)[..] else { panic!("{out:?}") };
+    assert_eq!((&echo["messageId"], &echo["content"]), (id, &prompt));
+    assert!(message["content"][0]["text"].as_str().unwrap().starts_with("**1 skill in this session**"));
+    // Another message has another id, in another run of the proxy too.
+    assert_ne!(&skills(&mut world, 3).to_client[1]["result"]["messageId"], id);
+    let mut other = session(self::world());
+    assert_ne!(&skills(&mut other, 2).to_client[1]["result"]["messageId"], id);
+    // The agent tells the state while it works, and what goes on in the background.
+    world.update("s", &state("running", None));
+    assert_eq!(said(&skills(&mut world, 4)), ["user_message", "response", "agent_message"]);
+    let mut idle = state("idle", None);
+    idle["background"] = json!([{ "type": "terminal", "terminalId": "t" }]);
+    world.update("s", &idle);
+    let out = skills(&mut world, 5);
+    let states = updates(&out).into_iter().filter(|update| update["sessionUpdate"] == "state_update");
+    assert_eq!(
+        states.map(|state| &state["background"]).collect::<Vec<_>>(),
+        [&idle["background"], &idle["background"]]
+    );
+}
+
+#[test]
+fn a_command_that_fails_looks_like_a_turn() {
+    let mut world = session(world());
+    let out = world.prompt(2, "s", &["/review"]);
+    let [Task::Ask(Query::Fetch { ticket, .. })] = out.tasks[..] else { panic!("{out:?}") };
+    let out = world.handle(Input::NotFetched {
+        session: KEY,
+        ticket,
+        why: NotFetched { why: "No such file.".to_owned(), failed: None },
+    });
+    assert_eq!(said(&out).len(), 5);
+    assert_eq!(updates(&out)[0]["content"], json!([text("/review")]));
+}
+
+#[test]
+fn permission_is_asked_for_a_subject() {
+    let name = "mcp__acp-skills__activate_skill";
+    let call = json!({ "toolCallId": "1", "title": name, "name": name, "_meta": { "claudeCode": { "toolName": name } } });
+    for (subject, is_granted) in [
+        (json!({ "type": "tool_call", "toolCall": call }), true),
+        (json!({ "type": "command", "command": name, "cwd": "/p", "toolCall": call }), false),
+        (json!({ "type": "tool_call", "toolCall": { "toolCallId": "1", "title": name } }), false),
+        (Value::Null, false),
+    ] {
+        let agent = "@agentclientprotocol/claude-agent-acp";
+        let mut world =
+            session(World::new(policy()).initialized_v2(agent, &json!({ "mcp": { "http": {} } })));
+        let options = json!([{ "optionId": "yes", "name": "Allow", "kind": "allow_once" }]);
+        // At its old place it says nothing.
+        let params = json!({ "sessionId": "s", "title": "May I?", "subject": subject, "toolCall": call, "options": options });
+        let request =
+            json!({ "jsonrpc": "2.0", "id": 7, "method": "session/request_permission", "params": params });
+        let out = world.agent(&request);
+        assert_eq!(out.to_client.is_empty(), is_granted, "{subject}");
+        if is_granted {
+            is::<RequestPermissionResponse>(&out.agent()["result"]);
+            assert_eq!(out.agent()["result"]["outcome"]["optionId"], "yes");
+        }
+    }
+}
+
+#[test]
+fn our_marks_are_taken_out_of_titles() {
+    let mut world = session(world());
+    let title = format!("{}Fix the bug", placement::wrap("skills"));
+    world.request(2, "session/list", &json!({}));
+    let out = world.respond(2, &json!({ "sessions": [{ "sessionId": "s", "cwd": "/p", "title": title }] }));
+    assert_eq!(out.client()["result"]["sessions"][0]["title"], "Fix the bug");
+}

@@ -1,0 +1,250 @@
+//! Prompts that wait, and what happens when the agent does not connect.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::*;
+
+const WAIT: Duration = Duration::from_secs(2);
+
+fn world() -> World {
+    World::new(Policy { mcp_wait: WAIT, ..Policy::default() }).initialized("x", &json!({}))
+}
+
+const KEY: SessionKey = SessionKey(1);
+
+#[test]
+fn the_first_prompt_waits_for_the_tools() {
+    let mut world = world();
+    world.new_session(1, "s");
+    let out = world.prompt(2, "s", &["hello"]);
+    assert!(out.is_nothing());
+    assert!(matches!(out.tasks[..], [Task::Wait(KEY, WAIT)]), "{out:?}");
+    // Everything else goes on, also in the same session.
+    assert_eq!(world.request(3, "session/set_mode", &json!({ "sessionId": "s" })).to_agent.len(), 1);
+    // A later prompt does not overtake it.
+    assert!(world.prompt(4, "s", &["second"]).is_nothing());
+    let out = world.handle(Input::ToolsListed(KEY));
+    assert_eq!(out.to_agent.iter().map(|line| texts(line).len()).collect::<Vec<_>>(), [2, 1]);
+    assert!(world.handle(Input::WaitOver(KEY)).is_silence());
+    assert_eq!(texts(world.prompt(5, "s", &["third"]).agent()), ["third"]);
+}
+
+#[test]
+fn sessions_do_not_wait_for_each_other() {
+    let mut world = world();
+    world.new_session(1, "a");
+    world.new_session(2, "b");
+    world.handle(Input::ToolsListed(SessionKey(2)));
+    assert!(world.prompt(3, "a", &["hello"]).is_nothing());
+    assert_eq!(world.prompt(4, "b", &["hello"]).to_agent.len(), 1);
+}
+
+#[test]
+fn waiting_prompts_can_be_cancelled() {
+    let mut world = world();
+    world.new_session(1, "s");
+    world.prompt(2, "s", &["hello"]);
+    let cancel = json!({ "jsonrpc": "2.0", "method": "session/cancel", "params": { "sessionId": "s" } });
+    let out = world.client(&cancel);
+    assert_eq!(out.client(), &json!({ "jsonrpc": "2.0", "id": 2, "result": { "stopReason": "cancelled" } }));
+    assert!(out.to_agent.is_empty());
+    assert!(world.handle(Input::ToolsListed(KEY)).is_nothing());
+    // Nothing waits any more: it is the agent's.
+    assert_eq!(world.client(&cancel).to_agent.len(), 1);
+    // It was never sent, so the next one carries the catalog.
+    assert_eq!(texts(world.prompt(3, "s", &["again"]).agent()).len(), 2);
+}
+
+#[test]
+fn waiting_requests_can_be_cancelled_by_id() {
+    let mut world = world();
+    world.new_session(1, "s");
+    world.prompt(2, "s", &["hello"]);
+    world.prompt(3, "s", &["second"]);
+    let cancel =
+        |id: u64| json!({ "jsonrpc": "2.0", "method": "$/cancel_request", "params": { "requestId": id } });
+    let out = world.client(&cancel(2));
+    assert_eq!((&out.client()["id"], &out.client()["error"]["code"]), (&json!(2), &json!(-32800)));
+    assert_eq!(world.client(&cancel(99)).to_agent.len(), 1);
+    let out = world.handle(Input::ToolsListed(KEY));
+    assert_eq!(texts(out.agent())[1], "second");
+}
+
+#[test]
+fn cancelling_reaches_an_agent_that_works() {
+    let mut world = world();
+    world.new_session(1, "s");
+    world.handle(Input::ToolsListed(KEY));
+    world.prompt(2, "s", &["hello"]);
+    let cancel = json!({ "jsonrpc": "2.0", "method": "session/cancel", "params": { "sessionId": "s" } });
+    let out = world.client(&cancel);
+    assert_eq!((out.to_agent.len(), out.to_client.len()), (1, 0));
+}
+
+#[test]
+fn an_agent_that_does_not_connect_is_told_about_the_files() {
+    let directory = tempfile::tempdir().unwrap();
+    let dir = directory.path().join("stored");
+    std::fs::create_dir(&dir).unwrap();
+    std::fs::write(dir.join("SKILL.md"), "---\nname: stored\ndescription: On disk.\n---\nDo it.\n").unwrap();
+    let (stored, _) = skills_core::discovery::load_dir(&dir).unwrap();
+    let mut set = SkillSet::builder();
+    set.add(stored, Vec::new());
+    set.extend(&skills(&["virtual"]));
+    let policy = Policy { mcp_wait: WAIT, ..Policy::default() };
+    let mut world = World::with_skills(policy, set.build()).initialized("x", &json!({}));
+    world.new_session(1, "s");
+    world.prompt(2, "s", &["hello"]);
+    let out = world.handle(Input::WaitOver(KEY));
+    let catalog = texts(out.agent())[0];
+    let file = dir.join("SKILL.md");
+    assert!(catalog.contains(file.to_str().unwrap()), "{catalog}");
+    assert!(catalog.contains("Should you have the tools") && !catalog.contains("virtual"), "{catalog}");
+    // Not again, and no more waiting.
+    assert_eq!(texts(world.prompt(3, "s", &["second"]).agent()), ["second"]);
+    // It connects after all: said once.
+    world.handle(Input::ToolsListed(KEY));
+    let out = world.prompt(4, "s", &["third"]);
+    let [news, "third"] = texts(out.agent())[..] else { panic!("{out:?}") };
+    // A skill without files was not in the list.
+    assert!(news.contains("activate_skill") && news.contains("<name>virtual</name>"), "{news}");
+    assert_eq!(texts(world.prompt(5, "s", &["fourth"]).agent()), ["fourth"]);
+}
+
+#[test]
+fn a_refused_entry_is_taken_back_once() {
+    for method in ["session/new", "session/load"] {
+        let mut world = world();
+        let params = json!({ "cwd": "/p", "sessionId": "s", "mcpServers": [{ "name": "theirs" }] });
+        world.request(1, method, &params);
+        let out = world.refuse(1, -32602);
+        assert!(out.to_client.is_empty(), "{method}");
+        assert_eq!(out.agent()["params"]["mcpServers"], json!([{ "name": "theirs" }]), "{method}");
+        assert_eq!(world.outside.closed, [KEY], "{method}");
+        world.respond(1, &json!({ "sessionId": "s" }));
+        // There is nothing to wait for.
+        assert_eq!(world.prompt(2, "s", &["hello"]).to_agent.len(), 1, "{method}");
+    }
+}
+
+#[test]
+fn a_session_that_fails_anyway_fails_for_the_client() {
+    let mut world = world();
+    world.request(1, "session/new", &json!({ "cwd": "/p", "mcpServers": [] }));
+    world.refuse(1, -32603);
+    let out = world.refuse(1, -32603);
+    assert_eq!(out.client()["error"]["code"], -32603);
+    assert_eq!(world.sessions(), 0);
+}
+
+#[test]
+fn what_is_not_about_our_server_is_not_tried_again() {
+    let answers = [json!({ "error": { "code": -32800, "message": "cancelled" } }), json!({})];
+    for mut answer in answers {
+        let mut world = world();
+        world.request(1, "session/new", &json!({ "cwd": "/p", "mcpServers": [] }));
+        answer["jsonrpc"] = "2.0".into();
+        answer["id"] = 1.into();
+        let out = world.agent(&answer);
+        assert_eq!((out.to_agent.len(), out.to_client.len()), (0, 1), "{answer}");
+        assert_eq!(world.sessions(), 0, "{answer}");
+    }
+}
+
+#[test]
+fn a_load_that_fails_leaves_a_session_that_works() {
+    let mut world = world();
+    world.new_session(1, "s");
+    world.handle(Input::ToolsListed(KEY));
+    world.prompt(2, "s", &["hello"]);
+    world.request(3, "session/load", &json!({ "sessionId": "s", "cwd": "/p", "mcpServers": [] }));
+    let out = world.refuse(3, -32603);
+    assert_eq!((out.to_agent.len(), out.client()["id"].clone()), (0, json!(3)));
+    assert!(world.outside.closed.is_empty());
+    assert_eq!(texts(world.prompt(4, "s", &["again"]).agent()), ["again"]);
+}
+
+#[test]
+fn prompts_that_wait_are_answered_when_their_session_ends() {
+    let mut world = world();
+    world.new_session(1, "s");
+    world.prompt(2, "s", &["hello"]);
+    world.request(3, "session/close", &json!({ "sessionId": "s" }));
+    let out = world.respond(3, &json!({}));
+    let ids: Vec<_> = out.to_client.iter().map(|line| line["id"].clone()).collect();
+    assert_eq!(
+        (ids, &out.to_client[0]["result"]["stopReason"]),
+        (vec![json!(2), json!(3)], &json!("cancelled"))
+    );
+    assert!(world.gone().is_empty());
+}
+
+#[test]
+fn hybrid_activation_begins_when_the_tools_do_not_come() {
+    let policy = Policy { mcp_wait: WAIT, activation: Activation::Hybrid, ..Policy::default() };
+    let mut world = World::new(policy).initialized("x", &json!({}));
+    world.new_session(1, "s");
+    world.prompt(2, "s", &["please review"]);
+    let out = world.handle(Input::WaitOver(KEY));
+    assert!(matches!(out.wanted(), Wanted::BestFor(_)), "{out:?}");
+    let out = world.handle(Input::Fetched {
+        session: KEY,
+        ticket: Ticket(1),
+        fetched: Fetched { text: Some("BODY".to_owned()), activations: Vec::new() },
+    });
+    assert!(texts(out.agent()).iter().any(|text| text.contains("BODY")));
+}
+
+#[test]
+fn logging_in_comes_first() {
+    let mut world = world();
+    world.request(1, "session/new", &json!({ "cwd": "/p", "mcpServers": [] }));
+    assert_eq!(world.refuse(1, -32000).client()["error"]["code"], -32000);
+    assert_eq!((world.sessions(), world.outside.closed.len()), (0, 1));
+    world.request(2, "authenticate", &json!({ "methodId": "x" }));
+    world.respond(2, &json!({}));
+    let new = world.new_session(3, "s");
+    assert_eq!(new["params"]["mcpServers"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_client_that_leaves_leaves_its_prompts() {
+    let mut world = world();
+    world.new_session(1, "s");
+    world.prompt(2, "s", &["hello"]);
+    assert_eq!(world.handle(Input::ClientGone).to_agent.len(), 1);
+}
+
+#[test]
+fn the_proxy_activates_for_agents_without_tools() {
+    for (activation, mode, fetched) in [
+        (Activation::Model, McpMode::Off, false),
+        (Activation::Hybrid, McpMode::Off, true),
+        (Activation::Hybrid, McpMode::Stdio, false),
+        (Activation::Prompt, McpMode::Stdio, true),
+    ] {
+        let mut world = World::new(Policy { activation, mcp: mode, ..policy() }).initialized("x", &json!({}));
+        world.new_session(1, "s");
+        let out = world.prompt(2, "s", &["please review"]);
+        if !fetched {
+            assert_eq!(out.to_agent.len(), 1, "{activation:?}");
+            continue;
+        }
+        let wanted = Wanted::BestFor("please review".to_owned());
+        assert_eq!((out.wanted(), out.ticket()), (&wanted, Ticket(1)));
+        assert!(world.prompt(3, "s", &["/command"]).is_nothing());
+        let out = world.handle(Input::Fetched {
+            session: KEY,
+            ticket: Ticket(1),
+            fetched: Fetched { text: Some("BODY".to_owned()), activations: Vec::new() },
+        });
+        let first = texts(&out.to_agent[0]);
+        assert!(
+            first.iter().any(|text| text.contains("BODY")) && first.last() == Some(&"please review"),
+            "{out:?}"
+        );
+        assert_eq!(texts(&out.to_agent[1]), ["/command"]);
+    }
+}

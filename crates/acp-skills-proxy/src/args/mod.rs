@@ -1,0 +1,105 @@
+//! The command line: its help, and which command it means. `flags` has the flags, and what of a configuration file they
+//! override.
+
+mod flags;
+
+use std::{env, ffi::OsString};
+
+#[cfg(unix)]
+use acp_skills::agent::watchdog;
+use acp_skills::mcp::bridge;
+use clap::{Parser, Subcommand, error::ErrorKind};
+
+pub(crate) use self::flags::*;
+use crate::{commands, stdio};
+
+const EXAMPLES: &str = "\
+Examples:
+  acp-skills-proxy --skill ./code-review -- claude-agent-acp
+      Put this into the editor in place of `claude-agent-acp`.
+  acp-skills-proxy --skills ~/skills --discover user -- npx -y @agentclientprotocol/codex-acp
+      Every skill below ~/skills, and the user's own.
+  acp-skills-proxy --config skills.yaml
+      Everything from a file, the agent too.
+  agent-client-protocol-conductor agent 'acp-skills-proxy --skill ./code-review' claude-agent-acp
+      One of several proxies under an ACP conductor: no agent command of its own.
+  acp-skills-proxy try --skill ./code-review --prompt 'Review src/main.rs'
+      Watch a skill work in the terminal, with a built-in agent.
+
+Exit codes:
+  The agent's own, or 128 + the signal that ended it; 2 a wrong command line, configuration or skill; 125 the proxy
+  failed; 126 the agent is not executable; 127 the agent was not found.
+
+Nothing is written into the project. stdout carries the protocol; messages go to stderr, or to --log-file.";
+
+/// The command line.
+#[derive(Debug, Parser)]
+#[command(
+    name = "acp-skills-proxy",
+    version,
+    about = "Agent Skills for every ACP agent, in any editor",
+    long_about = "Agent Skills for every ACP agent, in any editor.\n\nAn editor starts the proxy in place of the agent. The proxy starts the agent, forwards everything, and adds the skills: \
+                  their names and descriptions for the model, and the tools to load and use them.",
+    after_long_help = EXAMPLES,
+    after_help = "`--help` shows examples, exit codes and every flag in full.",
+    args_conflicts_with_subcommands = true,
+    disable_help_subcommand = true,
+    subcommand_negates_reqs = true,
+)]
+pub(crate) struct Cli {
+    /// Which command; without one, the proxy itself.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+    /// Flags of the proxy itself.
+    #[command(flatten)]
+    pub proxy: ProxyArgs,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run one prompt through the proxy and watch: what the agent received, each tool call, the answer.
+    Try(Box<commands::r#try::TryArgs>),
+    /// Check skills against the specification, with source excerpts; made for a pre-commit hook.
+    Check(commands::check::CheckArgs),
+    /// List the skills: where they come from, what they cost, which were left out and why.
+    List(Box<commands::list::ListArgs>),
+    /// Rank the skills by what they do.
+    Search(Box<commands::search::SearchArgs>),
+    /// Tell what a file of `--events` says: which skills are used, by whom, what fails, what takes how long.
+    Report(commands::report::ReportArgs),
+    /// Start an agent through the proxy and tell, step by step, whether skills would work with it.
+    Doctor(Box<commands::doctor::DoctorArgs>),
+    /// (internal) The stdio transport of the skills server; agents start it.
+    #[command(name = bridge::SUBCOMMAND, hide = true)]
+    Bridge,
+    /// (internal) Ends the agent when the proxy was killed.
+    #[cfg(unix)]
+    #[command(name = watchdog::SUBCOMMAND, hide = true)]
+    Watchdog {
+        /// The agent's process group.
+        group: String,
+    },
+}
+
+/// Reads the command line. To let its user log in to the agent, a client runs our command on a terminal with arguments
+/// added for the agent; where the agent stands in the configuration file there is no `--` in front of them.
+pub(crate) fn parse() -> (Cli, Vec<OsString>) {
+    let words: Vec<OsString> = env::args_os().collect();
+    let error = match Cli::try_parse_from(&words) {
+        Ok(cli) => return (cli, Vec::new()),
+        Err(error) => error,
+    };
+    let is_unknown = matches!(error.kind(), ErrorKind::UnknownArgument | ErrorKind::InvalidSubcommand);
+    if is_unknown && stdio::is_terminal() && !words.iter().any(|word| word == "--") {
+        for end in (2..words.len()).rev() {
+            match Cli::try_parse_from(&words[..end]) {
+                Ok(cli) if cli.command.is_none() && cli.proxy.skills.config.is_some() => {
+                    return (cli, words[end..].to_vec());
+                }
+                _ => {}
+            }
+        }
+    }
+    error.exit()
+}

@@ -1,0 +1,53 @@
+//! Where messages for people go: stderr, or a file.
+
+use std::io;
+
+use acp_skills::config::{Config, LogLevel};
+use tracing_subscriber::filter::LevelFilter;
+
+/// Where messages for people go, from now on.
+///
+/// # Errors
+/// The log file cannot be opened.
+pub(crate) fn start(config: &Config) -> io::Result<()> {
+    use tracing_subscriber::{
+        Layer, filter::Targets, fmt, layer::SubscriberExt, registry, util::SubscriberInitExt,
+    };
+    let level = level_filter(config.log.unwrap_or(LogLevel::Warn));
+    // Others tell what they do in detail, and may tell contents; and they warn of what is in order, as when a client
+    // asks again for a stream that has ended.
+    let others = level.min(match level {
+        LevelFilter::TRACE => LevelFilter::TRACE,
+        LevelFilter::DEBUG => LevelFilter::WARN,
+        _ => LevelFilter::ERROR,
+    });
+    let ours = Targets::new()
+        .with_default(others)
+        .with_target("acp_skills", level)
+        .with_target("acp_skills_proxy", level)
+        .with_target("skills_core", level);
+    let layer = fmt::layer().with_target(false).with_ansi(false);
+    // A second call in one process (tests, embedding) keeps the first log.
+    match &config.log_file {
+        Some(path) => {
+            let file = std::fs::OpenOptions::new().create(true).append(true).open(path)?;
+            let layer = layer.with_writer(std::sync::Mutex::new(file)).with_filter(ours);
+            drop(registry().with(layer).try_init());
+        }
+        None => {
+            drop(registry().with(layer.with_writer(io::stderr).without_time().with_filter(ours)).try_init());
+        }
+    }
+    Ok(())
+}
+
+fn level_filter(level: LogLevel) -> LevelFilter {
+    match level {
+        LogLevel::Off => LevelFilter::OFF,
+        LogLevel::Error => LevelFilter::ERROR,
+        LogLevel::Warn => LevelFilter::WARN,
+        LogLevel::Info => LevelFilter::INFO,
+        LogLevel::Debug => LevelFilter::DEBUG,
+        LogLevel::Trace => LevelFilter::TRACE,
+    }
+}

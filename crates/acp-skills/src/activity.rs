@@ -1,0 +1,48 @@
+//! What the model does with the skills, as it happens: for whoever wants to watch.
+//!
+//! There is one hook, the [`Observer`]. It is shown calls with everything in them, for people to look at, and the events of
+//! the [record](crate::events), which hold no contents.
+
+use std::{sync::Arc, time::Duration};
+
+use serde_json::{Map, Value};
+use skills_core::ToolOutput;
+
+use crate::events::Record;
+use acp_skills_intercept::session::SessionKey;
+
+/// One call of one of our tools, when it is over.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct ToolCall {
+    /// Whose session.
+    pub session: SessionKey,
+    /// The tool.
+    pub tool: String,
+    /// What the model gave it.
+    pub arguments: Map<String, Value>,
+    /// What the model got.
+    pub output: ToolOutput,
+    /// How long it took.
+    pub duration: Duration,
+}
+
+/// Something that happened.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Activity {
+    /// The agent got the list of tools.
+    Listed {
+        /// Whose session.
+        session: SessionKey,
+        /// The revision of MCP that it speaks, when it says so.
+        revision: Option<String>,
+    },
+    /// The model called a tool.
+    Called(Box<ToolCall>),
+    /// An event of the record: what `--events` writes.
+    Recorded(Arc<Record>),
+}
+
+/// Is told of what happens, from several threads, on those that move the messages: it must not block.
+pub type Observer = Arc<dyn Fn(&Activity) + Send + Sync>;

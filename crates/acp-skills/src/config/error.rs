@@ -1,0 +1,87 @@
+//! What can be wrong with a configuration, and what to do about it.
+
+use std::{io, path::PathBuf};
+
+use skills_core::{LoadError, remote::RemoteError};
+
+/// Why a configuration cannot be used. The message says what is wrong, [`hint`](Self::hint) what to do.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// A file that the configuration needs cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The configuration file is not what it should be.
+    #[error("{}: {message}", path.display())]
+    Syntax {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, with line and column.
+        message: String,
+    },
+    /// A value is out of its range, or a pattern is wrong.
+    #[error("{0}")]
+    Value(String),
+    /// A skill that was named cannot be loaded.
+    #[error("cannot load the skill in {}\n{}", path.display(), findings(source))]
+    Skill {
+        /// Its directory.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: LoadError,
+    },
+    /// A virtual skill is not what it should be.
+    #[error("{0}")]
+    VirtualSkill(String),
+    /// A directory to look in does not exist.
+    #[error("cannot look for skills in {}: there is no such directory", .0.display())]
+    NoSuchRoot(PathBuf),
+    /// A web site's list of skills cannot be had.
+    #[error("--source {url}: {source}")]
+    Source {
+        /// Its address.
+        url: String,
+        /// What went wrong.
+        source: SourceFailure,
+    },
+    /// The sandbox that was asked for does not work here.
+    #[error("--sandbox bwrap: {0}")]
+    Sandbox(String),
+}
+
+/// What went wrong with a web site's list of skills.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SourceFailure {
+    /// The index cannot be fetched or read.
+    #[error(transparent)]
+    Index(#[from] RemoteError),
+    /// A part of the list cannot be read.
+    #[error(transparent)]
+    List(#[from] skills_core::source::SourceError),
+}
+
+impl ConfigError {
+    /// What to do about it, where that is known.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Source { source: SourceFailure::Index(_), .. } => {
+                Some("a source is a web site with skills, or the address of its index.json")
+            }
+            Self::Sandbox(_) => {
+                Some("install bubblewrap, or leave --sandbox out to run scripts without a sandbox")
+            }
+            _ => None,
+        }
+    }
+}
+
+fn findings(error: &LoadError) -> String {
+    let lines: Vec<_> = error.diagnostics.iter().map(|finding| finding.in_file(&error.path)).collect();
+    lines.join("\n")
+}

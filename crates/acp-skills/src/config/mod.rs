@@ -1,0 +1,182 @@
+//! [`Config`]: everything that can be decided before the start, from a file (`skills.yaml`), from flags, or in code.
+//!
+//! | file | owns |
+//! |---|---|
+//! | `mod` | what can be said, and reading it from a file |
+//! | `entries` | values that a file may write in more than one way |
+//! | `virtual_skill` | skills that are defined in the file |
+//! | `choices` | words that only this crate acts on |
+//! | `settings` | what a configuration comes to: a policy, skills, tools |
+//! | `scripts` | how scripts run |
+//! | `error` | what can be wrong |
+
+mod choices;
+mod entries;
+mod error;
+mod scripts;
+mod settings;
+mod virtual_skill;
+
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use acp_skills_intercept::{Activation, Approve, CatalogIn, McpMode, ToolPolicy};
+use serde::{Deserialize, Deserializer, de::Error as _};
+use skills_core::{
+    catalog::{Detail, Format},
+    exec::{Environment, ScriptCwd},
+};
+
+pub use self::{
+    choices::{CatalogLocation, Discover, LogLevel, SandboxKind, SearchTool, Validation},
+    entries::{SkillEntry, Words},
+    error::{ConfigError, SourceFailure},
+    settings::{Settings, SkillSources},
+    virtual_skill::VirtualSkill,
+};
+
+/// Everything that can be decided before the start: the contents of a configuration file, and what the flags of the
+/// program override in it. What is not said has the default of whoever acts on it.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own in the file")]
+#[non_exhaustive]
+pub struct Config {
+    /// The agent's command: a list, or one string without arguments.
+    pub agent: Words,
+    /// Directories of skills, and virtual skills.
+    pub skills: Vec<SkillEntry>,
+    /// Directories to look for skills in (`--skills`).
+    pub roots: Vec<PathBuf>,
+    /// Web sites that offer skills (`--source`).
+    pub sources: Vec<String>,
+    /// `--discover`
+    pub discover: Vec<Discover>,
+    /// `--include`
+    pub include: Vec<String>,
+    /// `--exclude`
+    pub exclude: Vec<String>,
+    /// `--max-skills`
+    pub max_skills: Option<usize>,
+    /// `--strict`
+    pub strict: bool,
+    /// `--watch`, or `--no-watch` when it is false.
+    pub watch: Option<bool>,
+    /// `--catalog-in`
+    pub catalog_in: Option<CatalogIn>,
+    /// `--catalog-format`
+    pub catalog_format: Option<Format>,
+    /// `--catalog-detail`
+    pub catalog_detail: Option<Detail>,
+    /// `--catalog-budget`
+    pub catalog_budget: Option<usize>,
+    /// `--location`
+    pub location: Option<CatalogLocation>,
+    /// `--mount`
+    pub mount: Option<String>,
+    /// `--mcp`
+    pub mcp: Option<McpMode>,
+    /// `--mcp-wait`; in the file, in seconds.
+    #[serde(deserialize_with = "seconds")]
+    pub mcp_wait: Option<Duration>,
+    /// `--activation`
+    pub activation: Option<Activation>,
+    /// `--search`
+    pub search: Option<SearchTool>,
+    /// `--allow-scripts`
+    pub allow_scripts: bool,
+    /// `--script-timeout`; in the file, in seconds.
+    #[serde(deserialize_with = "seconds")]
+    pub script_timeout: Option<Duration>,
+    /// `--script-cwd`
+    pub script_cwd: Option<ScriptCwd>,
+    /// `--script-env`
+    pub script_env: Option<Environment>,
+    /// `--max-output`
+    pub max_output: Option<usize>,
+    /// `--sandbox`
+    pub sandbox: Option<SandboxKind>,
+    /// `--sandbox-net`
+    pub sandbox_net: bool,
+    /// `--dollar`
+    pub dollar: bool,
+    /// `--approve`
+    pub approve: Option<Approve>,
+    /// `--tool-policy`
+    pub tool_policy: Option<ToolPolicy>,
+    /// `--events`
+    pub events: Option<PathBuf>,
+    /// `--state`
+    pub state: Option<PathBuf>,
+    /// `--log`
+    pub log: Option<LogLevel>,
+    /// `--log-file`
+    pub log_file: Option<PathBuf>,
+    /// What to do about command tools whose program does not exist.
+    pub validation: Validation,
+}
+
+/// A number of seconds such as `2` or `0.5`.
+fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+    let seconds = Option::<f64>::deserialize(deserializer)?;
+    seconds.map(|seconds| Duration::try_from_secs_f64(seconds).map_err(D::Error::custom)).transpose()
+}
+
+impl Config {
+    /// Reads a file. Relative paths in it become relative to its directory.
+    ///
+    /// # Errors
+    /// [`ConfigError::Unreadable`], and [`ConfigError::Syntax`] with line and column when the file is not what it should
+    /// be.
+    pub fn read(path: &Path) -> Result<Self, ConfigError> {
+        let unreadable = |source| ConfigError::Unreadable { path: path.to_owned(), source };
+        let text = std::fs::read_to_string(path).map_err(unreadable)?;
+        let base = std::path::absolute(path).map_err(unreadable)?;
+        Self::parse(&text, base.parent().unwrap_or(Path::new("")))
+            .map_err(|message| ConfigError::Syntax { path: path.to_owned(), message })
+    }
+
+    fn parse(text: &str, base: &Path) -> Result<Self, String> {
+        if text.trim().is_empty() {
+            return Ok(Self::default());
+        }
+        let mut config: Self = serde_yaml::from_str(text).map_err(|error| {
+            let text = error.to_string();
+            text.strip_prefix("error: ").unwrap_or(&text).to_owned()
+        })?;
+        let absolute = |path: &mut PathBuf| *path = base.join(&*path);
+        config.roots.iter_mut().for_each(absolute);
+        config.log_file.iter_mut().for_each(absolute);
+        config.events.iter_mut().for_each(absolute);
+        config.state.iter_mut().for_each(absolute);
+        for entry in &mut config.skills {
+            match entry {
+                SkillEntry::Directory(path) => absolute(path),
+                SkillEntry::Virtual(skill) => {
+                    skill.body_file.iter_mut().for_each(absolute);
+                    for tool in &mut skill.tools {
+                        tool.cwd.iter_mut().for_each(absolute);
+                        relative_program(&mut tool.command, base);
+                    }
+                }
+            }
+        }
+        relative_program(&mut config.agent, base);
+        Ok(config)
+    }
+}
+
+/// A program with a relative path is relative to the file; a bare name is looked up in `PATH`.
+fn relative_program(words: &mut Words, base: &Path) {
+    if let Some(program) = words.0.first_mut() {
+        let path = Path::new(&*program);
+        if path.is_relative() && path.components().count() > 1 {
+            *program = base.join(path).into();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

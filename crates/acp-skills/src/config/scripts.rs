@@ -1,0 +1,35 @@
+//! How scripts run, as a configuration says.
+
+use skills_core::exec::{Executor, Limits, Sandbox, ScriptOptions};
+
+use super::{Config, ConfigError, SandboxKind};
+
+/// How many scripts run at once.
+const CONCURRENCY: usize = 4;
+
+/// The options; `None` when scripts are not allowed.
+///
+/// # Errors
+/// A sandbox was asked for and does not work here.
+pub(super) fn options(config: &Config) -> Result<Option<ScriptOptions>, ConfigError> {
+    if !config.allow_scripts {
+        return Ok(None);
+    }
+    let mut limits = Limits::default();
+    limits.timeout = config.script_timeout.unwrap_or(limits.timeout);
+    limits.max_output_bytes = config.max_output.unwrap_or(limits.max_output_bytes);
+    let sandbox = match config.sandbox {
+        Some(SandboxKind::Bwrap) => {
+            let sandbox = Sandbox::bwrap(config.sandbox_net);
+            Some(sandbox.map_err(|error| ConfigError::Sandbox(error.to_string()))?)
+        }
+        None => None,
+    };
+    Ok(Some(ScriptOptions {
+        environment: config.script_env.unwrap_or_default(),
+        cwd: config.script_cwd.unwrap_or_default(),
+        limits,
+        sandbox,
+        executor: Executor::new(CONCURRENCY),
+    }))
+}

@@ -1,0 +1,195 @@
+//! [`DirectoryLibrary`]: the skills that a configuration names, as they are found.
+
+use std::{
+    path::Path,
+    sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError},
+    thread,
+};
+
+use skills_core::{
+    Diagnostic, LoadError, Skill, SkillSet, Source,
+    discovery::{Changes, Discovery, NamedSkill, Visits, load_dir, project_roots},
+    frontmatter::{ParseContext, Verdict, validate_bytes},
+};
+
+use super::{Library, snapshots::Snapshots};
+
+/// The skills that were found, by precedence.
+pub struct DirectoryLibrary {
+    pub(super) named: Vec<Named>,
+    pub(super) strict: bool,
+    pub(super) scan: Scan,
+    remote: SkillSet,
+    pub(super) project: Option<Discovery>,
+    pub(super) watch: bool,
+}
+
+/// A skill that was named.
+pub(crate) enum Named {
+    /// In a directory.
+    Stored(NamedSkill),
+    /// Defined in the configuration.
+    Fixed(Arc<Skill>, Vec<Diagnostic>),
+}
+
+/// What a scan finds. It runs beside the start of the agent; the first to ask waits for it.
+#[derive(Clone)]
+pub(crate) struct Scan {
+    pub(super) discovery: Discovery,
+    search: Arc<LazyLock<Mutex<Search>, FirstSearch>>,
+}
+
+type FirstSearch = Box<dyn FnOnce() -> Mutex<Search> + Send>;
+
+/// What a search found last, and what it remembers for the next time.
+#[derive(Default)]
+pub(super) struct Search {
+    pub(super) skills: SkillSet,
+    pub(super) visits: Visits,
+}
+
+impl Search {
+    pub(super) fn first(discovery: &Discovery) -> Self {
+        let mut search = Self::default();
+        search.again(discovery, &Changes::default());
+        search
+    }
+
+    /// Looks again where something has changed. A set in which nothing is other stays the one it was.
+    pub(super) fn again(&mut self, discovery: &Discovery, changes: &Changes) {
+        let mut skills = SkillSet::builder();
+        discovery.run_again(&mut self.visits, changes, &mut skills);
+        let skills = skills.build();
+        if !is_alike(&self.skills, &skills) {
+            self.skills = skills;
+        }
+    }
+}
+
+impl Scan {
+    pub(crate) fn start(discovery: Discovery) -> Self {
+        let is_nothing = discovery.roots.is_empty();
+        let first = discovery.clone();
+        let find: FirstSearch = Box::new(move || Mutex::new(Search::first(&first)));
+        let scan = Self { discovery, search: Arc::new(LazyLock::new(find)) };
+        if !is_nothing {
+            let ahead = scan.clone();
+            // Without the thread whoever asks first does the work.
+            drop(thread::Builder::new().name("discovery".to_owned()).spawn(move || drop(ahead.get())));
+        }
+        scan
+    }
+
+    pub(super) fn search(&self) -> MutexGuard<'_, Search> {
+        lock(&self.search)
+    }
+
+    fn get(&self) -> SkillSet {
+        self.search().skills.clone()
+    }
+}
+
+impl DirectoryLibrary {
+    /// The skills that were named, those of a scan, those of web sites, and those that `project` finds from the directory
+    /// of a session.
+    pub(crate) fn new(
+        named: Vec<Named>,
+        strict: bool,
+        scan: Scan,
+        remote: SkillSet,
+        project: Option<Discovery>,
+    ) -> Self {
+        Self { named, strict, scan, remote, project, watch: false }
+    }
+
+    /// The same, and whether the library is to notice changes by itself.
+    pub(crate) fn watched(self, watch: bool) -> Self {
+        Self { watch, ..self }
+    }
+
+    /// The skills of a session that works in `cwd`.
+    pub fn at(&self, cwd: Option<&Path>) -> SkillSet {
+        let project = cwd.and_then(|cwd| self.project_search(cwd)).map(|discovery| discovery.find());
+        self.assemble(project.as_ref())
+    }
+
+    /// The search for the skills of the project that `cwd` is in.
+    pub(super) fn project_search(&self, cwd: &Path) -> Option<Discovery> {
+        let roots = project_roots(cwd);
+        self.project.clone().map(|discovery| Discovery { roots, ..discovery })
+    }
+
+    pub(super) fn assemble(&self, project: Option<&SkillSet>) -> SkillSet {
+        let scanned = self.scan.get();
+        if self.named.is_empty() && self.remote.is_empty() && project.is_none_or(is_nothing) {
+            return scanned;
+        }
+        let mut builder = SkillSet::builder();
+        for named in &self.named {
+            match named {
+                Named::Stored(skill) => skill.add_to(&mut builder),
+                Named::Fixed(skill, diagnostics) => {
+                    builder.add_shared(Arc::clone(skill), diagnostics.clone());
+                }
+            }
+        }
+        if let Some(project) = project {
+            builder.extend(project);
+        }
+        builder.extend(&scanned);
+        builder.extend(&self.remote);
+        builder.build()
+    }
+
+    /// Whether anything is in a directory, or could come to be in one.
+    pub(super) fn has_directories(&self) -> bool {
+        self.project.is_some()
+            || !self.scan.discovery.roots.is_empty()
+            || self.named.iter().any(|named| matches!(named, Named::Stored(_)))
+    }
+
+    /// The same as something that remembers what it found.
+    pub fn into_library(self) -> Library {
+        Arc::new(Snapshots::over(self))
+    }
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether there is nothing in a set, not even a bad skill.
+fn is_nothing(set: &SkillSet) -> bool {
+    set.is_empty() && set.skipped().is_empty()
+}
+
+/// Whether two sets are the same to everybody: the same skills, and the same things wrong with them.
+pub(super) fn is_alike(old: &SkillSet, new: &SkillSet) -> bool {
+    let pairs = || old.entries().iter().zip(new.entries());
+    old.is(new)
+        || old.len() == new.len()
+            && pairs().all(|(a, b)| {
+                a.diagnostics == b.diagnostics
+                    && (Arc::ptr_eq(&a.skill, &b.skill) || a.skill.is_same_as(&b.skill))
+            })
+            && old.skipped() == new.skipped()
+            && old.shadowed() == new.shadowed()
+}
+
+/// Loads a skill that was named by an absolute path: what cannot be loaded is an error, and so is any broken rule with
+/// `--strict`.
+pub(crate) fn load_named(path: &Path, strict: bool) -> Result<(Skill, Vec<Diagnostic>), LoadError> {
+    let (skill, diagnostics) = load_dir(path)?;
+    if strict && let Source::Stored(stored) = &skill.source {
+        let file = stored.file();
+        let bytes = std::fs::read(&file).map_err(|error| {
+            LoadError::new(&file, vec![Diagnostic::error("unreadable-file", error.to_string())])
+        })?;
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let broken = validate_bytes(&bytes, &ParseContext::in_directory(&name), Verdict::Spec);
+        if !broken.is_empty() {
+            return Err(LoadError::new(file, broken));
+        }
+    }
+    Ok((skill, diagnostics))
+}

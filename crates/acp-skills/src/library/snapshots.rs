@@ -1,0 +1,232 @@
+//! The library that remembers what it found: snapshots for sessions, and new ones where something has changed.
+
+use std::{
+    collections::{HashMap, HashSet},
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, OnceLock},
+    time::Instant,
+};
+
+use skills_core::{Difference, Skill, SkillSet, discovery::Changes};
+
+use super::{
+    Reloaded, SkillLibrary, WhenReloaded,
+    directories::{DirectoryLibrary, Named, Search, is_alike, load_named, lock},
+    watch::{self, Coverage, Debounce},
+};
+
+/// Skills, and those of each directory that was asked for.
+pub(super) struct Snapshots {
+    watch: bool,
+    /// Whether the skills of a session depend on its directory.
+    by_directory: bool,
+    /// Held while somebody looks at the disk; always before `found`.
+    finder: Mutex<Finder>,
+    /// What sessions get; held for a moment.
+    found: Mutex<HashMap<Option<PathBuf>, SkillSet>>,
+    /// Where changes arrive, once somebody watches.
+    debounce: OnceLock<Arc<Debounce>>,
+}
+
+/// Looks at the disk.
+struct Finder {
+    skills: DirectoryLibrary,
+    /// By the working directory of their sessions.
+    projects: HashMap<PathBuf, Search>,
+    /// What people have been warned of and is still so.
+    warned: HashSet<String>,
+}
+
+impl Finder {
+    /// The skills of a directory that nobody asked for before.
+    fn find(&mut self, cwd: Option<&Path>) -> SkillSet {
+        let project = cwd.and_then(|cwd| {
+            let discovery = self.skills.project_search(cwd)?;
+            let search = self.projects.entry(cwd.to_owned()).or_insert_with(|| Search::first(&discovery));
+            Some(search.skills.clone())
+        });
+        self.skills.assemble(project.as_ref())
+    }
+
+    /// Looks again at what has changed.
+    fn look_again(&mut self, changes: &Changes) {
+        let strict = self.skills.strict;
+        for named in &mut self.skills.named {
+            if let Named::Stored(skill) = named
+                && is_touched(skill.path(), changes)
+            {
+                let loaded = load_named(skill.path(), strict);
+                skill.update(loaded);
+            }
+        }
+        let scan = &self.skills.scan;
+        scan.search().again(&scan.discovery, changes);
+        for (cwd, search) in &mut self.projects {
+            if let Some(discovery) = self.skills.project_search(cwd) {
+                search.again(&discovery, changes);
+            }
+        }
+    }
+
+    /// A bad skill is a warning in the log, never an outage; and one warning, for as long as it is bad.
+    fn warn<'s>(&mut self, sets: impl IntoIterator<Item = &'s SkillSet>, all: bool) {
+        let now: HashSet<String> = sets.into_iter().flat_map(warnings).collect();
+        for warning in now.difference(&self.warned) {
+            tracing::warn!("{warning}");
+        }
+        if all {
+            self.warned = now;
+        } else {
+            self.warned.extend(now);
+        }
+    }
+}
+
+impl Snapshots {
+    /// The library over these skills.
+    pub(super) fn over(skills: DirectoryLibrary) -> Self {
+        let (watch, by_directory) = (skills.watch && skills.has_directories(), skills.project.is_some());
+        let finder = Finder { skills, projects: HashMap::new(), warned: HashSet::new() };
+        let debounce = OnceLock::new();
+        let (finder, found) = (Mutex::new(finder), Mutex::default());
+        Self { watch, by_directory, finder, found, debounce }
+    }
+
+    /// Looks again at what has changed. Says what came of it, when that is anything.
+    pub(super) fn look_again(&self, changes: &Changes) -> Option<Reloaded> {
+        let started = Instant::now();
+        let mut finder = lock(&self.finder);
+        finder.look_again(changes);
+        let before = lock(&self.found).clone();
+        let mut after = HashMap::with_capacity(before.len());
+        let (mut added, mut removed, mut changed) = (HashSet::new(), HashSet::new(), HashSet::new());
+        for (cwd, old) in &before {
+            let new = finder.find(cwd.as_deref());
+            if is_alike(old, &new) {
+                after.insert(cwd.clone(), old.clone());
+                continue;
+            }
+            let difference = Difference::between(old, &new);
+            let paths = |skills: Vec<Arc<Skill>>| {
+                skills.into_iter().map(|skill| (skill.name.key(), skill.dir().map(Path::to_owned)))
+            };
+            added.extend(paths(difference.added));
+            removed.extend(paths(difference.removed));
+            changed.extend(paths(difference.changed));
+            after.insert(cwd.clone(), new);
+        }
+        finder.warn(after.values(), true);
+        let is_same = after.iter().all(|(cwd, new)| before.get(cwd).is_some_and(|old| old.is(new)));
+        let mut found = lock(&self.found);
+        // Somebody may have left in the meantime.
+        after.retain(|cwd, _| found.contains_key(cwd));
+        finder.projects.retain(|cwd, _| after.contains_key(&Some(cwd.clone())));
+        *found = after;
+        drop(found);
+        let took = started.elapsed();
+        let (added, removed, changed) = (added.len(), removed.len(), changed.len());
+        (!is_same).then_some(Reloaded { added, removed, changed, took })
+    }
+
+    /// What has to be watched for [`look_again`](Self::look_again) to be told of every change.
+    pub(super) fn coverage(&self) -> Coverage {
+        let finder = lock(&self.finder);
+        let mut coverage = Coverage::default();
+        for named in &finder.skills.named {
+            if let Named::Stored(skill) = named {
+                coverage.add_named(skill.path());
+            }
+        }
+        let scan = &finder.skills.scan;
+        coverage.add_search(&scan.discovery, &scan.search().visits);
+        for (cwd, search) in &finder.projects {
+            if let Some(discovery) = finder.skills.project_search(cwd) {
+                coverage.add_search(&discovery, &search.visits);
+            }
+        }
+        coverage
+    }
+}
+
+impl SkillLibrary for Snapshots {
+    fn at(&self, cwd: Option<&Path>) -> SkillSet {
+        let cwd = cwd.filter(|_| self.by_directory).map(Path::to_owned);
+        // Nobody waits for what is being looked at again.
+        if let Some(known) = lock(&self.found).get(&cwd) {
+            return known.clone();
+        }
+        let mut finder = lock(&self.finder);
+        if let Some(known) = lock(&self.found).get(&cwd) {
+            return known.clone();
+        }
+        if let Some(left) = &cwd {
+            finder.projects.remove(left);
+        }
+        let skills = finder.find(cwd.as_deref());
+        finder.warn([&skills], false);
+        lock(&self.found).insert(cwd, skills.clone());
+        if let Some(debounce) = self.debounce.get().filter(|_| self.by_directory) {
+            debounce.recheck();
+        }
+        skills
+    }
+
+    fn reload(&self) {
+        self.look_again(&Changes::everything());
+    }
+
+    fn leave(&self, cwd: &Path) {
+        lock(&self.found).remove(&Some(cwd.to_owned()));
+        // Nobody waits here for a disk either: whoever looks at it now, or next, forgets the project.
+        if let Ok(mut finder) = self.finder.try_lock() {
+            finder.projects.remove(cwd);
+        }
+    }
+
+    fn watch(self: Arc<Self>, changed: WhenReloaded) {
+        if self.watch {
+            let debounce = self.debounce.get_or_init(Arc::default);
+            watch::start(Arc::downgrade(&self), Arc::clone(debounce), changed);
+        }
+    }
+}
+
+impl Drop for Snapshots {
+    fn drop(&mut self) {
+        if let Some(debounce) = self.debounce.get() {
+            debounce.close();
+        }
+    }
+}
+
+/// Whether a named skill has to be loaded again. What `path` leads to may have changed with any link on the way.
+fn is_touched(path: &Path, changes: &Changes) -> bool {
+    let real = dunce::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    changes.touches(&real) || changes.replaces(&real) || changes.replaces(path)
+}
+
+/// What people have to know about a set.
+fn warnings(skills: &SkillSet) -> Vec<String> {
+    let mut lines = Vec::new();
+    for skipped in skills.skipped() {
+        for finding in skipped.diagnostics.iter().filter(|finding| finding.is_error()) {
+            lines.push(format!("skipped {}: {}", skipped.path.display(), finding.message));
+        }
+    }
+    for entry in skills.entries() {
+        for finding in entry.diagnostics.iter().filter(|finding| finding.is_error()) {
+            let name = &entry.skill.name;
+            lines.push(format!(
+                "the skill `{name}` cannot be loaded again and stays as it was: {}",
+                finding.message
+            ));
+        }
+    }
+    for shadowed in skills.shadowed() {
+        lines.push(format!("skill `{}` is shadowed by another of this name", shadowed.name));
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests;

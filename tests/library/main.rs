@@ -1,0 +1,21 @@
+//! The library from outside: one prompt from Rust, and the example programs.
+
+mod examples;
+mod one_shot;
+
+use std::{env, path::Path, process::ExitCode};
+
+use libtest_mimic::Arguments;
+
+fn main() -> ExitCode {
+    // Started as an agent and not by a person.
+    let mut arguments = env::args_os().skip(1);
+    if arguments.next().is_some_and(|first| first == one_shot::SILENT_AGENT) {
+        let file = arguments.next().expect("a file to write to");
+        one_shot::silent_agent(Path::new(&file)).expect("somebody listens");
+        return ExitCode::SUCCESS;
+    }
+    let mut trials = one_shot::trials();
+    trials.extend(examples::trials());
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}

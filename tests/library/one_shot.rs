@@ -1,0 +1,189 @@
+//! The one-shot API: what is attached, how the answer comes, and what goes wrong. The agent that does not answer is this
+//! binary.
+
+use std::{
+    env, fs,
+    io::{self, BufRead, Write},
+    path::Path,
+    time::Duration,
+};
+
+use acp_skills::one_shot::{NotParsed, OneShot, Piece};
+use libtest_mimic::Trial;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use skills_core::Skill;
+
+/// Longer than anything takes that works.
+const DEADLINE: Duration = Duration::from_mins(1);
+
+/// Makes this binary an agent; the argument behind it is the file that gets what the agent hears.
+pub(crate) const SILENT_AGENT: &str = "silent-agent";
+
+/// The tests of this file.
+pub(crate) fn trials() -> Vec<Trial> {
+    let trial = |name: &str, test: fn()| {
+        Trial::test(format!("one_shot::{name}"), move || {
+            test();
+            Ok(())
+        })
+    };
+    vec![
+        trial("stored_and_virtual_skills", stored_and_virtual_skills),
+        trial("plain_tools", plain_tools),
+        trial("a_stream_of_pieces", a_stream_of_pieces),
+        trial("an_answer_as_a_type", an_answer_as_a_type),
+        trial("what_cannot_be_attached", what_cannot_be_attached),
+        trial("an_agent_that_does_not_start", an_agent_that_does_not_start),
+        trial("dropping_the_stream_cancels_the_turn", dropping_the_stream_cancels_the_turn),
+    ]
+}
+
+/// An agent that says that it begins, and nothing more until it is cancelled.
+pub(crate) fn silent_agent(hears: &Path) -> io::Result<()> {
+    let mut hears = fs::File::create(hears)?;
+    for line in io::stdin().lock().lines() {
+        let message: Value = serde_json::from_str(&line?)?;
+        writeln!(hears, "{}", message["method"].as_str().unwrap_or_default())?;
+        let result = match message["method"].as_str() {
+            Some("initialize") => json!({ "protocolVersion": 1 }),
+            Some("session/new") => json!({ "sessionId": "s" }),
+            Some("session/prompt") => {
+                let update = json!({ "sessionUpdate": "agent_message_chunk", "content": { "type": "text", "text": "Well," } });
+                let params = json!({ "sessionId": "s", "update": update });
+                println(&json!({ "jsonrpc": "2.0", "method": "session/update", "params": params }))?;
+                continue;
+            }
+            _ => continue,
+        };
+        println(&json!({ "jsonrpc": "2.0", "id": message["id"], "result": result }))?;
+    }
+    Ok(())
+}
+
+fn println(message: &Value) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    writeln!(stdout, "{message}")?;
+    stdout.flush()
+}
+
+/// Runs a test to its end, or fails.
+fn run<T>(test: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(async { tokio::time::timeout(DEADLINE, test).await.expect("the test hangs") })
+}
+
+fn greet() -> Skill {
+    Skill::builder("greet", "Greets people.").body("# Greeting\nSay hello.").build().unwrap()
+}
+
+#[derive(Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+struct Weather {
+    city: String,
+    degrees: f64,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Place {
+    city: String,
+}
+
+/// A program with a tool, and no skill.
+fn with_weather() -> OneShot {
+    OneShot::default().tool("weather", "Tells the weather in a city.", async |place: Place| {
+        let city = place.city.lines().next().unwrap_or_default().to_owned();
+        Ok(Weather { city, degrees: 21.5 })
+    })
+}
+
+fn stored_and_virtual_skills() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("SKILL.md");
+    fs::write(file, "---\nname: review\ndescription: Reviews code.\n---\n# Reviewing\nRead it.\n").unwrap();
+    let ask = |prompt: &str| {
+        let answer = OneShot::default().skill_dir(dir.path()).skill(greet()).prompt(prompt).run();
+        run(answer).unwrap().text
+    };
+    assert_eq!(ask("Greet people for me"), "I activated the skill `greet`: Greeting.");
+    assert_eq!(ask("Please review this code"), "I activated the skill `review`: Reviewing.");
+}
+
+fn plain_tools() {
+    let answer = run(with_weather().prompt("Weather in which city?").run()).unwrap();
+    let expected =
+        r#"I called the tool `weather`. It answered: {"city":"Weather in which city?","degrees":21.5}"#;
+    assert_eq!((answer.text.as_str(), answer.stop_reason.as_str()), (expected, "end_turn"));
+    // Beside a skill: what fits better is used.
+    let answer = run(with_weather().skill(greet()).prompt("Greet people").run()).unwrap();
+    assert_eq!(answer.text, "I activated the skill `greet`: Greeting.");
+}
+
+fn a_stream_of_pieces() {
+    run(async {
+        let mut turn = OneShot::default().skill(greet()).prompt("Greet me").stream();
+        let (mut text, mut updates) = (String::new(), Vec::new());
+        while let Some(piece) = turn.next().await {
+            match piece.unwrap() {
+                Piece::Text(more) => text += &more,
+                Piece::Update(update) => updates.push(update["sessionUpdate"].as_str().unwrap().to_owned()),
+                other => panic!("{other:?}"),
+            }
+        }
+        assert_eq!(text, "I activated the skill `greet`: Greeting.");
+        assert_eq!(updates, ["tool_call", "tool_call_update"]);
+        assert_eq!(turn.answer().map(|answer| answer.stop_reason.as_str()), Some("end_turn"));
+        assert!(turn.next().await.is_none());
+        assert_eq!(turn.collect().await.unwrap().text, text);
+    });
+}
+
+fn an_answer_as_a_type() {
+    let weather: Weather = run(with_weather().prompt("Weather in which city?").parse()).unwrap();
+    assert_eq!(weather, Weather { city: "Weather in which city?".to_owned(), degrees: 21.5 });
+    let error = run(OneShot::default().skill(greet()).prompt("Greet me").parse::<Weather>()).unwrap_err();
+    let NotParsed { text, problem, .. } = error.downcast_ref().expect("it says what was not parsed");
+    assert_eq!(
+        (text.as_str(), problem.as_str()),
+        ("I activated the skill `greet`: Greeting.", "there is no JSON in it")
+    );
+}
+
+fn what_cannot_be_attached() {
+    let dir = tempfile::tempdir().unwrap();
+    let fails = |one_shot: OneShot| format!("{:#}", run(one_shot.prompt("x").run()).unwrap_err());
+    let text = fails(OneShot::default().skill_dir(dir.path().join("none")));
+    assert!(text.starts_with("cannot attach the skill in "), "{text}");
+    let text = fails(OneShot::default().skill(greet()).skill(greet()));
+    assert_eq!(text, "two skills named `greet` are attached");
+    let text = fails(with_weather().tool("activate_skill", "x", async |(): ()| Ok(())));
+    assert_eq!(text, "cannot attach a tool: there is a tool `activate_skill` already");
+}
+
+fn an_agent_that_does_not_start() {
+    run(async {
+        let mut turn = OneShot::default().agent(["no-such-program-anywhere"]).prompt("x").stream();
+        let error = turn.next().await.unwrap().unwrap_err();
+        assert!(format!("{error:#}").contains("no-such-program-anywhere"), "{error:#}");
+        assert!(turn.next().await.is_none());
+    });
+}
+
+fn dropping_the_stream_cancels_the_turn() {
+    let dir = tempfile::tempdir().unwrap();
+    let hears = dir.path().join("hears");
+    let agent = [env::current_exe().unwrap(), SILENT_AGENT.into(), hears.clone()];
+    run(async {
+        let mut turn = OneShot::default().agent(agent).prompt("Go on for ever").stream();
+        assert_eq!(turn.next().await.unwrap().unwrap(), Piece::Text("Well,".to_owned()));
+        drop(turn);
+        while !fs::read_to_string(&hears).unwrap().contains("session/cancel") {
+            tokio::task::yield_now().await;
+        }
+    });
+    let heard = fs::read_to_string(&hears).unwrap();
+    assert_eq!(
+        heard.lines().collect::<Vec<_>>(),
+        ["initialize", "session/new", "session/prompt", "session/cancel"]
+    );
+}

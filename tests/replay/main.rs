@@ -1,0 +1,362 @@
+//! Conversations with real agents, played through the interceptor again.
+//!
+//! `recordings/direct` holds what clients and agents said to each other without a proxy: with one in between, each side
+//! must see the same bytes, but for what the proxy declares to add. `recordings/proxied` holds what agents said while
+//! they remembered text of ours: the client must see what its user typed, and no word of ours.
+//!
+//! A recording is a file of lines `{"dir":"client"|"agent","msg":…}`; every file that is there is played, and each
+//! `initialize` begins a new process. Names, paths and tokens in them were replaced, long texts shortened.
+
+mod play;
+mod recording;
+
+use std::collections::HashSet;
+
+use acp_skills_intercept::{Approve, CatalogIn, McpMode, Policy};
+use acp_skills_wire::Node;
+use serde_json::{Value, json};
+
+use self::{
+    play::{Proxy, policy},
+    recording::{Recording, Side, recordings},
+};
+
+const OPEN: &str = "<acp-skills-proxy>";
+const CLOSE: &str = "</acp-skills-proxy>\n";
+
+/// Words that the client must never see.
+const OURS: [&str; 2] = ["acp-skills-proxy", "available_skills"];
+
+#[test]
+fn each_side_sees_the_same_but_for_what_is_declared() {
+    let recordings = recordings("direct");
+    assert!(recordings.len() >= 5, "{} recordings", recordings.len());
+    for recording in &recordings {
+        for mcp in [McpMode::Auto, McpMode::Stdio, McpMode::Off] {
+            for catalog_in in [CatalogIn::Auto, CatalogIn::Prompt, CatalogIn::Off] {
+                differential(recording, policy(mcp, catalog_in));
+            }
+        }
+    }
+}
+
+/// Plays a recording and compares every line of both sides.
+fn differential(recording: &Recording, policy: Policy) {
+    let case = format!("{} {:?} {:?}", recording.name, policy.mcp, policy.catalog_in);
+    let mut proxy = Proxy::new(&policy, "review");
+    let mut expected = Expected::default();
+    let mut added = 0;
+    for (number, (side, line)) in recording.lines.iter().enumerate() {
+        let case = format!("{case} line {}", number + 1);
+        let message: Value = serde_json::from_str(line).unwrap();
+        if *side == Side::Client && message["method"] == "initialize" {
+            proxy = Proxy::new(&policy, "review");
+            expected = Expected::default();
+        }
+        let seen = proxy.play(*side, line);
+        let (same, other) = match side {
+            Side::Client => (seen.to_agent, seen.to_client),
+            Side::Agent => (seen.to_client, seen.to_agent),
+        };
+        assert!(other.is_empty(), "{case}: {other:?}");
+        let [same] = &same[..] else { panic!("{case}: {} lines for {line}", same.len()) };
+        let restored = match side {
+            Side::Client => expected.without_ours(&message, same, &policy),
+            Side::Agent => {
+                expected.hear(&message);
+                without_our_commands(line, same)
+            }
+        };
+        added += usize::from(same != line);
+        assert_eq!(&restored, line, "{case}");
+    }
+    let nothing = policy.mcp == McpMode::Off && policy.catalog_in == CatalogIn::Off;
+    assert!(added > 0 || nothing, "{case}: nothing was added anywhere");
+}
+
+/// What is to be added where, worked out from the conversation alone.
+#[derive(Default)]
+struct Expected {
+    takes_system_prompt: bool,
+    /// Sessions whose model knows the catalog.
+    told: HashSet<String>,
+    /// Requests to fork a session whose model knows the catalog, by id.
+    forks: Vec<Value>,
+}
+
+impl Expected {
+    /// Learns from what the agent says.
+    fn hear(&mut self, message: &Value) {
+        // Where the two versions of the protocol have it.
+        let v1 = "/result/agentCapabilities/sessionCapabilities/systemPrompt";
+        let v2 = "/result/capabilities/session/systemPrompt";
+        let marker = message.pointer(v1).or_else(|| message.pointer(v2));
+        self.takes_system_prompt |= marker.is_some_and(Value::is_object);
+        if self.forks.contains(&message["id"]) {
+            self.told.extend(message["result"]["sessionId"].as_str().map(str::to_owned));
+        }
+    }
+
+    /// `sent` without what the proxy is to add to `message`; fails when it is not there.
+    fn without_ours(&mut self, message: &Value, sent: &str, policy: &Policy) -> String {
+        let in_system = self.takes_system_prompt && policy.catalog_in == CatalogIn::Auto;
+        match message["method"].as_str() {
+            Some("session/new" | "session/load" | "session/resume" | "session/fork") => {
+                let parent = message["params"]["sessionId"].as_str();
+                if message["method"] == "session/fork" && parent.is_some_and(|id| self.told.contains(id)) {
+                    self.forks.push(message["id"].clone());
+                }
+                let mut sent = sent.to_owned();
+                let edited: Value = serde_json::from_str(&sent).unwrap();
+                if policy.mcp != McpMode::Off {
+                    let servers = edited["params"]["mcpServers"].as_array().unwrap();
+                    let theirs = message["params"].get("mcpServers").map(|theirs| theirs.as_array().unwrap());
+                    assert_eq!(servers.len(), theirs.map_or(0, Vec::len) + 1);
+                    let ours = servers.last().unwrap();
+                    assert_eq!(ours["name"], "acp-skills");
+                    sent = match theirs {
+                        Some(theirs) => without(&sent, &ours.to_string(), !theirs.is_empty()),
+                        None => without(&sent, &format!("\"mcpServers\":[{ours}]"), true),
+                    };
+                }
+                if in_system {
+                    let ours = &edited["params"]["systemPrompt"];
+                    assert_eq!(ours["mode"], "append");
+                    let [block] = &ours["content"].as_array().unwrap()[..] else { panic!("{ours}") };
+                    assert_is_catalog(block);
+                    sent = without(&sent, &format!("\"systemPrompt\":{ours}"), true);
+                }
+                // Claude's adapter is told that our reading tools need no permission.
+                if message["params"].get("_meta").is_none()
+                    && let Some(ours) = edited["params"].get("_meta")
+                {
+                    let tools = &ours["claudeCode"]["options"]["allowedTools"];
+                    let ours_alone = json!({ "claudeCode": { "options": { "allowedTools": tools } } });
+                    assert_eq!(ours, &ours_alone);
+                    let tools = tools.as_array().unwrap().iter();
+                    assert!(tools.clone().count() == 3 && tools.clone().all(is_ours), "{ours}");
+                    sent = without(&sent, &format!("\"_meta\":{ours}"), true);
+                }
+                sent
+            }
+            Some("session/prompt") => {
+                let session = message["params"]["sessionId"].as_str().unwrap();
+                let blocks = message["params"]["prompt"].as_array().unwrap();
+                let is_command = blocks[0]["text"].as_str().unwrap().starts_with('/');
+                let is_due = policy.catalog_in != CatalogIn::Off && !in_system && !is_command;
+                if !is_due || !self.told.insert(session.to_owned()) {
+                    return sent.to_owned();
+                }
+                let edited: Value = serde_json::from_str(sent).unwrap();
+                let prompt = edited["params"]["prompt"].as_array().unwrap();
+                assert_eq!(prompt.len(), blocks.len() + 1);
+                assert_is_catalog(&prompt[0]);
+                let ours = format!("{},", prompt[0]);
+                without(sent, &ours, false)
+            }
+            _ => sent.to_owned(),
+        }
+    }
+}
+
+fn is_ours(tool: &Value) -> bool {
+    tool.as_str().is_some_and(|tool| tool.starts_with("mcp__acp-skills__"))
+}
+
+fn assert_is_catalog(block: &Value) {
+    let text = block["text"].as_str().unwrap();
+    assert!(
+        text.starts_with(OPEN) && text.ends_with(CLOSE) && text.contains("<name>review</name>"),
+        "{text}"
+    );
+}
+
+/// `text` without the only place where `piece` stands, and without the comma before it.
+fn without(text: &str, piece: &str, comma: bool) -> String {
+    let piece = if comma { format!(",{piece}") } else { piece.to_owned() };
+    assert_eq!(text.matches(&piece).count(), 1, "{piece} in {text}");
+    text.replacen(&piece, "", 1)
+}
+
+/// A line for the client without the commands that the proxy adds behind those of the agent.
+fn without_our_commands(said: &str, seen: &str) -> String {
+    let list = |line| {
+        let message = Node::parse(line)?;
+        let update = message.at(&["params", "update", "availableCommands"]);
+        update.or_else(|| message.at(&["result", "availableCommands"]))
+    };
+    let (Some(theirs), Some(all)) = (list(said.as_bytes()), list(seen.as_bytes())) else {
+        return seen.to_owned();
+    };
+    let end = |list: Node<'_>, count: usize| {
+        list.elements().take(count).last().map_or(list.span().start + 1, |last| last.span().end)
+    };
+    let count = theirs.elements().count();
+    assert!(all.elements().skip(count).all(|ours| ours.str("name").is_some()), "{seen}");
+    // Where theirs end, what stands between that and the bracket is ours.
+    let rest = &said[end(theirs, count)..];
+    format!("{}{rest}", &seen[..end(all, count)])
+}
+
+#[test]
+fn what_agents_remember_comes_back_without_our_words() {
+    let recordings = recordings("proxied");
+    let (mut chunks, mut titles) = (0, 0);
+    for recording in &recordings {
+        for skill in ["demo", "other"] {
+            let found = Clean::default().play(recording, skill);
+            chunks += found.chunks;
+            titles += found.titles;
+        }
+    }
+    // The recordings are of agents that show what they remember.
+    assert!(chunks > 0 && titles > 0, "{chunks} chunks and {titles} titles held text of ours");
+}
+
+/// Plays a recording of an agent that remembers text of ours.
+#[derive(Default)]
+struct Clean {
+    /// What the user typed and the agent was told, each prompt as one text.
+    typed: Vec<String>,
+    /// What the client has seen of the history since it asked for it.
+    history: String,
+    loading: Option<Value>,
+    chunks: usize,
+    titles: usize,
+}
+
+impl Clean {
+    fn play(mut self, recording: &Recording, skill: &str) -> Self {
+        // The editor answered the agent's requests for permission itself when this was recorded.
+        let policy = Policy { approve: Approve::None, ..policy(McpMode::Auto, CatalogIn::Prompt) };
+        let mut proxy = Proxy::new(&policy, skill);
+        for (number, (side, line)) in recording.lines.iter().enumerate() {
+            let case = format!("{} with {skill}, line {}", recording.name, number + 1);
+            let message: Value = serde_json::from_str(line).unwrap();
+            if *side == Side::Client {
+                if message["method"] == "initialize" {
+                    proxy = Proxy::new(&policy, skill);
+                }
+                // The history of a session is all there once the client says the next thing.
+                self.check_history(&case);
+                self.hear_client(&message);
+            }
+            let seen = proxy.play(*side, line);
+            if *side == Side::Agent {
+                if message["method"] == "session/request_permission" && !seen.to_agent.is_empty() {
+                    // For a tool of ours; the user is not asked.
+                    let params = &message["params"];
+                    let call = params.get("toolCall").unwrap_or(&params["subject"]["toolCall"]);
+                    assert!(is_ours(&call["name"]), "{case}: {line}");
+                    assert!(seen.to_client.is_empty(), "{case}: {:?}", seen.to_client);
+                    continue;
+                }
+                assert!(seen.to_agent.is_empty(), "{case}");
+                self.check(&case, line, &message, &seen.to_client);
+            }
+        }
+        self.check_history(&recording.name);
+        self
+    }
+
+    fn hear_client(&mut self, message: &Value) {
+        match message["method"].as_str() {
+            Some("session/prompt") => {
+                let blocks = message["params"]["prompt"].as_array().unwrap();
+                let text: String = blocks.iter().filter_map(|block| block["text"].as_str()).collect();
+                self.typed.push(text);
+            }
+            Some("session/load" | "session/resume") => {
+                self.loading = Some(message["id"].clone());
+                self.history.clear();
+            }
+            _ => {}
+        }
+    }
+
+    /// What the client sees of one line from the agent.
+    fn check(&mut self, case: &str, line: &str, message: &Value, seen: &[String]) {
+        for line in seen {
+            assert!(!OURS.iter().any(|word| line.contains(word)), "{case}: {line}");
+            let update: Value = serde_json::from_str(line).unwrap();
+            for block in user_blocks(&update) {
+                self.history += block["text"].as_str().unwrap();
+            }
+        }
+        if !OURS.iter().any(|word| line.contains(word)) {
+            let restored: Vec<_> = seen.iter().map(|seen| without_our_commands(line, seen)).collect();
+            assert_eq!(restored, [line], "{case}");
+            return;
+        }
+        if !user_blocks(message).is_empty() {
+            self.chunks += 1;
+            assert!(seen.len() <= 1, "{case}: {seen:?}");
+            return;
+        }
+        self.titles += 1;
+        for line in seen {
+            let seen: Value = serde_json::from_str(line).unwrap();
+            let (mut before, mut after) = (message.clone(), seen.clone());
+            for title in titles(&mut after) {
+                let title = title.take();
+                let words = title.as_str().unwrap_or_else(|| panic!("{case}: {line}"));
+                let is_typed = |typed: &String| {
+                    let flat = typed.split_whitespace().collect::<Vec<_>>().join(" ");
+                    flat.starts_with(words) || words.is_empty()
+                };
+                assert!(!words.is_empty() && self.typed.iter().any(is_typed), "{case}: title {words:?}");
+            }
+            // A title goes or changes; everything else stays.
+            for message in [&mut before, &mut after] {
+                forget_titles(message);
+            }
+            assert_eq!(after, before, "{case}");
+        }
+    }
+
+    /// The replay holds each prompt as it was typed, in order.
+    fn check_history(&mut self, case: &str) {
+        if self.loading.take().is_none() {
+            return;
+        }
+        let mut rest = self.history.as_str();
+        for typed in self.typed.iter().filter(|typed| !typed.starts_with('/')) {
+            let at = rest.find(typed.as_str());
+            let at = at.unwrap_or_else(|| panic!("before {case}: no {typed:?} in {:?}", self.history));
+            rest = &rest[at + typed.len()..];
+        }
+    }
+}
+
+/// What a message holds of what the user said.
+fn user_blocks(message: &Value) -> &[Value] {
+    let update = &message["params"]["update"];
+    match update["sessionUpdate"].as_str() {
+        Some("user_message_chunk") => std::slice::from_ref(&update["content"]),
+        Some("user_message") => update["content"].as_array().unwrap(),
+        _ => &[],
+    }
+}
+
+/// The titles of sessions in a message.
+fn titles(message: &mut Value) -> Vec<&mut Value> {
+    if message["params"]["update"].get("title").is_some() {
+        return message["params"]["update"].get_mut("title").into_iter().collect();
+    }
+    let sessions = message.pointer_mut("/result/sessions").and_then(Value::as_array_mut);
+    sessions.into_iter().flatten().filter_map(|session| session.get_mut("title")).collect()
+}
+
+fn forget_titles(message: &mut Value) {
+    let update = message.pointer_mut("/params/update").and_then(Value::as_object_mut);
+    let sessions = update.is_none().then(|| message.pointer_mut("/result/sessions")).flatten();
+    if let Some(sessions) = sessions.and_then(Value::as_array_mut) {
+        for session in sessions.iter_mut().filter_map(Value::as_object_mut) {
+            session.shift_remove("title");
+        }
+        return;
+    }
+    if let Some(update) = message.pointer_mut("/params/update").and_then(Value::as_object_mut) {
+        update.shift_remove("title");
+    }
+}

@@ -1,0 +1,110 @@
+//! A proxy without a world around it: the interceptor, and a host that answers from memory.
+
+use std::path::Path;
+
+use acp_skills_intercept::{
+    Actions, CatalogIn, Endpoint, Input, Interceptor, McpMode, Pass, Policy, Provisions, Query, Refreshed,
+    SessionKey, Task, Transport,
+};
+use skills_core::{Skill, SkillName, SkillSet, Source, Stored};
+
+use super::recording::Side;
+
+/// The policy of one case.
+pub(super) fn policy(mcp: McpMode, catalog_in: CatalogIn) -> Policy {
+    Policy { mcp, catalog_in, ..Policy::default() }
+}
+
+/// What the two sides get when one of them says a line.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    pub(super) to_client: Vec<String>,
+    pub(super) to_agent: Vec<String>,
+}
+
+/// A proxy that runs.
+pub(super) struct Proxy {
+    interceptor: Interceptor,
+    skills: SkillSet,
+}
+
+impl Proxy {
+    /// A proxy that has begun, with a skill of this name.
+    pub(super) fn new(policy: &Policy, skill: &str) -> Self {
+        // Stored, so that it can be used without our server, too; nothing reads it here.
+        let stored = Stored::new(Path::new("/skills").join(skill), "SKILL.md");
+        let skill = Skill::new(SkillName::new(skill).unwrap(), "Does <things>.", Source::Stored(stored));
+        Self { interceptor: Interceptor::new(policy.clone(), 1), skills: [skill].into_iter().collect() }
+    }
+
+    /// Passes on a line of `side`.
+    pub(super) fn play(&mut self, side: Side, line: &str) -> Seen {
+        let line = format!("{line}\n");
+        let mut actions = Actions::default();
+        let pass = match side {
+            Side::Client => self.interceptor.from_client(line.as_bytes(), &mut actions),
+            Side::Agent => self.interceptor.from_agent(line.as_bytes(), &mut actions),
+        };
+        let own = match pass {
+            Pass::Untouched => Some(line.into_bytes()),
+            Pass::Edited(line) => Some(line),
+            Pass::Consumed => None,
+        };
+        let way = match side {
+            Side::Client => &mut actions.to_agent,
+            Side::Agent => &mut actions.to_client,
+        };
+        way.extend(own);
+        way.append(&mut actions.after);
+        while !actions.tasks.is_empty() {
+            for task in std::mem::take(&mut actions.tasks) {
+                if let Task::Ask(query) = task {
+                    self.answer(query, &mut actions);
+                }
+            }
+        }
+        Seen { to_client: texts(actions.to_client), to_agent: texts(actions.to_agent) }
+    }
+
+    /// Everything is there at once, and the agent connects at once, so that no prompt waits.
+    fn answer(&mut self, query: Query, actions: &mut Actions) {
+        match query {
+            Query::SetUp { session, ticket, needs } => {
+                let endpoint = needs.transport.map(|transport| Ok(endpoint(session, transport)));
+                let has_server = endpoint.is_some();
+                let skills = self.skills.clone();
+                let provisions = Provisions { skills, endpoint, ..Provisions::default() };
+                self.interceptor.handle(Input::SetUp { session, ticket, provisions }, actions);
+                if has_server {
+                    self.interceptor.handle(Input::ToolsListed(session), actions);
+                }
+            }
+            Query::Skills { directories, reason } => {
+                let skills = directories.into_iter().map(|cwd| (cwd, self.skills.clone())).collect();
+                let refreshed = Refreshed { skills, took: std::time::Duration::ZERO, reason };
+                self.interceptor.handle(Input::Skills(refreshed), actions);
+            }
+            query @ Query::Fetch { .. } => panic!("no text is needed here: {query:?}"),
+        }
+    }
+}
+
+fn texts(lines: Vec<Vec<u8>>) -> Vec<String> {
+    let text = |line| String::from_utf8(line).unwrap().strip_suffix('\n').expect("a line").to_owned();
+    lines.into_iter().map(text).collect()
+}
+
+fn endpoint(session: SessionKey, transport: Transport) -> Endpoint {
+    match transport {
+        Transport::Acp => Endpoint::Acp { server_id: "server".to_owned() },
+        Transport::Http => Endpoint::Http {
+            url: format!("http://127.0.0.1:1/{}/mcp", session.0),
+            token: "secret".to_owned(),
+        },
+        Transport::Stdio => Endpoint::Stdio {
+            command: "/bin/acp-skills-proxy".to_owned(),
+            args: vec!["mcp-bridge".to_owned()],
+            env: vec![("SESSION".to_owned(), session.0.to_string())],
+        },
+    }
+}

@@ -1,0 +1,46 @@
+//! Recorded conversations, read from their files.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use acp_skills_wire::Node;
+
+/// Who said a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Side {
+    Client,
+    Agent,
+}
+
+/// A conversation.
+pub(super) struct Recording {
+    /// The name of the agent.
+    pub(super) name: String,
+    /// Each line as its side wrote it.
+    pub(super) lines: Vec<(Side, String)>,
+}
+
+/// All recordings of one kind.
+pub(super) fn recordings(kind: &str) -> Vec<Recording> {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/recordings").join(kind);
+    let mut files: Vec<_> = fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    let read = |file: &PathBuf| Recording {
+        name: file.file_stem().unwrap().to_string_lossy().into_owned(),
+        lines: fs::read_to_string(file).unwrap().lines().map(entry).collect(),
+    };
+    files.iter().map(read).collect()
+}
+
+fn entry(line: &str) -> (Side, String) {
+    let entry = Node::parse(line.as_bytes()).unwrap_or_else(|| panic!("no JSON: {line}"));
+    let side = match entry.str("dir").as_deref() {
+        Some("client") => Side::Client,
+        Some("agent") => Side::Agent,
+        other => panic!("{other:?} is no side"),
+    };
+    // The bytes themselves: a parsed message would not be what was said.
+    (side, String::from_utf8(entry.get("msg").unwrap().raw().to_vec()).unwrap())
+}
