@@ -37,7 +37,7 @@ pub use content::{FileContent, ReadOptions};
 pub use error::FileError;
 pub use list::{FileEntry, Listing};
 #[cfg(feature = "fetch")]
-pub(crate) use path::{check as check_path, similar as similar_paths};
+pub(crate) use path::{check_form as check_path_form, similar as similar_paths};
 pub use skill_md::SkillMd;
 
 use crate::{

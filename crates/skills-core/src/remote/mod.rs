@@ -20,7 +20,7 @@ pub use index::{MAX_INDEX_BYTES, RemoteIndex};
 use crate::{
     FileContent, FileError, ReadOptions,
     fetch::{self, FetchError, Limits},
-    files::{FileEntry, Listing, SKILL_FILE_NAMES, check_path, read_content, similar_paths},
+    files::{FileEntry, Listing, SKILL_FILE_NAMES, check_path_form, read_content, similar_paths},
     frontmatter,
     text::shown,
 };
@@ -175,7 +175,7 @@ impl Remote {
 /// # Errors
 /// It has a form that names no file of a skill, or leads out.
 fn canonical(path: &str) -> Result<String, FileError> {
-    check_path(path)?;
+    check_path_form(path)?;
     let mut parts: Vec<&str> = Vec::new();
     for part in path.split('/') {
         match part {
