@@ -13,7 +13,7 @@ use std::path::Path;
 use cap_fs_ext::DirExt;
 use cap_std::{ambient_authority, fs::Dir};
 
-use super::FileError;
+use super::{FileError, open::in_plain_words};
 
 /// Opens the directory at `path`, which is absolute and was canonical when it was found.
 pub(super) fn open_without_links(path: &Path) -> Result<Dir, FileError> {
@@ -26,7 +26,7 @@ pub(super) fn open_without_links(path: &Path) -> Result<Dir, FileError> {
 
 /// Opens one component after the other. Needs the right to read each directory on the way.
 fn open_by_steps(path: &Path) -> Result<Dir, FileError> {
-    let failed = |source| FileError::Directory { dir: path.to_owned(), source };
+    let failed = |source| FileError::Directory { dir: path.to_owned(), source: in_plain_words(source) };
     let root = path.ancestors().last().unwrap_or(path);
     let mut dir = Dir::open_ambient_dir(root, ambient_authority()).map_err(failed)?;
     for name in path.strip_prefix(root).unwrap_or(path) {

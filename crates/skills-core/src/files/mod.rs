@@ -13,6 +13,7 @@ mod content;
 mod directory;
 mod error;
 mod list;
+mod open;
 mod path;
 mod skill_md;
 
@@ -23,10 +24,9 @@ use std::{
     path::Path,
 };
 
-use cap_fs_ext::{OpenOptionsMaybeDirExt, OpenOptionsSyncExt};
 use cap_std::{
     ambient_authority,
-    fs::{Dir, File, Metadata, OpenOptions, ReadDir},
+    fs::{Dir, File, Metadata, ReadDir},
     time::SystemTime,
 };
 
@@ -36,6 +36,7 @@ pub(crate) use content::read as read_content;
 pub use content::{FileContent, ReadOptions};
 pub use error::FileError;
 pub use list::{FileEntry, Listing};
+use open::{Opened, in_plain_words, open_any};
 #[cfg(feature = "fetch")]
 pub(crate) use path::{check_form as check_path_form, similar as similar_paths};
 pub use skill_md::SkillMd;
@@ -101,7 +102,7 @@ impl SkillFiles {
     pub fn open(dir: &Path) -> Result<Self, FileError> {
         match Dir::open_ambient_dir(dir, ambient_authority()) {
             Ok(dir) => Ok(Self { dir }),
-            Err(source) => Err(FileError::Directory { dir: dir.to_owned(), source }),
+            Err(source) => Err(FileError::Directory { dir: dir.to_owned(), source: in_plain_words(source) }),
         }
     }
 
@@ -168,7 +169,7 @@ impl SkillFiles {
     /// when it does not.
     pub(crate) fn head_if_exists(&self, name: &OsStr, max: u64) -> Result<Option<Head>, FileError> {
         let path = || name.to_string_lossy().into_owned();
-        match self.open_any(Path::new(name)) {
+        match open_any(&self.dir, Path::new(name)) {
             Ok(Opened::File(file, metadata)) => match Head::read(file, &metadata, max) {
                 Ok(head) => Ok(Some(head)),
                 Err(source) => Err(FileError::Io { path: path(), source }),
@@ -193,27 +194,12 @@ impl SkillFiles {
     /// The regular file at `path`.
     fn open_file(&self, path: &str) -> Result<(File, Metadata), FileError> {
         let relative = path::check(path)?;
-        match self.open_any(&relative) {
+        match open_any(&self.dir, &relative) {
             Ok(Opened::File(file, metadata)) => Ok((file, metadata)),
             Ok(Opened::Dir(dir)) => Err(list::directory_error(path, &dir)),
             Ok(Opened::Special) => Err(FileError::NotAFile { path: path.to_owned() }),
             Err(source) => Err(self.explain(path, source)),
         }
-    }
-
-    /// Opens whatever is at `path`, confined and without blocking, and only then looks what it is.
-    fn open_any(&self, path: &Path) -> io::Result<Opened> {
-        let mut options = OpenOptions::new();
-        options.read(true).nonblock(true).maybe_dir(true);
-        let file = self.dir.open_with(path, &options)?;
-        let metadata = file.metadata()?;
-        Ok(if metadata.is_file() {
-            Opened::File(file, metadata)
-        } else if metadata.is_dir() {
-            Opened::Dir(Dir::from_std_file(file.into_std()))
-        } else {
-            Opened::Special
-        })
     }
 
     /// What an error of the operating system means to somebody who asked for `path`.
@@ -230,16 +216,9 @@ impl SkillFiles {
             _ if self.dir.symlink_metadata(&path).is_ok_and(|m| is_special(&m)) => {
                 FileError::NotAFile { path }
             }
-            _ => FileError::Io { path, source },
+            _ => FileError::Io { path, source: in_plain_words(source) },
         }
     }
-}
-
-/// What an open gave.
-enum Opened {
-    File(File, Metadata),
-    Dir(Dir),
-    Special,
 }
 
 impl Head {
