@@ -7,6 +7,7 @@ use std::{
     sync::Arc,
 };
 
+use super::names::may_have_skills;
 use crate::{
     Diagnostic, FileError, Scope, Skill, SkillFiles, Source,
     files::SKILL_FILE_NAMES,
@@ -142,7 +143,7 @@ pub(super) fn visit(real: &Path, dir_name: &OsStr, scope: Scope) -> io::Result<V
     for entry in files.entries()? {
         let entry = entry?;
         let kind = entry.file_type()?;
-        if (kind.is_dir() || kind.is_symlink()) && is_searched(&entry.file_name()) {
+        if (kind.is_dir() || kind.is_symlink()) && may_have_skills(&entry.file_name()) {
             children.push(Child { name: entry.file_name(), is_link: kind.is_symlink() });
         }
         if !kind.is_dir() {
@@ -206,14 +207,5 @@ pub(super) fn unreadable(error: &io::Error) -> Diagnostic {
         io::ErrorKind::NotFound => Diagnostic::error("no-such-directory", "there is no such directory"),
         io::ErrorKind::NotADirectory => Diagnostic::error("not-a-directory", "this is not a directory"),
         _ => Diagnostic::error("unreadable-directory", format!("cannot read the directory: {error}")),
-    }
-}
-
-/// Whether a directory with this name may have skills.
-fn is_searched(name: &OsString) -> bool {
-    let bytes = name.as_encoded_bytes();
-    match bytes {
-        [b'.', ..] => matches!(bytes, b".skills" | b".agents" | b".claude"),
-        _ => !matches!(bytes, b"node_modules" | b"target"),
     }
 }

@@ -80,7 +80,10 @@ fn nested_skills() {
             (".agents/skills/e/SKILL.md", "name=e"),
             (".skills/f/SKILL.md", "name=f"),
             (".hidden/g/SKILL.md", "name=g"),
+            ("group/.curated/k/SKILL.md", "name=k"),
+            ("group/.system/more/l/SKILL.md", "name=l"),
             (".git/h/SKILL.md", "name=h"),
+            ("group/.venv/lib/m/SKILL.md", "name=m"),
             ("node_modules/i/SKILL.md", "name=i"),
             ("target/j/SKILL.md", "name=j"),
             ("SKILL.md.txt", "name=k"),
@@ -92,8 +95,62 @@ fn nested_skills() {
             scanned f .skills/f
             scanned a a
             scanned b b
-            scanned c group/c"#]],
+            scanned c group/c
+            scanned g .hidden/g
+            scanned k group/.curated/k
+            scanned l group/.system/more/l"#]],
     );
+}
+
+/// A copy that somebody has put out of sight does not take the place of what is in sight.
+#[test]
+fn hidden_directories_come_last() {
+    check(
+        &[(".backup/a/SKILL.md", "name=a"), ("a/SKILL.md", "name=a"), (".b/SKILL.md", "name=b")],
+        Limits::default(),
+        expect![[r#"
+            scanned a a
+            scanned b .b name-not-directory
+            shadowed a .backup/a/SKILL.md by a/SKILL.md"#]],
+    );
+    // Nor does it use up what a search may cost.
+    check(
+        &[(".a/x", ""), (".b/x", ""), ("c/x", ""), ("d/SKILL.md", "name=d")],
+        Limits { max_dirs: 3, ..Limits::default() },
+        expect![[r#"
+            scanned d d
+            skipped : too-many-directories"#]],
+    );
+}
+
+#[test]
+fn hidden_directories_of_projects_and_users() {
+    let root = tree(&[
+        (".skills/.curated/a/SKILL.md", "name=a"),
+        (".skills/b/SKILL.md", "name=b"),
+        (".agents/skills/.x/c/SKILL.md", "name=c"),
+        (".agents/skills/.claude/skills/d/SKILL.md", "name=d"),
+    ]);
+    let base = dunce::canonicalize(root.path()).unwrap();
+    let roots = project_roots(&base).into_iter().chain(user_roots_in(Some(&base), None));
+    let set = Discovery::new(roots).find();
+    expect![[r#"
+        project b .skills/b
+        project d .agents/skills/.claude/skills/d"#]]
+    .assert_eq(&show(&set, &base));
+
+    // What one root passes over another one finds, also with a memory of what was seen.
+    let search = Discovery::new([
+        Root::new(Scope::Project, base.join(".skills")),
+        Root::scanned(base.join(".skills/.curated")),
+    ]);
+    let mut visits = Visits::default();
+    for _ in 0..3 {
+        let mut skills = SkillSet::builder();
+        search.run_again(&mut visits, &Changes::default(), &mut skills);
+        let names: Vec<_> = skills.build().iter().map(|skill| skill.name.to_string()).collect();
+        assert_eq!(names, ["b", "a"]);
+    }
 }
 
 #[test]

@@ -17,6 +17,7 @@ use super::{
     Changes, Discovery, Root,
     load::{Child, Visit, unreadable, visit},
     may_be_absent,
+    names::is_hidden,
     visits::settle,
 };
 use crate::{Diagnostic, Scope, Skill, set::Skipped};
@@ -30,11 +31,18 @@ const CHUNK: usize = 16;
 /// More threads than this wait for the file system, not for each other.
 const MAX_THREADS: usize = 8;
 
-/// What one root has, sorted by path.
+/// What one root has: first what is in plain sight, sorted by path.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub(super) skills: Vec<(Arc<Skill>, Vec<Diagnostic>)>,
     pub(super) skipped: Vec<Skipped>,
+}
+
+/// Where a skill comes among those of a root.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    is_hidden: bool,
+    path: PathBuf,
 }
 
 /// A directory to visit.
@@ -46,6 +54,8 @@ struct Candidate {
     real: Option<PathBuf>,
     /// It is in a directory that came or was replaced.
     is_new: bool,
+    /// It is hidden, or in a hidden directory.
+    is_hidden: bool,
 }
 
 /// What the search before this one saw, what has changed since, and what this one sees.
@@ -72,7 +82,8 @@ impl Candidate {
         } else {
             self.real.as_ref().map(|real| real.join(&child.name))
         };
-        let mut child = Self { path, real, is_new: self.is_new };
+        let is_hidden = self.is_hidden || is_hidden(&child.name);
+        let mut child = Self { path, real, is_new: self.is_new, is_hidden };
         child.is_new |= memory.is_some_and(|memory| memory.changes.trees.contains(child.real()));
         Some(child)
     }
@@ -112,7 +123,7 @@ struct Walk<'a, 'm> {
     plain: usize,
     /// The links that were not followed.
     leading_out: Option<LeadingOut>,
-    skills: Vec<(PathBuf, Arc<Skill>, Vec<Diagnostic>)>,
+    skills: Vec<(Place, Arc<Skill>, Vec<Diagnostic>)>,
     skipped: Vec<Skipped>,
 }
 
@@ -135,7 +146,8 @@ impl Walk<'_, '_> {
             self.root.path.clone()
         };
         let is_new = self.memory.as_ref().is_some_and(|memory| memory.changes.replaces(&real));
-        let mut level = vec![Candidate { real: (path != real).then_some(real), path, is_new }];
+        let real = (path != real).then_some(real);
+        let mut level = vec![Candidate { path, real, is_new, is_hidden: false }];
         for _ in 0..=self.search.limits.max_depth {
             let mut next = Vec::new();
             let mut candidates = level.into_iter();
@@ -149,6 +161,8 @@ impl Walk<'_, '_> {
                     return self.report(&self.root.path, diagnostic);
                 }
             }
+            // When a limit ends the walk, what is in plain sight has been visited.
+            next.sort_by_key(|it| it.is_hidden);
             level = next;
         }
         level.retain(|it| !self.seen.contains(it.real()));
@@ -171,13 +185,15 @@ impl Walk<'_, '_> {
                     }
                     let mut diagnostics = diagnostics.clone();
                     diagnostics.extend(broken.iter().flat_map(|error| error.diagnostics.iter().cloned()));
-                    self.skills.push((candidate.path.clone(), Arc::clone(skill), diagnostics));
+                    let place = Place { is_hidden: candidate.is_hidden, path: candidate.path.clone() };
+                    self.skills.push((place, Arc::clone(skill), diagnostics));
                     continue;
                 }
                 Ok(Visit::Plain(broken, children)) => {
                     let broken = broken.iter();
                     self.skipped.extend(broken.map(|it| Skipped::new(&it.path, it.diagnostics.clone())));
-                    for child in children {
+                    let hidden_too = self.root.scope == Scope::Scanned;
+                    for child in children.iter().filter(|it| hidden_too || !is_hidden(&it.name)) {
                         match candidate.child(child, self.memory.as_deref()) {
                             Some(child) if self.leads_out(child.real()) => {
                                 let Candidate { path, real, .. } = child;
