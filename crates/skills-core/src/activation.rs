@@ -22,19 +22,22 @@
 //! ```
 
 mod body;
+mod error;
 mod stored;
 mod substitute;
 
 use std::{fmt::Write, sync::Arc};
 
 use crate::{
-    Diagnostic, FileError, Guide, Skill, Source,
-    catalog::{escape_attribute, escape_xml, mounted_dir, one_line},
-    files::bundled,
+    catalog::{Guide, escape_attribute, escape_xml, mounted_dir, one_line},
+    diagnostic::Diagnostic,
+    files::{FileError, bundled},
+    skill::{Skill, Source},
 };
 
 use body::Body;
-pub use body::{ActivationError, BodyCache};
+pub use body::BodyCache;
+pub use error::ActivationError;
 
 /// A body with more lines gets a warning.
 pub const LONG_BODY_LINES: usize = 500;
@@ -165,7 +168,9 @@ fn directory(dir: &str, options: &ActivationOptions) -> String {
 /// Where a remote skill is, when it has files to read there.
 #[cfg(feature = "fetch")]
 fn address(skill: &Skill, guide: Guide) -> Option<String> {
-    let Source::Remote(crate::Remote { base: Some(base), files, .. }) = &skill.source else { return None };
+    let Source::Remote(crate::skill::Remote { base: Some(base), files, .. }) = &skill.source else {
+        return None;
+    };
     if files.as_ref().is_some_and(|files| files.is_empty()) {
         return None;
     }

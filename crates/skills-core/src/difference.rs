@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::{Skill, SkillSet, set::Entry};
+use crate::{
+    set::{Entry, SkillSet},
+    skill::Skill,
+};
 
 /// What is other in a set of skills than it was in an earlier one, each list in the order of its set.
 ///

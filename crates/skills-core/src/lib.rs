@@ -111,9 +111,11 @@ pub use discovery::{Discovery, LoadError, load_dir};
 pub use files::{FileContent, FileEntry, FileError, Listing, ReadOptions, SkillFiles};
 pub use name::{NameRule, SkillName};
 #[cfg(feature = "fetch")]
-pub use remote::{Remote, RemoteIndex};
+pub use remote::RemoteIndex;
 pub use schemars;
 pub use set::{SkillSet, SkillSetBuilder};
+#[cfg(feature = "fetch")]
+pub use skill::Remote;
 pub use skill::{
     CallContext, Instructions, Properties, Scope, Skill, SkillTool, Source, Stored, ToolError, ToolHandler,
     Virtual,

@@ -5,8 +5,10 @@
 use std::sync::Arc;
 
 use crate::{
-    Skill, SkillName, SkillSet, SkillSetBuilder,
+    name::SkillName,
     search::{Hits, Query},
+    set::{SkillSet, SkillSetBuilder},
+    skill::Skill,
 };
 
 /// How many skills [`SkillSetBuilder::add_source`] asks for at once.

@@ -4,68 +4,19 @@ use std::{
     collections::HashMap,
     fs::File,
     io::{self, Read},
-    path::{Path, PathBuf},
+    path::Path,
     sync::{Arc, Mutex, PoisonError},
     time::SystemTime,
 };
 
-use super::stored;
+use super::{error::ActivationError, stored};
 use crate::{
     diagnostic::Diagnostic,
-    files::FileError,
     frontmatter::{self, MAX_FILE_BYTES},
     last_good::{LastGood, is_unfinished},
     skill::{Instructions, Skill, Source},
-    text::{shown, shown_path},
+    text::shown_path,
 };
-
-/// Why a skill cannot be activated.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ActivationError {
-    /// The skill's directory or its `SKILL.md` cannot be read.
-    #[error(transparent)]
-    File(#[from] FileError),
-    /// The file with the instructions of a virtual skill cannot be read.
-    #[error("cannot read the instructions in {}: {source}", shown_path(path))]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// What the operating system says.
-        source: io::Error,
-    },
-    /// The instructions are larger than what can be loaded.
-    #[error("the instructions in {} have more than {MAX_FILE_BYTES} bytes", shown_path(path))]
-    TooLarge {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The instructions cannot be fetched.
-    #[cfg(feature = "fetch")]
-    #[error(transparent)]
-    Fetch(#[from] crate::fetch::FetchError),
-    /// The instructions of a remote skill cannot be fetched, or are not what its index says.
-    #[cfg(feature = "fetch")]
-    #[error(transparent)]
-    Remote(#[from] crate::remote::RemoteError),
-    /// What is on disk cannot be used, and the last text that could is not kept.
-    #[error("the instructions in {} cannot be used now: {}", shown_path(path), diagnostic.message)]
-    Broken {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        diagnostic: Diagnostic,
-    },
-    /// The program is about to end, or reading panicked.
-    #[error("reading the instructions was interrupted")]
-    Interrupted,
-    /// The instructions are behind a URL, and this build cannot fetch.
-    #[error("cannot fetch {}: this program was built without the feature `fetch`", shown(url))]
-    NoFetch {
-        /// The address.
-        url: String,
-    },
-}
 
 /// What was fetched: each text once, however many skills, sessions and threads ask. Cheap to clone; clones share.
 ///
@@ -127,7 +78,7 @@ impl BodyCache {
             (Err(error), Some(_)) => error.to_string(),
         };
         let text = last.as_deref().map(frontmatter::body).unwrap_or_default().into();
-        let message = format!("these are the last good instructions in {}: {why}", path.display());
+        let message = format!("these are the last good instructions in {}: {why}", shown_path(path));
         Ok(Body { text, outdated: Some(Diagnostic::warning("instructions-outdated", message)) })
     }
 

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::SystemTime};
 
-use super::body::ActivationError;
+use super::error::ActivationError;
 use crate::{
     diagnostic::Diagnostic,
     files::{FileError, SkillFiles},

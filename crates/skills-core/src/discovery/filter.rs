@@ -2,7 +2,7 @@
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
-use crate::{SkillName, text::shown};
+use crate::{name::SkillName, text::shown};
 
 /// Takes a name that matches a glob to include (any, when there are none) and no glob to exclude. Case does not count.
 ///

@@ -9,10 +9,11 @@ use std::{
 
 use super::names::may_have_skills;
 use crate::{
-    Diagnostic, FileError, Scope, Skill, SkillFiles, Source,
-    files::SKILL_FILE_NAMES,
+    diagnostic::Diagnostic,
+    files::{FileError, SKILL_FILE_NAMES, SkillFiles},
     frontmatter::{self, ParseContext},
     last_good::LastGood,
+    skill::{Scope, Skill, Source},
     text::shown_path,
 };
 

@@ -49,7 +49,10 @@ pub use named::NamedSkill;
 pub use roots::{Root, project_roots, user_roots, user_roots_in};
 pub use visits::{Changes, Seen, Visits};
 
-use crate::{Scope, SkillSet, SkillSetBuilder};
+use crate::{
+    set::{SkillSet, SkillSetBuilder},
+    skill::Scope,
+};
 
 /// What a scan may cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,7 +6,11 @@ use std::{
 };
 
 use super::{load::LoadError, visits::half_saved};
-use crate::{Diagnostic, SkillSetBuilder, set::Skipped, skill::Skill};
+use crate::{
+    diagnostic::Diagnostic,
+    set::{SkillSetBuilder, Skipped},
+    skill::Skill,
+};
 
 /// A skill that somebody named. When it cannot be loaded any more it stays as it was; when its `SKILL.md` is gone, so is
 /// the skill, until there is one again.

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::Scope;
+use crate::skill::Scope;
 
 /// A directory to scan for skills.
 #[derive(Debug, Clone, PartialEq, Eq)]

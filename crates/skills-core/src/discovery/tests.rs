@@ -6,7 +6,7 @@ use expect_test::{Expect, expect};
 use tempfile::TempDir;
 
 use super::*;
-use crate::Skill;
+use crate::skill::Skill;
 
 /// A tree of files; `name=x` in place of a text writes a skill of that name.
 fn tree(files: &[(&str, &str)]) -> TempDir {

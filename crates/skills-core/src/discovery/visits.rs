@@ -7,7 +7,11 @@ use std::{
 };
 
 use super::load::{LoadError, Visit};
-use crate::{Diagnostic, Severity, Skill, frontmatter::is_half_saved};
+use crate::{
+    diagnostic::{Diagnostic, Severity},
+    frontmatter::is_half_saved,
+    skill::Skill,
+};
 
 /// What has changed on disk since the last search. All paths are canonical.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -108,7 +112,7 @@ pub(super) fn half_saved(now: &[Diagnostic], before: &[Diagnostic]) -> Option<Di
 
 fn file(skill: &Skill) -> PathBuf {
     match &skill.source {
-        crate::Source::Stored(stored) => stored.file(),
+        crate::skill::Source::Stored(stored) => stored.file(),
         _ => PathBuf::new(),
     }
 }

@@ -20,7 +20,11 @@ use super::{
     names::is_hidden,
     visits::settle,
 };
-use crate::{Diagnostic, Scope, Skill, set::Skipped};
+use crate::{
+    diagnostic::Diagnostic,
+    set::Skipped,
+    skill::{Scope, Skill},
+};
 
 /// Directories that are visited before the limits are checked again.
 const BATCH: usize = 1024;

@@ -15,6 +15,8 @@ mod error;
 mod list;
 mod open;
 mod path;
+#[cfg(feature = "fetch")]
+pub(crate) mod remote;
 mod skill_md;
 
 use std::{
@@ -31,14 +33,12 @@ use cap_std::{
 };
 
 pub use bundled::{Bundled, bundled, read};
-#[cfg(feature = "fetch")]
-pub(crate) use content::read as read_content;
 pub use content::{FileContent, ReadOptions};
 pub use error::FileError;
 pub use list::{FileEntry, Listing};
 use open::{Opened, in_plain_words, open_any};
 #[cfg(feature = "fetch")]
-pub(crate) use path::{check_form as check_path_form, similar as similar_paths};
+pub use remote::MAX_REMOTE_FILE_BYTES;
 pub use skill_md::SkillMd;
 
 use crate::{

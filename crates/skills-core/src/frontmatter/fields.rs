@@ -13,7 +13,12 @@ use super::{
     text::readable,
     yaml::{Kind, Node},
 };
-use crate::{Diagnostic, Properties, SkillName, name::NameRule, text::has_hidden};
+use crate::{
+    diagnostic::Diagnostic,
+    name::{NameRule, SkillName},
+    skill::Properties,
+    text::has_hidden,
+};
 
 /// Reads `entries`, which stand in `source`; `None` when there is nothing to tell the model.
 pub(super) fn read(

@@ -1,7 +1,7 @@
 //! Collects diagnostics and weighs each of them by the verdict that is asked for.
 
 use super::{Verdict, yaml::Position};
-use crate::{Diagnostic, Severity};
+use crate::diagnostic::{Diagnostic, Severity};
 
 /// Most findings that are kept beside a fatal one; a file with more has said enough.
 const MAX_FINDINGS: usize = 100;

@@ -35,7 +35,11 @@ mod yaml;
 
 use std::{borrow::Cow, path::Path, sync::Arc};
 
-use crate::{Diagnostic, Instructions, Properties, Skill, SkillName, Source, Stored, Virtual};
+use crate::{
+    diagnostic::Diagnostic,
+    name::SkillName,
+    skill::{Instructions, Properties, Skill, Source, Stored, Virtual},
+};
 
 /// Largest `SKILL.md` that is loaded.
 pub const MAX_FILE_BYTES: usize = 1024 * 1024;

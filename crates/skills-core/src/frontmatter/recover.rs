@@ -12,7 +12,7 @@ use super::{
     split::{key, lines},
     yaml::{Cause, Kind, Node, Position, Problem, compose},
 };
-use crate::Diagnostic;
+use crate::diagnostic::Diagnostic;
 
 /// The fields of a mapping, in the order of the file.
 pub(super) type Entries<'a> = Vec<(Node<'a>, Node<'a>)>;

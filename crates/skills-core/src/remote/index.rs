@@ -10,14 +10,19 @@ use std::{sync::Arc, time::Duration};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Remote, RemoteError, RemoteFile, Sha256, canonical, encoded};
+use super::error::RemoteError;
 use crate::{
-    Diagnostic, Scope, Skill, SkillName, SkillSet, SkillSource, Source,
+    diagnostic::Diagnostic,
     fetch::{self, FetchError, Limits},
-    files::SKILL_FILE_NAMES,
+    files::{
+        SKILL_FILE_NAMES,
+        remote::{canonical, encoded},
+    },
+    name::SkillName,
     search::{Hits, Query},
-    set::Skipped,
-    source::SourceError,
+    set::{SkillSet, Skipped},
+    skill::{Remote, RemoteFile, Scope, Sha256, Skill, Source},
+    source::{SkillSource, SourceError},
 };
 
 /// Largest index that is read. 4 MiB.

@@ -3,7 +3,10 @@
 use expect_test::{Expect, expect};
 
 use super::*;
-use crate::Source;
+use crate::{
+    files::remote::{canonical, encoded},
+    skill::Source,
+};
 
 /// What comes of these entries in the index of a site.
 fn check(entries: &str, expected: Expect) {

@@ -8,7 +8,10 @@ use std::{fs, path::Path};
 use serde_json::Value;
 
 use super::*;
-use crate::frontmatter::{ParseContext, parse};
+use crate::{
+    frontmatter::{ParseContext, parse},
+    set::SkillSet,
+};
 
 /// What somebody might ask, and the name of the skill for it.
 const QUERIES: &[(&str, &str)] = &[

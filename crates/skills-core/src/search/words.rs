@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use rust_stemmers::{Algorithm, Stemmer};
 
-use crate::SkillName;
+use crate::name::SkillName;
 
 /// Words that say nothing about what somebody looks for, in queries. Sorted.
 const STOP_WORDS: &[&str] = &[
