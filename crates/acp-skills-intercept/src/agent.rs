@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use acp_skills_wire::{Kind, Message, Node};
+use acp_skills_wire::{Id, Kind, Message, Node};
 
 use crate::{
     Interceptor,
@@ -11,7 +11,7 @@ use crate::{
     requests::{OpenRequest, Purpose, Setup, SetupKind},
     session::SessionKey,
     strip::{self, Chunk},
-    version::Turn,
+    version::{self, Turn},
 };
 
 impl Interceptor {
@@ -166,6 +166,31 @@ impl Interceptor {
         // What belongs to no session, or to another one, may come in the middle.
         if let Some(mut stream) = session.and_then(|id| self.strips.remove(&id)) {
             actions.to_client.append(&mut stream.flush());
+        }
+    }
+
+    /// A prompt is answered.
+    pub(crate) fn answered(&mut self, key: SessionKey, id: &Id, message: &Message<'_>) {
+        let turn = self.agent.version.turn(message);
+        let Some(session) = self.sessions.get(key) else { return };
+        session.turns.answered();
+        match turn {
+            Turn::Over { forgotten } => session.briefing.turn_over(id, forgotten),
+            Turn::Accepted => {
+                session.turns.accepted();
+                session.briefing.accepted(id);
+            }
+        }
+    }
+
+    /// The agent begins to work, waits for the user, or has done all there was to do.
+    pub(crate) fn state_update(&mut self, message: &Message<'_>, update: Node<'_>) {
+        let Some(session) = message.session_id().and_then(|id| self.sessions.find(&id)) else { return };
+        let background = update.get("background").filter(Node::is_array).map(|list| list.raw().to_vec());
+        let is_busy = !update.get("state").is_some_and(|state| state.is_str("idle"));
+        session.turns.state(is_busy, background);
+        if !is_busy {
+            session.briefing.turns_over(version::forgets(update));
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::{
     Interceptor,
     outputs::{Actions, Pass},
     requests::{OpenRequest, Purpose},
-    turns::HeldPrompt,
+    session::turns::HeldPrompt,
 };
 
 impl Interceptor {
@@ -39,14 +39,14 @@ impl Interceptor {
                 None => (Purpose::Other, Pass::Untouched),
             },
             "session/list" => (Purpose::List, Pass::Untouched),
-            "session/prompt" => match self.prompt(message, &id, actions) {
-                Some(prompt) => prompt,
-                // It is answered already.
-                None => {
+            "session/prompt" => {
+                let Some(prompt) = self.prompt(message, &id, actions) else {
+                    // It is answered already.
                     self.open.remove(&id);
                     return Pass::Consumed;
-                }
-            },
+                };
+                prompt
+            }
             _ => (Purpose::Other, Pass::Untouched),
         };
         self.open.insert(id, OpenRequest { method: method.into_owned(), purpose });

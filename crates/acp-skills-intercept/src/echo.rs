@@ -7,9 +7,9 @@
 use acp_skills_wire::{Edit, Message, Node};
 
 use crate::{
-    Interceptor, expansion,
+    Interceptor,
+    marks::{self, CLOSE, OPEN},
     outputs::Pass,
-    placement::{CLOSE, OPEN},
     strip::{Chunk, Stream},
 };
 
@@ -84,7 +84,7 @@ impl Restored {
 /// Whether the arguments of a command of ours follow behind `text`.
 fn ends_with_command(text: &str) -> bool {
     let ours = text.trim_end().strip_suffix(CLOSE).and_then(|text| text.rsplit_once(OPEN));
-    ours.is_some_and(|(_, ours)| expansion::has_arguments(ours))
+    ours.is_some_and(|(_, ours)| marks::has_arguments(ours))
 }
 
 /// A block as the chunk that it would be.
@@ -125,12 +125,11 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::placement;
 
     #[test]
     fn blocks() {
         let text = |text: &str| json!({ "text": text, "type": "text" });
-        let ours = |words: &str| text(&placement::wrap(words));
+        let ours = |words: &str| text(&marks::wrap(words));
         let command = || ours("<typed>/review <rest>src</rest></typed>\nDo it.");
         let image = || json!({ "type": "image", "data": "", "mimeType": "image/png" });
         for (content, expected) in [
@@ -139,7 +138,7 @@ mod tests {
             (json!([ours("skills"), text("hello"), image()]), json!([text("hello"), image()])),
             (json!([ours("skills"), image()]), json!([image()])),
             // Merged by the agent.
-            (json!([text(&format!("{}hello", placement::wrap("skills")))]), json!([text("hello")])),
+            (json!([text(&format!("{}hello", marks::wrap("skills")))]), json!([text("hello")])),
             // A command becomes one block again; what was beside it stays.
             (json!([ours("skills"), command(), text("src"), image()]), json!([text("/review src"), image()])),
             (json!([command(), image()]), json!([text("/review "), image()])),

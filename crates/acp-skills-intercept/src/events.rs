@@ -6,7 +6,7 @@ use std::{fmt, time::Duration};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
-pub use crate::activations::By;
+pub use crate::session::activations::By;
 
 /// What happened. The fields are explained in the table of each event above.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

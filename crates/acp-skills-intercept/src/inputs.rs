@@ -7,7 +7,7 @@ use skills_core::SkillName;
 use crate::{
     events::EventKind,
     queries::{Fetched, NotFetched, Provisions, Refreshed, Ticket},
-    session::SessionKey,
+    session::key::SessionKey,
 };
 
 /// Something that happened.

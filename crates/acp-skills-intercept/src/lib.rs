@@ -18,29 +18,31 @@
 //! |---|---|
 //! | `client`, `agent` | what becomes of a message from that side |
 //! | `setup` | requests that set up a session: what they wait for, what is added, a second try |
-//! | `servers` | the entry in `mcpServers`, and how far the agent got with it |
+//! | `servers` | the entry in `mcpServers` |
 //! | `placement` | where the catalog goes, and how it is written there |
-//! | `briefing/` | what the model was told of the skills, and what it still has to be told |
+//! | `briefing/` | what the model still has to be told of the skills |
 //! | `prompt` | what is put in front of a prompt, and what it waits for |
-//! | `turns` | which prompts the agent has, and which wait (here a prompt is held) |
+//! | `commands` | which prompts are commands of ours, and what becomes of them |
+//! | `expansion` | how a command is written for the agent |
+//! | `overview` | what `/skills` answers |
+//! | `menu/` | our commands in the list that the client shows |
 //! | `updates` | which updates of the agent's are read |
 //! | `strip`, `echo` | how our text is taken out again of what comes back |
-//! | `titles` | titles of sessions (here a title is cleaned) |
-//! | `menu/` | our commands in the list that the client shows |
-//! | `commands` | which prompts are commands of ours, and what becomes of them |
-//! | `expansion` | how a command is written for the agent, and what of it the user sees again |
-//! | `overview` | what `/skills` answers |
-//! | `activations` | which skills are active, and who activated them |
+//! | `titles` | titles of sessions |
 //! | `reload` | what becomes of sessions when there are other skills |
 //! | `permission`, `patterns` | requests for permission that the user need not see |
 //! | `record`, `events` | what is recorded, and what is remembered of a session |
-//! | `version` | what differs between versions of the protocol |
-//! | `agent_facts` | what is known of the agent |
 //!
-//! `policy` is what the user decided; `inputs`, `outputs` and `queries` are the ways in and out; `requests` are those that
-//! the agent has not answered; `session` holds the parts together.
+//! | file | knows |
+//! |---|---|
+//! | `session/` | what is known of a session, each part private to the file that guards it (`turns`: prompts that are held) |
+//! | `policy` | what the user decided |
+//! | `agent_facts`, `version` | what is known of the agent, and what differs between versions of the protocol |
+//! | `marks` | how our text is told from what a person wrote |
+//! | `typed`, `words` | what a prompt says |
+//! | `requests` | requests that the agent has not answered |
+//! | `inputs`, `outputs`, `queries` | the ways in and out |
 
-mod activations;
 mod agent;
 mod agent_facts;
 mod briefing;
@@ -50,6 +52,7 @@ mod echo;
 pub mod events;
 mod expansion;
 mod inputs;
+mod marks;
 mod menu;
 mod outputs;
 mod overview;
@@ -67,33 +70,38 @@ mod session;
 mod setup;
 mod strip;
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "some tests need skills on a disk")]
 mod tests;
 mod titles;
-mod turns;
+mod typed;
 mod updates;
 mod version;
+mod words;
 
 use std::collections::HashMap;
 
 use acp_skills_wire::{Class, Classifier, Id, Message};
 
-pub use self::{
-    activations::{Active, By},
-    inputs::Input,
-    outputs::{Actions, Effect, Level, Pass, Task},
-    placement::{CLOSE, OPEN},
-    policy::{Activation, Approve, CatalogIn, McpMode, Policy, ToolPolicy},
-    queries::{
-        Endpoint, Fetched, Needs, NotFetched, Provisions, Query, Reason, Refreshed, Ticket, Transport, Wanted,
-    },
-    servers::SERVER_NAME,
-    session::SessionKey,
-};
 use self::{
     agent_facts::AgentFacts,
     requests::{OpenRequest, Purpose},
     session::Sessions,
     setup::WaitingSetups,
+};
+pub use self::{
+    inputs::Input,
+    marks::{CLOSE, OPEN},
+    menu::spelling::spelled,
+    outputs::{Actions, Effect, Level, Pass, Task},
+    policy::{Activation, Approve, CatalogIn, McpMode, Policy, ToolPolicy},
+    queries::{
+        Endpoint, Fetched, Needs, NotFetched, Provisions, Query, Reason, Refreshed, Ticket, Transport, Wanted,
+    },
+    servers::SERVER_NAME,
+    session::{
+        activations::{Active, By},
+        key::SessionKey,
+    },
 };
 
 /// Decides what becomes of each message.

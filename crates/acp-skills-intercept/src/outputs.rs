@@ -4,7 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use skills_core::{SkillName, SkillSet};
 
-use crate::{activations::Active, events::EventKind, queries::Query, session::SessionKey};
+use crate::{events::EventKind, queries::Query, session::activations::Active, session::key::SessionKey};
 
 /// What becomes of a line.
 #[derive(Debug, PartialEq, Eq)]

@@ -5,10 +5,9 @@ use std::fmt::Write;
 use skills_core::{Diagnostic, Difference, SkillSet, search::Query};
 
 use crate::{
-    activations::By,
-    menu::{self, AgentCommands, spelling},
+    menu::{self, spelling},
     policy::Policy,
-    session::Session,
+    session::{Session, activations::By, menu::AgentCommands},
 };
 
 /// What to type.

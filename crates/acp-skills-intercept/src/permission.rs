@@ -7,8 +7,6 @@
 //!
 //! This is advice at the ACP layer, no sandbox: calls that the agent does not ask about are not seen.
 
-use std::collections::VecDeque;
-
 use acp_skills_wire::{Edit, Message, Node, build};
 use serde_json::{Value, json};
 use skills_core::toolbox::{
@@ -17,38 +15,16 @@ use skills_core::toolbox::{
 
 use crate::{
     Interceptor,
-    activations::By,
     agent_facts::{AgentFacts, AgentKind},
     events::{Decision as Decided, EventKind, Rule},
     outputs::{Actions, Effect, Level, Pass},
     patterns::{self, Fit},
     policy::{Approve, Policy, ToolPolicy},
-    session::Session,
+    session::{Session, activations::By},
 };
 
 /// The tools of ours that change nothing and run nothing.
 const HARMLESS: [&str; 3] = [ACTIVATE_SKILL, READ_SKILL_FILE, SEARCH_SKILLS];
-
-/// How many decisions a session remembers for `/skills`.
-const MAX_DECISIONS: usize = 50;
-
-/// What was decided about requests for permission in one session, for the user to read.
-#[derive(Debug, Default)]
-pub(crate) struct Decisions(VecDeque<String>);
-
-impl Decisions {
-    fn add(&mut self, text: String) {
-        if self.0.len() == MAX_DECISIONS {
-            self.0.pop_front();
-        }
-        self.0.push_back(text);
-    }
-
-    /// The last ones, at most `count`, in order.
-    pub(crate) fn last(&self, count: usize) -> Vec<&str> {
-        self.0.iter().skip(self.0.len().saturating_sub(count)).map(String::as_str).collect()
-    }
-}
 
 /// What the agent says of a call, as far as it vouches for it.
 struct Call<'a> {

@@ -11,15 +11,11 @@ use skills_core::{
 
 use crate::{
     agent_facts::{AgentFacts, AgentKind},
+    marks,
     policy::CatalogIn,
     servers,
-    session::Session,
+    session::server::SessionServer,
 };
-
-/// Opens everything that we add for the model; no user types it, and it is how we find our text again.
-pub const OPEN: &str = "<acp-skills-proxy>";
-/// Closes what [`OPEN`] opens.
-pub const CLOSE: &str = "</acp-skills-proxy>";
 
 /// Where the catalog goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,24 +41,25 @@ pub(crate) fn choose(wish: CatalogIn, agent: &AgentFacts) -> Placement {
     }
 }
 
-/// The text that lists the session's skills and says how to use them, in our marks and ended by a newline; `None`
+/// The text that lists the skills of a session and says how to use them, in our marks and ended by a newline; `None`
 /// when there is no skill to list.
 pub(crate) fn text(
-    session: &Session,
+    skills: &SkillSet,
+    server: &SessionServer,
     agent: &AgentFacts,
     options: &CatalogOptions,
     guide: Guide,
 ) -> Option<String> {
     let catalog = match guide {
-        Guide::Files => Catalog::render(&stored(&session.skills), &for_files(options)),
-        _ => Catalog::render(&session.skills, options),
+        Guide::Files => Catalog::render(&stored(skills), &for_files(options)),
+        _ => Catalog::render(skills, options),
     }?;
     // Where there is another tool of the same name, the model has to know which one is meant: Gemini has one itself, and
     // a proxy with other skills before us in a chain has them all.
-    let is_alone = agent.kind != AgentKind::Gemini && session.server.name() == Some(servers::SERVER_NAME);
-    let more = match session.server.name() {
+    let is_alone = agent.kind != AgentKind::Gemini && server.name() == Some(servers::SERVER_NAME);
+    let more = match server.name() {
         // Some agents connect only when a tool is used.
-        _ if guide == Guide::Files && session.server.is_missing() => {
+        _ if guide == Guide::Files && server.is_missing() => {
             " Should you have the tools `activate_skill` and `read_skill_file` after all, use them instead."
                 .to_owned()
         }
@@ -71,7 +68,7 @@ pub(crate) fn text(
         }
         _ => String::new(),
     };
-    Some(wrap(&format!("{}\n\n{}{more}", catalog.text, catalog::guide(guide))))
+    Some(marks::wrap(&format!("{}\n\n{}{more}", catalog.text, catalog::guide(guide))))
 }
 
 /// The options for a model that has only its own tools: it needs to know where the files are.
@@ -91,18 +88,6 @@ fn stored(skills: &SkillSet) -> SkillSet {
         builder.add_shared(Arc::clone(skill), Vec::new());
     }
     builder.build()
-}
-
-/// `text` in our marks, ended by a newline: some agents join the blocks of a prompt with nothing in between.
-pub(crate) fn wrap(text: &str) -> String {
-    // Nothing inside may look like the end.
-    format!("{OPEN}\n{}\n{CLOSE}\n", text.replace(CLOSE, "</acp-skills_proxy>"))
-}
-
-/// The content block for a prompt.
-pub(crate) fn block(text: &str) -> Value {
-    // Agents ignore the audience today; it is still what the block means.
-    json!({ "type": "text", "text": text, "annotations": { "audience": ["assistant"] } })
 }
 
 /// Adds `text` to the draft field `systemPrompt` of `params`, keeping what the client sends and its mode.

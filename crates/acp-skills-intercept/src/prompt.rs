@@ -8,16 +8,17 @@ use crate::{
     briefing::Occasion,
     commands::{self, Command},
     events::{EventKind, FallbackReason},
-    expansion,
+    expansion, marks,
     outputs::{Actions, Effect, Pass, Task},
-    placement,
     policy::{Activation, Policy},
     queries::{Fetched, NotFetched, Query, Ticket, Wanted},
     record,
     requests::Purpose,
-    session::{Session, SessionKey},
-    strip,
-    turns::{HeldKind, HeldPrompt, Text},
+    session::{
+        Session, SessionKey,
+        turns::{HeldKind, HeldPrompt, Text},
+    },
+    words::{is_command, words},
 };
 
 /// What the user is told of a skill that went while its text was fetched.
@@ -226,6 +227,9 @@ impl Interceptor {
             session.turns.sent();
             let pass = Message::parse(&held.line).map(|message| match &held.kind {
                 HeldKind::Invocation(skill) => {
+                    if let Some(words) = words(&message) {
+                        session.first_words.begin_with(&words);
+                    }
                     expansion::write(session, &message, skill, text.as_deref(), &self.agent, &self.policy)
                 }
                 _ => write_prompt(session, &message, text.as_deref(), &self.agent, &self.policy),
@@ -271,10 +275,10 @@ fn write_prompt(
     }
     let mut edit = Edit::new();
     if let Some(text) = session.brief_in_prompt(message, agent, policy, Occasion::Ordinary) {
-        edit.unshift(blocks, &placement::block(&text).to_string());
+        edit.unshift(blocks, &marks::block(&text).to_string());
     }
     if let Some(text) = text {
-        edit.unshift(blocks, &placement::block(&placement::wrap(text)).to_string());
+        edit.unshift(blocks, &marks::block(&marks::wrap(text)).to_string());
     }
     if edit.is_empty() {
         return Pass::Untouched;
@@ -283,20 +287,4 @@ fn write_prompt(
         session.first_words.begin_with(&words);
     }
     Pass::Edited(edit.apply(message.line))
-}
-
-/// Whether the prompt is a command of the agent's, which must stay as it is: agents look for it in the first block, in
-/// the last one, or in all of them joined.
-pub(crate) fn is_command(blocks: Node<'_>) -> bool {
-    let mut texts = blocks.elements().filter_map(|block| block.str("text"));
-    texts.any(|text| text.trim_start().starts_with(['/', '$']))
-}
-
-/// The user's words on one line, without what a proxy before us has added; `None` when there are none.
-pub(crate) fn words(message: &Message<'_>) -> Option<String> {
-    let blocks = message.param(&["prompt"])?;
-    let texts: Vec<_> = blocks.elements().filter_map(|block| block.str("text")).collect();
-    let text = texts.join(" ");
-    let words = strip::title(&text).unwrap_or_else(|| text.split_whitespace().collect::<Vec<_>>().join(" "));
-    (!words.is_empty()).then_some(words)
 }

@@ -7,7 +7,7 @@ use std::{path::PathBuf, time::Duration};
 
 use skills_core::SkillSet;
 
-use crate::{activations::Active, events::EventKind, session::SessionKey};
+use crate::{events::EventKind, session::activations::Active, session::key::SessionKey};
 
 /// How the agent reaches our MCP server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -171,4 +171,11 @@ pub struct Refreshed {
     pub took: Duration,
     /// Why they were asked for.
     pub reason: Reason,
+}
+
+impl Refreshed {
+    /// The answer when nothing could be found out.
+    pub fn nothing(reason: Reason) -> Self {
+        Self { skills: Vec::new(), took: Duration::ZERO, reason }
+    }
 }

@@ -4,10 +4,9 @@ use skills_core::SkillName;
 
 use crate::{
     Interceptor,
-    activations::By,
     events::{EventKind, Outcome, SessionOrigin},
     outputs::{Actions, Effect},
-    session::{Session, SessionKey},
+    session::{Session, SessionKey, activations::By},
 };
 
 impl Interceptor {

@@ -48,7 +48,7 @@ impl Interceptor {
         };
         // Of all sessions; some may have come since they were asked for.
         let is_of_all = !matches!(reason, Reason::CatchUp(_));
-        let mut missing = if is_of_all { self.directories() } else { BTreeSet::new() };
+        let mut missing = if is_of_all && !skills.is_empty() { self.directories() } else { BTreeSet::new() };
         self.refreshes += u64::from(is_of_all);
         let mut with_menu = Vec::new();
         for (cwd, skills) in skills {

@@ -2,7 +2,7 @@
 
 use acp_skills_wire::{INTERNAL_ERROR, Id, build};
 
-use crate::session::SessionKey;
+use crate::session::key::SessionKey;
 
 /// A request of the client's that the agent has not answered.
 #[derive(Debug)]

@@ -10,14 +10,13 @@ use acp_skills_wire::{AUTH_REQUIRED, Edit, Id, Kind, Message, Node, REQUEST_CANC
 
 use crate::{
     Interceptor,
-    activations::Activations,
     events::{EventKind, FallbackReason},
     outputs::{Actions, Effect, Level, Pass},
     permission,
     queries::{Needs, Provisions, Query, Reason, Ticket, Transport},
     requests::{OpenRequest, Purpose, Setup, SetupKind},
     servers,
-    session::{Session, SessionKey},
+    session::{Activations, Session, SessionKey},
 };
 
 /// Requests that wait for what their session needs.

@@ -3,16 +3,13 @@
 //! Agents return a prompt as one chunk per block, merged into one chunk with or without a separator, flattened to one
 //! line, cut off, or split anywhere. Our text always stands between two marks that have no space in them, so all of
 //! that leaves something to find; also when an earlier run with other skills wrote it. Where our text stands for a
-//! command, the command takes its place (`expansion`).
+//! command, the command takes its place (`marks`).
 
 use std::mem;
 
 use acp_skills_wire::{Edit, Message};
 
-use crate::{
-    expansion,
-    placement::{CLOSE, OPEN},
-};
+use crate::marks::{self, CLOSE, OPEN};
 
 /// How many bytes of chunks are kept back while the end of our text is awaited.
 const MAX_KEPT_BYTES: usize = 256 * 1024;
@@ -27,7 +24,7 @@ fn strip(text: &str) -> Option<(String, Option<&str>)> {
     let mut clean = before.to_owned();
     loop {
         let Some((ours, after)) = rest.split_once(CLOSE) else { return Some((clean, Some(rest))) };
-        clean.push_str(&expansion::command(ours));
+        clean.push_str(&marks::command(ours));
         let after = without_separator(after);
         if let Some((between, again)) = after.split_once(OPEN) {
             clean.push_str(between);
@@ -53,7 +50,7 @@ fn open_prefix(text: &str) -> usize {
 /// A title without our text, possibly empty; `None` when there is none of it.
 pub(crate) fn title(text: &str) -> Option<String> {
     if let Some((mut clean, open)) = strip(text) {
-        clean.push_str(&open.map(expansion::cut_off).unwrap_or_default());
+        clean.push_str(&open.map(marks::cut_off).unwrap_or_default());
         return Some(clean.split_whitespace().collect::<Vec<_>>().join(" "));
     }
     // Cut off within the mark itself, with or without a sign of it.
@@ -178,11 +175,11 @@ impl Stream {
         if let Some((_, after)) = joined.split_once(CLOSE) {
             if after.is_empty() {
                 self.state = State::Closed;
-                let clean = expansion::command(&inside.ours);
+                let clean = marks::command(&inside.ours);
                 return if clean.is_empty() { Chunk::Nothing } else { Chunk::Text(clean) };
             }
             let after = without_separator(after);
-            let clean = expansion::command(&inside.ours);
+            let clean = marks::command(&inside.ours);
             let clean = match self.outside(after, &rewrite(line, after)) {
                 Chunk::Untouched => clean + after,
                 Chunk::Text(text) => clean + &text,
@@ -205,15 +202,15 @@ impl Stream {
 impl Inside {
     /// Our text goes on with this.
     fn read(&mut self, text: &str) {
-        if self.ours.len() < expansion::MAX_TYPED_BYTES {
-            self.ours.extend(text.chars().take(expansion::MAX_TYPED_BYTES));
+        if self.ours.len() < marks::MAX_TYPED_BYTES {
+            self.ours.extend(text.chars().take(marks::MAX_TYPED_BYTES));
         }
     }
 
     /// Our text does not end: what was typed, and the chunks behind it.
     fn flush(self) -> Vec<Vec<u8>> {
         // What follows are the arguments.
-        let command = if self.kept.is_empty() { expansion::cut_off } else { expansion::command };
+        let command = if self.kept.is_empty() { marks::cut_off } else { marks::command };
         let typed = command(&self.ours);
         let typed = (!typed.is_empty()).then(|| rewrite(&self.first, &typed));
         typed.into_iter().chain(self.kept).collect()

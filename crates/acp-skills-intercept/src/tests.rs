@@ -194,7 +194,7 @@ impl World {
         let mut actions = Actions::default();
         let pass = self.interceptor.from_client(line.as_bytes(), &mut actions);
         let own = own_line(pass, line, std::mem::take(&mut actions.after));
-        let mut out = self.said(&mut actions);
+        let mut out = Self::said(&mut actions);
         out.to_agent.extend(own);
         self.carry_out(actions, out)
     }
@@ -203,13 +203,13 @@ impl World {
         let mut actions = Actions::default();
         let pass = self.interceptor.from_agent(line.as_bytes(), &mut actions);
         let own = own_line(pass, line, std::mem::take(&mut actions.after));
-        let mut out = self.said(&mut actions);
+        let mut out = Self::said(&mut actions);
         out.to_client.extend(own);
         self.carry_out(actions, out)
     }
 
     /// The lines of one decision.
-    fn said(&mut self, actions: &mut Actions) -> Out {
+    fn said(actions: &mut Actions) -> Out {
         let lines = |lines: &mut Vec<Vec<u8>>| lines.drain(..).map(|line| json_of(&line)).collect();
         Out {
             to_client: lines(&mut actions.to_client),
@@ -279,7 +279,7 @@ impl World {
         self.interceptor.handle(input, &mut actions);
         let after = std::mem::take(&mut actions.after);
         assert!(after.is_empty(), "there is no line that they follow");
-        let out = self.said(&mut actions);
+        let out = Self::said(&mut actions);
         self.carry_out(actions, out)
     }
 
@@ -287,12 +287,6 @@ impl World {
     pub(super) fn notices(&mut self, skills: SkillSet) -> Out {
         self.outside.skills = skills;
         self.handle(Input::SkillsChanged(Duration::from_millis(2)))
-    }
-
-    /// The text that was asked for under this number is here.
-    pub(super) fn fetched(&mut self, session: SessionKey, ticket: u64, text: &str) -> Out {
-        let fetched = Fetched { text: Some(text.to_owned()), activations: Vec::new() };
-        self.handle(Input::Fetched { session, ticket: Ticket(ticket), fetched })
     }
 
     pub(super) fn request(&mut self, id: u64, method: &str, params: &Value) -> Out {

@@ -4,38 +4,6 @@ use acp_skills_wire::{Edit, Message, Node};
 
 use crate::{Interceptor, outputs::Pass, strip};
 
-/// How much of a prompt is kept for a title, in characters.
-const FIRST_WORDS_CHARS: usize = 80;
-
-/// The beginning of the message that our text was put in front of, for a title that would have been ours alone.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct FirstWords {
-    words: Option<String>,
-    /// Our text was replayed; the words of its message come next.
-    follow: bool,
-}
-
-impl FirstWords {
-    /// Keeps the words of the message that our text stands in front of, unless there was one before.
-    pub(crate) fn begin_with(&mut self, words: &str) {
-        if self.words.is_none() {
-            let line = words.split_whitespace().collect::<Vec<_>>().join(" ");
-            self.words = Some(line.chars().take(FIRST_WORDS_CHARS).collect());
-        }
-    }
-
-    /// A part of a message is replayed, with text of ours in it or not; `clean` is what the client sees of it.
-    pub(crate) fn replayed(&mut self, has_our_text: bool, clean: &str) {
-        if has_our_text {
-            self.follow = self.words.is_none();
-        }
-        if self.follow && !clean.trim().is_empty() {
-            self.follow = false;
-            self.begin_with(clean);
-        }
-    }
-}
-
 impl Interceptor {
     /// The agent gives a session a title.
     pub(crate) fn session_info(&mut self, message: &Message<'_>, update: Node<'_>) -> Pass {
@@ -62,7 +30,7 @@ impl Interceptor {
     }
 
     fn first_words(&mut self, id: &str) -> Option<String> {
-        self.sessions.find(id)?.first_words.words.clone()
+        self.sessions.find(id)?.first_words.words().map(str::to_owned)
     }
 }
 

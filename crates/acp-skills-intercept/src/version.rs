@@ -8,7 +8,6 @@
 
 use serde_json::{Value, json};
 
-use crate::session::Session;
 use acp_skills_wire::{Edit, Id, Message, Node, REQUEST_CANCELLED, build};
 
 /// A version of the protocol.
@@ -42,6 +41,12 @@ pub(crate) enum Turn {
 
 /// An answer of ours, in the place of the agent's.
 pub(crate) struct Reply<'a> {
+    /// The agent's id of the session.
+    pub(crate) session: Option<&'a str>,
+    /// Whether the agent says that it works.
+    pub(crate) is_busy: bool,
+    /// What goes on in the background, as the agent told it last: a JSON array.
+    pub(crate) background: Option<&'a [u8]>,
     /// The prompt that is answered.
     pub(crate) prompt: &'a Message<'a>,
     /// An id that no other message of the session has.
@@ -137,10 +142,10 @@ impl Version {
     }
 
     /// Everything that an agent says for a turn in which it says `reply`.
-    pub(crate) fn reply(self, session: &Session, id: &Id, reply: &Reply<'_>) -> Vec<Vec<u8>> {
+    pub(crate) fn reply(self, id: &Id, reply: &Reply<'_>) -> Vec<Vec<u8>> {
         let text = json!({ "type": "text", "text": reply.text });
         let update = |update: Value| {
-            build::notification("session/update", &json!({ "sessionId": session.id(), "update": update }))
+            build::notification("session/update", &json!({ "sessionId": reply.session, "update": update }))
         };
         match self {
             Self::One => vec![
@@ -157,10 +162,10 @@ impl Version {
                     update(said),
                 ];
                 // The state is that of all that goes on: while the agent works, that is for the agent to tell.
-                if !session.turns.is_busy() {
+                if !reply.is_busy {
                     let state = |state: &str| {
                         let state = json!({ "sessionUpdate": "state_update", "state": state });
-                        match background(session) {
+                        match background(reply) {
                             // An agent that reports it has to do so each time.
                             Some(background) => with(state, "background", background),
                             None => state,
@@ -197,6 +202,6 @@ fn echo(update: Vec<u8>, prompt: &Message<'_>) -> Vec<u8> {
 }
 
 /// What goes on in the background, as the agent told it last.
-fn background(session: &Session) -> Option<Value> {
-    serde_json::from_slice(session.turns.background()?).ok()
+fn background(reply: &Reply<'_>) -> Option<Value> {
+    serde_json::from_slice(reply.background?).ok()
 }

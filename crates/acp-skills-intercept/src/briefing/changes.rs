@@ -20,10 +20,10 @@ const MAX_DESCRIPTION_CHARS: usize = 200;
 pub(super) fn line(
     session: &Session,
     known: &SkillSet,
-    told: Option<Guide>,
+    told: Guide,
     options: &CatalogOptions,
 ) -> Option<String> {
-    let by_files = told == Some(Guide::Files);
+    let by_files = told == Guide::Files;
     let Difference { mut added, mut removed, changed, .. } = Difference::between(known, &session.skills);
     let is_shown = |skill: &Skill| skill.is_listed() && (!by_files || skill.dir().is_some());
     added.retain(|skill| is_shown(skill));

@@ -1,48 +1,19 @@
-//! [`Briefing`]: what the model of one session was told of the skills, and what it still has to be told.
-//!
-//! Our text goes into a prompt, or into the system prompt, once, for as long as the agent remembers that. A turn that
-//! failed may be forgotten with all it said; a history that is replayed may hold what an earlier run of the proxy told.
+//! What the model still has to be told of the skills: in the system prompt when a session is set up, or in front of a
+//! prompt. A history that is replayed may hold what an earlier run of the proxy told.
 
 mod changes;
 
-use std::sync::Arc;
-
-use acp_skills_wire::{Edit, Id, Message, Node};
-use skills_core::{
-    SkillSet,
-    catalog::{CatalogOptions, Guide},
-};
+use acp_skills_wire::{Edit, Message, Node};
+use skills_core::catalog::{CatalogOptions, Guide};
 
 use crate::{
     Interceptor,
     agent_facts::AgentFacts,
+    marks,
     placement::{self, Placement},
     policy::Policy,
     session::Session,
 };
-
-/// What the model of one session was told.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Briefing {
-    /// How it was told last to get at the skills; nothing when it was told nothing.
-    told: Option<Guide>,
-    /// The skills that it was told of last, when it was.
-    known: Option<SkillSet>,
-    /// The text for the system prompt; the same for as long as the session lives.
-    system_prompt: Option<Arc<str>>,
-    /// The prompt that told it something last, until its turn is over.
-    unconfirmed: Option<Unconfirmed>,
-}
-
-/// A prompt that told the model something, and what the model knew before.
-#[derive(Debug, Clone)]
-struct Unconfirmed {
-    prompt: Id,
-    told: Option<Guide>,
-    known: Option<SkillSet>,
-    /// Whether the agent has accepted it, and its turn goes on.
-    accepted: bool,
-}
 
 /// What a prompt is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,50 +27,6 @@ pub(crate) enum Occasion {
 /// What the model is told when the tools come after all.
 const LATE: &str = "The skill tools are available now: prefer `activate_skill` and `read_skill_file` to reading the \
                     files of skills yourself.";
-
-impl Briefing {
-    /// The briefing of a copy of the session.
-    pub(crate) fn forked(&self) -> Self {
-        Self { unconfirmed: None, ..self.clone() }
-    }
-
-    /// The agent never got what it was to be told.
-    pub(crate) fn forget(&mut self) {
-        *self = Self::default();
-    }
-
-    /// The agent took a prompt; its turn goes on.
-    pub(crate) fn accepted(&mut self, prompt: &Id) {
-        if let Some(unconfirmed) = self.unconfirmed.as_mut().filter(|it| it.prompt == *prompt) {
-            unconfirmed.accepted = true;
-        }
-    }
-
-    /// The turn of this prompt is over; `forgotten` when the agent may have forgotten it.
-    pub(crate) fn turn_over(&mut self, prompt: &Id, forgotten: bool) {
-        self.confirm(forgotten, |it| it.prompt == *prompt);
-    }
-
-    /// The turns of all prompts that the agent took are over.
-    pub(crate) fn turns_over(&mut self, forgotten: bool) {
-        self.confirm(forgotten, |it| it.accepted);
-    }
-
-    /// What was told with a prompt that the agent forgot has to be told again.
-    fn confirm(&mut self, forgotten: bool, is_it: impl Fn(&Unconfirmed) -> bool) {
-        if let Some(before) = self.unconfirmed.take_if(|it| is_it(it))
-            && forgotten
-        {
-            (self.told, self.known) = (before.told, before.known);
-        }
-    }
-
-    /// The model knows these skills from now on.
-    fn now_knows(&mut self, guide: Guide, skills: &SkillSet) {
-        self.told = Some(guide);
-        self.known = Some(skills.clone());
-    }
-}
 
 impl Session {
     /// Puts the catalog into the system prompt of a request that sets the session up, where the agent takes one.
@@ -116,18 +43,14 @@ impl Session {
         }
         let guide = if self.server.is_offered() { Guide::Tools } else { Guide::Files };
         // The same text for as long as the session lives: an agent that compares it would start over.
-        let text = self.briefing.system_prompt.clone().or_else(|| {
-            let text = placement::text(self, agent, &policy.catalog, guide)?;
-            self.briefing.known = Some(self.skills.clone());
-            Some(text.into())
-        });
+        let known = self.briefing.system_prompt().cloned();
+        let text = known.or_else(|| Some(self.catalog(agent, policy, guide)?.into()));
         let Some(text) = text else { return };
         match placement {
             Placement::SystemPrompt => placement::into_system_prompt(edit, params, &text),
             _ => placement::into_claude_meta(edit, params, &text),
         }
-        self.briefing.system_prompt = Some(text);
-        self.briefing.told = Some(guide);
+        self.briefing.in_system_prompt(text, guide, &self.skills);
     }
 
     /// What this prompt has to tell the model about the skills, in our marks; it counts as told from now on.
@@ -138,10 +61,9 @@ impl Session {
         policy: &Policy,
         occasion: Occasion,
     ) -> Option<String> {
-        let (told, known) = (self.briefing.told, self.briefing.known.clone());
+        let before = self.briefing.clone();
         let news = self.news(agent, policy, occasion)?;
-        self.briefing.unconfirmed =
-            prompt.id().map(|prompt| Unconfirmed { prompt, told, known, accepted: false });
+        self.briefing.is_unconfirmed_since(&before, prompt.id());
         Some(news)
     }
 
@@ -152,20 +74,25 @@ impl Session {
         }
         let now = self.guide();
         // Skills without files were not in the list.
-        let late = (self.briefing.told, now) == (Some(Guide::Files), Guide::Tools)
+        let late = (self.briefing.told(), now) == (Some(Guide::Files), Guide::Tools)
             && self.skills.listed().all(|skill| skill.dir().is_some());
-        if self.briefing.told != Some(now) && !late {
-            let text = placement::text(self, agent, &policy.catalog, now)?;
+        if self.briefing.told() != Some(now) && !late {
+            let text = self.catalog(agent, policy, now)?;
             self.briefing.now_knows(now, &self.skills);
             return Some(text);
         }
-        self.briefing.told = Some(now);
+        self.briefing.guided_by(now);
         let change = match occasion {
             Occasion::Ordinary => self.changes(&policy.catalog),
             Occasion::Command => None,
         };
         let lines: Vec<_> = late.then(|| LATE.to_owned()).into_iter().chain(change).collect();
-        (!lines.is_empty()).then(|| placement::wrap(&lines.join("\n")))
+        (!lines.is_empty()).then(|| marks::wrap(&lines.join("\n")))
+    }
+
+    /// The text that lists the skills and says how to use them.
+    fn catalog(&self, agent: &AgentFacts, policy: &Policy, guide: Guide) -> Option<String> {
+        placement::text(&self.skills, &self.server, agent, &policy.catalog, guide)
     }
 
     /// How the model can get at the skills now.
@@ -175,20 +102,21 @@ impl Session {
 
     /// What differs from what the model was told last, on one line; it counts as told from now on.
     fn changes(&mut self, options: &CatalogOptions) -> Option<String> {
-        let known = self.briefing.known.as_ref().filter(|known| !known.is(&self.skills))?;
-        let text = changes::line(self, known, self.briefing.told, options);
-        self.briefing.known = Some(self.skills.clone());
+        let known = self.briefing.known().filter(|known| !known.is(&self.skills))?;
+        let told = self.briefing.told()?;
+        let text = changes::line(self, known, told, options);
+        self.briefing.now_knows(told, &self.skills);
         text
     }
 
     /// A chunk of a message with text of ours is replayed, as it came: does the model know the catalog from it?
     fn was_briefed(&mut self, chunk: &str, agent: &AgentFacts, policy: &Policy) {
         let in_prompt = placement::choose(policy.catalog_in, agent) == Placement::Prompt;
-        if !in_prompt || self.briefing.told.is_some() {
+        if !in_prompt || self.briefing.told().is_some() {
             return;
         }
         let now = self.guide();
-        let ours = placement::text(self, agent, &policy.catalog, now);
+        let ours = self.catalog(agent, policy, now);
         if ours.is_some_and(|ours| chunk.contains(ours.trim_end())) {
             self.briefing.now_knows(now, &self.skills);
         }
@@ -199,7 +127,7 @@ impl Interceptor {
     /// The agent replays a user's message. `text` is a chunk of it as it came, `clean` what the client sees of that.
     pub(crate) fn replayed(&mut self, id: &str, text: &str, clean: &str) {
         let Some(session) = self.sessions.find(id) else { return };
-        let has_our_text = text.contains(placement::OPEN);
+        let has_our_text = text.contains(marks::OPEN);
         if has_our_text {
             session.was_briefed(text, &self.agent, &self.policy);
         }

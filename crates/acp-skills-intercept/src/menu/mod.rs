@@ -7,7 +7,7 @@
 
 pub(crate) mod spelling;
 
-use std::{collections::HashSet, time::Duration};
+use std::time::Duration;
 
 use acp_skills_wire::{Edit, Message, Node, build};
 use serde_json::{Value, json};
@@ -16,34 +16,9 @@ use skills_core::SkillName;
 use crate::{
     Interceptor,
     outputs::{Actions, Pass, Task},
-    session::{Session, SessionKey},
+    session::{Session, SessionKey, menu::AgentCommands},
     version::Version,
 };
-
-/// The menu of one session.
-#[derive(Debug, Default)]
-pub(crate) struct Menu {
-    /// The agent's own commands as it sent them last: a JSON array.
-    agent_commands: Option<Vec<u8>>,
-    /// Whether the client has got a list of commands with ours in it since the session was set up last.
-    sent: bool,
-}
-
-impl Menu {
-    /// Whether the client has got a list with ours in it since the session was set up last.
-    pub(crate) fn was_sent(&self) -> bool {
-        self.sent
-    }
-
-    /// The session is set up again, and the client needs a list again.
-    pub(crate) fn is_due_again(&mut self) {
-        self.sent = false;
-    }
-
-    fn agent_commands(&self) -> &[u8] {
-        self.agent_commands.as_deref().unwrap_or(b"[]")
-    }
-}
 
 /// How long the agent may take to send its commands once the session is set up.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(300);
@@ -57,25 +32,6 @@ pub(crate) const PREFIX: &str = "skill:";
 const MAX_LISTED: usize = 500;
 /// Lists of sessions that are not known yet: more than these are nobody's.
 const MAX_EARLY: usize = 64;
-
-/// The words that are commands of the agent's. A command of several words claims its first one.
-pub(crate) struct AgentCommands(HashSet<String>);
-
-impl AgentCommands {
-    pub(crate) fn of(menu: &Menu) -> Self {
-        let list = Node::parse(menu.agent_commands());
-        let names = list.into_iter().flat_map(|list| list.elements()).filter_map(|entry| entry.str("name"));
-        Self(names.filter_map(|name| first_word(&name)).collect())
-    }
-
-    pub(crate) fn has(&self, word: &str) -> bool {
-        self.0.contains(&SkillName::key_of(word))
-    }
-}
-
-fn first_word(name: &str) -> Option<String> {
-    Some(SkillName::key_of(name.trim().trim_start_matches('/').split_whitespace().next()?))
-}
 
 /// Whether `/word` is another command than that of the skill.
 pub(crate) fn is_taken(theirs: &AgentCommands, word: &str) -> bool {
@@ -176,13 +132,13 @@ impl Interceptor {
             }
             return Pass::Untouched;
         };
-        session.menu.agent_commands = raw;
+        session.menu.set_agent_commands(raw);
         if !session.has_menu() {
             return Pass::Untouched;
         }
         let mut edit = Edit::new();
         add(&mut edit, update, session, self.agent.version);
-        session.menu.sent = true;
+        session.menu.sent();
         Pass::Edited(edit.apply(message.line))
     }
 
@@ -197,12 +153,12 @@ impl Interceptor {
         let early = session.id().and_then(|id| self.early_commands.remove(id));
         let list = result.get("availableCommands").filter(Node::is_array);
         if let Some(theirs) = list.map(|list| list.raw().to_vec()).or(early) {
-            session.menu.agent_commands = Some(theirs);
+            session.menu.set_agent_commands(Some(theirs));
         }
-        let is_due = session.has_menu() && (list.is_some() || !session.menu.sent);
+        let is_due = session.has_menu() && (list.is_some() || !session.menu.was_sent());
         let mut edit = Edit::new();
         if is_due {
-            session.menu.sent = true;
+            session.menu.sent();
             add(&mut edit, result, session, self.agent.version);
         }
         if !self.is_setting_up() {
@@ -217,11 +173,11 @@ impl Interceptor {
         let early = session.id().and_then(|id| self.early_commands.remove(id));
         let has_sent = early.is_some();
         if has_sent {
-            session.menu.agent_commands = early;
+            session.menu.set_agent_commands(early);
         }
-        if session.has_menu() && !session.menu.sent {
+        if session.has_menu() && !session.menu.was_sent() {
             if has_sent {
-                session.menu.sent = true;
+                session.menu.sent();
                 actions.after.extend(update(session, self.agent.version));
             } else {
                 actions.tasks.push(Task::WaitForMenu(key, PATIENCE));
@@ -235,8 +191,8 @@ impl Interceptor {
     /// The agent has had its time.
     pub(crate) fn menu_due(&mut self, key: SessionKey, actions: &mut Actions) {
         let Some(session) = self.sessions.get(key) else { return };
-        if session.has_menu() && !session.menu.sent {
-            session.menu.sent = true;
+        if session.has_menu() && !session.menu.was_sent() {
+            session.menu.sent();
             actions.to_client.extend(update(session, self.agent.version));
         }
     }
@@ -245,7 +201,7 @@ impl Interceptor {
     pub(crate) fn menu_changed(&mut self, key: SessionKey, actions: &mut Actions) {
         let Some(session) = self.sessions.get(key) else { return };
         if let Some(update) = update(session, self.agent.version) {
-            session.menu.sent = true;
+            session.menu.sent();
             actions.to_client.push(update);
         }
     }

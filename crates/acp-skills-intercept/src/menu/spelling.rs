@@ -11,7 +11,7 @@ const MAX_DESCRIPTION_CHARS: usize = 250;
 ///
 /// Agents and editors split a command at the first space, so what cannot stand in a command becomes a hyphen. A name
 /// that needs no such change keeps its spelling; others step aside.
-pub(crate) fn spelled(skills: &SkillSet) -> Vec<(String, &Arc<Skill>)> {
+pub fn spelled(skills: &SkillSet) -> Vec<(String, &Arc<Skill>)> {
     let invocable = || skills.iter().filter(|skill| skill.properties.user_invocable);
     let as_it_is = |skill: &Skill| spelling(skill.name.as_str()) == skill.name.as_str();
     let mut taken: HashSet<String> =

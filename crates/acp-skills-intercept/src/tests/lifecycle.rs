@@ -3,14 +3,14 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::placement;
+use crate::marks;
 
 fn world() -> World {
     World::new(policy()).initialized("x", &json!({}))
 }
 
 fn ours() -> String {
-    placement::wrap("<available_skills>…</available_skills>")
+    marks::wrap("<available_skills>…</available_skills>")
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::placement::{CLOSE, OPEN};
+use crate::marks::{CLOSE, OPEN};
 
 #[test]
 fn the_transport_follows_the_agent() {

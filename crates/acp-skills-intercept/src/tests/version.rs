@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::placement;
+use crate::marks;
 use acp_skills_wire::REQUEST_CANCELLED;
 
 const KEY: SessionKey = SessionKey(1);
@@ -193,7 +193,7 @@ fn echoes_are_the_users() {
     assert!(world.update("s", &chunk(&ours[40..])).is_nothing());
     assert_eq!(updates(&world.update("s", &chunk("hello"))), [&chunk("hello")]);
     // A command in the place of our block is not for the model alone.
-    let mut block = chunk(&placement::wrap("<typed>/review <rest>src</rest></typed>"));
+    let mut block = chunk(&marks::wrap("<typed>/review <rest>src</rest></typed>"));
     block["content"]["annotations"] = json!({ "audience": ["assistant"] });
     assert_eq!(updates(&world.update("s", &block)), [&chunk("/review ")]);
     // What has nothing of ours stays as it is.
@@ -400,7 +400,7 @@ fn permission_is_asked_for_a_subject() {
 #[test]
 fn our_marks_are_taken_out_of_titles() {
     let mut world = session(world());
-    let title = format!("{}Fix the bug", placement::wrap("skills"));
+    let title = format!("{}Fix the bug", marks::wrap("skills"));
     world.request(2, "session/list", &json!({}));
     let out = world.respond(2, &json!({ "sessions": [{ "sessionId": "s", "cwd": "/p", "title": title }] }));
     assert_eq!(out.client()["result"]["sessions"][0]["title"], "Fix the bug");

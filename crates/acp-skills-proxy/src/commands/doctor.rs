@@ -21,7 +21,7 @@ use acp_skills::{
     activity::Activity,
     client::Client,
     config::Settings,
-    intercept::{McpMode, placement::OPEN, servers::SERVER_NAME},
+    intercept::{McpMode, OPEN, SERVER_NAME},
     one_shot::{OneShot, Seen, Watch},
 };
 

@@ -190,7 +190,7 @@ mod tests {
 
     use super::*;
     use crate::mcp::handler::Serving;
-    use acp_skills_intercept::session::SessionKey;
+    use acp_skills_intercept::SessionKey;
 
     const REVISION: &str = "2025-06-18";
 

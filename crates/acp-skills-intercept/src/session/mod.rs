@@ -1,19 +1,35 @@
-//! The sessions of one connection. What is known of one is kept in parts, each by the file that decides about it.
+//! The sessions of one connection. What is known of one is kept in parts, each private to the file that guards it.
+//!
+//! | file | guards |
+//! |---|---|
+//! | `server` | how far the agent got with our MCP server |
+//! | `briefing` | what the model was told |
+//! | `activations` | which skills were activated, and by whom |
+//! | `turns` | prompts, under way and held |
+//! | `menu` | the commands that the client shows |
+//! | `first_words` | how the user began, for titles |
+//! | `decisions` | what was decided about requests for permission |
 //!
 //! The id that the agent gives is not known while `session/new` is under way, so the proxy has a key of its own.
+
+pub(crate) mod activations;
+pub(crate) mod briefing;
+mod decisions;
+mod first_words;
+pub(crate) mod key;
+pub(crate) mod menu;
+pub(crate) mod server;
+pub(crate) mod turns;
 
 use std::{collections::HashMap, path::PathBuf};
 
 use skills_core::SkillSet;
 
-use crate::{
-    activations::Activations, briefing::Briefing, menu::Menu, outputs::Effect, permission::Decisions,
-    servers::SessionServer, titles::FirstWords, turns::Turns,
+pub(crate) use self::{
+    activations::Activations, briefing::Briefing, decisions::Decisions, first_words::FirstWords,
+    key::SessionKey, menu::Menu, server::SessionServer, turns::Turns,
 };
-
-/// The proxy's own name for a session; never reused in one run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct SessionKey(pub u64);
+use crate::outputs::Effect;
 
 /// One session.
 #[derive(Debug)]

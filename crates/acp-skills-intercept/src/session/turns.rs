@@ -5,16 +5,10 @@
 
 use std::{collections::VecDeque, mem};
 
-use acp_skills_wire::{Id, Message, Node};
+use acp_skills_wire::Id;
 use skills_core::SkillName;
 
-use crate::{
-    Interceptor,
-    events::EventKind,
-    queries::Ticket,
-    session::SessionKey,
-    version::{self, Turn},
-};
+use crate::{events::EventKind, queries::Ticket};
 
 /// The prompts of one session.
 #[derive(Debug, Default)]
@@ -162,33 +156,6 @@ impl Turns {
             if matches!(held.text, Text::Pending(_)) {
                 held.text = Text::None;
             }
-        }
-    }
-}
-
-impl Interceptor {
-    /// A prompt is answered.
-    pub(crate) fn answered(&mut self, key: SessionKey, id: &Id, message: &Message<'_>) {
-        let turn = self.agent.version.turn(message);
-        let Some(session) = self.sessions.get(key) else { return };
-        session.turns.answered();
-        match turn {
-            Turn::Over { forgotten } => session.briefing.turn_over(id, forgotten),
-            Turn::Accepted => {
-                session.turns.accepted();
-                session.briefing.accepted(id);
-            }
-        }
-    }
-
-    /// The agent begins to work, waits for the user, or has done all there was to do.
-    pub(crate) fn state_update(&mut self, message: &Message<'_>, update: Node<'_>) {
-        let Some(session) = message.session_id().and_then(|id| self.sessions.find(&id)) else { return };
-        let background = update.get("background").filter(Node::is_array).map(|list| list.raw().to_vec());
-        let is_busy = !update.get("state").is_some_and(|state| state.is_str("idle"));
-        session.turns.state(is_busy, background);
-        if !is_busy {
-            session.briefing.turns_over(version::forgets(update));
         }
     }
 }
