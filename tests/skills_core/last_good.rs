@@ -69,7 +69,7 @@ type Accident = Box<dyn Fn(&World)>;
 /// What can happen to a file, and to what is around it.
 fn accidents() -> Vec<(&'static str, Accident)> {
     let save = |text: &'static str| -> Accident { Box::new(move |world| world.save(text)) };
-    // On a busy machine a second may pass before somebody reads what was written.
+    // On a busy machine a second may pass between the write and the read.
     let cut = |end: usize| -> Accident {
         Box::new(move |world| {
             world.save(&GOOD[..GOOD.len() - end]);
@@ -162,7 +162,7 @@ fn the_whole_last_text_is_given() {
     }
 }
 
-/// The last good version is that of the last activation, where nobody has looked for skills since.
+/// Without another search, the last good version is that of the last activation.
 #[test]
 fn an_edit_that_was_activated_is_the_last_text() {
     for (accident, happens) in accidents() {
@@ -172,7 +172,7 @@ fn an_edit_that_was_activated_is_the_last_text() {
         assert!(text(&skill).unwrap().text.contains("Second this"));
         happens(&world);
         let after = text(&skill).unwrap();
-        // A beginning of what it was once is a text that somebody may have meant.
+        // This is a prefix of the first text and not of the last one: it may be a deliberate edit.
         let is_short = matches!(accident, "half a body" | "all but one byte");
         assert!(is_short || after.text.contains("Second this"), "{accident}: {after:?}");
     }
@@ -190,7 +190,7 @@ fn the_same_when_somebody_looks_again() {
             skills.build()
         };
         let first = find();
-        // Discovery takes an edit, and nobody has activated it.
+        // Discovery accepts an edit that is never activated.
         world.save(GOOD.replace("First", "Third"));
         let second = find();
         happens(&world);
@@ -221,7 +221,7 @@ fn the_same_when_somebody_looks_again() {
     }
 }
 
-/// Somebody who deletes the end of a text means that, and need not wait longer than a moment.
+/// Deleting the end of a text is a deliberate edit, which takes effect after a moment.
 #[test]
 fn a_text_that_was_shortened_is_current() {
     let world = World::new();
@@ -232,12 +232,12 @@ fn a_text_that_was_shortened_is_current() {
     world.set_modified(SystemTime::now() - Duration::from_secs(2));
     let short = text(&skill).unwrap();
     assert!(!short.text.contains("Tell the user.") && codes(&short).is_empty());
-    // Or until somebody has looked.
+    // Or until the next search.
     world.save(&GOOD[..GOOD.len() - 24]);
     assert!(!text(&world.load()).unwrap().text.contains("then that."));
 }
 
-/// What was never whole is no broken version of something that was.
+/// A skill that never was complete is not broken by an edit that leaves it so.
 #[test]
 fn skills_that_were_never_whole() {
     for odd in

@@ -1,4 +1,4 @@
-//! Names that somebody made to take over a terminal: no error and no finding passes them on as they are.
+//! Names made to take over a terminal: no error and no finding passes them on as they are.
 
 use std::{fs, path::Path};
 
@@ -57,7 +57,7 @@ fn findings_about_what_is_on_disk() {
     for skipped in set.skipped() {
         check(skipped.diagnostics[0].in_file(&skipped.path));
     }
-    // What is in the file is no better than its name.
+    // The content of the file is as hostile as its name.
     let text = format!("---\nname: \"{}\"\ndescription: d\n---\nBody\n", NASTY.escape_default());
     fs::write(dir.join("SKILL.md"), text).unwrap();
     let (skill, diagnostics) = load_dir(&dir).unwrap();

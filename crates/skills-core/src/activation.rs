@@ -3,11 +3,15 @@
 //! The body is read at that moment, so an edited skill is current. What is put around the body, and what is replaced
 //! in it, is decided here; reading goes through `files`, and fetching through `fetch`.
 //!
-//! A save that went wrong reaches no model: while the file of a skill that was found is broken, empty, half written or
-//! gone, the last good text is given, and a diagnostic says so. That text is kept in memory, for at most 512 KiB of all
-//! skills of the process: first of those that were activated or changed since they were found, then of those written to
-//! last, and of none with more than 64 KiB. Where it is not kept, activation fails. What cannot be told: a text that was
-//! cut in its body more than a second ago, or that is no beginning of the last one, is taken for what somebody wrote.
+//! A broken save does not reach a model: while the file of a discovered skill is broken, empty, half written or gone, the
+//! last good text is served instead, and a diagnostic says so. The limits of that:
+//!
+//! - Texts are kept in memory, 512 KiB for the whole process, and none beyond 64 KiB. When the budget is exhausted, skills
+//!   that were activated, or that changed while the process ran, stay first, then those modified most recently. Without a
+//!   kept text activation fails with [`ActivationError::Broken`]; it never gives an empty body.
+//! - A file that was cut in the middle of its body is recognised only for a second, and only if it is a prefix of the last
+//!   good text. Otherwise it cannot be told from a deliberate edit.
+//! - A file that was broken when the process started has no last good text.
 //!
 //! ```text
 //! <skill_content name="pdf">

@@ -1,6 +1,6 @@
 //! [`Diagnostic`]: what is wrong with a skill, where, and what to do about it.
 //!
-//! A bad skill is a diagnostic, never an outage: whoever loads skills gets a value *and* a list of these.
+//! A bad skill is a diagnostic, never an outage: loading skills gives a value *and* a list of these.
 
 use std::{borrow::Cow, fmt, path::Path};
 
@@ -13,7 +13,7 @@ use crate::text::{shown, shown_path};
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Severity {
-    /// The skill works; somebody should know.
+    /// The skill works, but its author should know.
     Warning,
     /// The skill cannot be loaded, or breaks the rules it was checked against.
     Error,

@@ -1,7 +1,7 @@
 //! [`get`]: a small text or file from the web, for skills that live behind a URL.
 //!
-//! Only `https`, or `http` on loopback; within a size and a time; and a redirect is checked like the address that
-//! somebody wrote down, so that no server can send us to a service of this machine. Blocking: call it off the
+//! Only `https`, or `http` on loopback; within a size and a time; and a redirect is checked like the first address,
+//! so that no server can send us to a service of this machine. Blocking: call it off the
 //! threads of an async runtime.
 
 use std::{
@@ -54,7 +54,7 @@ pub enum FetchError {
         /// Where it led.
         to: String,
     },
-    /// The server answered with something else than success.
+    /// The server answered with a failure.
     #[error("cannot fetch {}: the server answered {status}", shown(url))]
     Status {
         /// The address that was asked for.
@@ -70,7 +70,7 @@ pub enum FetchError {
         /// The limit.
         max_bytes: u64,
     },
-    /// The content is no text.
+    /// The content is not text.
     #[error("cannot fetch {}: it is not UTF-8 text", shown(url))]
     NotText {
         /// The address that was asked for.

@@ -1,9 +1,9 @@
 //! [`LastGood`]: the last texts of skills that could be used, for as long as what is on disk cannot.
 //!
-//! A save overwrites the text before it, so whoever wants that text when the save turns out broken must have kept it.
-//! All texts would be too much: ten thousand skills have 50 MB. So there is a budget, and when it is spent, what stays is
-//! what is most likely to be saved again: first the skills that were given to a model or changed while we looked, then
-//! those whose files were written last.
+//! A save overwrites the previous text, so that text must be in memory already when the save turns out to be broken.
+//! All texts would be too much: ten thousand skills have 50 MB. So there is a budget, and when it is exhausted, the skills
+//! most likely to be saved again stay: first those that were activated or that changed while the process ran, then those
+//! whose files were modified most recently.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -61,12 +61,12 @@ impl Default for LastGood {
 }
 
 impl LastGood {
-    /// None yet, and never more than this many bytes.
+    /// An empty store that never holds more than this many bytes.
     fn with_budget(max_bytes: usize) -> Self {
         Self { max_bytes, kept: Mutex::default() }
     }
 
-    /// Those of the skills that this process finds, by their canonical directories. One file has one text, whoever asks.
+    /// The texts of all skills that this process discovers, by canonical directory: every set and session shares them.
     pub(crate) fn of_found_skills() -> &'static Self {
         static FOUND: LazyLock<LastGood> = LazyLock::new(LastGood::default);
         &FOUND
@@ -87,7 +87,7 @@ impl LastGood {
         }
     }
 
-    /// Keeps a text that somebody got.
+    /// Keeps a text that was given to a model.
     pub(crate) fn used(&self, path: &Arc<Path>, text: &str) {
         self.lock().insert(path, text, Rank::Used, self.max_bytes);
     }
@@ -129,8 +129,8 @@ impl Kept {
     }
 }
 
-/// Whether a text looks like one that is still being written: it is the beginning of the last good one, and its file was
-/// written to a moment ago. Whoever shortens a text waits that moment.
+/// Whether a text looks like one that is still being written: it is a prefix of the last good one, and its file was modified
+/// a moment ago. An edit that only cuts the end takes effect after that moment.
 pub(crate) fn is_unfinished(text: &str, last: &str, modified: Option<SystemTime>) -> bool {
     let is_recent = modified.is_some_and(|modified| match SystemTime::now().duration_since(modified) {
         Ok(age) => age < UNFINISHED,

@@ -32,7 +32,7 @@ pub const MAX_NAME_CHARS: usize = 64;
 pub struct SkillName(Box<str>);
 
 impl SkillName {
-    /// The name in `text` without what nobody can see or type; `None` when nothing is left.
+    /// The name in `text` without invisible characters; `None` when nothing is left.
     pub fn new(text: &str) -> Option<Self> {
         let text = text.trim();
         if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic()) {
@@ -53,7 +53,7 @@ impl SkillName {
         Self::key_of(&self.0)
     }
 
-    /// How a name that somebody typed is compared with [`SkillName::key`].
+    /// The key of a name as a user typed it, to be compared with [`SkillName::key`].
     pub fn key_of(text: &str) -> String {
         text.trim().to_lowercase()
     }

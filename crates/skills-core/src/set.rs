@@ -127,7 +127,7 @@ impl SkillSet {
         merged.build()
     }
 
-    /// Whether both are one and the same snapshot, which costs nothing to find out.
+    /// Whether both are the same snapshot: a comparison of two pointers.
     pub fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
@@ -242,7 +242,7 @@ impl SkillSetBuilder {
         let key = skill.name.key().into_boxed_str();
         if let Some(&index) = self.0.by_key.get(&key) {
             let (path, by) = (file(&skill), file(&self.0.skills[index].skill));
-            // The same file reached twice is no conflict.
+            // The same file reached twice is not a conflict.
             if path.is_none() || path != by {
                 self.0.shadowed.push(Shadowed { name: skill.name.clone(), path, by });
             }

@@ -200,7 +200,7 @@ impl Skill {
         }
     }
 
-    /// Whether this is `other` as far as anybody can see: every field is the same, and so are the instructions of a
+    /// Whether nothing visible differs from `other`: every field is the same, and so are the instructions of a
     /// stored skill. Of skills that are not stored only the fields are compared.
     pub fn is_same_as(&self, other: &Self) -> bool {
         let sources = match (&self.source, &other.source) {

@@ -124,7 +124,7 @@ fn is_hidden(c: char, before: Option<char>, after: impl FnOnce() -> Option<char>
     }
 }
 
-/// Whether nobody sees `c` wherever it stands.
+/// Whether `c` is invisible wherever it stands.
 fn is_invisible(c: char) -> bool {
     match c.general_category() {
         GeneralCategory::Control | GeneralCategory::LineSeparator | GeneralCategory::ParagraphSeparator => {

@@ -124,7 +124,7 @@ impl OnDisk {
     }
 }
 
-/// The file that somebody named in a configuration; it may be anywhere.
+/// Reads a file named in a configuration; it may be anywhere.
 fn read(path: &Path) -> Result<OnDisk, ActivationError> {
     let failed = |source| ActivationError::Read { path: path.to_owned(), source };
     let file = File::open(path).map_err(failed)?;

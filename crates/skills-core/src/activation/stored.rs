@@ -41,8 +41,8 @@ impl Text {
 
 /// Reads the text of `skill`, which is stored there.
 ///
-/// A skill that discovery has found was good then, and what is on disk may be anything by now. What is given out is a text
-/// that discovery took, or would take, or else the last one of which that can be said.
+/// Discovery found the skill to be good, but by now anything may be on disk. The result is a text that discovery accepted,
+/// or would accept, or else the last such text.
 pub(super) fn read(skill: &Skill, stored: &Stored) -> Result<Text, ActivationError> {
     let on_disk = read_file(skill, stored);
     if !stored.was_found() {
@@ -75,7 +75,7 @@ fn read_file(skill: &Skill, stored: &Stored) -> Result<OnDisk, ActivationError> 
     Ok(OnDisk { text, stamp: head.stamp(), modified: head.modified })
 }
 
-/// The text of a file that was read, unless it is broken, or half of what somebody is saving.
+/// The text of a file that was read, unless it is broken or only half saved.
 fn judge(file: OnDisk, stored: &Stored, last: Option<&str>) -> Result<Text, ActivationError> {
     let text = Text::new(file.text, stored);
     if file.stamp == stored.stamp {

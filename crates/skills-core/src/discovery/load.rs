@@ -2,7 +2,7 @@
 
 use std::{
     ffi::{OsStr, OsString},
-    fmt, io,
+    io,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -14,11 +14,13 @@ use crate::{
     frontmatter::{self, ParseContext},
     last_good::LastGood,
     skill::{Scope, Skill, Source},
-    text::shown_path,
 };
 
-/// A skill that somebody named and that cannot be loaded. One of the diagnostics is an error.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A skill that the user named and that cannot be loaded. At least one of the diagnostics is an error; its code says why.
+///
+/// Displays as `cannot load the skill …/SKILL.md:1:1: error[…]: …`, one line and its remedy for each error.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("cannot load the skill {}", errors(path, diagnostics))]
 #[non_exhaustive]
 pub struct LoadError {
     /// The `SKILL.md`, or the directory that should have one.
@@ -27,20 +29,10 @@ pub struct LoadError {
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// `cannot load the skill …/SKILL.md:1:1: error[…]: …`, one line and its remedy for each error.
-impl fmt::Display for LoadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let errors = self.diagnostics.iter().filter(|it| it.is_error());
-        for (index, diagnostic) in errors.enumerate() {
-            let start = if index == 0 { "cannot load the skill " } else { "\n" };
-            let separator = if diagnostic.line == 0 { ": " } else { ":" };
-            write!(f, "{start}{}{separator}{diagnostic}", shown_path(&self.path))?;
-        }
-        Ok(())
-    }
+fn errors(path: &Path, diagnostics: &[Diagnostic]) -> String {
+    let errors = diagnostics.iter().filter(|it| it.is_error());
+    errors.map(|error| error.in_file(path)).collect::<Vec<_>>().join("\n")
 }
-
-impl std::error::Error for LoadError {}
 
 impl LoadError {
     /// A skill that cannot be loaded from `path`, and why.
@@ -65,7 +57,7 @@ pub(super) enum Visit {
         /// Why the file cannot be loaded any more; the skill is as it was before that.
         broken: Option<LoadError>,
     },
-    /// No skill, but perhaps there are some in the directories in it. When it has a `SKILL.md` that cannot be loaded,
+    /// Not a skill, but its subdirectories may have some. When it has a `SKILL.md` that cannot be loaded,
     /// the error says why.
     Plain(Option<LoadError>, Vec<Child>),
 }
@@ -92,7 +84,7 @@ pub(super) struct Child {
     pub(super) is_link: bool,
 }
 
-/// Loads the skill in `dir`; the path of its `SKILL.md` will do as well.
+/// Loads the skill in `dir`, which may also be the path of its `SKILL.md`.
 ///
 /// # Errors
 /// When there is nothing that can be loaded: no such directory, no `SKILL.md` in it, no frontmatter, or no
@@ -109,7 +101,7 @@ pub fn load_dir(dir: &Path) -> Result<(Skill, Vec<Diagnostic>), LoadError> {
     };
     let dir_name = dir_name.or_else(|| real.file_name().map(ToOwned::to_owned)).unwrap_or_default();
     match visit(&real, &dir_name, Scope::Named) {
-        // Nobody else has it yet.
+        // Nothing else holds it yet.
         Ok(Visit::Skill { skill, diagnostics, .. }) => Ok((Arc::unwrap_or_clone(skill), diagnostics)),
         Ok(Visit::Plain(Some(error), _)) => Err(error),
         Ok(Visit::Plain(None, _)) => {

@@ -75,7 +75,7 @@ impl Default for Limits {
 ///
 /// Below a root, the directories of version control, package managers and build tools (`.git`, `node_modules`, `.venv`,
 /// `target` …) are passed over, and everything inside a skill. Of other hidden directories `.skills`, `.agents` and `.claude`
-/// are searched, and all of them below a root that somebody named ([`Scope::Scanned`]): public repositories keep skills in
+/// are searched, and all of them below a root that the user named ([`Scope::Scanned`]): public repositories keep skills in
 /// `.curated` or `.github/skills`. Links to directories are followed, in a project those that stay in it ([`Root::within`]);
 /// each directory is visited once. Within a root, skills come in the order of their paths, those in hidden directories last.
 #[derive(Debug, Clone, Default)]
@@ -169,7 +169,7 @@ impl Discovery {
     }
 }
 
-/// Whether nobody is surprised that a root of this scope does not exist.
+/// Whether a missing root of this scope is normal and not worth reporting.
 fn may_be_absent(scope: Scope) -> bool {
     matches!(scope, Scope::Project | Scope::User)
 }

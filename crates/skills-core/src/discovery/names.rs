@@ -57,12 +57,12 @@ const OF_TOOLS: [&str; 48] = [
     "target",
 ];
 
-/// Whether a directory may have skills for anybody.
+/// Whether a directory may have skills at all.
 pub(super) fn may_have_skills(name: &OsStr) -> bool {
     name.to_str().is_none_or(|name| OF_TOOLS.binary_search(&name).is_err())
 }
 
-/// Whether a directory is hidden, and none in which agents keep skills: searched where somebody named what is above it.
+/// Whether a directory is hidden and not one in which agents keep skills: searched only below a root that the user named.
 pub(super) fn is_hidden(name: &OsStr) -> bool {
     name.as_encoded_bytes().starts_with(b".") && !OF_AGENTS.iter().any(|known| name == *known)
 }

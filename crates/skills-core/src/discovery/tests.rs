@@ -102,7 +102,7 @@ fn nested_skills() {
     );
 }
 
-/// A copy that somebody has put out of sight does not take the place of what is in sight.
+/// A copy in a hidden directory does not shadow the skill itself.
 #[test]
 fn hidden_directories_come_last() {
     check(
@@ -113,7 +113,7 @@ fn hidden_directories_come_last() {
             scanned b .b name-not-directory
             shadowed a .backup/a/SKILL.md by a/SKILL.md"#]],
     );
-    // Nor does it use up what a search may cost.
+    // Nor do hidden directories use up the limits.
     check(
         &[(".a/x", ""), (".b/x", ""), ("c/x", ""), ("d/SKILL.md", "name=d")],
         Limits { max_dirs: 3, ..Limits::default() },
@@ -525,10 +525,10 @@ mod unix {
             [BASE]/repo/.skills: error[link-out-of-project]: 4 links lead out of the project and are not followed, for example [BASE]/repo/.skills/a to [BASE]/elsewhere/a
               help: if it is yours, give the directory that it leads to as one to scan"#]]);
 
-        // Somebody who names a directory means what is in it.
+        // A directory that the user names is followed wherever it leads.
         let named = Discovery::new([Root::scanned(base.join("repo/.skills/twice"))]).find();
         assert_eq!(named.iter().map(|skill| skill.name.as_str()).collect::<Vec<_>>(), ["b", "a"]);
-        // And what else is in the repository is no directory of it.
+        // A directory whose name merely begins with that of the boundary is outside of it.
         let beside = Root::new(Scope::Project, base.join("repo/.skills")).within(base.join("rep"));
         assert!(Discovery::new([beside]).find().is_empty());
     }

@@ -35,7 +35,7 @@ const CHUNK: usize = 16;
 /// More threads than this wait for the file system, not for each other.
 const MAX_THREADS: usize = 8;
 
-/// What one root has: first what is in plain sight, sorted by path.
+/// What one root has, sorted by path; skills in hidden directories come last.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub(super) skills: Vec<(Arc<Skill>, Vec<Diagnostic>)>,
@@ -52,9 +52,9 @@ struct Place {
 /// A directory to visit.
 #[derive(Debug)]
 struct Candidate {
-    /// Its path as somebody would type it, which sorts and names it.
+    /// Its path as a user would type it, by which it is sorted and named.
     path: PathBuf,
-    /// Its canonical path, if that is another.
+    /// Its canonical path, if that differs.
     real: Option<PathBuf>,
     /// It is in a directory that came or was replaced.
     is_new: bool,
@@ -165,7 +165,7 @@ impl Walk<'_, '_> {
                     return self.report(&self.root.path, diagnostic);
                 }
             }
-            // When a limit ends the walk, what is in plain sight has been visited.
+            // Hidden directories must not use up the limits before the others have been visited.
             next.sort_by_key(|it| it.is_hidden);
             level = next;
         }

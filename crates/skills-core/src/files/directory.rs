@@ -1,9 +1,9 @@
 //! Opens a directory by a path in which no component may be a link.
 //!
-//! Discovery knows a skill by its canonical path. By the time it is read, somebody may have put a link in the place of
-//! the skill's directory, or of one above it; comparing names after an open that follows links leaves a moment in which
-//! both are exchanged. So the open itself refuses links: the kernel does where it can, otherwise each component is
-//! opened below the handle of the one before it.
+//! Discovery knows a skill by its canonical path. By the time it is read, a link may have taken the place of the skill's
+//! directory or of one above it. Following links and comparing paths afterwards would be a race: the link can be gone
+//! again when the paths are compared. So the open itself refuses links, by a flag of the kernel where there is one, and
+//! otherwise by opening each component relative to the handle of its parent.
 
 #[cfg(target_os = "linux")]
 mod linux;

@@ -3,8 +3,8 @@
 //! Paths come from models, and skills come from strangers. So no comparison of strings decides what is inside: each
 //! open goes through a handle of the skill's directory ([`cap_std::fs::Dir`]), and the operating system refuses
 //! whatever leads out, be it `..`, an absolute path or a symbolic link that was swapped a moment ago. What was opened
-//! is asked for its type *after* the open, so that there is no moment between check and use either; the open never
-//! blocks, so that a FIFO cannot hold a caller.
+//! is asked for its type *after* the open, so that there is no gap between check and use either; the open never
+//! blocks, so that a FIFO cannot stall a caller.
 //!
 //! This module never writes, never executes and never follows a link out, not even one that the user made.
 
@@ -107,7 +107,7 @@ impl SkillFiles {
     }
 
     /// Opens the directory of a stored skill. Where discovery has found it, that fails when a link has taken its place,
-    /// or that of a directory above it: whoever can write there could lead every read elsewhere.
+    /// or that of a directory above it: it could lead every read elsewhere.
     ///
     /// # Errors
     /// [`FileError::NoFiles`] for a virtual skill, [`FileError::LinkInPath`], else as [`SkillFiles::open`].
@@ -174,7 +174,7 @@ impl SkillFiles {
                 Ok(head) => Ok(Some(head)),
                 Err(source) => Err(FileError::Io { path: path(), source }),
             },
-            // A directory with that name is no file, and not worth a word.
+            // A directory with that name is not a skill's file, and not worth a diagnostic.
             Ok(Opened::Dir(_)) => Ok(None),
             Ok(Opened::Special) => Err(FileError::NotAFile { path: path() }),
             Err(source) if is_absent(&source) => Ok(None),
@@ -202,7 +202,7 @@ impl SkillFiles {
         }
     }
 
-    /// What an error of the operating system means to somebody who asked for `path`.
+    /// Translates an error of the operating system for the caller who asked for `path`.
     fn explain(&self, path: &str, source: io::Error) -> FileError {
         let path = path.to_owned();
         match source.kind() {

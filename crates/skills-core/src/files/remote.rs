@@ -27,7 +27,7 @@ impl Remote {
         Ok(frontmatter::decode(&bytes).into_owned())
     }
 
-    /// What tells its `SKILL.md` from every other text.
+    /// Identifies the text of its `SKILL.md`.
     pub(crate) fn key(&self) -> String {
         self.sha256.map_or_else(|| self.url.to_string(), |sha256| format!("{}#{sha256}", self.url))
     }

@@ -1,4 +1,4 @@
-//! Confinement: what is below the directory is served, and nothing else, whatever the path and whoever moves files.
+//! Confinement: what is below the directory is served and nothing else, whatever the path and however files move.
 
 use std::fs;
 

@@ -19,7 +19,7 @@ impl Findings {
         Self { verdict, lines_before: 0, list: Vec::new() }
     }
 
-    /// Whether somebody asked for the rules of the specification.
+    /// Whether the rules of the specification were asked for.
     pub(super) fn wants_spec(&self) -> bool {
         self.verdict != Verdict::Load
     }
@@ -35,7 +35,7 @@ impl Findings {
         self.push(Diagnostic { severity, ..finding });
     }
 
-    /// No rule is broken, but somebody should know.
+    /// No rule is broken, but the author should know.
     pub(super) fn advice(&mut self, finding: Diagnostic) {
         self.push(Diagnostic { severity: Severity::Warning, ..finding });
     }

@@ -56,6 +56,7 @@ pub const MAX_COMPATIBILITY_CHARS: usize = 500;
 
 /// What a text is measured against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum Verdict {
     /// What can be loaded: an error means that there is no skill, everything else is a warning.
     #[default]
@@ -155,7 +156,7 @@ pub fn parse(text: &str, context: &ParseContext<'_>) -> Parsed {
 
 /// The same for bytes; offsets in the result refer to [`decode`]`(bytes)`.
 ///
-/// Bytes that are no UTF-8 are replaced, with a diagnostic; a character that the end of `bytes` cuts is left out.
+/// Bytes that are not UTF-8 are replaced, with a diagnostic; a character cut off by the end of `bytes` is left out.
 pub fn parse_bytes(bytes: &[u8], context: &ParseContext<'_>) -> Parsed {
     document::read_bytes(bytes, context, Verdict::Load)
 }

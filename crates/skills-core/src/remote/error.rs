@@ -17,7 +17,7 @@ pub enum RemoteError {
         /// The addresses that answered 404.
         tried: Vec<String>,
     },
-    /// What is at the address is no index.
+    /// What is at the address is not an index.
     #[error("the index of skills at {} cannot be read: {}", shown(url), shown(message))]
     Index {
         /// The address.

@@ -84,7 +84,7 @@ impl RemoteIndex {
     /// Fetches an index. `url` is that of the index (it ends with `.json`), of its directory, or of the site. Blocks.
     ///
     /// # Errors
-    /// The index cannot be fetched or read. What is wrong with one skill in it is no error, see
+    /// The index cannot be fetched or read. A problem with one skill in it is not an error, see
     /// [`SkillSet::skipped`].
     pub fn fetch(url: &str) -> Result<Self, RemoteError> {
         Self::fetch_within(url, fetch::TIMEOUT)
@@ -115,7 +115,7 @@ impl RemoteIndex {
     /// Reads the text of an index that is at `url`. Fetches nothing.
     ///
     /// # Errors
-    /// The text is no index.
+    /// The text is not an index.
     pub fn parse(text: &str, url: &str) -> Result<Self, RemoteError> {
         Self::parse_within(text, url, fetch::TIMEOUT)
     }

@@ -2,12 +2,12 @@
 //!
 //! Sites publish skills below a [well-known address](https://agentskills.io/well-known-uri): an index with names and
 //! descriptions, and the files, which are fetched when they are asked for. Everything goes through [`crate::fetch`]:
-//! `https` or loopback, limits of size and time, redirects checked. Where the index gives a SHA-256, nothing else than
-//! that is used.
+//! `https` or loopback, limits of size and time, redirects checked. Where the index gives a SHA-256, only content that
+//! matches it is used.
 //!
 //! A model reads what the index names; where the index does not say which files a skill has, whatever is below the
-//! skill's address. Nothing is stored, and scripts are never run: who runs a stranger's program should have seen it, so
-//! a skill with scripts is to be installed first.
+//! skill's address. Nothing is stored, and scripts are never run: install a skill first to run its scripts, so that you
+//! can read them.
 
 pub(crate) mod error;
 mod index;

@@ -49,7 +49,7 @@ fn the_first_draft() {
     );
 }
 
-/// What a path means to Windows is no matter on the web, wherever this runs.
+/// What a colon means to Windows does not matter on the web, on any platform.
 #[test]
 fn colons_are_part_of_names() {
     check(

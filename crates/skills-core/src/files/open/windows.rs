@@ -1,11 +1,11 @@
-//! Where an open file can be deleted only if everybody who has it open agrees.
+//! Where an open file can be deleted only if every program that has it open allows that.
 
 use std::{io, path::Path};
 
 use cap_fs_ext::OpenOptionsMaybeDirExt;
 use cap_std::fs::{Dir, File, OpenOptions};
 
-/// Another program has the file open and shares it with nobody.
+/// Another program has the file open and does not share it.
 const ERROR_SHARING_VIOLATION: i32 = 32;
 /// Another program has locked the part that was read.
 const ERROR_LOCK_VIOLATION: i32 = 33;
