@@ -1,10 +1,6 @@
-//! [Agent Skills](https://agentskills.io) for any agent loop: load them, list them to a model, activate them, read and
-//! run what comes with them.
+#![doc = include_str!("../README.md")]
 //!
-//! A skill is a directory with a `SKILL.md`, or is defined in code ([`Skill::builder`]). A model sees it in three steps,
-//! each only when the task needs it: name and description ([`Catalog`]), instructions (`activate_skill`), files and tools
-//! (`read_skill_file`, `call_skill_tool`). This crate knows no protocol and no model; it gives texts, tool definitions,
-//! and answers to tool calls.
+//! # By tool calls
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -63,7 +59,7 @@
 //! |---|---|
 //! | [`frontmatter`] | what does a `SKILL.md` say, and what is wrong with it? |
 //! | [`discovery`] | where are skills, and which one wins a name? |
-//! | [`set`] | which skills are there? And what is other than before ([`Difference`])? |
+//! | [`set`] | which skills are there? And how do they differ from those before ([`Difference`])? |
 //! | [`catalog`] | what does a model see before it activates a skill? |
 //! | [`activation`] | what does it see then? |
 //! | [`files`] | what is in a skill's directory? Confined to it by the operating system. |
@@ -73,11 +69,7 @@
 //! | [`search`] | which skills fit a task, when there are too many to list? |
 //! | [`toolbox`] | all of that as tools |
 //! | [`typed`] | what does a tool written in Rust take? |
-//!
-//! # Features
-//!
-//! `fetch` (on by default) lets virtual skills have their instructions behind a URL, and web sites offer skills; without
-//! it there is no network code.
+//! | [`text`] | what may be shown of a stranger's text? |
 
 pub mod activation;
 mod builder;
