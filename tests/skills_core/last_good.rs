@@ -2,7 +2,10 @@
 
 use std::{
     fs::{self, File},
+    io::Write,
     path::{Path, PathBuf},
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
     time::{Duration, SystemTime},
 };
 
@@ -235,6 +238,43 @@ fn a_text_that_was_shortened_is_current() {
     // Or until the next search.
     world.save(&GOOD[..GOOD.len() - 24]);
     assert!(!text(&world.load()).unwrap().text.contains("then that."));
+}
+
+/// Editors truncate the file and write it piece by piece; whatever moment an activation hits, its text is whole.
+#[test]
+fn a_file_that_is_saved_all_the_time() {
+    let world = World::new();
+    let version = |word: &str| GOOD.replace("then that", &format!("then {}END", word.repeat(3_000)));
+    let versions = [version("this "), version("that, and more ")];
+    world.save(&versions[0]);
+    let skill = world.load();
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for text in versions.iter().cycle() {
+                let mut file = File::create(world.dir().join("SKILL.md")).unwrap();
+                for piece in text.as_bytes().chunks(4096) {
+                    file.write_all(piece).unwrap();
+                }
+                if stop.load(Ordering::Relaxed) {
+                    break;
+                }
+            }
+        });
+        for round in 0..300 {
+            let text = text(&skill).map(|activation| activation.text);
+            let is_whole = text.as_ref().is_ok_and(|text| {
+                versions
+                    .iter()
+                    .any(|version| text.contains(version.split_once("# How").unwrap().1.trim_end()))
+            });
+            if !is_whole {
+                stop.store(true, Ordering::Relaxed);
+                panic!("round {round}: {text:?}");
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
 }
 
 /// A skill that never was complete is not broken by an edit that leaves it so.

@@ -9,8 +9,8 @@
 //! - Texts are kept in memory, 512 KiB for the whole process, and none beyond 64 KiB. When the budget is exhausted, skills
 //!   that were activated, or that changed while the process ran, stay first, then those modified most recently. Without a
 //!   kept text activation fails with [`ActivationError::Broken`]; it never gives an empty body.
-//! - A file that was cut in the middle of its body is recognised only for a second, and only if it is a prefix of the last
-//!   good text. Otherwise it cannot be told from a deliberate edit.
+//! - A file that was cut in the middle of its body is recognised only for a second after its last modification, and only
+//!   if it is a prefix of the last good text or changes within 20 ms. Otherwise it cannot be told from a deliberate edit.
 //! - A file that was broken when the process started has no last good text.
 //!
 //! ```text

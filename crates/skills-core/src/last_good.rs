@@ -132,11 +132,15 @@ impl Kept {
 /// Whether a text looks like one that is still being written: it is a prefix of the last good one, and its file was modified
 /// a moment ago. An edit that only cuts the end takes effect after that moment.
 pub(crate) fn is_unfinished(text: &str, last: &str, modified: Option<SystemTime>) -> bool {
-    let is_recent = modified.is_some_and(|modified| match SystemTime::now().duration_since(modified) {
+    is_recent(modified) && text.len() < last.len() && last.starts_with(text)
+}
+
+/// Whether a file that was modified at this time may still be written to by the same save.
+pub(crate) fn is_recent(modified: Option<SystemTime>) -> bool {
+    modified.is_some_and(|modified| match SystemTime::now().duration_since(modified) {
         Ok(age) => age < UNFINISHED,
         Err(ahead) => ahead.duration() < CLOCK_SKEW,
-    });
-    is_recent && text.len() < last.len() && last.starts_with(text)
+    })
 }
 
 #[cfg(test)]
