@@ -9,6 +9,7 @@ pub mod config;
 pub mod demo;
 pub mod events;
 pub mod library;
+mod lock;
 pub mod mcp;
 pub mod memory;
 pub mod one_shot;
