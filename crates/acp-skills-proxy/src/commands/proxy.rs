@@ -4,11 +4,11 @@ use std::{ffi::OsString, path::Path, process::ExitCode};
 
 use crate::{args::ProxyArgs, error::UsageError, log, stdio};
 use acp_skills::{
-    agent,
+    activation_store::ActivationStore,
+    activity, agent,
     config::Settings,
     events::EventFile,
     mcp::Servers,
-    memory::Memory,
     relay::{
         chain::{self, ChainEnd},
         standalone::Standalone,
@@ -41,7 +41,7 @@ pub(crate) fn run(args: ProxyArgs, login: Vec<OsString>) -> anyhow::Result<ExitC
     let code: anyhow::Result<u8> = runtime.block_on(async {
         let bridge = std::env::current_exe()?;
         let servers = Servers::new(skills.into_library(), settings.toolbox, bridge)
-            .observed_by(events.as_ref().map(EventFile::observer))
+            .observed_by(events.as_ref().map(activity::record_to))
             .remembering(memory.clone());
         let (command, policy) = (settings.agent, settings.policy);
         if command.is_empty() {
@@ -50,7 +50,7 @@ pub(crate) fn run(args: ProxyArgs, login: Vec<OsString>) -> anyhow::Result<ExitC
                 ChainEnd::NoConductor => Err(no_agent().into()),
             };
         }
-        Standalone { command, policy, servers, client, tap: None }.run().await
+        Ok(Standalone::new(command, policy, servers, client).run().await?)
     });
     // Before we go: what is kept is to be whole.
     drop(events);
@@ -73,13 +73,13 @@ fn no_agent() -> UsageError {
 fn keep(
     events: Option<&Path>,
     state: Option<&Path>,
-) -> Result<(Option<EventFile>, Option<Memory>), UsageError> {
+) -> Result<(Option<EventFile>, Option<ActivationStore>), UsageError> {
     let events = events.map(|path| {
         EventFile::open(path)
             .map_err(|error| UsageError::new(format!("cannot write events to {}: {error}", path.display())))
     });
     let memory = state.map(|dir| {
-        Memory::open(dir)
+        ActivationStore::open(dir)
             .map_err(|error| UsageError::new(format!("cannot keep state in {}: {error}", dir.display())))
     });
     Ok((events.transpose()?, memory.transpose()?))

@@ -3,6 +3,7 @@
 //! | file | owns |
 //! |---|---|
 //! | `handler` | the tools, as an rmcp server |
+//! | `serving` | what is served at a moment |
 //! | `progress` | what a client hears while a call runs |
 //! | `changes` | who hears that there are other tools, prompts or resources |
 //! | `prompts`, `resources` | the skills as MCP prompts and resources |
@@ -25,6 +26,7 @@ mod http;
 mod progress;
 mod prompts;
 mod resources;
+mod serving;
 
 use std::{
     collections::HashMap,
@@ -42,12 +44,12 @@ use tokio::{
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 pub(crate) use self::fetch::{Fetched, NotFetched};
-use self::handler::{Handler, Serving};
+use self::{handler::Handler, serving::Serving};
 use crate::{
+    activation_store::ActivationStore,
     activity::{Activity, Observer},
     events::{EventKind, Record},
     library::{Library, MakeToolbox},
-    memory::Memory,
 };
 use acp_skills_intercept::session::{Active, SessionKey};
 use acp_skills_intercept::{Endpoint, Event, Host, Transport, Wanted};
@@ -67,7 +69,7 @@ struct Shared {
     events: Events,
     receiver: Mutex<Option<UnboundedReceiver<Event>>>,
     observer: Mutex<Option<Observer>>,
-    memory: Mutex<Option<Memory>>,
+    memory: Mutex<Option<ActivationStore>>,
     state: Mutex<State>,
     /// Ends the listener with the last of the clones.
     end: DropGuard,
@@ -125,12 +127,12 @@ impl Servers {
 
     /// Has `memory` remember which skills are active in a session.
     #[must_use]
-    pub fn remembering(self, memory: Option<Memory>) -> Self {
+    pub fn remembering(self, memory: Option<ActivationStore>) -> Self {
         *self.memory() = memory;
         self
     }
 
-    fn memory(&self) -> std::sync::MutexGuard<'_, Option<Memory>> {
+    fn memory(&self) -> std::sync::MutexGuard<'_, Option<ActivationStore>> {
         self.0.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -148,7 +150,7 @@ impl Servers {
     /// Remembers what is active in a session. Does not block.
     pub(crate) fn remember(&self, id: &str, active: Active) {
         if let Some(memory) = &*self.memory() {
-            memory.keep(id, active);
+            memory.save(id, active);
         }
     }
 
@@ -303,7 +305,7 @@ impl Host for Servers {
     }
 
     fn recall(&mut self, id: &str) -> Active {
-        self.memory().as_ref().map(|memory| memory.recall(id)).unwrap_or_default()
+        self.memory().as_ref().map(|memory| memory.load(id)).unwrap_or_default()
     }
 
     fn close(&mut self, session: SessionKey) {
