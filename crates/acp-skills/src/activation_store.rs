@@ -20,7 +20,7 @@ use crate::{
     private,
     worker::{Batch, Submitter, Worker},
 };
-use acp_skills_intercept::session::{Active, By};
+use acp_skills_intercept::{Active, By};
 
 /// How many sessions may wait to be written.
 const MAX_WAITING: usize = 4096;

@@ -34,7 +34,7 @@
 //! | [`activity`] | what the model does with the skills, as it happens |
 //! | [`events`] | the record of that: what an event says, writing it, reading it |
 //!
-//! Inside: `relay` moves bytes, `mcp` is the server of a session and the ways to it, `agent` is the child process,
+//! Inside: `relay` moves bytes, `host` answers what the interceptor asks, `mcp` is the server of a session and the ways to it, `agent` is the child process,
 //! `activation_store` keeps which skills are active in a session, `client` plays the editor, `demo` the agent.
 //!
 //! # What always holds
@@ -66,6 +66,8 @@ mod worker;
 pub mod activation_store;
 #[doc(hidden)]
 pub mod agent;
+#[doc(hidden)]
+pub mod host;
 #[doc(hidden)]
 pub mod mcp;
 #[doc(hidden)]

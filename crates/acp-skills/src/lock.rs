@@ -28,3 +28,14 @@ pub(crate) fn wait_for<'g, T>(
 ) -> MutexGuard<'g, T> {
     condvar.wait_timeout(guard, time).unwrap_or_else(PoisonError::into_inner).0
 }
+
+/// Gives the lock back until the condition does not hold any more, for `time` at most.
+pub(crate) fn wait_while<'g, T>(
+    condvar: &Condvar,
+    guard: MutexGuard<'g, T>,
+    time: Duration,
+    mut condition: impl FnMut(&mut T) -> bool,
+) -> MutexGuard<'g, T> {
+    let waited = condvar.wait_timeout_while(guard, time, |state| condition(state));
+    waited.unwrap_or_else(PoisonError::into_inner).0
+}

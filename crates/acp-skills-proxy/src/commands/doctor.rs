@@ -20,7 +20,7 @@ use crate::{
 use acp_skills::{
     activity::Activity,
     config::Settings,
-    intercept::{McpMode, placement::OPEN, servers::SERVER_NAME},
+    intercept::{McpMode, OPEN, SERVER_NAME},
     one_shot::{Client, OneShot, Trace},
 };
 

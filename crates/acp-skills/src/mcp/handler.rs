@@ -25,7 +25,7 @@ use skills_core::{
 };
 
 use super::{
-    Events,
+    Inputs,
     calls::Call,
     changes::{Listeners, Lists},
     progress, prompts, resources,
@@ -36,8 +36,8 @@ use crate::{
     events::EventKind,
     lock::lock,
 };
-use acp_skills_intercept::Event;
-use acp_skills_intercept::session::SessionKey;
+use acp_skills_intercept::Input;
+use acp_skills_intercept::SessionKey;
 
 /// The tools of one session. All clones are the same.
 #[derive(Clone)]
@@ -45,7 +45,7 @@ pub(super) struct Handler {
     session: SessionKey,
     /// Guards what is served now. Taken alone, and for a moment.
     serving: Arc<Mutex<Serving>>,
-    events: Events,
+    inputs: Inputs,
     observer: Option<Observer>,
     pub(super) listeners: Arc<Listeners>,
     /// Bodies that were fetched for resources.
@@ -56,12 +56,12 @@ impl Handler {
     pub(super) fn new(
         session: SessionKey,
         serving: Serving,
-        events: Events,
+        inputs: Inputs,
         observer: Option<Observer>,
     ) -> Self {
         let serving = Arc::new(Mutex::new(serving));
         let listeners = Arc::default();
-        Self { session, serving, events, observer, listeners, bodies: BodyCache::default() }
+        Self { session, serving, inputs, observer, listeners, bodies: BodyCache::default() }
     }
 
     /// Serves these skills from now on. Returns which lists differ from before.
@@ -89,12 +89,12 @@ impl Handler {
     /// A skill was activated, by the model, or by the user through the agent.
     pub(super) fn activated(&self, skill: &SkillName) {
         // Fails only while the relay is being taken down.
-        drop(self.events.send(Event::Activated(self.session, skill.clone())));
+        drop(self.inputs.send(Input::Activated(self.session, skill.clone())));
     }
 
     fn recorded(&self, what: EventKind) {
         // As above.
-        drop(self.events.send(Event::Recorded(self.session, what)));
+        drop(self.inputs.send(Input::Recorded(self.session, what)));
     }
 }
 
@@ -130,7 +130,7 @@ impl ServerHandler for Handler {
     ) -> Result<ListToolsResult, ErrorData> {
         let tools = self.now().toolbox.definitions().into_iter().map(tool).collect();
         // Fails only while the relay is being taken down.
-        let _ = self.events.send(Event::Listed(self.session));
+        let _ = self.inputs.send(Input::ToolsListed(self.session));
         if let Some(observer) = &self.observer {
             let revision = context.protocol_version().map(|revision| revision.to_string());
             observer(&Activity::Listed { session: self.session, revision });

@@ -1,8 +1,8 @@
 //! [`Serving`]: what the server of a session serves at a moment.
 
-use skills_core::{CallContext, Toolbox};
+use skills_core::{skill::CallContext, toolbox::Toolbox};
 
-/// The tools, and what a call of them needs to know. A call that is under way keeps what it began with.
+/// What is served at a moment. A call that runs keeps what it began with.
 #[derive(Clone)]
 pub(super) struct Serving {
     pub(super) toolbox: Toolbox,

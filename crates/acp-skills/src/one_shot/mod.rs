@@ -242,7 +242,7 @@ impl OneShot {
             let observer = move |activity: &Activity| tracer(Trace::Activity(activity));
             proxy = proxy.observed_by(Arc::new(observer));
         }
-        let (policy, servers) = proxy.into_parts()?;
+        let (policy, host) = proxy.into_parts()?;
         let (client_reads, to_client) = io::pipe()?;
         let (from_client, client_writes) = io::pipe()?;
         let (writer, tracer) = (self.writer, self.tracer.clone());
@@ -256,13 +256,13 @@ impl OneShot {
             let (from_agent, agent_writes) = io::pipe()?;
             thread::spawn(move || drop(demo::serve(agent_reads, agent_writes)));
             let agent = Ends::new(from_agent, tapped(to_agent, tap));
-            let relay = Relay::start(policy, servers, ends, agent)?;
+            let relay = Relay::start(policy, host, ends, agent)?;
             let outcome = finished(conversation).await?;
             // The agent has its end of stdin, and stops.
             drop(relay.agent_done.await);
             return Ok((outcome, None));
         }
-        let code = Standalone::new(self.agent, policy, servers, ends).tap(tap).run().await?;
+        let code = Standalone::new(self.agent, policy, host, ends).tap(tap).run().await?;
         Ok((finished(conversation).await?, Some(code)))
     }
 }

@@ -21,13 +21,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use acp_skills_intercept::Reloaded;
 use notify::Watcher;
 use skills_core::discovery::Changes;
 
 pub(super) use self::{coverage::Coverage, debounce::Debounce};
 use self::{platform::Platform, watcher::Watches};
-use super::WhenReloaded;
+use super::{Reloaded, WhenReloaded};
 
 /// When there is no watch at all, another is asked for after this time.
 const RETRY: Duration = Duration::from_mins(1);

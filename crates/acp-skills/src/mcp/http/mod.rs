@@ -1,7 +1,12 @@
 //! The listener on loopback, and where its requests go: to the MCP server of a session, or to the stream of a bridge.
-//! `access` decides who may come in.
+//!
+//! | file | owns |
+//! |---|---|
+//! | `access` | which requests may come in |
+//! | `strangers` | connections that have not shown a token yet |
 
 mod access;
+mod strangers;
 
 use std::{
     convert::Infallible,
@@ -23,9 +28,13 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use rmcp::transport::streamable_http_server::{
     StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
 };
-use tokio::{net::TcpStream, runtime::Handle};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    runtime::Handle,
+};
 use tokio_util::sync::CancellationToken;
 
+use self::strangers::{Strangers, Visitor};
 use super::{Server, Servers, bridge, handler::Handler};
 
 /// The last segment of the path of the MCP endpoint.
@@ -36,8 +45,14 @@ const HEADER_TIME: Duration = Duration::from_secs(150);
 
 type Body = BoxBody<Bytes, Infallible>;
 
+/// How many MCP sessions one endpoint may have. Clients that begin again and again end none of the old ones.
+const MAX_MCP_SESSIONS: usize = 256;
+
 /// MCP over HTTP for one session.
-pub(super) struct Service(StreamableHttpService<Handler, LocalSessionManager>);
+pub(super) struct Service {
+    http: StreamableHttpService<Handler, LocalSessionManager>,
+    sessions: Arc<LocalSessionManager>,
+}
 
 impl Service {
     pub(super) fn new(handler: Handler, end: CancellationToken) -> Self {
@@ -47,7 +62,27 @@ impl Service {
             .with_sse_retry(None)
             .enforce_origin_validation()
             .with_cancellation_token(end);
-        Self(StreamableHttpService::new(move || Ok(handler.clone()), Arc::new(sessions()), config))
+        let sessions = Arc::new(sessions());
+        let http = StreamableHttpService::new(move || Ok(handler.clone()), Arc::clone(&sessions), config);
+        Self { http, sessions }
+    }
+
+    /// Answers a request that has shown the token.
+    async fn handle<B>(&self, request: Request<B>) -> Response<Body>
+    where
+        B: hyper::body::Body + Send + 'static,
+        B::Error: std::fmt::Display,
+    {
+        // Only `initialize` of the older revisions has neither header, and begins a session.
+        let headers = request.headers();
+        let begins = !headers.contains_key("Mcp-Session-Id") && !headers.contains_key("MCP-Protocol-Version");
+        if begins && self.sessions.sessions.read().await.len() >= MAX_MCP_SESSIONS {
+            return refuse(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "too many MCP sessions: end those that are not used",
+            );
+        }
+        self.http.handle(request).await
     }
 }
 
@@ -69,6 +104,7 @@ pub(super) fn listen(servers: &Servers, runtime: &Handle) -> io::Result<SocketAd
     let _inside = runtime.enter();
     let listener = tokio::net::TcpListener::from_std(listener)?;
     let (servers, end) = (servers.downgrade(), servers.end());
+    let strangers = Strangers::default();
     runtime.spawn(async move {
         loop {
             let accepted = tokio::select! {
@@ -77,7 +113,11 @@ pub(super) fn listen(servers: &Servers, runtime: &Handle) -> io::Result<SocketAd
             };
             match accepted {
                 Ok((stream, _)) => match servers.upgrade() {
-                    Some(servers) => drop(tokio::spawn(serve(stream, Servers(servers)))),
+                    Some(servers) => {
+                        // Answers are small and waited for.
+                        drop(stream.set_nodelay(true));
+                        drop(tokio::spawn(serve(stream, strangers.admit(), Servers(servers))));
+                    }
                     None => return,
                 },
                 Err(error) => {
@@ -91,24 +131,31 @@ pub(super) fn listen(servers: &Servers, runtime: &Handle) -> io::Result<SocketAd
     Ok(address)
 }
 
-async fn serve(stream: TcpStream, servers: Servers) {
-    // Answers are small and waited for.
-    drop(stream.set_nodelay(true));
-    let service = service_fn(|request| {
-        let servers = servers.clone();
-        async move { Ok::<_, Infallible>(route(request, &servers).await) }
+/// Serves one connection, for as long as it is welcome.
+async fn serve<S>(stream: S, visitor: Visitor, servers: Servers)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let visitor = Arc::new(visitor);
+    let guest = Arc::clone(&visitor);
+    let service = service_fn(move |request| {
+        let (servers, visitor) = (servers.clone(), Arc::clone(&guest));
+        async move { Ok::<_, Infallible>(route(request, &visitor, &servers).await) }
     });
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEADER_TIME)
         .serve_connection(TokioIo::new(stream), service)
         .with_upgrades();
-    if let Err(error) = connection.await {
-        tracing::debug!(%error, "a connection ended");
+    tokio::select! {
+        ended = connection => if let Err(error) = ended {
+            tracing::debug!(%error, "a connection ended");
+        },
+        () = visitor.overstays() => tracing::debug!("a connection showed no token in time"),
     }
 }
 
-async fn route(request: Request<Incoming>, servers: &Servers) -> Response<Body> {
+async fn route(request: Request<Incoming>, visitor: &Visitor, servers: &Servers) -> Response<Body> {
     if !access::is_local(request.headers()) {
         return refuse(StatusCode::FORBIDDEN, "this server is for programs on this machine");
     }
@@ -124,8 +171,9 @@ async fn route(request: Request<Incoming>, servers: &Servers) -> Response<Body> 
         response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         return response;
     }
+    visitor.introduce();
     match segment {
-        MCP => server.http.0.handle(request).await,
+        MCP => server.http.handle(request).await,
         bridge::SEGMENT => upgrade(request, server),
         _ => refuse(StatusCode::NOT_FOUND, "no such endpoint"),
     }

@@ -1,4 +1,4 @@
-//! What clients of one endpoint get, over requests that no socket carries.
+//! MCP over HTTP, without a network: the service of one session, and connections over pipes.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tokio::sync::mpsc::unbounded_channel;
 
 use super::*;
 use crate::mcp::serving::Serving;
-use acp_skills_intercept::session::SessionKey;
+use acp_skills_intercept::SessionKey;
 
 const REVISION: &str = "2025-06-18";
 
@@ -49,7 +49,7 @@ async fn send(
     if let Some(session) = session {
         request = request.header("Mcp-Session-Id", session).header("MCP-Protocol-Version", REVISION);
     }
-    let response = service.0.handle(request.body(Full::new(Bytes::from(body.to_owned()))).unwrap()).await;
+    let response = service.handle(request.body(Full::new(Bytes::from(body.to_owned()))).unwrap()).await;
     let session = response.headers().get("Mcp-Session-Id").map(|id| id.to_str().unwrap().to_owned());
     let status = response.status();
     let text = async {
@@ -205,4 +205,66 @@ async fn a_session_lasts_while_the_user_thinks() {
     tokio::time::sleep(Duration::from_hours(24)).await;
     let (status, text) = call(&service, &session, "tools/list").await;
     assert_eq!(status, StatusCode::OK, "{text}");
+}
+
+#[tokio::test]
+async fn sessions_of_mcp_are_no_more_than_enough() {
+    let service = service(&CancellationToken::new());
+    let (session, _) = initialized(&service).await;
+    for _ in 1..MAX_MCP_SESSIONS {
+        initialized(&service).await;
+    }
+    let request = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {} }).to_string();
+    assert_eq!(send(&service, "POST", None, &request).await.0, StatusCode::SERVICE_UNAVAILABLE);
+    // Those that are there go on, and one that is ended makes room for another.
+    assert_eq!(call(&service, &session, "tools/list").await.0, StatusCode::OK);
+    drop(send(&service, "DELETE", Some(&session), "").await);
+    initialized(&service).await;
+}
+
+/// A connection over a pipe to servers with one session, and that session's path and token.
+fn connection(strangers: &Strangers) -> (tokio::io::DuplexStream, Servers) {
+    let make = Arc::new(Toolbox::new);
+    let servers = Servers::new(make, None, unbounded_channel().0, None);
+    let skills = [skill("review")].into_iter().collect();
+    servers.serve(SessionKey(1), &skills, CallContext::default());
+    let (ours, theirs) = tokio::io::duplex(64 * 1024);
+    let visitor = strangers.admit();
+    drop(tokio::spawn(super::serve(theirs, visitor, servers.clone())));
+    (ours, servers)
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_shows_no_token_has_to_go() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let strangers = Strangers::default();
+    // One that says nothing, and one that asks for something without a token.
+    for says in ["", "GET /x/mcp HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"] {
+        let (mut stream, _servers) = connection(&strangers);
+        stream.write_all(says.as_bytes()).await.unwrap();
+        let begun = tokio::time::Instant::now();
+        let mut heard = String::new();
+        stream.read_to_string(&mut heard).await.unwrap();
+        assert_eq!(begun.elapsed().as_secs(), strangers::INTRODUCTION_TIME.as_secs(), "{heard}");
+    }
+    // One with the token may stay.
+    let (mut stream, servers) = connection(&strangers);
+    let server = servers.by_key(SessionKey(1)).unwrap();
+    let request = format!(
+        "GET /{}/x HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {}\r\n\r\n",
+        server.path, server.token
+    );
+    let begun = tokio::time::Instant::now();
+    for _ in 0..3 {
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut buffer = [0; 1024];
+        let count = stream.read(&mut buffer).await.unwrap();
+        assert!(
+            buffer[..count].starts_with(b"HTTP/1.1 404"),
+            "{}",
+            String::from_utf8_lossy(&buffer[..count])
+        );
+        tokio::time::sleep(strangers::INTRODUCTION_TIME).await;
+    }
+    assert!(begun.elapsed() > strangers::INTRODUCTION_TIME);
 }

@@ -20,14 +20,14 @@ pub(crate) use self::tap::tapped;
 use super::{Ends, Relay};
 use crate::{
     agent::{self, Agent, StartError},
-    mcp::Servers,
+    host::Host,
 };
 
 /// A proxy that is ready to run.
 pub struct Standalone {
     command: Vec<OsString>,
     policy: Policy,
-    servers: Servers,
+    host: Host,
     client: Ends,
     tap: Option<Tap>,
 }
@@ -46,8 +46,8 @@ pub enum StandaloneError {
 
 impl Standalone {
     /// A proxy between `client` and the agent that `command` starts: a program and its arguments.
-    pub fn new(command: Vec<OsString>, policy: Policy, servers: Servers, client: Ends) -> Self {
-        Self { command, policy, servers, client, tap: None }
+    pub fn new(command: Vec<OsString>, policy: Policy, host: Host, client: Ends) -> Self {
+        Self { command, policy, host, client, tap: None }
     }
 
     /// Has `tap` see every byte that goes to the agent.
@@ -65,8 +65,8 @@ impl Standalone {
         let (mut agent, stdin, stdout) = Agent::start(&self.command)?;
         let stdin = tapped(stdin, self.tap);
         let ends = Ends { reader: Box::new(stdout), writer: stdin, hangup: None };
-        let own_program = self.servers.own_program().map(Path::to_owned);
-        let relay = Relay::start(self.policy, self.servers, self.client, ends)?;
+        let own_program = self.host.own_program().map(Path::to_owned);
+        let relay = Relay::start(self.policy, self.host, self.client, ends)?;
         if let Some(own_program) = own_program {
             agent.watch_over(&own_program);
         }
