@@ -10,7 +10,9 @@ use std::{
     time::Instant,
 };
 
-use acp_skills_intercept::{Effect, Input, Level, Needs, Provisions, Query, Reason, Refreshed, SessionKey};
+use acp_skills_intercept::{
+    Effect, Input, Level, Needs, Provisions, Query, Reason, Refreshed, Resolved, SessionKey,
+};
 use skills_core::{CallContext, Toolbox};
 use tokio::{
     sync::{
@@ -142,6 +144,11 @@ impl RunningHost {
                     Err(why) => Input::NotFetched { session, ticket, why },
                 });
             }
+            Query::Resolve { ticket, path, cwd, .. } => {
+                let said = Resolved { path: path.clone(), cwd: cwd.clone() };
+                let work = spawn_blocking(move || resolve(&path, cwd));
+                tell(Input::Resolved { ticket, resolved: work.await.unwrap_or(said) });
+            }
             Query::Skills { directories, reason } => {
                 let _refreshing = self.0.refreshing.lock().await;
                 let host = self.clone();
@@ -192,5 +199,45 @@ impl RunningHost {
             (cwd, skills)
         });
         Refreshed { skills: skills.collect(), took, reason }
+    }
+}
+
+/// Where `path` leads, without links; also when it, or what is above it, does not exist yet. Blocks for as long as the disk
+/// takes.
+fn resolve(path: &Path, cwd: Option<PathBuf>) -> Resolved {
+    let cwd = cwd.map(|cwd| dunce::canonicalize(&cwd).unwrap_or(cwd));
+    let absolute = cwd.as_ref().map_or_else(|| path.to_owned(), |cwd| cwd.join(path));
+    let known = absolute.ancestors().find_map(|above| {
+        let real = dunce::canonicalize(above).ok()?;
+        Some(real.join(absolute.strip_prefix(above).ok()?))
+    });
+    // Joining nothing leaves a separator behind.
+    let path = known.map_or(absolute, |path| path.components().collect());
+    Resolved { path, cwd }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_paths_lead() {
+        let directory = tempfile::tempdir().unwrap();
+        let base = dunce::canonicalize(directory.path()).unwrap();
+        std::fs::create_dir_all(base.join("real/src")).unwrap();
+        std::os::unix::fs::symlink("/etc", base.join("real/src/link")).unwrap();
+        std::os::unix::fs::symlink(base.join("real"), base.join("project")).unwrap();
+        let cwd = base.join("project");
+        for (path, expected) in [
+            ("src/new.rs", base.join("real/src/new.rs")),
+            ("src", base.join("real/src")),
+            ("src/link/passwd", PathBuf::from("/etc/passwd")),
+            ("src/link/not-there/x", PathBuf::from("/etc/not-there/x")),
+            ("/etc/hosts", PathBuf::from("/etc/hosts")),
+        ] {
+            let resolved = resolve(Path::new(path), Some(cwd.clone()));
+            assert_eq!(resolved, Resolved { path: expected, cwd: Some(base.join("real")) }, "{path}");
+        }
+        assert_eq!(resolve(Path::new("x"), None).path, PathBuf::from("x"));
     }
 }
