@@ -23,11 +23,11 @@ use tokio::{
 };
 
 use crate::{
+    activation_store::ActivationStore,
     activity::{Activity, Observer},
     events::Record,
     library::{Library, MakeToolbox},
     mcp::Servers,
-    memory::Memory,
 };
 
 /// Where the skills of sessions come from, how they are served, and who is told.
@@ -38,13 +38,13 @@ pub struct Host {
     toolbox: MakeToolbox,
     bridge: Option<PathBuf>,
     observer: Option<Observer>,
-    memory: Option<Memory>,
+    activations: Option<ActivationStore>,
 }
 
 impl Host {
     /// With skills from `library`, and nothing else decided.
     pub fn new(library: Library) -> Self {
-        Self { library, toolbox: Arc::new(Toolbox::new), bridge: None, observer: None, memory: None }
+        Self { library, toolbox: Arc::new(Toolbox::new), bridge: None, observer: None, activations: None }
     }
 
     /// How the tools over the skills are made.
@@ -63,9 +63,9 @@ impl Host {
         Self { observer, ..self }
     }
 
-    /// Has `memory` remember which skills are active in a session.
-    pub fn remembering(self, memory: Option<Memory>) -> Self {
-        Self { memory, ..self }
+    /// Has `activations` keep which skills are active in a session.
+    pub fn remembering(self, activations: Option<ActivationStore>) -> Self {
+        Self { activations, ..self }
     }
 
     /// Our own program, when it is known.
@@ -82,9 +82,9 @@ impl Host {
             drop(changes.send(Input::SkillsChanged(reloaded.took)));
         }));
         let servers = Servers::new(self.toolbox, self.bridge, inputs, self.observer.clone());
-        let (library, observer, memory) = (self.library, self.observer, self.memory);
+        let (library, observer, activations) = (self.library, self.observer, self.activations);
         let refreshing = AsyncMutex::new(());
-        (RunningHost(Arc::new(Inner { library, servers, observer, memory, refreshing })), receiver)
+        (RunningHost(Arc::new(Inner { library, servers, observer, activations, refreshing })), receiver)
     }
 }
 
@@ -96,7 +96,7 @@ struct Inner {
     library: Library,
     servers: Servers,
     observer: Option<Observer>,
-    memory: Option<Memory>,
+    activations: Option<ActivationStore>,
     /// Held from looking for the skills of sessions until the interceptor has them, so that no answer is older than the
     /// one before it. Nobody holds another lock meanwhile.
     refreshing: AsyncMutex<()>,
@@ -115,8 +115,8 @@ impl RunningHost {
                 }
             }
             Effect::Remember { id, active } => {
-                if let Some(memory) = &self.0.memory {
-                    memory.keep(&id, active);
+                if let Some(activations) = &self.0.activations {
+                    activations.save(&id, active);
                 }
             }
             Effect::Serve { session, skills, unlocked, cwd } => {
@@ -173,8 +173,8 @@ impl RunningHost {
     /// What a session needs. Blocks for as long as the disk takes.
     fn provide(&self, session: SessionKey, needs: Needs) -> Provisions {
         let Needs { cwd, skills, recall, transport } = needs;
-        let memory = self.0.memory.as_ref().zip(recall);
-        let active = memory.map(|(memory, id)| memory.recall(&id)).unwrap_or_default();
+        let kept = self.0.activations.as_ref().zip(recall);
+        let active = kept.map(|(activations, id)| activations.load(&id)).unwrap_or_default();
         let skills = skills.unwrap_or_else(|| self.0.library.at(cwd.as_deref()));
         let transport = transport.filter(|_| !skills.offers_nothing());
         let endpoint = transport.map(|transport| {

@@ -3,7 +3,7 @@
 use std::{
     ffi::OsString,
     process::ExitCode,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Mutex, PoisonError},
 };
 
 use clap::Args;
@@ -18,7 +18,7 @@ use crate::{
 use acp_skills::{
     activity::{Activity, ToolCall},
     config::Settings,
-    one_shot::{OneShot, Seen, Watch},
+    one_shot::{OneShot, Trace},
 };
 
 /// The prompt when there is none.
@@ -76,7 +76,6 @@ pub(crate) fn run(args: TryArgs) -> anyhow::Result<ExitCode> {
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let show = Show { full, last: Mutex::new(Kind::Nothing) };
-    let watch: Watch = Arc::new(move |seen| show.seen(&seen));
     let answer = runtime.block_on(
         OneShot::with_library(skills.into_library())
             .toolbox(toolbox)
@@ -84,7 +83,7 @@ pub(crate) fn run(args: TryArgs) -> anyhow::Result<ExitCode> {
             .agent(settings.agent)
             .bridge(std::env::current_exe()?)
             .prompt(prompt)
-            .watch(watch)
+            .trace(move |trace| show.trace(&trace))
             .run(),
     )?;
     println!("\n\n── the turn ended: {}", answer.stop_reason);
@@ -107,11 +106,11 @@ enum Kind {
 }
 
 impl Show {
-    fn seen(&self, seen: &Seen<'_>) {
-        match seen {
-            Seen::ToAgent(message) => self.received(message),
-            Seen::Activity(Activity::Called(call)) => self.called(call),
-            Seen::Update(update) => self.update(update),
+    fn trace(&self, trace: &Trace<'_>) {
+        match trace {
+            Trace::ToAgent(message) => self.received(message),
+            Trace::Activity(Activity::Called(call)) => self.called(call),
+            Trace::Update(update) => self.update(update),
             _ => {}
         }
     }
