@@ -12,6 +12,7 @@ use clap::Args;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::permission;
 use crate::{
     args::{CatalogArgs, LogArgs, ProxyArgs, ScriptArgs, ServerArgs, SkillArgs},
     error::UsageError,
@@ -45,6 +46,9 @@ pub(crate) struct DoctorArgs {
     /// Also send this prompt.
     #[arg(long, value_name = "TEXT")]
     prompt: Option<String>,
+    /// Allow, once each, everything that the agent asks permission for; without this it is refused.
+    #[arg(long)]
+    yes: bool,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -85,7 +89,7 @@ struct Report {
 /// # Errors
 /// As the proxy itself.
 pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
-    let DoctorArgs { prompt, json, skills, catalog, server, scripts, log, agent } = args;
+    let DoctorArgs { prompt, yes, json, skills, catalog, server, scripts, log, agent } = args;
     let config =
         ProxyArgs { skills, catalog, server, scripts, log, agent, ..ProxyArgs::default() }.config()?;
     log::start(&config)?;
@@ -111,6 +115,7 @@ pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
         .policy(settings.policy)
         .agent(settings.agent)
         .bridge(std::env::current_exe()?)
+        .on_permission(permission::decide(yes))
         .trace(move |trace| seen.trace(&trace))
         .converse(move |client| visit.run(client, &cwd));
     let outcome = runtime.block_on(async {
@@ -206,6 +211,9 @@ impl Look {
             }
             Trace::Activity(Activity::Called(call)) => {
                 self.step("call", !call.output.is_error, format!("the model called {}", call.tool));
+            }
+            Trace::Permission(request, chosen) => {
+                self.step("permission", true, permission::describe(request, *chosen));
             }
             _ => {}
         }

@@ -10,6 +10,7 @@ use clap::Args;
 use serde_json::Value;
 use skills_core::toolbox::Content;
 
+use super::permission;
 use crate::{
     args::{CatalogArgs, LogArgs, ProxyArgs, ScriptArgs, ServerArgs, SkillArgs, UserArgs},
     error::UsageError,
@@ -40,6 +41,9 @@ pub(crate) struct TryArgs {
     /// Show results of tools in full.
     #[arg(long)]
     full: bool,
+    /// Allow, once each, everything that the agent asks permission for; without this it is refused.
+    #[arg(long)]
+    yes: bool,
     #[command(flatten)]
     skills: SkillArgs,
     #[command(flatten)]
@@ -62,7 +66,7 @@ pub(crate) struct TryArgs {
 /// # Errors
 /// As the proxy itself; also when the agent refuses.
 pub(crate) fn run(args: TryArgs) -> anyhow::Result<ExitCode> {
-    let TryArgs { prompt, full, skills, catalog, server, scripts, user, log, agent } = args;
+    let TryArgs { prompt, full, yes, skills, catalog, server, scripts, user, log, agent } = args;
     let config =
         ProxyArgs { skills, catalog, server, scripts, user, log, agent, ..ProxyArgs::default() }.config()?;
     log::start(&config)?;
@@ -83,6 +87,7 @@ pub(crate) fn run(args: TryArgs) -> anyhow::Result<ExitCode> {
             .agent(settings.agent)
             .bridge(std::env::current_exe()?)
             .prompt(prompt)
+            .on_permission(permission::decide(yes))
             .trace(move |trace| show.trace(&trace))
             .run(),
     )?;
@@ -103,6 +108,7 @@ enum Kind {
     Call,
     Answer,
     Thought,
+    Permission,
 }
 
 impl Show {
@@ -111,6 +117,9 @@ impl Show {
             Trace::ToAgent(message) => self.received(message),
             Trace::Activity(Activity::Called(call)) => self.called(call),
             Trace::Update(update) => self.update(update),
+            Trace::Permission(request, chosen) => {
+                self.section(Kind::Permission, &permission::describe(request, *chosen));
+            }
             _ => {}
         }
     }
@@ -118,7 +127,7 @@ impl Show {
     /// Begins a section, unless it goes on.
     fn section(&self, kind: Kind, title: &str) {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        if *last != kind || kind == Kind::Call {
+        if *last != kind || matches!(kind, Kind::Call | Kind::Permission) {
             let space = if *last == Kind::Nothing { "" } else { "\n" };
             println!("{space}── {title}");
         }
