@@ -2,6 +2,8 @@
 //! override.
 
 mod flags;
+#[cfg(test)]
+mod tests;
 
 use std::{env, ffi::OsString};
 
