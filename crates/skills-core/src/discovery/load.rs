@@ -2,7 +2,7 @@
 
 use std::{
     ffi::{OsStr, OsString},
-    fmt, fs,
+    fmt,
     hash::{DefaultHasher, Hasher},
     io,
     path::{Path, PathBuf},
@@ -124,7 +124,7 @@ pub fn load_dir(dir: &Path) -> Result<(Skill, Vec<Diagnostic>), LoadError> {
 ///
 /// The directory is listed only when it has no `SKILL.md`: most directories that are visited are skills.
 pub(super) fn visit(real: &Path, dir_name: &OsStr, scope: Scope) -> io::Result<Visit> {
-    let files = match SkillFiles::open(real) {
+    let files = match SkillFiles::open_canonical(real) {
         Ok(files) => files,
         Err(FileError::Directory { source, .. }) => return Err(source),
         Err(error) => return Err(io::Error::other(error)),
@@ -139,7 +139,7 @@ pub(super) fn visit(real: &Path, dir_name: &OsStr, scope: Scope) -> io::Result<V
     }
     let mut children = Vec::new();
     let mut other_spelling = None;
-    for entry in fs::read_dir(real)? {
+    for entry in files.entries()? {
         let entry = entry?;
         let kind = entry.file_type()?;
         if (kind.is_dir() || kind.is_symlink()) && is_searched(&entry.file_name()) {
@@ -164,24 +164,19 @@ pub(super) fn visit(real: &Path, dir_name: &OsStr, scope: Scope) -> io::Result<V
 /// Loads the skill from the file with this name; `None` when there is no such file.
 fn load(files: &SkillFiles, real: &Path, dir_name: &OsStr, file_name: &'static str) -> Option<Loaded> {
     let broken = |diagnostics| Some(Err(LoadError { path: real.join(file_name), diagnostics }));
-    let head = match files.head_if_exists(file_name, frontmatter::MAX_FRONTMATTER_BYTES as u64) {
+    let head = match files.head_if_exists(file_name.as_ref(), frontmatter::MAX_FRONTMATTER_BYTES as u64) {
         Ok(head) => head?,
-        Err(error) => {
-            let diagnostic = Diagnostic::error(error.code(), error.to_string());
-            return broken(vec![match error {
-                FileError::Outside { .. } => {
-                    diagnostic.help("link the skill's directory instead of the file")
-                }
-                _ => diagnostic,
-            }]);
-        }
+        Err(error) => return broken(vec![error.to_diagnostic()]),
     };
+    let other_spelling = files.other_spelling(file_name.as_ref());
+    let spelled = other_spelling.as_deref().unwrap_or(file_name.as_ref());
+    let file_name = skill_file_name(Some(spelled)).unwrap_or(file_name);
     let directory = dir_name.to_string_lossy();
     let context = ParseContext { directory: Some(&directory), file_bytes: Some(head.size) };
     let (skill, mut diagnostics) =
         frontmatter::parse_bytes(&head.bytes, &context).into_stored(real, file_name);
-    if file_name != SKILL_FILE_NAMES[0] {
-        let message = format!("the file is named {file_name}, and most agents will not find it");
+    if spelled != SKILL_FILE_NAMES[0] {
+        let message = format!("the file is named {}, and most agents will not find it", spelled.display());
         diagnostics.push(Diagnostic::warning("file-name", message).help("rename it to SKILL.md"));
     }
     diagnostics.sort_by_key(|it| (it.line, it.column));

@@ -70,8 +70,8 @@ impl Default for Limits {
 /// A search for skills. Running it twice gives the same result in the same order, unless files changed.
 ///
 /// Below a root, directories that start with a dot are passed over, except `.skills`, `.agents` and `.claude`; so are
-/// `node_modules` and `target`, and everything inside a skill. Links to directories are followed, each directory is
-/// visited once. Within a root, skills come in the order of their paths.
+/// `node_modules` and `target`, and everything inside a skill. Links to directories are followed, in a project those that
+/// stay in it ([`Root::within`]); each directory is visited once. Within a root, skills come in the order of their paths.
 #[derive(Debug, Clone, Default)]
 pub struct Discovery {
     /// Where to look. The order counts within a scope; scopes are scanned in the order of their precedence.

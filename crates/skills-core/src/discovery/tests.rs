@@ -410,6 +410,72 @@ mod unix {
         );
     }
 
+    /// A repository comes from strangers; links in it must not make skills of what else is on the machine.
+    #[test]
+    fn links_out_of_a_project_are_not_followed() {
+        let root = tree(&[
+            ("elsewhere/a/SKILL.md", "name=a"),
+            ("elsewhere/.skills/b/SKILL.md", "name=b"),
+            ("repo/.git/HEAD", ""),
+            ("repo/.skills/own/SKILL.md", "name=own"),
+            ("repo/packages/x/skill/SKILL.md", "name=skill"),
+            ("repo/work/file", ""),
+        ]);
+        let base = dunce::canonicalize(root.path()).unwrap();
+        let find = || Discovery::new(project_roots(&base.join("repo/work"))).find();
+        let check = |expected: Expect| {
+            let set = find();
+            let messages: Vec<_> =
+                set.skipped().iter().map(|it| it.diagnostics[0].in_file(&it.path)).collect();
+            let shown = format!("{}\n{}", show(&set, &base), messages.join("\n"));
+            expected.assert_eq(&shown.replace(base.to_str().unwrap(), "[BASE]"));
+        };
+        // What stays in the repository is followed: such links keep one copy for several agents.
+        fs::create_dir(base.join("repo/.claude")).unwrap();
+        symlink("../.skills", base.join("repo/.claude/skills")).unwrap();
+        symlink("../packages/x/skill", base.join("repo/.skills/linked")).unwrap();
+        check(expect![[r#"
+            project skill repo/packages/x/skill name-not-directory
+            project own repo/.skills/own
+        "#]]);
+
+        symlink("/", base.join("repo/.skills/root")).unwrap();
+        check(expect![[r#"
+            project skill repo/packages/x/skill name-not-directory
+            project own repo/.skills/own
+            skipped repo/.skills: link-out-of-project
+            [BASE]/repo/.skills: error[link-out-of-project]: [BASE]/repo/.skills/root leads out of the project, to /, and is not followed
+              help: if it is yours, give the directory that it leads to as one to scan"#]]);
+
+        // By two links, through the parent, with the name of a skill, in the place of the whole root, or of one above it.
+        symlink("../../elsewhere", base.join("repo/packages/out")).unwrap();
+        symlink("../packages/out", base.join("repo/.skills/twice")).unwrap();
+        symlink("../../elsewhere/a", base.join("repo/.skills/a")).unwrap();
+        symlink("../../..", base.join("repo/.skills/up")).unwrap();
+        symlink(base.join("elsewhere/.skills"), base.join("repo/work/.skills")).unwrap();
+        symlink("../../elsewhere", base.join("repo/work/.agents")).unwrap();
+        fs::create_dir(base.join("elsewhere/skills")).unwrap();
+        check(expect![[r#"
+            project skill repo/packages/x/skill name-not-directory
+            project own repo/.skills/own
+            skipped repo/work/.skills: link-out-of-project
+            skipped repo/work/.agents/skills: link-out-of-project
+            skipped repo/.skills: link-out-of-project
+            [BASE]/repo/work/.skills: error[link-out-of-project]: [BASE]/repo/work/.skills leads out of the project, to [BASE]/elsewhere/.skills, and is not followed
+              help: if it is yours, give the directory that it leads to as one to scan
+            [BASE]/repo/work/.agents/skills: error[link-out-of-project]: [BASE]/repo/work/.agents/skills leads out of the project, to [BASE]/elsewhere/skills, and is not followed
+              help: if it is yours, give the directory that it leads to as one to scan
+            [BASE]/repo/.skills: error[link-out-of-project]: 4 links lead out of the project and are not followed, for example [BASE]/repo/.skills/a to [BASE]/elsewhere/a
+              help: if it is yours, give the directory that it leads to as one to scan"#]]);
+
+        // Somebody who names a directory means what is in it.
+        let named = Discovery::new([Root::scanned(base.join("repo/.skills/twice"))]).find();
+        assert_eq!(named.iter().map(|skill| skill.name.as_str()).collect::<Vec<_>>(), ["b", "a"]);
+        // And what else is in the repository is no directory of it.
+        let beside = Root::new(Scope::Project, base.join("repo/.skills")).within(base.join("rep"));
+        assert!(Discovery::new([beside]).find().is_empty());
+    }
+
     #[test]
     fn files_that_are_not_read() {
         let files = [

@@ -64,7 +64,7 @@ impl Candidate {
         visit(self.real(), self.path.file_name().unwrap_or_default(), scope)
     }
 
-    /// A directory in this one; `None` for a link that leads to no directory.
+    /// A directory in this one, by its name or by a link; `None` for a link that leads to no directory.
     fn child(&self, child: &Child, memory: Option<&Memory<'_>>) -> Option<Self> {
         let path = self.path.join(&child.name);
         let real = if child.is_link {
@@ -87,8 +87,12 @@ pub(super) fn walk(
     memory: Option<&mut Memory<'_>>,
 ) -> Found {
     let (skills, skipped) = (Vec::new(), Vec::new());
-    let mut walk = Walk { root, search, space, seen, memory, plain: 0, skills, skipped };
+    let boundary = root.boundary.as_deref();
+    let boundary = boundary.map(|dir| dunce::canonicalize(dir).unwrap_or_else(|_| dir.to_owned()));
+    let mut walk =
+        Walk { root, boundary, search, space, seen, memory, plain: 0, leading_out: None, skills, skipped };
     match dunce::canonicalize(&root.path) {
+        Ok(real) if walk.leads_out(&real) => walk.refuse(root.path.clone(), real),
         Ok(real) => walk.run(real),
         Err(error) if error.kind() == io::ErrorKind::NotFound && may_be_absent(root.scope) => {}
         Err(error) => walk.report(&root.path, unreadable(&error)),
@@ -98,14 +102,25 @@ pub(super) fn walk(
 
 struct Walk<'a, 'm> {
     root: &'a Root,
+    /// The canonical directory that no link may lead out of.
+    boundary: Option<PathBuf>,
     search: &'a Discovery,
     space: usize,
     seen: &'a mut HashSet<PathBuf>,
     memory: Option<&'a mut Memory<'m>>,
     /// How many directories turned out not to be skills.
     plain: usize,
+    /// The links that were not followed.
+    leading_out: Option<LeadingOut>,
     skills: Vec<(PathBuf, Arc<Skill>, Vec<Diagnostic>)>,
     skipped: Vec<Skipped>,
+}
+
+/// Links that lead out of the boundary: how many, and the first of them with where it leads.
+struct LeadingOut {
+    number: usize,
+    link: PathBuf,
+    target: PathBuf,
 }
 
 /// A limit that ends the walk.
@@ -162,8 +177,16 @@ impl Walk<'_, '_> {
                 Ok(Visit::Plain(broken, children)) => {
                     let broken = broken.iter();
                     self.skipped.extend(broken.map(|it| Skipped::new(&it.path, it.diagnostics.clone())));
-                    let memory = self.memory.as_deref();
-                    next.extend(children.iter().filter_map(|child| candidate.child(child, memory)));
+                    for child in children {
+                        match candidate.child(child, self.memory.as_deref()) {
+                            Some(child) if self.leads_out(child.real()) => {
+                                let Candidate { path, real, .. } = child;
+                                self.refuse(path, real.unwrap_or_default());
+                            }
+                            Some(child) => next.push(child),
+                            None => {}
+                        }
+                    }
                 }
                 Err(error) => self.report(&candidate.path, unreadable(error)),
             }
@@ -211,6 +234,15 @@ impl Walk<'_, '_> {
         visits.collect()
     }
 
+    /// Whether a canonical path is beyond the directory that no link may lead out of.
+    fn leads_out(&self, real: &Path) -> bool {
+        self.boundary.as_ref().is_some_and(|boundary| !real.starts_with(boundary))
+    }
+
+    fn refuse(&mut self, link: PathBuf, target: PathBuf) {
+        self.leading_out.get_or_insert(LeadingOut { number: 0, link, target }).number += 1;
+    }
+
     fn too_deep(&self, number: usize, example: &Path) -> Diagnostic {
         let message = format!(
             "{number} {} more than {} levels below were not searched, for example {}",
@@ -242,6 +274,18 @@ impl Walk<'_, '_> {
     }
 
     fn finish(mut self) -> Found {
+        if let Some(LeadingOut { number, link, target }) = self.leading_out.take() {
+            let (link, target) = (link.display(), target.display());
+            let message = match number {
+                1 => format!("{link} leads out of the project, to {target}, and is not followed"),
+                _ => format!(
+                    "{number} links lead out of the project and are not followed, for example {link} to {target}"
+                ),
+            };
+            let diagnostic = Diagnostic::error("link-out-of-project", message);
+            let help = "if it is yours, give the directory that it leads to as one to scan";
+            self.report(&self.root.path, diagnostic.help(help));
+        }
         self.skills.sort_by(|a, b| a.0.cmp(&b.0));
         self.skipped.sort_by(|a, b| a.path.cmp(&b.path));
         let skills = self.skills.into_iter().map(|(_, skill, diagnostics)| (skill, diagnostics)).collect();

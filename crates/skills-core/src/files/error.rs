@@ -2,7 +2,7 @@
 
 use std::{io, path::PathBuf};
 
-use crate::SkillName;
+use crate::{diagnostic::Diagnostic, name::SkillName};
 
 /// Why a file cannot be read. The texts are written for the model that asked.
 #[derive(Debug, thiserror::Error)]
@@ -110,6 +110,15 @@ impl FileError {
             Self::PastEnd { .. } => "past-end",
             Self::Fetch { .. } => "not-fetched",
             Self::Io { .. } => "unreadable",
+        }
+    }
+
+    /// The same as what is wrong with a skill, for people.
+    pub fn to_diagnostic(&self) -> Diagnostic {
+        let diagnostic = Diagnostic::error(self.code(), self.to_string());
+        match self {
+            Self::Outside { .. } => diagnostic.help("link the skill's directory instead of the file"),
+            _ => diagnostic,
         }
     }
 }

@@ -10,11 +10,14 @@
 
 mod bundled;
 mod content;
+mod directory;
 mod error;
 mod list;
 mod path;
+mod skill_md;
 
 use std::{
+    ffi::{OsStr, OsString},
     io::{self, Read},
     path::Path,
 };
@@ -22,7 +25,7 @@ use std::{
 use cap_fs_ext::{OpenOptionsMaybeDirExt, OpenOptionsSyncExt};
 use cap_std::{
     ambient_authority,
-    fs::{Dir, File, OpenOptions},
+    fs::{Dir, File, OpenOptions, ReadDir},
 };
 
 pub use bundled::{Bundled, bundled, read};
@@ -33,6 +36,7 @@ pub use error::FileError;
 pub use list::{FileEntry, Listing};
 #[cfg(feature = "fetch")]
 pub(crate) use path::{check as check_path, similar as similar_paths};
+pub use skill_md::SkillMd;
 
 use crate::{Skill, Source};
 
@@ -103,17 +107,23 @@ impl SkillFiles {
         let Source::Stored(stored) = &skill.source else {
             return Err(FileError::NoFiles(skill.name.clone()));
         };
-        let files = Self::open(&stored.dir)?;
-        if !stored.was_found() {
-            return Ok(files);
+        if stored.was_found() { Self::open_canonical(&stored.dir) } else { Self::open(&stored.dir) }
+    }
+
+    /// Opens the directory of a skill by its canonical path, in which no component may have become a link.
+    ///
+    /// # Errors
+    /// As [`SkillFiles::open`].
+    pub(crate) fn open_canonical(dir: &Path) -> Result<Self, FileError> {
+        match directory::open_without_links(dir) {
+            Ok(dir) => Ok(Self { dir }),
+            Err(source) => Err(FileError::Directory { dir: dir.to_owned(), source }),
         }
-        // After the open: asked before it, a link could come in between.
-        let source = match dunce::canonicalize(&stored.dir) {
-            Ok(real) if *real == *stored.dir => return Ok(files),
-            Ok(_) => io::Error::other("there is a link in its path now; look for the skills again"),
-            Err(error) => error,
-        };
-        Err(FileError::Directory { dir: stored.dir.to_path_buf(), source })
+    }
+
+    /// What is directly in the directory, in no order.
+    pub(crate) fn entries(&self) -> io::Result<ReadDir> {
+        self.dir.entries()
     }
 
     /// The files that come with the skill, sorted by path, without its `SKILL.md`; the first `max` of them.
@@ -149,19 +159,30 @@ impl SkillFiles {
         Head::read(file, size, max).map_err(|source| FileError::Io { path: path.to_owned(), source })
     }
 
-    /// The same for a file that may well not exist, without looking for what was meant; `None` when it does not.
-    pub(crate) fn head_if_exists(&self, path: &str, max: u64) -> Result<Option<Head>, FileError> {
-        match self.open_any(Path::new(path)) {
+    /// The same for a file directly in the directory that may well not exist, without looking for what was meant; `None`
+    /// when it does not.
+    pub(crate) fn head_if_exists(&self, name: &OsStr, max: u64) -> Result<Option<Head>, FileError> {
+        let path = || name.to_string_lossy().into_owned();
+        match self.open_any(Path::new(name)) {
             Ok(Opened::File(file, size)) => match Head::read(file, size, max) {
                 Ok(head) => Ok(Some(head)),
-                Err(source) => Err(FileError::Io { path: path.to_owned(), source }),
+                Err(source) => Err(FileError::Io { path: path(), source }),
             },
             // A directory with that name is no file, and not worth a word.
             Ok(Opened::Dir(_)) => Ok(None),
-            Ok(Opened::Special) => Err(FileError::NotAFile { path: path.to_owned() }),
+            Ok(Opened::Special) => Err(FileError::NotAFile { path: path() }),
             Err(source) if is_absent(&source) => Ok(None),
-            Err(source) => Err(self.explain(path, source)),
+            Err(source) => Err(self.explain(&path(), source)),
         }
+    }
+
+    /// How the directory spells the name of a file that was opened as `name`, when it spells it differently: some file
+    /// systems ignore case, and what they find under one name others do not.
+    pub(crate) fn other_spelling(&self, name: &OsStr) -> Option<OsString> {
+        let swapped = skill_md::swap_case(name)?;
+        // Nearly every file system tells the two apart, and asking costs less than a listing.
+        self.dir.symlink_metadata(swapped).ok()?;
+        skill_md::other_spelling(self.dir.entries().ok()?.flatten().map(|entry| entry.file_name()), name)
     }
 
     /// The regular file at `path` and its size.
