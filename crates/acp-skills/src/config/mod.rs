@@ -7,12 +7,14 @@
 //! | `virtual_skill` | skills that are defined in the file |
 //! | `choices` | words that only this crate acts on |
 //! | `settings` | what a configuration comes to: a policy, skills, tools |
+//! | `home` | `~` in paths |
 //! | `scripts` | how scripts run |
 //! | `error` | what can be wrong |
 
 mod choices;
 mod entries;
 mod error;
+mod home;
 mod scripts;
 mod settings;
 mod virtual_skill;
@@ -33,6 +35,7 @@ pub use self::{
     choices::{CatalogLocation, Discover, LogLevel, SandboxKind, SearchTool, Validation},
     entries::{SkillEntry, Words},
     error::{ConfigError, SourceFailure},
+    home::expand_home,
     settings::{Settings, SkillSources},
     virtual_skill::VirtualSkill,
 };
@@ -125,7 +128,7 @@ fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration
 }
 
 impl Config {
-    /// Reads a file. Relative paths in it become relative to its directory.
+    /// Reads a file. Relative paths in it become relative to its directory, and `~` is the home directory.
     ///
     /// # Errors
     /// [`ConfigError::Unreadable`], and [`ConfigError::Syntax`] with line and column when the file is not what it should
@@ -146,7 +149,7 @@ impl Config {
             let text = error.to_string();
             text.strip_prefix("error: ").unwrap_or(&text).to_owned()
         })?;
-        let absolute = |path: &mut PathBuf| *path = base.join(&*path);
+        let absolute = |path: &mut PathBuf| *path = base.join(expand_home(path));
         config.roots.iter_mut().for_each(absolute);
         config.log_file.iter_mut().for_each(absolute);
         config.events.iter_mut().for_each(absolute);
@@ -171,8 +174,8 @@ impl Config {
 /// A program with a relative path is relative to the file; a bare name is looked up in `PATH`.
 fn relative_program(words: &mut Words, base: &Path) {
     if let Some(program) = words.0.first_mut() {
-        let path = Path::new(&*program);
-        if path.is_relative() && path.components().count() > 1 {
+        let path = expand_home(Path::new(&*program));
+        if path.components().count() > 1 {
             *program = base.join(path).into();
         }
     }
