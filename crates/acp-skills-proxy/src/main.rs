@@ -3,9 +3,10 @@
 //! | file | owns |
 //! |---|---|
 //! | `args/` | the command line, and what it overrides in a configuration file |
-//! | `commands/` | one file each; the only place that prints |
+//! | `commands/` | one file each |
 //! | `error` | errors of the user's world, exit codes |
 //! | `log` | where messages for people go |
+//! | `output` | the only place that prints, which makes text safe to show |
 //! | `report/` | what a record says when it is added up, and as a page |
 //! | `stdio` | our own stdin and stdout |
 
@@ -13,6 +14,8 @@ mod args;
 mod commands;
 mod error;
 mod log;
+mod output;
+mod progress;
 mod report;
 mod stdio;
 

@@ -2,13 +2,21 @@
 //!
 //! A new flag is a field in one of the groups here and the field of the same name in [`Config`].
 
-use std::{ffi::OsString, path::PathBuf, time::Duration};
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
-use clap::{Args, builder::TypedValueParser};
+use clap::{
+    Args,
+    builder::{PathBufValueParser, TypedValueParser},
+};
 
 use acp_skills::{
     config::{
         CatalogLocation, Config, ConfigError, Discover, LogLevel, SandboxKind, SearchTool, SkillEntry, Words,
+        expand_home,
     },
     intercept::{Activation, Approve, CatalogIn, McpMode, ToolPolicy},
     skills_core::{
@@ -88,10 +96,10 @@ pub(crate) struct ProxyArgs {
 #[command(next_help_heading = "Skills")]
 pub(crate) struct SkillArgs {
     /// A skill: a directory with a SKILL.md. Repeatable; the order is kept.
-    #[arg(long = "skill", value_name = "DIR")]
+    #[arg(long = "skill", value_name = "DIR", value_parser = path())]
     pub skill: Vec<PathBuf>,
     /// A directory to look for skills in, to depth 6. Repeatable.
-    #[arg(long = "skills", value_name = "DIR")]
+    #[arg(long = "skills", value_name = "DIR", value_parser = path())]
     pub roots: Vec<PathBuf>,
     /// A web site that offers skills, by its address or that of its index.json (https, or http on loopback): names and
     /// descriptions are fetched at the start, the rest when it is used. Repeatable. Anybody who can change the site
@@ -122,7 +130,7 @@ pub(crate) struct SkillArgs {
     #[arg(long, overrides_with = "watch")]
     pub no_watch: bool,
     /// A file with everything that flags can say, and with skills of its own; flags win.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = path())]
     pub config: Option<PathBuf>,
 }
 
@@ -228,11 +236,11 @@ flags! {
     struct RecordArgs {
         /// Append what happens with the skills to this file, one JSON object a line: names, times, sizes and outcomes, and
         /// never contents. `acp-skills-proxy report` reads it.
-        #[arg(long, value_name = "FILE")]
+        #[arg(long, value_name = "FILE", value_parser = path())]
         events: Option<PathBuf>,
         /// Remember in this directory, by name, which skills were activated in which session, for when the session is
         /// loaded or resumed.
-        #[arg(long, value_name = "DIR")]
+        #[arg(long, value_name = "DIR", value_parser = path())]
         state: Option<PathBuf>,
     }
 }
@@ -245,7 +253,7 @@ flags! {
         #[arg(long, value_name = "LEVEL", env = "ACP_SKILLS_LOG")]
         log: Option<LogLevel>,
         /// Write messages to this file instead of stderr.
-        #[arg(long, value_name = "FILE")]
+        #[arg(long, value_name = "FILE", value_parser = path())]
         log_file: Option<PathBuf>,
     }
 }
@@ -271,8 +279,10 @@ impl ProxyArgs {
         self.user.override_in(&mut config);
         self.record.override_in(&mut config);
         self.log.override_in(&mut config);
-        if !self.agent.is_empty() {
-            config.agent = Words(self.agent);
+        if let Some((program, arguments)) = self.agent.split_first() {
+            // What comes after it is the agent's own affair.
+            let program = expand_home(Path::new(program)).into_os_string();
+            config.agent = Words([&[program], arguments].concat());
         }
         Ok(config)
     }
@@ -303,8 +313,13 @@ impl SkillArgs {
     }
 }
 
+/// Reads a path, in which `~` is the home directory: no shell has expanded it in the settings of an editor.
+pub(crate) fn path() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().map(|path| expand_home(&path))
+}
+
 /// Reads a number of seconds such as `2` or `0.5`.
-fn seconds() -> impl TypedValueParser<Value = Duration> {
+pub(crate) fn seconds() -> impl TypedValueParser<Value = Duration> {
     clap::builder::NonEmptyStringValueParser::new().try_map(|text| {
         text.parse()
             .ok()

@@ -12,7 +12,9 @@ use clap::Args;
 
 use super::table::{self, Align, Table};
 use crate::{
+    args::path,
     error::UsageError,
+    output,
     report::{CALLS, Summary, minute, page},
 };
 use acp_skills::events::read;
@@ -33,10 +35,10 @@ Examples:
   zcat old.jsonl.gz | acp-skills-proxy report - events.jsonl")]
 pub(crate) struct ReportArgs {
     /// Files that `--events` wrote; `-` is stdin.
-    #[arg(required = true, value_name = "FILE")]
+    #[arg(required = true, value_name = "FILE", value_parser = path())]
     files: Vec<PathBuf>,
     /// Also write a page with charts, which opens from disk and loads nothing.
-    #[arg(long, value_name = "OUT")]
+    #[arg(long, value_name = "OUT", value_parser = path())]
     html: Option<PathBuf>,
 }
 
@@ -59,7 +61,7 @@ pub(crate) fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
         result.map_err(|error| UsageError::new(format!("cannot read {name}: {error}")))?;
         names.push(name);
     }
-    super::print(&text(&summary, table::terminal_width()))?;
+    output::print(&text(&summary, table::terminal_width()))?;
     if let Some(out) = html {
         fs::write(&out, page(&summary, &names))
             .map_err(|error| UsageError::new(format!("cannot write {}: {error}", out.display())))?;
