@@ -10,6 +10,7 @@
 //! | `home` | `~` in paths |
 //! | `scripts` | how scripts run |
 //! | `error` | what can be wrong |
+//! | `syntax` | what can be wrong with the text of a file |
 
 mod choices;
 mod entries;
@@ -17,6 +18,7 @@ mod error;
 mod home;
 mod scripts;
 mod settings;
+mod syntax;
 mod virtual_skill;
 
 use std::{
@@ -37,6 +39,7 @@ pub use self::{
     error::{ConfigError, SourceFailure},
     home::expand_home,
     settings::{Settings, SkillSources},
+    syntax::{Place, SyntaxError},
     virtual_skill::VirtualSkill,
 };
 
@@ -124,7 +127,11 @@ pub struct Config {
 /// A number of seconds such as `2` or `0.5`.
 fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
     let seconds = Option::<f64>::deserialize(deserializer)?;
-    seconds.map(|seconds| Duration::try_from_secs_f64(seconds).map_err(D::Error::custom)).transpose()
+    let duration = |seconds| {
+        Duration::try_from_secs_f64(seconds)
+            .map_err(|_| D::Error::custom("not a number of seconds, such as 2 or 0.5"))
+    };
+    seconds.map(duration).transpose()
 }
 
 impl Config {
@@ -138,17 +145,14 @@ impl Config {
         let text = std::fs::read_to_string(path).map_err(unreadable)?;
         let base = std::path::absolute(path).map_err(unreadable)?;
         Self::parse(&text, base.parent().unwrap_or(Path::new("")))
-            .map_err(|message| ConfigError::Syntax { path: path.to_owned(), message })
+            .map_err(|error| SyntaxError::new(path.to_owned(), &text, &error).into())
     }
 
-    fn parse(text: &str, base: &Path) -> Result<Self, String> {
+    fn parse(text: &str, base: &Path) -> Result<Self, Box<serde_yaml::Error>> {
         if text.trim().is_empty() {
             return Ok(Self::default());
         }
-        let mut config: Self = serde_yaml::from_str(text).map_err(|error| {
-            let text = error.to_string();
-            text.strip_prefix("error: ").unwrap_or(&text).to_owned()
-        })?;
+        let mut config: Self = serde_yaml::from_str(text).map_err(Box::new)?;
         let absolute = |path: &mut PathBuf| *path = base.join(expand_home(path));
         config.roots.iter_mut().for_each(absolute);
         config.log_file.iter_mut().for_each(absolute);
