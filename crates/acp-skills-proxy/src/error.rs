@@ -28,6 +28,12 @@ impl UsageError {
         Self { message: message.into(), hint: None }
     }
 
+    /// The message and its remedy in one line.
+    #[cfg(test)]
+    pub(crate) fn to_string_with_hint(&self) -> String {
+        self.hint.iter().fold(self.message.clone(), |line, hint| format!("{line}; {hint}"))
+    }
+
     /// The same with a remedy.
     #[must_use]
     pub(crate) fn hint(self, hint: impl Into<String>) -> Self {

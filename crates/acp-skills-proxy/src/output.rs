@@ -15,6 +15,7 @@ use std::{
     path::Path,
 };
 
+use clap::builder::StyledStr;
 use serde::Serialize;
 use skills_core::{Diagnostic, name::is_deceptive};
 
@@ -45,7 +46,11 @@ pub(crate) fn print_json(value: &impl Serialize) -> io::Result<bool> {
 
 /// Whether stdout is to have colours: it is a terminal, and nobody asked for none ([`NO_COLOR`](https://no-color.org)).
 pub(crate) fn has_colors() -> bool {
-    io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+    io::stdout().is_terminal() && wants_colors()
+}
+
+fn wants_colors() -> bool {
+    std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
 /// Says on stderr what went wrong, and what to do about it.
@@ -55,6 +60,15 @@ pub(crate) fn complain(message: &str, hint: Option<&str>) {
     if let Some(hint) = hint {
         advise(hint);
     }
+}
+
+/// Says on stderr what is wrong with a command line, as clap does.
+pub(crate) fn complain_as(error: &StyledStr) {
+    let is_colored = io::stderr().is_terminal() && wants_colors();
+    let text = if is_colored { error.ansi().to_string() } else { error.to_string() };
+    let text = escaped(text.trim_end(), Colors::Kept) + "\n";
+    // As below.
+    drop(io::stderr().write_all(text.as_bytes()));
 }
 
 /// Says on stderr what somebody may want to do.

@@ -1,8 +1,10 @@
 //! The commands for people, one file each. They print with `output`.
 
 pub(crate) mod check;
+pub(crate) mod completions;
 pub(crate) mod doctor;
 pub(crate) mod list;
+pub(crate) mod man;
 mod paths;
 pub(crate) mod proxy;
 mod record;

@@ -63,25 +63,16 @@ impl<const N: usize> Table<N> {
         lines.join("\n")
     }
 
-    /// Makes columns narrower until all of them fit into `width`: the last first, then the widest.
+    /// Makes columns narrower until all of them fit into `width`, always the widest of those that may be cut.
     fn fit(&self, widths: &mut [usize; N], width: usize) {
-        let Some(last) = N.checked_sub(1) else { return };
-        let may_be_cut = |column: usize| self.align[column] != Align::Right;
-        for column in (0..last).filter(|&column| may_be_cut(column)) {
-            widths[column] = widths[column].min(MAX_WIDTH);
+        let may_be_cut = |column: &usize| self.align[*column] != Align::Right;
+        for column in (0..N).filter(may_be_cut) {
+            let most = if column + 1 == N { width.max(MIN_WIDTH) } else { MAX_WIDTH };
+            widths[column] = widths[column].min(most);
         }
-        let too_wide = |widths: &[usize; N]| {
-            let all: usize = widths.iter().map(|width| width + GAP.len()).sum();
-            all.saturating_sub(GAP.len() + width)
-        };
-        let narrow = |column: &mut usize, by: usize| *column = (*column - by).max(MIN_WIDTH.min(*column));
-        let by = too_wide(widths).min(widths[last]);
-        if may_be_cut(last) {
-            narrow(&mut widths[last], by);
-        }
-        while too_wide(widths) > 0 {
-            let columns = (0..last).filter(|&column| may_be_cut(column));
-            match columns.max_by_key(|&column| widths[column]).filter(|&column| widths[column] > MIN_WIDTH) {
+        while widths.iter().sum::<usize>() + GAP.len() * N.saturating_sub(1) > width {
+            let widest = (0..N).filter(may_be_cut).max_by_key(|&column| widths[column]);
+            match widest.filter(|&column| widths[column] > MIN_WIDTH) {
                 Some(widest) => widths[widest] -= 1,
                 None => break,
             }
@@ -194,16 +185,16 @@ mod tests {
         check(
             Some(60),
             expect![[r#"
-            WHERE                                  N  TEXT
-            …a/directory/that/has/a/skill          1  words that say…
-            x\u{1b}\n                       1000000000  words"#]],
+                WHERE                             N  TEXT
+                …ctory/that/has/a/skill           1  words that say what it…
+                x\u{1b}\n                1000000000  words"#]],
         );
         check(
             Some(0),
             expect![[r#"
-            WHERE                      N  TEXT
-            …/that/has/a/skill          1  words that say…
-            x\u{1b}\n         1000000000  words"#]],
+                WHERE                      N  TEXT
+                …hat/has/a/skill           1  words that say…
+                x\u{1b}\n         1000000000  words"#]],
         );
     }
 }
