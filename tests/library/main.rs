@@ -1,7 +1,8 @@
-//! The library from outside: one prompt from Rust, and the example programs.
+//! The library from outside: one prompt from Rust, the example programs, and a proxy over a library that blocks.
 
 mod examples;
 mod one_shot;
+mod slow;
 
 use std::{env, path::Path, process::ExitCode};
 
@@ -17,5 +18,6 @@ fn main() -> ExitCode {
     }
     let mut trials = one_shot::trials();
     trials.extend(examples::trials());
+    trials.extend(slow::trials());
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }

@@ -8,6 +8,7 @@
 //! `initialize` begins a new process. Names, paths and tokens in them were replaced, long texts shortened.
 
 mod play;
+#[expect(clippy::disallowed_methods, reason = "recordings are files")]
 mod recording;
 
 use std::collections::HashSet;

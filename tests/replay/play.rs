@@ -1,15 +1,10 @@
 //! A proxy without a world around it: the interceptor, and a host that answers from memory.
 
-use std::{
-    mem,
-    path::Path,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::path::Path;
 
 use acp_skills_intercept::{
-    Actions, CatalogIn, Endpoint, Event, Host, Interceptor, McpMode, Pass, Policy, Transport,
-    session::SessionKey,
+    Actions, CatalogIn, Endpoint, Input, Interceptor, McpMode, Pass, Policy, Provisions, Query, Refreshed,
+    SessionKey, Task, Transport,
 };
 use skills_core::{Skill, SkillName, SkillSet, Source, Stored};
 
@@ -30,7 +25,7 @@ pub(super) struct Seen {
 /// A proxy that runs.
 pub(super) struct Proxy {
     interceptor: Interceptor,
-    opened: Arc<Mutex<Vec<SessionKey>>>,
+    skills: SkillSet,
 }
 
 impl Proxy {
@@ -39,9 +34,7 @@ impl Proxy {
         // Stored, so that it can be used without our server, too; nothing reads it here.
         let stored = Stored::new(Path::new("/skills").join(skill), "SKILL.md");
         let skill = Skill::new(SkillName::new(skill).unwrap(), "Does <things>.", Source::Stored(stored));
-        let opened = Arc::<Mutex<Vec<SessionKey>>>::default();
-        let world = World { skills: [skill].into_iter().collect(), opened: Arc::clone(&opened) };
-        Self { interceptor: Interceptor::new(policy.clone(), Box::new(world)), opened }
+        Self { interceptor: Interceptor::new(policy.clone(), 1), skills: [skill].into_iter().collect() }
     }
 
     /// Passes on a line of `side`.
@@ -63,11 +56,36 @@ impl Proxy {
         };
         way.extend(own);
         way.append(&mut actions.after);
-        // The agent connects at once, so that no prompt waits.
-        for session in mem::take(&mut *self.opened.lock().unwrap()) {
-            self.interceptor.happened(Event::Listed(session), &mut actions);
+        while !actions.tasks.is_empty() {
+            for task in std::mem::take(&mut actions.tasks) {
+                if let Task::Ask(query) = task {
+                    self.answer(query, &mut actions);
+                }
+            }
         }
         Seen { to_client: texts(actions.to_client), to_agent: texts(actions.to_agent) }
+    }
+
+    /// Everything is there at once, and the agent connects at once, so that no prompt waits.
+    fn answer(&mut self, query: Query, actions: &mut Actions) {
+        match query {
+            Query::SetUp { session, ticket, needs } => {
+                let endpoint = needs.transport.map(|transport| Ok(endpoint(session, transport)));
+                let has_server = endpoint.is_some();
+                let skills = self.skills.clone();
+                let provisions = Provisions { skills, endpoint, ..Provisions::default() };
+                self.interceptor.handle(Input::SetUp { session, ticket, provisions }, actions);
+                if has_server {
+                    self.interceptor.handle(Input::ToolsListed(session), actions);
+                }
+            }
+            Query::Skills { directories, reason } => {
+                let skills = directories.into_iter().map(|cwd| (cwd, self.skills.clone())).collect();
+                let refreshed = Refreshed { skills, took: std::time::Duration::ZERO, reason };
+                self.interceptor.handle(Input::Skills(refreshed), actions);
+            }
+            query @ Query::Fetch { .. } => panic!("no text is needed here: {query:?}"),
+        }
     }
 }
 
@@ -76,43 +94,17 @@ fn texts(lines: Vec<Vec<u8>>) -> Vec<String> {
     lines.into_iter().map(text).collect()
 }
 
-struct World {
-    skills: SkillSet,
-    opened: Arc<Mutex<Vec<SessionKey>>>,
-}
-
-impl Host for World {
-    fn skills(&mut self, _cwd: Option<&Path>) -> SkillSet {
-        self.skills.clone()
+fn endpoint(session: SessionKey, transport: Transport) -> Endpoint {
+    match transport {
+        Transport::Acp => Endpoint::Acp { server_id: "server".to_owned() },
+        Transport::Http => Endpoint::Http {
+            url: format!("http://127.0.0.1:1/{}/mcp", session.0),
+            token: "secret".to_owned(),
+        },
+        Transport::Stdio => Endpoint::Stdio {
+            command: "/bin/acp-skills-proxy".to_owned(),
+            args: vec!["mcp-bridge".to_owned()],
+            env: vec![("SESSION".to_owned(), session.0.to_string())],
+        },
     }
-
-    fn open(
-        &mut self,
-        session: SessionKey,
-        transport: Transport,
-        _skills: &SkillSet,
-        _cwd: Option<&Path>,
-    ) -> Result<Endpoint, String> {
-        self.opened.lock().unwrap().push(session);
-        Ok(match transport {
-            Transport::Acp => Endpoint::Acp { server_id: "server".to_owned() },
-            Transport::Http => Endpoint::Http {
-                url: format!("http://127.0.0.1:1/{}/mcp", session.0),
-                token: "secret".to_owned(),
-            },
-            Transport::Stdio => Endpoint::Stdio {
-                command: "/bin/acp-skills-proxy".to_owned(),
-                args: vec!["mcp-bridge".to_owned()],
-                env: vec![("SESSION".to_owned(), session.0.to_string())],
-            },
-        })
-    }
-
-    fn serve(&mut self, _: SessionKey, _: &SkillSet, _: &[SkillName], _: Option<&Path>) {}
-
-    fn reload(&mut self) -> Duration {
-        Duration::ZERO
-    }
-
-    fn close(&mut self, _session: SessionKey) {}
 }

@@ -6,55 +6,29 @@
 
 use std::sync::Arc;
 
+use acp_skills_wire::{Id, Message};
 use skills_core::{Skill, SkillName, SkillSet};
 
-use super::{
-    Actions, Effect, Interceptor, Policy, Wanted,
-    menu::{self, AgentCommands},
+use crate::{
+    Interceptor,
+    menu::{self, spelling},
+    outputs::Actions,
     overview,
+    policy::Policy,
+    queries::Wanted,
+    session::{
+        Session, SessionKey,
+        activations::By,
+        menu::AgentCommands,
+        turns::{HeldKind, HeldPrompt, Text},
+    },
+    typed::Typed,
     version::Reply,
 };
-use crate::{
-    events::EventKind,
-    session::{By, Mcp, Session, SessionKey, Text},
-};
-use acp_skills_wire::{Id, Message, Node};
-
-/// A command as it was typed: the first words of a prompt.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Typed {
-    /// Which block of the prompt it begins.
-    pub(super) index: usize,
-    /// `/` or `$`.
-    sigil: char,
-    /// What stands behind that.
-    word: String,
-    /// The command with the space around it.
-    pub(super) head: String,
-    /// Everything behind that in the same block, as it was typed.
-    pub(super) rest: String,
-}
-
-impl Typed {
-    /// The command that a prompt of these blocks begins with.
-    pub(super) fn read(blocks: Node<'_>) -> Option<Self> {
-        let mut texts =
-            blocks.elements().enumerate().filter_map(|(at, block)| Some((at, block.str("text")?)));
-        let (index, text) = texts.find(|(_, text)| !text.trim().is_empty())?;
-        let command = text.trim_start();
-        let sigil = command.chars().next().filter(|sigil| matches!(sigil, '/' | '$'))?;
-        let (word, rest) = match command.split_once(char::is_whitespace) {
-            Some((word, rest)) => (&word[1..], rest.trim_start()),
-            None => (&command[1..], ""),
-        };
-        let head = text[..text.len() - rest.len()].to_owned();
-        (!word.is_empty()).then(|| Self { index, sigil, word: word.to_owned(), head, rest: rest.to_owned() })
-    }
-}
 
 /// A command of ours.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Command {
+pub(crate) enum Command {
     /// `/skills`, and what was asked for.
     Skills(String),
     /// A skill.
@@ -63,7 +37,7 @@ pub(super) enum Command {
 
 impl Command {
     /// The command of ours that a prompt is; `None` when it is the agent's, or none.
-    pub(super) fn of(session: &Session, message: &Message<'_>, policy: &Policy) -> Option<Self> {
+    pub(crate) fn of(session: &Session, message: &Message<'_>, policy: &Policy) -> Option<Self> {
         let typed = Typed::read(message.param(&["prompt"])?)?;
         if !session.has_menu() {
             return None;
@@ -75,7 +49,7 @@ impl Command {
         if let Some(found) = typed.word.strip_prefix(menu::PREFIX).and_then(invoke) {
             return Some(found);
         }
-        if AgentCommands::of(session).has(&typed.word) {
+        if AgentCommands::of(&session.menu).has(&typed.word) {
             return None;
         }
         if typed.word == menu::SKILLS { Some(Self::Skills(typed.rest)) } else { invoke(&typed.word) }
@@ -85,115 +59,84 @@ impl Command {
 /// The skill that `word` invokes; case does not count.
 fn find<'s>(skills: &'s SkillSet, word: &str) -> Option<&'s Arc<Skill>> {
     let key = SkillName::key_of(word);
-    menu::spelled(skills).into_iter().find(|(word, _)| SkillName::key_of(word) == key).map(|(_, skill)| skill)
+    spelling::spelled(skills)
+        .into_iter()
+        .find(|(word, _)| SkillName::key_of(word) == key)
+        .map(|(_, skill)| skill)
 }
 
 /// The text to fetch for a prompt that invokes a skill.
-pub(super) fn wanted(session: &Session, skill: &SkillName, message: &Message<'_>) -> Wanted {
+pub(crate) fn wanted(session: &Session, skill: &SkillName, message: &Message<'_>) -> Wanted {
     Wanted::Skill {
         name: skill.as_str().to_owned(),
         arguments: arguments(message),
-        tools: matches!(session.mcp, Mcp::Expected | Mcp::Listed),
+        tools: session.server.has_tools(),
     }
 }
 
 /// What the user wrote behind the command.
-pub(super) fn arguments(message: &Message<'_>) -> String {
+pub(crate) fn arguments(message: &Message<'_>) -> String {
     let typed = message.param(&["prompt"]).and_then(Typed::read);
     typed.map(|typed| typed.rest.trim_end().to_owned()).unwrap_or_default()
 }
 
 impl Interceptor {
     /// Says something to the user and ends the turn, as an agent would.
-    fn reply(&mut self, key: SessionKey, prompt: &Message<'_>, id: &Id, text: &str, actions: &mut Actions) {
+    pub(crate) fn reply(
+        &mut self,
+        key: SessionKey,
+        prompt: &Message<'_>,
+        id: &Id,
+        text: &str,
+        actions: &mut Actions,
+    ) {
+        let message_id = self.new_message_id();
         let Some(session) = self.sessions.get(key) else { return };
-        self.messages += 1;
-        let message_id = format!("acp-skills-{:x}-{}", self.run, self.messages);
-        let reply = Reply { prompt, message_id: &message_id, text };
-        actions.to_client.extend(self.agent.version.reply(session, id, &reply));
+        let reply = Reply {
+            session: session.id(),
+            is_busy: session.turns.is_busy(),
+            background: session.turns.background(),
+            prompt,
+            message_id: &message_id,
+            text,
+        };
+        actions.to_client.extend(self.agent.version.reply(id, &reply));
     }
 
-    /// Answers `/skills`.
-    pub(super) fn skills_command(
+    /// Answers `/skills`. Returns whether the answer has to wait.
+    pub(crate) fn skills_command(
         &mut self,
         key: SessionKey,
         prompt: &Message<'_>,
         id: &Id,
         words: &str,
         actions: &mut Actions,
-    ) {
+    ) -> bool {
         let (what, rest) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
-        let reloaded = (what == "reload" && rest.trim().is_empty()).then(|| self.reload(key, actions));
-        let Some(session) = self.sessions.get(key) else { return };
-        let text = match (reloaded, what) {
-            (Some(news), _) => news,
-            (None, "") => overview::session(session, &self.policy),
-            (None, "search") if !rest.trim().is_empty() => overview::search(session, rest.trim()),
+        if what == "reload" && rest.trim().is_empty() {
+            let ticket = self.new_ticket();
+            if let Some(session) = self.sessions.get(key) {
+                let held = HeldPrompt::new(id.clone(), prompt.line, HeldKind::Reload, Text::Pending(ticket));
+                session.turns.hold(held);
+            }
+            self.ask_for_reload(key, ticket, actions);
+            return true;
+        }
+        let Some(session) = self.sessions.get(key) else { return false };
+        let text = match what {
+            "" => overview::session(session, &self.policy),
+            "search" if !rest.trim().is_empty() => overview::search(session, rest.trim()),
             _ => overview::USAGE.to_owned(),
         };
         self.reply(key, prompt, id, &text, actions);
+        false
     }
 
     /// The text of a skill that the user invoked is here: the skill is active, and open to the model.
-    pub(super) fn invoked(&mut self, key: SessionKey, skill: &SkillName, actions: &mut Actions) {
+    pub(crate) fn invoked(&mut self, key: SessionKey, skill: &SkillName, actions: &mut Actions) {
         self.activated(key, skill, By::User, actions);
-        let Some(session) = self.sessions.get(key) else { return };
-        self.host.serve(key, &session.skills, &session.unlocked(), session.cwd.as_deref());
-    }
-
-    /// A text cannot be had. A command fails with that, and the agent does not hear of it; any other prompt goes
-    /// without.
-    pub(super) fn not_fetched(
-        &mut self,
-        key: SessionKey,
-        ticket: u64,
-        why: &str,
-        failed: Option<EventKind>,
-        actions: &mut Actions,
-    ) {
-        let Some(session) = self.sessions.get(key) else { return };
-        let waits = session.held.iter().position(|held| held.text == Text::Pending(ticket));
-        let Some(held) = waits.and_then(|at| session.held.get_mut(at).map(|held| (at, held))) else { return };
-        actions.effects.extend(failed.map(|what| Effect::Record { session: session.id.clone(), what }));
-        match held {
-            (at, held) if held.invokes.is_some() => {
-                let Some(held) = session.held.remove(at) else { return };
-                self.open.remove(&held.id);
-                if let Some(prompt) = Message::parse(&held.line) {
-                    self.reply(key, &prompt, &held.id, why, actions);
-                }
-            }
-            (_, held) => held.text = Text::None,
-        }
-        Self::warn(actions, why);
-        self.release(key, actions);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn reads_what_was_typed() {
-        for (blocks, expected) in [
-            (r#"[{"type":"text","text":"/a b c"}]"#, Some((0, "/a ", "b c"))),
-            (r#"[{"type":"text","text":"/a"}]"#, Some((0, "/a", ""))),
-            (r#"[{"type":"text","text":" \n/a\tb\n"}]"#, Some((0, " \n/a\t", "b\n"))),
-            (r#"[{"type":"text","text":"/a  \n "}]"#, Some((0, "/a  \n ", ""))),
-            (
-                r#"[{"type":"image","data":""},{"type":"text","text":" "},{"type":"text","text":"/ä é"}]"#,
-                Some((2, "/ä ", "é")),
-            ),
-            (r#"[{"type":"text","text":"$a b"}]"#, Some((0, "$a ", "b"))),
-            (r#"[{"type":"text","text":"say /a"}]"#, None),
-            (r#"[{"type":"text","text":"hello"},{"type":"text","text":"/a"}]"#, None),
-            (r#"[{"type":"text","text":"/ a"}]"#, None),
-            ("[]", None),
-        ] {
-            let typed = Typed::read(Node::parse(blocks.as_bytes()).unwrap());
-            let found = typed.as_ref().map(|it| (it.index, it.head.as_str(), it.rest.as_str()));
-            assert_eq!(found, expected, "{blocks}");
+        if let Some(session) = self.sessions.get(key) {
+            actions.effects.push(session.serve());
         }
     }
 }

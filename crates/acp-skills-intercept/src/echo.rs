@@ -4,12 +4,14 @@
 //! `user_message` with all its blocks or in chunks (`strip`). The blocks go the way of chunks; only a command, which
 //! the agent got in two blocks, becomes one again.
 
-use super::{
-    Interceptor, Pass, expansion,
-    placement::CLOSE,
+use acp_skills_wire::{Edit, Message, Node};
+
+use crate::{
+    Interceptor,
+    marks::{self, CLOSE, OPEN},
+    outputs::Pass,
     strip::{Chunk, Stream},
 };
-use acp_skills_wire::{Edit, Message, Node};
 
 /// A message without our text.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -81,8 +83,8 @@ impl Restored {
 
 /// Whether the arguments of a command of ours follow behind `text`.
 fn ends_with_command(text: &str) -> bool {
-    let ours = text.trim_end().strip_suffix(CLOSE).and_then(|text| text.rsplit_once(super::placement::OPEN));
-    ours.is_some_and(|(_, ours)| expansion::has_arguments(ours))
+    let ours = text.trim_end().strip_suffix(CLOSE).and_then(|text| text.rsplit_once(OPEN));
+    ours.is_some_and(|(_, ours)| marks::has_arguments(ours))
 }
 
 /// A block as the chunk that it would be.
@@ -103,11 +105,11 @@ fn with_text(block: Node<'_>, node: Node<'_>, text: &str) -> Vec<u8> {
 
 impl Interceptor {
     /// A message of the user's, as the agent took it or remembers it: without our words.
-    pub(super) fn user_message(&mut self, message: &Message<'_>, update: Node<'_>) -> Pass {
+    pub(crate) fn user_message(&mut self, message: &Message<'_>, update: Node<'_>) -> Pass {
         let Some(content) = update.get("content").filter(Node::is_array) else { return Pass::Untouched };
         let restored = Restored::read(content);
         if let Some(id) = message.session_id() {
-            self.remembered(&id, &restored.said, &restored.clean);
+            self.replayed(&id, &restored.said, &restored.clean);
         }
         if content.elements().map(|block| block.raw()).eq(restored.blocks.iter()) {
             return Pass::Untouched;
@@ -123,12 +125,11 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::placement;
 
     #[test]
     fn blocks() {
         let text = |text: &str| json!({ "text": text, "type": "text" });
-        let ours = |words: &str| text(&placement::wrap(words));
+        let ours = |words: &str| text(&marks::wrap(words));
         let command = || ours("<typed>/review <rest>src</rest></typed>\nDo it.");
         let image = || json!({ "type": "image", "data": "", "mimeType": "image/png" });
         for (content, expected) in [
@@ -137,7 +138,7 @@ mod tests {
             (json!([ours("skills"), text("hello"), image()]), json!([text("hello"), image()])),
             (json!([ours("skills"), image()]), json!([image()])),
             // Merged by the agent.
-            (json!([text(&format!("{}hello", placement::wrap("skills")))]), json!([text("hello")])),
+            (json!([text(&format!("{}hello", marks::wrap("skills")))]), json!([text("hello")])),
             // A command becomes one block again; what was beside it stays.
             (json!([ours("skills"), command(), text("src"), image()]), json!([text("/review src"), image()])),
             (json!([command(), image()]), json!([text("/review "), image()])),

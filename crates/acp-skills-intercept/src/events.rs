@@ -6,7 +6,7 @@ use std::{fmt, time::Duration};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
-pub use crate::session::By;
+pub use crate::session::activations::By;
 
 /// What happened. The fields are explained in the table of each event above.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -87,7 +87,7 @@ pub enum EventKind {
     },
     /// Something did not work, and the next best way was taken.
     Fallback {
-        reason: Reason,
+        reason: FallbackReason,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         ms: Option<Millis>,
     },
@@ -172,7 +172,7 @@ pub enum Rule {
 /// What did not work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Reason {
+pub enum FallbackReason {
     /// The agent did not fetch our tools in time.
     NotConnected,
     /// The agent refused a session with our server in it.

@@ -1,273 +1,123 @@
-//! The decisions: a message from the client or the agent in, messages out.
+//! What becomes of each message between an ACP client and an agent that is to have skills.
 //!
-//! Pure: no I/O, no clock, no task. Whoever moves the bytes (`relay`, `chain`) gives each line to
-//! [`Interceptor::from_client`] or [`Interceptor::from_agent`], everything else to [`Interceptor::happened`], and does
-//! what the [`Actions`] say. What is decided where:
+//! Decisions without I/O, clock or task. Whoever moves the bytes gives each line to [`Interceptor::from_client`] or
+//! [`Interceptor::from_agent`] and everything else that happens to [`Interceptor::handle`], and does what the [`Actions`]
+//! say. What a decision needs from outside leaves as a [`Query`] and comes back as an [`Input`]; meanwhile everything that
+//! does not depend on the answer goes on.
+//!
+//! # Invariants
+//!
+//! - Nothing here blocks: the manifest has no crate that does I/O for it, and `clippy.toml` keeps out what `std` has.
+//! - A message that we do not change is byte-identical on the other side. Messages of one session keep their order.
+//! - The client never sees a word that was added for the model; the agent never loses a word that the user wrote.
+//! - What is known of a session is private to the file that decides about it.
+//!
+//! # Where what is decided
 //!
 //! | file | decides |
 //! |---|---|
-//! | `client` | what becomes of a message from the client |
-//! | `agent` | what becomes of a message from the agent |
+//! | `client`, `agent` | what becomes of a message from that side |
+//! | `setup/` | requests that set up a session: what they wait for, what is added, a second try |
 //! | `servers` | the entry in `mcpServers` |
-//! | `placement` | how the catalog reaches the model |
-//! | `prompt` | what is put in front of a prompt, and which prompts wait |
-//! | `strip` | how our text is taken out again of what comes back |
-//! | `echo` | the same for a message that comes back as a whole |
-//! | `history` | what the agent remembers of what the model was told |
-//! | `menu` | our commands in the list that the client shows |
+//! | `placement` | where the catalog goes, and how it is written there |
+//! | `briefing/` | what the model still has to be told of the skills |
+//! | `prompt` | what is put in front of a prompt, and what it waits for |
 //! | `commands` | which prompts are commands of ours, and what becomes of them |
-//! | `expansion` | how a command is written for the agent, and what of it the user sees again |
+//! | `expansion` | how a command is written for the agent |
 //! | `overview` | what `/skills` answers |
-//! | `reload` | what becomes of sessions when there are other skills, and what the model is told of it |
-//! | `version` | what differs between versions of the protocol |
+//! | `menu/` | our commands in the list that the client shows |
+//! | `updates` | which updates of the agent's are read |
+//! | `strip`, `echo` | how our text is taken out again of what comes back |
+//! | `titles` | titles of sessions |
+//! | `reload` | what becomes of sessions when there are other skills |
 //! | `permission`, `patterns` | requests for permission that the user need not see |
-//! | `record` | what is recorded, and what is remembered of a session |
+//! | `record`, `events` | what is recorded, and what is remembered of a session |
+//!
+//! | file | knows |
+//! |---|---|
+//! | `session/` | what is known of a session, each part private to the file that guards it (`turns`: prompts that are held) |
+//! | `policy` | what the user decided |
+//! | `agent_facts`, `version` | what is known of the agent, and what differs between versions of the protocol |
+//! | `marks` | how our text is told from what a person wrote |
+//! | `typed`, `words` | what a prompt says |
+//! | `requests` | requests that the agent has not answered |
+//! | `inputs`, `outputs`, `queries` | the ways in and out |
 
 mod agent;
+mod agent_facts;
+mod briefing;
 mod client;
 mod commands;
 mod echo;
 pub mod events;
 mod expansion;
-mod history;
-mod host;
-pub mod menu;
+mod inputs;
+mod marks;
+mod menu;
+mod outputs;
 mod overview;
 mod patterns;
 mod permission;
-pub mod placement;
+mod placement;
+mod policy;
 mod prompt;
+mod queries;
 mod record;
 mod reload;
-pub mod servers;
-pub mod session;
+mod requests;
+mod servers;
+mod session;
+mod setup;
 mod strip;
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "some tests need skills on a disk")]
 mod tests;
+mod titles;
+mod typed;
+mod updates;
 mod version;
+mod words;
 
-use std::{
-    borrow::Cow,
-    collections::HashMap,
-    hash::{BuildHasher, RandomState},
-    time::Duration,
+use std::collections::HashMap;
+
+use acp_skills_wire::{Class, Classifier, Id, Message};
+
+use self::{
+    agent_facts::AgentFacts,
+    requests::{OpenRequest, Purpose},
+    session::Sessions,
+    setup::WaitingSetups,
 };
-
-use serde::Deserialize;
-use skills_core::catalog::CatalogOptions;
-
-pub use self::host::{Actions, Effect, Endpoint, Event, Host, Level, Pass, Reloaded, Transport, Wanted};
 pub use self::{
-    permission::{Approve, ToolPolicy},
-    version::Version,
+    inputs::Input,
+    marks::{CLOSE, OPEN},
+    menu::spelling::spelled,
+    outputs::{Actions, Effect, Level, Pass, Task},
+    policy::{Activation, Approve, CatalogIn, McpMode, Policy, ToolPolicy},
+    queries::{
+        Endpoint, Fetched, Needs, NotFetched, Provisions, Query, Reason, Refreshed, Ticket, Transport, Wanted,
+    },
+    servers::SERVER_NAME,
+    session::{
+        activations::{Active, By},
+        key::SessionKey,
+    },
 };
-use crate::session::{By, SessionKey, Sessions};
-use acp_skills_wire::{Class, Classifier, Id, Message, Node, build};
-
-/// How the agent is to reach our MCP server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
-#[serde(rename_all = "kebab-case")]
-pub enum McpMode {
-    /// By what the agent advertises.
-    #[default]
-    Auto,
-    /// Over the ACP connection.
-    Acp,
-    /// HTTP on loopback.
-    Http,
-    /// A bridge process.
-    Stdio,
-    /// Not at all: the model reads the files with its own tools.
-    Off,
-}
-
-/// Where the catalog is to go.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
-#[serde(rename_all = "kebab-case")]
-pub enum CatalogIn {
-    /// The cleanest way that the agent offers.
-    #[default]
-    Auto,
-    /// The system prompt where the agent takes one, else the prompt.
-    System,
-    /// The first prompt.
-    Prompt,
-    /// Nowhere.
-    Off,
-}
-
-/// How skills are activated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
-#[serde(rename_all = "kebab-case")]
-pub enum Activation {
-    /// The model does it, with our tools or by reading the files.
-    #[default]
-    Model,
-    /// The proxy does it: it puts the skills that fit a prompt in front of it. For agents without tools.
-    Prompt,
-    /// The model does it where it has our tools, else the proxy.
-    Hybrid,
-}
-
-/// What the user decided.
-#[derive(Debug, Clone)]
-pub struct Policy {
-    /// How the agent is to reach our MCP server.
-    pub mcp: McpMode,
-    /// How long a first prompt waits for the agent to have our tools.
-    pub mcp_wait: Duration,
-    /// Where the catalog is to go.
-    pub catalog_in: CatalogIn,
-    /// How the catalog is rendered.
-    pub catalog: CatalogOptions,
-    /// How skills are activated.
-    pub activation: Activation,
-    /// Whether `$NAME` invokes a skill as `/NAME` does.
-    pub dollar: bool,
-    /// Which requests for permission are granted because the call is ours.
-    pub approve: Approve,
-    /// What the `allowed-tools` of active skills mean.
-    pub tool_policy: ToolPolicy,
-}
-
-impl Default for Policy {
-    fn default() -> Self {
-        Self {
-            mcp: McpMode::Auto,
-            mcp_wait: Duration::from_secs(2),
-            catalog_in: CatalogIn::Auto,
-            catalog: CatalogOptions::default(),
-            activation: Activation::Model,
-            dollar: false,
-            approve: Approve::Own,
-            tool_policy: ToolPolicy::Permissive,
-        }
-    }
-}
-
-/// What the agent said of itself in its answer to `initialize`.
-#[expect(clippy::struct_excessive_bools, reason = "each is one thing that an agent takes or not")]
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct AgentFacts {
-    /// The version of the protocol that it settled on.
-    pub version: Version,
-    /// It takes MCP servers over HTTP.
-    pub mcp_http: bool,
-    /// It does not take MCP servers over stdio.
-    pub no_mcp_stdio: bool,
-    /// It takes MCP servers over the ACP connection (unstable).
-    pub mcp_acp: bool,
-    /// It takes the field `systemPrompt` (draft).
-    pub system_prompt: bool,
-    /// Which agent it is, where that matters.
-    pub kind: AgentKind,
-    /// The name that it gives itself.
-    pub name: Option<String>,
-}
-
-/// Agents whose ways differ from the protocol, or from what others do.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum AgentKind {
-    /// Claude's adapter.
-    Claude,
-    /// Codex's adapter.
-    Codex,
-    /// Gemini, which has a tool of its own named `activate_skill`.
-    Gemini,
-    /// Any other.
-    #[default]
-    Other,
-}
-
-impl AgentKind {
-    /// The agent with this `agentInfo.name`.
-    fn of(name: &str) -> Self {
-        let is = |part: &str| name.contains(part);
-        if is("claude-agent-acp") || is("claude-code-acp") {
-            Self::Claude
-        } else if is("codex-acp") {
-            Self::Codex
-        } else if is("gemini") {
-            Self::Gemini
-        } else {
-            Self::Other
-        }
-    }
-}
-
-impl AgentFacts {
-    /// What the result of `initialize` says.
-    pub fn read(result: Node<'_>) -> Self {
-        let version = Version::settled(result);
-        let places = version.places();
-        // An object marker or a flag, as the version has it and as texts before it had it.
-        let marked = |node: Option<Node<'_>>| {
-            node.is_some_and(|node| !node.is_null() && node.as_bool() != Some(false))
-        };
-        let mcp = |transport| marked(result.at(places.mcp).and_then(|mcp| mcp.get(transport)));
-        let name = result.at(places.name).and_then(|name| name.as_str());
-        Self {
-            version,
-            mcp_http: mcp("http"),
-            no_mcp_stdio: !version.requires_stdio() && !mcp("stdio"),
-            mcp_acp: mcp("acp"),
-            system_prompt: marked(result.at(places.system_prompt)),
-            kind: AgentKind::of(name.as_deref().unwrap_or_default()),
-            name: name.map(Cow::into_owned),
-        }
-    }
-}
-
-/// A request of the client's that the agent has not answered.
-#[derive(Debug)]
-struct Open {
-    method: String,
-    purpose: Purpose,
-}
-
-/// What the answer to an open request means to us.
-#[derive(Debug)]
-enum Purpose {
-    /// It tells what the agent can do.
-    Initialize,
-    /// It names the session (`session/new`, `session/fork`).
-    Name { session: SessionKey, retry: Option<Vec<u8>> },
-    /// It opens a session whose id is known (`session/load`, `session/resume`).
-    Enter { session: SessionKey, known: bool, retry: Option<Vec<u8>> },
-    /// It ends a session.
-    Leave { id: String },
-    /// It ends a turn of this session.
-    Prompt(SessionKey),
-    /// It lists sessions with titles.
-    List,
-    /// Nothing.
-    Other,
-    /// It is answered already, by us.
-    Answered,
-}
-
-/// The updates that the interceptor reads; all others stream past it.
-const READ_UPDATES: [&[u8]; 5] = [
-    br#""user_message_chunk""#,
-    br#""user_message""#,
-    br#""session_info_update""#,
-    br#""available_commands_update""#,
-    br#""state_update""#,
-];
 
 /// Decides what becomes of each message.
 pub struct Interceptor {
     policy: Policy,
-    host: Box<dyn Host>,
     agent: AgentFacts,
     sessions: Sessions,
-    open: HashMap<Id, Open>,
+    /// The client's requests that have no answer yet.
+    open: HashMap<Id, OpenRequest>,
+    waiting: WaitingSetups,
+    /// User messages that come back in chunks, by the agent's id of their session.
     strips: HashMap<String, strip::Stream>,
     classifier: Classifier,
-    tickets: u64,
+    last_ticket: u64,
+    /// How often the skills of all sessions were looked up again.
+    refreshes: u64,
     /// Tells the messages that are ours from those of another run of the proxy.
     run: u64,
     /// How many messages were ours.
@@ -279,18 +129,19 @@ pub struct Interceptor {
 }
 
 impl Interceptor {
-    /// An interceptor for one connection.
-    pub fn new(policy: Policy, host: Box<dyn Host>) -> Self {
+    /// An interceptor for one connection. `run` is a number that no other run of the proxy has: a random one.
+    pub fn new(policy: Policy, run: u64) -> Self {
         Self {
             policy,
-            host,
             agent: AgentFacts::default(),
             sessions: Sessions::default(),
             open: HashMap::new(),
+            waiting: WaitingSetups::default(),
             strips: HashMap::new(),
-            classifier: Classifier::new(&READ_UPDATES),
-            tickets: 0,
-            run: RandomState::new().hash_one(()),
+            classifier: Classifier::new(updates::READ),
+            last_ticket: 0,
+            refreshes: 0,
+            run,
             messages: 0,
             own_names: false,
             early_commands: HashMap::new(),
@@ -313,8 +164,7 @@ impl Interceptor {
             Class::NotAMessage => {
                 if !line.trim_ascii().is_empty() {
                     let text: String = String::from_utf8_lossy(line).trim().chars().take(200).collect();
-                    let text = format!("the agent printed a line that is no message: {text}");
-                    actions.effects.push(Effect::Log(Level::Warn, text));
+                    actions.warn(format!("the agent printed a line that is no message: {text}"));
                 }
                 Pass::Consumed
             }
@@ -326,34 +176,38 @@ impl Interceptor {
     }
 
     /// Decides about something else that happened.
-    pub fn happened(&mut self, event: Event, actions: &mut Actions) {
-        match event {
-            Event::Listed(session) => self.tools_listed(session, actions),
-            Event::WaitOver(session) => self.wait_over(session, actions),
-            Event::Fetched { session, ticket, text, activations } => {
-                self.fetched(session, ticket, text, activations, actions);
+    pub fn handle(&mut self, input: Input, actions: &mut Actions) {
+        match input {
+            Input::SetUp { session, ticket, provisions } => {
+                self.provisioned(session, ticket, provisions, actions);
             }
-            Event::NotFetched { session, ticket, why, failed } => {
-                self.not_fetched(session, ticket, &why, failed, actions);
-            }
-            Event::MenuDue(session) => self.menu_due(session, actions),
-            Event::Activated(session, skill) => self.activated(session, &skill, By::Model, actions),
-            Event::Recorded(session, what) => self.recorded(session, what, actions),
-            Event::Reloaded(reloaded) => self.reloaded(reloaded.took, actions),
-            Event::ClientGone => self.release_all(actions),
+            Input::Fetched { session, ticket, fetched } => self.fetched(session, ticket, fetched, actions),
+            Input::NotFetched { session, ticket, why } => self.not_fetched(session, ticket, why, actions),
+            Input::Skills(refreshed) => self.refreshed(refreshed, actions),
+            Input::SkillsChanged(took) => self.skills_changed(took, actions),
+            Input::ToolsListed(session) => self.tools_listed(session, actions),
+            Input::WaitOver(session) => self.wait_over(session, actions),
+            Input::MenuDue(session) => self.menu_due(session, actions),
+            Input::Activated(session, skill) => self.activated(session, &skill, By::Model, actions),
+            Input::Recorded(session, kind) => self.recorded(session, kind, actions),
+            Input::ClientGone => self.release_all(actions),
         }
     }
 
-    /// What was kept back, and answers to everything that the agent can no longer answer; `why` is a clause such as `the agent exited with code 3`.
+    /// Whether a request waits for what its session needs.
+    pub fn is_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// What was kept back, and answers to everything that the agent can no longer answer; `why` is a clause such as
+    /// `the agent exited with code 3`.
     pub fn agent_gone(&mut self, why: &str) -> Vec<Vec<u8>> {
+        self.waiting.forget();
         let kept: Vec<_> = self.strips.drain().flat_map(|(_, mut stream)| stream.flush()).collect();
         let mut open: Vec<_> = self.open.drain().collect();
         // Numbers in the order of the requests, for whoever reads along.
         open.sort_by_key(|(id, _)| (id.to_json().len(), id.to_json().into_owned()));
-        let errors = open.iter().map(|(id, request)| {
-            let text = format!("{why} before it answered `{}`", request.method);
-            build::error(id, acp_skills_wire::INTERNAL_ERROR, &text)
-        });
+        let errors = open.iter().map(|(id, request)| request.unanswered(id, why));
         kept.into_iter().chain(errors).collect()
     }
 
@@ -364,10 +218,19 @@ impl Interceptor {
 
     /// Whether a session is being set up whose id is not known.
     fn is_setting_up(&self) -> bool {
-        self.open.values().any(|open| matches!(open.purpose, Purpose::Name { .. }))
+        self.open.values().any(
+            |open| matches!(&open.purpose, Purpose::SetUp(setup) if setup.kind == requests::SetupKind::New),
+        )
     }
 
-    fn warn(actions: &mut Actions, text: impl Into<String>) {
-        actions.effects.push(Effect::Log(Level::Warn, text.into()));
+    fn new_ticket(&mut self) -> Ticket {
+        self.last_ticket += 1;
+        Ticket(self.last_ticket)
+    }
+
+    /// An id for a message of ours that no other message of the session has.
+    fn new_message_id(&mut self) -> String {
+        self.messages += 1;
+        format!("acp-skills-{:x}-{}", self.run, self.messages)
     }
 }

@@ -4,14 +4,14 @@ use std::fmt::Write;
 
 use skills_core::{Diagnostic, Difference, SkillSet, search::Query};
 
-use super::{
-    Policy,
-    menu::{self, AgentCommands},
+use crate::{
+    menu::{self, spelling},
+    policy::Policy,
+    session::{Session, activations::By, menu::AgentCommands},
 };
-use crate::session::{By, Session};
 
 /// What to type.
-pub(super) const USAGE: &str = "`/skills` lists the skills, `/skills reload` looks for new ones, `/skills search WORDS` finds those that fit.";
+pub(crate) const USAGE: &str = "`/skills` lists the skills, `/skills reload` looks for new ones, `/skills search WORDS` finds those that fit.";
 
 /// How many skills are shown at most.
 const MAX_SHOWN: usize = 100;
@@ -21,7 +21,7 @@ const MAX_DECISIONS: usize = 10;
 const MAX_FINDINGS: usize = 50;
 
 /// The skills of a session, what is wrong with them, and what was decided for the user.
-pub(super) fn session(session: &Session, policy: &Policy) -> String {
+pub(crate) fn session(session: &Session, policy: &Policy) -> String {
     let mut text = String::new();
     let skills = &session.skills;
     let _ = match skills.len() {
@@ -29,8 +29,8 @@ pub(super) fn session(session: &Session, policy: &Policy) -> String {
         1 => writeln!(text, "**1 skill in this session**\n"),
         count => writeln!(text, "**{count} skills in this session**\n"),
     };
-    let theirs = AgentCommands::of(session);
-    let words = menu::spelled(skills);
+    let theirs = AgentCommands::of(&session.menu);
+    let words = spelling::spelled(skills);
     for skill in skills.iter().take(MAX_SHOWN) {
         let word = words.iter().find(|(_, other)| other.name == skill.name).map(|(word, _)| word.as_str());
         let name = match word {
@@ -39,10 +39,10 @@ pub(super) fn session(session: &Session, policy: &Policy) -> String {
             None => skill.name.to_string(),
         };
         let mut notes = vec![skill.scope.to_string()];
-        match session.active.iter().find(|(active, _)| active.key() == skill.name.key()) {
-            Some((_, By::User)) => notes.push("**active**, by you".to_owned()),
-            Some((_, By::Model)) => notes.push("**active**, by the model".to_owned()),
-            Some((_, By::Prompt)) => notes.push("**active**, by the proxy".to_owned()),
+        match session.activations.by(&skill.name) {
+            Some(By::User) => notes.push("**active**, by you".to_owned()),
+            Some(By::Model) => notes.push("**active**, by the model".to_owned()),
+            Some(By::Prompt) => notes.push("**active**, by the proxy".to_owned()),
             None => {}
         }
         if skill.properties.disable_model_invocation {
@@ -51,7 +51,7 @@ pub(super) fn session(session: &Session, policy: &Policy) -> String {
         if word.is_none() {
             notes.push("only by the model".to_owned());
         }
-        let _ = writeln!(text, "- `{name}` ({}): {}", notes.join(", "), menu::description(skill));
+        let _ = writeln!(text, "- `{name}` ({}): {}", notes.join(", "), spelling::description(skill));
     }
     if skills.len() > MAX_SHOWN {
         let more = skills.len() - MAX_SHOWN;
@@ -73,9 +73,10 @@ pub(super) fn session(session: &Session, policy: &Policy) -> String {
         policy.approve.name(),
         policy.tool_policy.name()
     );
-    if !session.decisions.is_empty() {
+    let decisions = session.decisions.last(MAX_DECISIONS);
+    if !decisions.is_empty() {
         text.push('\n');
-        for decision in session.decisions.iter().rev().take(MAX_DECISIONS).rev() {
+        for decision in decisions {
             let _ = writeln!(text, "- {decision}");
         }
     }
@@ -112,14 +113,14 @@ fn findings(skills: &SkillSet) -> Vec<String> {
 }
 
 /// The skills that fit `words`, best first.
-pub(super) fn search(session: &Session, words: &str) -> String {
+pub(crate) fn search(session: &Session, words: &str) -> String {
     let found = session.skills.search(&Query { text: words.to_owned(), ..Query::default() });
     if found.hits.is_empty() {
         return "No skill fits. Try other or fewer words.".to_owned();
     }
     let mut text = String::new();
     for (number, hit) in (1..).zip(&found.hits) {
-        let _ = writeln!(text, "{number}. `{}`: {}", hit.skill.name, menu::description(&hit.skill));
+        let _ = writeln!(text, "{number}. `{}`: {}", hit.skill.name, spelling::description(&hit.skill));
     }
     if found.total > found.hits.len() {
         let _ = writeln!(text, "\nand {} more", found.total - found.hits.len());
@@ -128,7 +129,7 @@ pub(super) fn search(session: &Session, words: &str) -> String {
 }
 
 /// What a new look at the skills brought.
-pub(super) fn reloaded(difference: &Difference, now: &SkillSet) -> String {
+pub(crate) fn reloaded(difference: &Difference, now: &SkillSet) -> String {
     let mut text = match now.len() {
         1 => "Loaded 1 skill.".to_owned(),
         count => format!("Loaded {count} skills."),

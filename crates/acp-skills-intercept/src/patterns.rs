@@ -19,7 +19,7 @@ use acp_skills_wire::Node;
 
 /// How a call stands to a list of patterns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Fit {
+pub(crate) enum Fit {
     /// None of them fits, for certain.
     Outside,
     /// Nobody can say.
@@ -29,7 +29,7 @@ pub(super) enum Fit {
 }
 
 /// How the call of the tool `name` with `input` stands to `patterns`.
-pub(super) fn fit<'p>(
+pub(crate) fn fit<'p>(
     patterns: impl Iterator<Item = &'p str>,
     name: Option<&str>,
     input: Option<Node<'_>>,

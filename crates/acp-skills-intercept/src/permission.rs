@@ -7,72 +7,24 @@
 //!
 //! This is advice at the ACP layer, no sandbox: calls that the agent does not ask about are not seen.
 
-use serde::Deserialize;
-use serde_json::{Value, json};
-use skills_core::toolbox::{ACTIVATE_SKILL, READ_SKILL_FILE, SEARCH_SKILLS};
-
-use super::{
-    Actions, AgentFacts, AgentKind, Effect, Interceptor, Level, Pass, Policy,
-    patterns::{self, Fit},
-};
-use crate::{
-    events::{Decision as Decided, EventKind, Rule},
-    session::{By, Session},
-};
 use acp_skills_wire::{Edit, Message, Node, build};
+use serde_json::{Value, json};
+use skills_core::toolbox::{
+    ACTIVATE_SKILL, CALL_SKILL_TOOL, READ_SKILL_FILE, RUN_SKILL_SCRIPT, SEARCH_SKILLS,
+};
+
+use crate::{
+    Interceptor,
+    agent_facts::{AgentFacts, AgentKind},
+    events::{Decision as Decided, EventKind, Rule},
+    outputs::{Actions, Effect, Level, Pass},
+    patterns::{self, Fit},
+    policy::{Approve, Policy, ToolPolicy},
+    session::{Session, activations::By},
+};
 
 /// The tools of ours that change nothing and run nothing.
 const HARMLESS: [&str; 3] = [ACTIVATE_SKILL, READ_SKILL_FILE, SEARCH_SKILLS];
-
-/// How many decisions a session remembers for `/skills`.
-const MAX_DECISIONS: usize = 50;
-
-/// Which requests for permission the proxy grants because the call is its own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
-#[serde(rename_all = "kebab-case")]
-pub enum Approve {
-    /// Calls of our tools that only read.
-    #[default]
-    Own,
-    /// None.
-    None,
-}
-
-impl Approve {
-    /// Its name, as in `--approve`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Own => "own",
-            Self::None => "none",
-        }
-    }
-}
-
-/// What the `allowed-tools` of active skills mean.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
-#[serde(rename_all = "kebab-case")]
-pub enum ToolPolicy {
-    /// What they do not name is logged.
-    #[default]
-    Permissive,
-    /// What they name is granted once, when the user activated the skill.
-    Approval,
-    /// What they do not name is refused.
-    Strict,
-}
-
-impl ToolPolicy {
-    /// Its name, as in `--tool-policy`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Permissive => "permissive",
-            Self::Approval => "approval",
-            Self::Strict => "strict",
-        }
-    }
-}
 
 /// What the agent says of a call, as far as it vouches for it.
 struct Call<'a> {
@@ -96,7 +48,7 @@ impl<'a> Call<'a> {
         let agreed = names.all(|other| first.as_ref() == Some(&other));
         let name = first.filter(|_| agreed).map(std::borrow::Cow::into_owned);
         let tools = HARMLESS.iter().copied().chain(OTHERS);
-        let server = session.server_name.as_deref();
+        let server = session.server.name();
         let ours = server.and_then(|server| {
             tools.into_iter().find(|tool| match agent.kind {
                 AgentKind::Claude => name.as_deref() == Some(qualified(server, tool).as_str()),
@@ -114,7 +66,7 @@ impl<'a> Call<'a> {
 }
 
 /// The tools of ours that do more than read.
-const OTHERS: [&str; 2] = [skills_core::toolbox::CALL_SKILL_TOOL, skills_core::toolbox::RUN_SKILL_SCRIPT];
+const OTHERS: [&str; 2] = [CALL_SKILL_TOOL, RUN_SKILL_SCRIPT];
 
 /// The name of a tool of an MCP server, as Claude spells it.
 fn qualified(server: &str, tool: &str) -> String {
@@ -154,7 +106,7 @@ fn decide(call: &Call<'_>, session: &Session, policy: &Policy) -> Decision {
         };
     }
     let declared = |by_user: bool| {
-        let active = session.active.iter().filter(move |(_, by)| !by_user || *by == By::User);
+        let active = session.activations.iter().filter(move |(_, by)| !by_user || *by == By::User);
         let skills = active.filter_map(|(name, _)| session.skills.get(name.as_str()));
         skills.flat_map(|skill| skill.properties.allowed_tools.iter().map(String::as_str))
     };
@@ -189,7 +141,7 @@ fn option(message: &Message<'_>, kind: &str) -> Option<String> {
 
 impl Interceptor {
     /// A request for permission: answered here, or left to the user.
-    pub(super) fn permission(&mut self, message: &Message<'_>, actions: &mut Actions) -> Pass {
+    pub(crate) fn permission(&mut self, message: &Message<'_>, actions: &mut Actions) -> Pass {
         let Some(id) = message.id() else { return Pass::Untouched };
         let Some(session) = message.session_id().and_then(|id| self.sessions.find(&id)) else {
             return Pass::Untouched;
@@ -200,7 +152,7 @@ impl Interceptor {
             Decision::Ask(_) => None,
             Decision::Choose(kind, _) => Some((*kind, option(message, kind))),
         };
-        let what = EventKind::Permission {
+        let kind = EventKind::Permission {
             tool: call.ours.or(call.name.as_deref()).map(str::to_owned),
             decision: match &choice {
                 Some(("allow_once", Some(_))) => Decided::Allowed,
@@ -213,13 +165,10 @@ impl Interceptor {
                 (_, None) => Some(Rule::AllowedTools),
             },
         };
-        actions.effects.push(Effect::Record { session: session.id.clone(), what });
+        actions.effects.push(Effect::Record { session: session.id().map(str::to_owned), kind });
         let mut log = |text: &str| {
-            actions.effects.push(Effect::Log(Level::Info, text.to_owned()));
-            session.decisions.push(text.to_owned());
-            if session.decisions.len() > MAX_DECISIONS {
-                session.decisions.remove(0);
-            }
+            actions.log(Level::Info, text);
+            session.decisions.add(text.to_owned());
         };
         match (decision, choice) {
             (Decision::Choose(_, why), Some((_, Some(option)))) => {
@@ -243,7 +192,10 @@ impl Interceptor {
 }
 
 /// Tells Claude's adapter, in a request that sets up a session, that our reading tools need no permission.
-pub(super) fn allow_ours(line: &[u8], server: &str) -> Option<Vec<u8>> {
+pub(crate) fn allow_ours(line: &[u8], server: &str, agent: &AgentFacts, policy: &Policy) -> Option<Vec<u8>> {
+    if agent.kind != AgentKind::Claude || policy.approve != Approve::Own {
+        return None;
+    }
     let message = Message::parse(line)?;
     let params = message.params.filter(Node::is_object)?;
     let names: Vec<Value> = HARMLESS.iter().map(|tool| qualified(server, tool).into()).collect();

@@ -2,24 +2,24 @@
 
 use std::sync::Arc;
 
+use acp_skills_wire::{Edit, Node};
 use serde_json::{Value, json};
 use skills_core::{
     SkillSet,
     catalog::{self, Catalog, CatalogOptions, Guide, Location},
 };
 
-use super::{AgentFacts, AgentKind, CatalogIn, servers};
-use crate::session::{Mcp, Session, Told};
-use acp_skills_wire::{Edit, Node};
-
-/// Opens everything that we add for the model; no user types it, and it is how we find our text again.
-pub const OPEN: &str = "<acp-skills-proxy>";
-/// Closes what [`OPEN`] opens.
-pub const CLOSE: &str = "</acp-skills-proxy>";
+use crate::{
+    agent_facts::{AgentFacts, AgentKind},
+    marks,
+    policy::CatalogIn,
+    servers,
+    session::server::SessionServer,
+};
 
 /// Where the catalog goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Placement {
+pub(crate) enum Placement {
     /// The draft field `systemPrompt` of session requests.
     SystemPrompt,
     /// `_meta.systemPrompt.append`, which older versions of Claude's adapter read.
@@ -31,7 +31,7 @@ pub enum Placement {
 }
 
 /// The place for this agent.
-pub fn choose(wish: CatalogIn, agent: &AgentFacts) -> Placement {
+pub(crate) fn choose(wish: CatalogIn, agent: &AgentFacts) -> Placement {
     match wish {
         CatalogIn::Off => Placement::Off,
         CatalogIn::Auto | CatalogIn::System if agent.system_prompt => Placement::SystemPrompt,
@@ -41,34 +41,34 @@ pub fn choose(wish: CatalogIn, agent: &AgentFacts) -> Placement {
     }
 }
 
-/// The text that lists the session's skills and says how to use them, in our marks and ended by a newline; `None`
+/// The text that lists the skills of a session and says how to use them, in our marks and ended by a newline; `None`
 /// when there is no skill to list.
-pub fn text(session: &Session, agent: &AgentFacts, options: &CatalogOptions, told: Told) -> Option<String> {
-    let (options, guide) = match told {
-        Told::Nothing => return None,
-        Told::Tools => (options.clone(), Guide::Tools),
-        Told::Files => (for_files(options), Guide::Files),
-    };
-    let catalog = match told {
-        Told::Files => Catalog::render(&stored(&session.skills), &options),
-        _ => Catalog::render(&session.skills, &options),
+pub(crate) fn text(
+    skills: &SkillSet,
+    server: &SessionServer,
+    agent: &AgentFacts,
+    options: &CatalogOptions,
+    guide: Guide,
+) -> Option<String> {
+    let catalog = match guide {
+        Guide::Files => Catalog::render(&stored(skills), &for_files(options)),
+        _ => Catalog::render(skills, options),
     }?;
     // Where there is another tool of the same name, the model has to know which one is meant: Gemini has one itself, and
     // a proxy with other skills before us in a chain has them all.
-    let is_alone =
-        agent.kind != AgentKind::Gemini && session.server_name.as_deref() == Some(servers::SERVER_NAME);
-    let more = match &session.server_name {
+    let is_alone = agent.kind != AgentKind::Gemini && server.name() == Some(servers::SERVER_NAME);
+    let more = match server.name() {
         // Some agents connect only when a tool is used.
-        _ if told == Told::Files && session.mcp == Mcp::Missing => {
+        _ if guide == Guide::Files && server.is_missing() => {
             " Should you have the tools `activate_skill` and `read_skill_file` after all, use them instead."
                 .to_owned()
         }
-        Some(name) if !is_alone && told == Told::Tools => {
+        Some(name) if !is_alone && guide == Guide::Tools => {
             format!(" The tools are those of the MCP server `{name}`.")
         }
         _ => String::new(),
     };
-    Some(wrap(&format!("{}\n\n{}{more}", catalog.text, catalog::guide(guide))))
+    Some(marks::wrap(&format!("{}\n\n{}{more}", catalog.text, catalog::guide(guide))))
 }
 
 /// The options for a model that has only its own tools: it needs to know where the files are.
@@ -90,20 +90,8 @@ fn stored(skills: &SkillSet) -> SkillSet {
     builder.build()
 }
 
-/// `text` in our marks, ended by a newline: some agents join the blocks of a prompt with nothing in between.
-pub fn wrap(text: &str) -> String {
-    // Nothing inside may look like the end.
-    format!("{OPEN}\n{}\n{CLOSE}\n", text.replace(CLOSE, "</acp-skills_proxy>"))
-}
-
-/// The content block for a prompt.
-pub fn block(text: &str) -> Value {
-    // Agents ignore the audience today; it is still what the block means.
-    json!({ "type": "text", "text": text, "annotations": { "audience": ["assistant"] } })
-}
-
 /// Adds `text` to the draft field `systemPrompt` of `params`, keeping what the client sends and its mode.
-pub fn into_system_prompt(edit: &mut Edit, params: Node<'_>, text: &str) {
+pub(crate) fn into_system_prompt(edit: &mut Edit, params: Node<'_>, text: &str) {
     let block = json!({ "type": "text", "text": text });
     let Some(system) = params.get("systemPrompt") else {
         let field = json!({ "mode": "append", "content": [block] });
@@ -119,7 +107,7 @@ pub fn into_system_prompt(edit: &mut Edit, params: Node<'_>, text: &str) {
 }
 
 /// Adds `text` to `_meta.systemPrompt` of `params`: behind a text that replaces the prompt, or to the appended one.
-pub fn into_claude_meta(edit: &mut Edit, params: Node<'_>, text: &str) {
+pub(crate) fn into_claude_meta(edit: &mut Edit, params: Node<'_>, text: &str) {
     let ours = json!({ "append": text });
     let Some(meta) = params.get("_meta").filter(Node::is_object) else {
         let field = json!({ "systemPrompt": ours });

@@ -2,58 +2,57 @@
 
 use skills_core::SkillName;
 
-use super::{Actions, Effect, Interceptor};
 use crate::{
+    Interceptor,
     events::{EventKind, Outcome, SessionOrigin},
-    session::{By, Session, SessionKey},
+    outputs::{Actions, Effect},
+    session::{Session, SessionKey, activations::By},
 };
 
 impl Interceptor {
     /// The agent opened a session: its id is known.
-    pub(super) fn started(&mut self, key: SessionKey, method: &str, actions: &mut Actions) {
+    pub(crate) fn started(&mut self, key: SessionKey, method: &str, actions: &mut Actions) {
         let agent = self.agent.name.clone();
         let Some(session) = self.sessions.get(key) else { return };
-        let what = EventKind::SessionStarted {
+        let kind = EventKind::SessionStarted {
             how: SessionOrigin::of(method),
             agent,
             proxy: env!("CARGO_PKG_VERSION").to_owned(),
             skills: session.skills.iter().map(|skill| skill.name.to_string()).collect(),
         };
-        actions.effects.push(Effect::Record { session: session.id.clone(), what });
+        actions.effects.push(Effect::Record { session: session.id().map(str::to_owned), kind });
         // A fork begins with what was active, and an early call can come before the id.
-        if !session.active.is_empty() {
-            remember(session, actions);
-        }
+        remember(session, actions);
     }
 
     /// Somebody activated a skill.
-    pub(super) fn activated(&mut self, key: SessionKey, skill: &SkillName, by: By, actions: &mut Actions) {
+    pub(crate) fn activated(&mut self, key: SessionKey, skill: &SkillName, by: By, actions: &mut Actions) {
         if let Some(session) = self.sessions.get(key)
-            && session.activate(skill, by)
+            && session.activations.add(skill, by)
         {
             remember(session, actions);
         }
     }
 
     /// Something for the record happened in a session.
-    pub(super) fn recorded(&mut self, key: SessionKey, what: EventKind, actions: &mut Actions) {
-        let session = self.sessions.get(key).and_then(|session| session.id.clone());
-        actions.effects.push(Effect::Record { session, what });
+    pub(crate) fn recorded(&mut self, key: SessionKey, kind: EventKind, actions: &mut Actions) {
+        let session = self.sessions.get(key).and_then(|session| Some(session.id()?.to_owned()));
+        actions.effects.push(Effect::Record { session, kind });
     }
 }
 
 /// The proxy has put a skill in front of a prompt, unless it could not.
-pub(super) fn fits(session: &mut Session, what: &EventKind, actions: &mut Actions) {
-    let is_ok = what.end().is_some_and(|end| end.outcome == Outcome::Ok);
-    if let Some(skill) = what.skill().filter(|_| is_ok).and_then(SkillName::new)
-        && session.activate(&skill, By::Prompt)
+pub(crate) fn put_in_front(session: &mut Session, kind: &EventKind, actions: &mut Actions) {
+    let is_ok = kind.end().is_some_and(|end| end.outcome == Outcome::Ok);
+    if let Some(skill) = kind.skill().filter(|_| is_ok).and_then(SkillName::new)
+        && session.activations.add(&skill, By::Prompt)
     {
         remember(session, actions);
     }
 }
 
 fn remember(session: &Session, actions: &mut Actions) {
-    if let Some(id) = session.id.clone() {
-        actions.effects.push(Effect::Remember { id, active: session.active.clone() });
+    if let (Some(id), Some(active)) = (session.id(), session.activations.to_remember()) {
+        actions.effects.push(Effect::Remember { id: id.to_owned(), active });
     }
 }

@@ -3,14 +3,20 @@
 
 use serde_json::{Value, json};
 
-use super::{AgentFacts, Endpoint, McpMode, Transport, Version};
 use acp_skills_wire::{Edit, Node};
+
+use crate::{
+    agent_facts::AgentFacts,
+    policy::McpMode,
+    queries::{Endpoint, Transport},
+    version::Version,
+};
 
 /// The name of our MCP server.
 pub const SERVER_NAME: &str = "acp-skills";
 
 /// The transport for this agent; `None` when it is to have no server of ours.
-pub fn choose(mode: McpMode, agent: &AgentFacts) -> Option<Transport> {
+pub(crate) fn choose(mode: McpMode, agent: &AgentFacts) -> Option<Transport> {
     match mode {
         McpMode::Off => None,
         McpMode::Acp => Some(Transport::Acp),
@@ -24,7 +30,7 @@ pub fn choose(mode: McpMode, agent: &AgentFacts) -> Option<Transport> {
 
 /// `wanted`, or a name like it that no other server of the session has: two proxies in one chain must not take each
 /// other's place.
-pub fn free_name(wanted: &str, servers: Option<Node<'_>>) -> String {
+pub(crate) fn free_name(wanted: &str, servers: Option<Node<'_>>) -> String {
     let taken = |name: &str| {
         servers.is_some_and(|servers| {
             servers.elements().any(|server| server.str("name").is_some_and(|other| other == name))
@@ -40,7 +46,7 @@ pub fn free_name(wanted: &str, servers: Option<Node<'_>>) -> String {
 }
 
 /// The entry for `mcpServers`.
-pub fn entry(name: &str, endpoint: &Endpoint, version: Version) -> Value {
+pub(crate) fn entry(name: &str, endpoint: &Endpoint, version: Version) -> Value {
     match endpoint {
         Endpoint::Acp { server_id } => json!({ "type": "acp", "name": name, "serverId": server_id }),
         Endpoint::Http { url, token } => json!({
@@ -62,7 +68,7 @@ pub fn entry(name: &str, endpoint: &Endpoint, version: Version) -> Value {
 }
 
 /// Adds `entry` to the `mcpServers` of `params`.
-pub fn inject(edit: &mut Edit, params: Node<'_>, entry: &Value) {
+pub(crate) fn inject(edit: &mut Edit, params: Node<'_>, entry: &Value) {
     match params.get("mcpServers") {
         Some(servers) if servers.is_array() => edit.push(servers, &entry.to_string()),
         Some(other) => edit.replace(other.span(), format!("[{entry}]")),

@@ -3,15 +3,13 @@
 //! Agents return a prompt as one chunk per block, merged into one chunk with or without a separator, flattened to one
 //! line, cut off, or split anywhere. Our text always stands between two marks that have no space in them, so all of
 //! that leaves something to find; also when an earlier run with other skills wrote it. Where our text stands for a
-//! command, the command takes its place (`expansion`).
+//! command, the command takes its place (`marks`).
 
 use std::mem;
 
-use super::{
-    expansion,
-    placement::{CLOSE, OPEN},
-};
 use acp_skills_wire::{Edit, Message};
+
+use crate::marks::{self, CLOSE, OPEN};
 
 /// How many bytes of chunks are kept back while the end of our text is awaited.
 const MAX_KEPT_BYTES: usize = 256 * 1024;
@@ -26,7 +24,7 @@ fn strip(text: &str) -> Option<(String, Option<&str>)> {
     let mut clean = before.to_owned();
     loop {
         let Some((ours, after)) = rest.split_once(CLOSE) else { return Some((clean, Some(rest))) };
-        clean.push_str(&expansion::command(ours));
+        clean.push_str(&marks::command(ours));
         let after = without_separator(after);
         if let Some((between, again)) = after.split_once(OPEN) {
             clean.push_str(between);
@@ -50,9 +48,9 @@ fn open_prefix(text: &str) -> usize {
 }
 
 /// A title without our text, possibly empty; `None` when there is none of it.
-pub(super) fn title(text: &str) -> Option<String> {
+pub(crate) fn title(text: &str) -> Option<String> {
     if let Some((mut clean, open)) = strip(text) {
-        clean.push_str(&open.map(expansion::cut_off).unwrap_or_default());
+        clean.push_str(&open.map(marks::cut_off).unwrap_or_default());
         return Some(clean.split_whitespace().collect::<Vec<_>>().join(" "));
     }
     // Cut off within the mark itself, with or without a sign of it.
@@ -63,7 +61,7 @@ pub(super) fn title(text: &str) -> Option<String> {
 
 /// What becomes of a chunk.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Chunk {
+pub(crate) enum Chunk {
     /// It goes on as it is.
     Untouched,
     /// It goes on with this text.
@@ -74,7 +72,7 @@ pub(super) enum Chunk {
 
 /// The chunks of one session's user messages, in which our text may begin in one and end in another.
 #[derive(Debug, Default)]
-pub(super) struct Stream {
+pub(crate) struct Stream {
     state: State,
 }
 
@@ -105,12 +103,12 @@ struct Inside {
 
 impl Stream {
     /// Whether nothing is awaited.
-    pub(super) fn is_idle(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         matches!(self.state, State::Idle)
     }
 
     /// The chunks that were kept back, to go on as they came.
-    pub(super) fn flush(&mut self) -> Vec<Vec<u8>> {
+    pub(crate) fn flush(&mut self) -> Vec<Vec<u8>> {
         match mem::take(&mut self.state) {
             State::Idle | State::Closed => Vec::new(),
             State::Suspect { kept, .. } => kept,
@@ -120,7 +118,7 @@ impl Stream {
 
     /// Decides about the next chunk: its text, and the line that it came in. Lines that were kept back and turn out
     /// to be the user's are added to `before`.
-    pub(super) fn chunk(&mut self, text: &str, line: &[u8], before: &mut Vec<Vec<u8>>) -> Chunk {
+    pub(crate) fn chunk(&mut self, text: &str, line: &[u8], before: &mut Vec<Vec<u8>>) -> Chunk {
         match mem::take(&mut self.state) {
             State::Idle => self.outside(text, line),
             State::Suspect { mut kept, words, prefix } => {
@@ -177,11 +175,11 @@ impl Stream {
         if let Some((_, after)) = joined.split_once(CLOSE) {
             if after.is_empty() {
                 self.state = State::Closed;
-                let clean = expansion::command(&inside.ours);
+                let clean = marks::command(&inside.ours);
                 return if clean.is_empty() { Chunk::Nothing } else { Chunk::Text(clean) };
             }
             let after = without_separator(after);
-            let clean = expansion::command(&inside.ours);
+            let clean = marks::command(&inside.ours);
             let clean = match self.outside(after, &rewrite(line, after)) {
                 Chunk::Untouched => clean + after,
                 Chunk::Text(text) => clean + &text,
@@ -204,15 +202,15 @@ impl Stream {
 impl Inside {
     /// Our text goes on with this.
     fn read(&mut self, text: &str) {
-        if self.ours.len() < expansion::MAX_TYPED_BYTES {
-            self.ours.extend(text.chars().take(expansion::MAX_TYPED_BYTES));
+        if self.ours.len() < marks::MAX_TYPED_BYTES {
+            self.ours.extend(text.chars().take(marks::MAX_TYPED_BYTES));
         }
     }
 
     /// Our text does not end: what was typed, and the chunks behind it.
     fn flush(self) -> Vec<Vec<u8>> {
         // What follows are the arguments.
-        let command = if self.kept.is_empty() { expansion::cut_off } else { expansion::command };
+        let command = if self.kept.is_empty() { marks::cut_off } else { marks::command };
         let typed = command(&self.ours);
         let typed = (!typed.is_empty()).then(|| rewrite(&self.first, &typed));
         typed.into_iter().chain(self.kept).collect()
@@ -227,7 +225,7 @@ fn tail(text: &str) -> String {
 }
 
 /// The chunk in `line` with another text.
-pub(super) fn rewrite(line: &[u8], text: &str) -> Vec<u8> {
+pub(crate) fn rewrite(line: &[u8], text: &str) -> Vec<u8> {
     let content = Message::parse(line).and_then(|message| message.param(&["update", "content"]));
     let Some((content, node)) = content.and_then(|content| Some((content, content.get("text")?))) else {
         return line.to_vec();

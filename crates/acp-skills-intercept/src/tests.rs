@@ -6,58 +6,66 @@ mod permission;
 mod placement;
 mod record;
 mod reload;
+mod slow;
 mod version;
 mod waiting;
 
 use std::{
-    path::Path,
-    sync::{Arc, Mutex},
+    collections::VecDeque,
+    path::PathBuf,
+    sync::atomic::{AtomicU64, Ordering},
     time::Duration,
 };
 
 use serde_json::{Value, json};
 use skills_core::{Skill, SkillName, SkillSet};
 
-use super::*;
-use crate::{events::EventKind, session::Active};
+use super::{events::EventKind, *};
 
-/// What the host was asked for.
+/// What the world outside was asked for and told, and what it answers.
 #[derive(Debug, Default)]
-pub(super) struct Log {
+pub(super) struct Outside {
+    skills: SkillSet,
+    /// Whether questions are kept until [`World::answer`].
+    pub(super) is_slow: bool,
+    questions: VecDeque<Query>,
     pub(super) opened: Vec<SessionKey>,
     pub(super) closed: Vec<SessionKey>,
     /// What was served last: whose, which skills, and which of them the user activated.
     pub(super) served: Option<(SessionKey, Vec<String>, Vec<String>)>,
-    /// What is found after a reload.
+    /// What is found when a user asks for a reload.
     pub(super) after_reload: Option<SkillSet>,
-    /// What there is from now on, without anybody asking.
-    pub(super) noticed: Option<SkillSet>,
+    /// What is remembered of any session.
+    pub(super) recalled: Active,
     /// Directories in which nobody works any more.
-    pub(super) left: Vec<String>,
+    pub(super) left: Vec<PathBuf>,
 }
 
-struct FakeHost {
-    skills: SkillSet,
-    log: Arc<Mutex<Log>>,
-}
-
-impl Host for FakeHost {
-    fn skills(&mut self, _cwd: Option<&Path>) -> SkillSet {
-        if let Some(skills) = self.log.lock().unwrap().noticed.take() {
-            self.skills = skills;
+impl Outside {
+    /// The answer to a question; nothing for texts, which the tests give themselves.
+    fn answer(&mut self, query: Query) -> Result<Input, Query> {
+        match query {
+            Query::SetUp { session, ticket, needs } => {
+                let skills = needs.skills.unwrap_or_else(|| self.skills.clone());
+                let transport = needs.transport.filter(|_| !skills.offers_nothing());
+                let endpoint = transport.map(|transport| Ok(self.open(session, transport)));
+                let active = needs.recall.map(|_| self.recalled.clone()).unwrap_or_default();
+                Ok(Input::SetUp { session, ticket, provisions: Provisions { skills, active, endpoint } })
+            }
+            Query::Skills { directories, reason } => {
+                if matches!(reason, Reason::Reload(..)) {
+                    self.skills = self.after_reload.take().unwrap_or_else(|| self.skills.clone());
+                }
+                let skills = directories.into_iter().map(|cwd| (cwd, self.skills.clone())).collect();
+                Ok(Input::Skills(Refreshed { skills, took: Duration::from_millis(2), reason }))
+            }
+            query @ Query::Fetch { .. } => Err(query),
         }
-        self.skills.clone()
     }
 
-    fn open(
-        &mut self,
-        session: SessionKey,
-        transport: Transport,
-        _skills: &SkillSet,
-        _cwd: Option<&Path>,
-    ) -> Result<Endpoint, String> {
-        self.log.lock().unwrap().opened.push(session);
-        Ok(match transport {
+    fn open(&mut self, session: SessionKey, transport: Transport) -> Endpoint {
+        self.opened.push(session);
+        match transport {
             Transport::Acp => Endpoint::Acp { server_id: format!("id-{}", session.0) },
             Transport::Http => Endpoint::Http {
                 url: format!("http://127.0.0.1:1/{}/mcp", session.0),
@@ -68,39 +76,34 @@ impl Host for FakeHost {
                 args: vec!["mcp-bridge".to_owned()],
                 env: vec![("A".to_owned(), "1".to_owned())],
             },
-        })
-    }
-
-    fn serve(&mut self, session: SessionKey, skills: &SkillSet, unlocked: &[SkillName], _cwd: Option<&Path>) {
-        let names = |names: &mut dyn Iterator<Item = &SkillName>| names.map(ToString::to_string).collect();
-        let served =
-            (session, names(&mut skills.iter().map(|skill| &skill.name)), names(&mut unlocked.iter()));
-        self.log.lock().unwrap().served = Some(served);
-    }
-
-    fn reload(&mut self) -> Duration {
-        if let Some(skills) = self.log.lock().unwrap().after_reload.take() {
-            self.skills = skills;
         }
-        Duration::from_millis(2)
     }
 
-    fn close(&mut self, session: SessionKey) {
-        self.log.lock().unwrap().closed.push(session);
-    }
-
-    fn leave(&mut self, cwd: &Path) {
-        self.log.lock().unwrap().left.push(cwd.display().to_string());
+    /// Does what can be done at once. Returns what the tests look at.
+    fn apply(&mut self, effect: Effect, out: &mut Out) {
+        match effect {
+            Effect::Log(..) => {}
+            Effect::Record { session, kind } => out.records.push((session, kind)),
+            Effect::Remember { id, active } => out.remembered.push((id, active)),
+            Effect::Serve { session, skills, unlocked, .. } => {
+                let names =
+                    |names: &mut dyn Iterator<Item = &SkillName>| names.map(ToString::to_string).collect();
+                let served = names(&mut skills.iter().map(|skill| &skill.name));
+                self.served = Some((session, served, names(&mut unlocked.iter())));
+            }
+            Effect::Close(session) => self.closed.push(session),
+            Effect::Leave(cwd) => self.left.push(cwd),
+        }
     }
 }
 
 /// Everything that one step did, as JSON.
-#[derive(Debug, Default, PartialEq)]
+#[derive(Debug, Default)]
 pub(super) struct Out {
     pub(super) to_client: Vec<Value>,
     pub(super) to_agent: Vec<Value>,
-    /// All others.
-    pub(super) effects: Vec<Effect>,
+    /// What is to be done that takes its time.
+    pub(super) tasks: Vec<Task>,
     /// What is recorded: the session and the event.
     pub(super) records: Vec<(Option<String>, EventKind)>,
     /// What is remembered.
@@ -123,12 +126,44 @@ impl Out {
     pub(super) fn is_nothing(&self) -> bool {
         self.to_client.is_empty() && self.to_agent.is_empty()
     }
+
+    /// Nothing at all is said, done or recorded.
+    pub(super) fn is_silence(&self) -> bool {
+        self.is_nothing() && self.tasks.is_empty() && self.records.is_empty() && self.remembered.is_empty()
+    }
+
+    /// The number of the only text that is asked for.
+    pub(super) fn ticket(&self) -> Ticket {
+        match &self.tasks[..] {
+            [Task::Ask(Query::Fetch { ticket, .. })] => *ticket,
+            tasks => panic!("no text is asked for: {tasks:?}"),
+        }
+    }
+
+    /// The only text that is asked for.
+    pub(super) fn wanted(&self) -> &Wanted {
+        match &self.tasks[..] {
+            [Task::Ask(Query::Fetch { wanted, .. })] => wanted,
+            tasks => panic!("no text is asked for: {tasks:?}"),
+        }
+    }
+
+    fn append(&mut self, mut other: Self) {
+        self.to_client.append(&mut other.to_client);
+        self.to_agent.append(&mut other.to_agent);
+        self.tasks.append(&mut other.tasks);
+        self.records.append(&mut other.records);
+        self.remembered.append(&mut other.remembered);
+    }
 }
+
+/// Tells the interceptors of the tests apart.
+static RUNS: AtomicU64 = AtomicU64::new(1);
 
 /// An interceptor between a client and an agent that the test plays.
 pub(super) struct World {
     interceptor: Interceptor,
-    pub(super) log: Arc<Mutex<Log>>,
+    pub(super) outside: Outside,
 }
 
 pub(super) fn skills(names: &[&str]) -> SkillSet {
@@ -148,9 +183,10 @@ impl World {
     }
 
     pub(super) fn with_skills(policy: Policy, skills: SkillSet) -> Self {
-        let log = Arc::<Mutex<Log>>::default();
-        let host = FakeHost { skills, log: Arc::clone(&log) };
-        Self { interceptor: Interceptor::new(policy, Box::new(host)), log }
+        Self {
+            interceptor: Interceptor::new(policy, RUNS.fetch_add(1, Ordering::Relaxed)),
+            outside: Outside { skills, ..Outside::default() },
+        }
     }
 
     /// A line from the client, as text.
@@ -158,18 +194,76 @@ impl World {
         let mut actions = Actions::default();
         let pass = self.interceptor.from_client(line.as_bytes(), &mut actions);
         let own = own_line(pass, line, std::mem::take(&mut actions.after));
-        let mut out = out(actions);
+        let mut out = Self::said(&mut actions);
         out.to_agent.extend(own);
-        out
+        self.carry_out(actions, out)
     }
 
     pub(super) fn agent_line(&mut self, line: &str) -> Out {
         let mut actions = Actions::default();
         let pass = self.interceptor.from_agent(line.as_bytes(), &mut actions);
         let own = own_line(pass, line, std::mem::take(&mut actions.after));
-        let mut out = out(actions);
+        let mut out = Self::said(&mut actions);
         out.to_client.extend(own);
+        self.carry_out(actions, out)
+    }
+
+    /// The lines of one decision.
+    fn said(actions: &mut Actions) -> Out {
+        let lines = |lines: &mut Vec<Vec<u8>>| lines.drain(..).map(|line| json_of(&line)).collect();
+        Out {
+            to_client: lines(&mut actions.to_client),
+            to_agent: lines(&mut actions.to_agent),
+            ..Out::default()
+        }
+    }
+
+    /// Does what was decided, and answers what was asked, unless the world is slow.
+    fn carry_out(&mut self, actions: Actions, mut out: Out) -> Out {
+        assert!(actions.after.is_empty());
+        for effect in actions.effects {
+            self.outside.apply(effect, &mut out);
+        }
+        for task in actions.tasks {
+            match task {
+                Task::Ask(query @ Query::Fetch { .. }) => out.tasks.push(Task::Ask(query)),
+                Task::Ask(query) if self.outside.is_slow => self.outside.questions.push_back(query),
+                Task::Ask(query) => match self.outside.answer(query) {
+                    Ok(input) => out.append(self.handle(input)),
+                    Err(query) => out.tasks.push(Task::Ask(query)),
+                },
+                task => out.tasks.push(task),
+            }
+        }
         out
+    }
+
+    /// The bytes that the agent gets for a line from the client.
+    pub(super) fn as_the_agent_gets_it(&mut self, line: &str) -> String {
+        let mut actions = Actions::default();
+        let mut lines = match self.interceptor.from_client(line.as_bytes(), &mut actions) {
+            Pass::Untouched => vec![line.as_bytes().to_vec()],
+            Pass::Edited(line) => vec![line],
+            Pass::Consumed => Vec::new(),
+        };
+        for task in std::mem::take(&mut actions.tasks) {
+            let Task::Ask(query) = task else { panic!("{task:?}") };
+            let input = self.outside.answer(query).expect("an answer");
+            self.interceptor.handle(input, &mut actions);
+            lines.append(&mut actions.to_agent);
+        }
+        for effect in actions.effects {
+            self.outside.apply(effect, &mut Out::default());
+        }
+        assert_eq!(lines.len(), 1);
+        String::from_utf8(lines.remove(0)).unwrap()
+    }
+
+    /// Answers the question that was asked first of those that wait.
+    pub(super) fn answer(&mut self) -> Out {
+        let query = self.outside.questions.pop_front().expect("a question");
+        let input = self.outside.answer(query).expect("an answer");
+        self.handle(input)
     }
 
     pub(super) fn client(&mut self, message: &Value) -> Out {
@@ -180,10 +274,19 @@ impl World {
         self.agent_line(&format!("{message}\n"))
     }
 
-    pub(super) fn happened(&mut self, event: Event) -> Out {
+    pub(super) fn handle(&mut self, input: Input) -> Out {
         let mut actions = Actions::default();
-        self.interceptor.happened(event, &mut actions);
-        out(actions)
+        self.interceptor.handle(input, &mut actions);
+        let after = std::mem::take(&mut actions.after);
+        assert!(after.is_empty(), "there is no line that they follow");
+        let out = Self::said(&mut actions);
+        self.carry_out(actions, out)
+    }
+
+    /// There are these skills now, and the library says so.
+    pub(super) fn notices(&mut self, skills: SkillSet) -> Out {
+        self.outside.skills = skills;
+        self.handle(Input::SkillsChanged(Duration::from_millis(2)))
     }
 
     pub(super) fn request(&mut self, id: u64, method: &str, params: &Value) -> Out {
@@ -257,24 +360,6 @@ fn own_line(pass: Pass, line: &str, after: Vec<Vec<u8>>) -> Vec<Value> {
 fn json_of(line: &[u8]) -> Value {
     assert!(line.ends_with(b"\n"), "no line: {:?}", String::from_utf8_lossy(line));
     serde_json::from_slice(line).unwrap_or_else(|_| Value::from(String::from_utf8_lossy(line).into_owned()))
-}
-
-fn out(actions: Actions) -> Out {
-    assert!(actions.after.is_empty());
-    let mut out = Out {
-        to_client: actions.to_client.iter().map(|line| json_of(line)).collect(),
-        to_agent: actions.to_agent.iter().map(|line| json_of(line)).collect(),
-        ..Out::default()
-    };
-    for effect in actions.effects {
-        match effect {
-            Effect::Log(..) => {}
-            Effect::Record { session, what } => out.records.push((session, what)),
-            Effect::Remember { id, active } => out.remembered.push((id, active)),
-            effect => out.effects.push(effect),
-        }
-    }
-    out
 }
 
 /// The texts of a prompt.

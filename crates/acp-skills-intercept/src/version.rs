@@ -8,12 +8,11 @@
 
 use serde_json::{Value, json};
 
-use crate::session::Session;
-use acp_skills_wire::{Id, Message, Node, REQUEST_CANCELLED, build};
+use acp_skills_wire::{Edit, Id, Message, Node, REQUEST_CANCELLED, build};
 
 /// A version of the protocol.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Version {
+pub(crate) enum Version {
     /// What editors speak today.
     #[default]
     One,
@@ -21,19 +20,19 @@ pub enum Version {
     Two,
 }
 
-/// Where the result of `initialize` says what.
-pub(super) struct Places {
+/// Where the result of `initialize` says what: paths of member names.
+pub(crate) struct Paths {
     /// What the agent calls itself.
-    pub(super) name: &'static [&'static str],
+    pub(crate) name: &'static [&'static str],
     /// The transports of MCP servers.
-    pub(super) mcp: &'static [&'static str],
+    pub(crate) mcp: &'static [&'static str],
     /// The draft field for system prompts.
-    pub(super) system_prompt: &'static [&'static str],
+    pub(crate) system_prompt: &'static [&'static str],
 }
 
 /// What the answer to a prompt says of its turn.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Turn {
+pub(crate) enum Turn {
     /// It begins, or goes on with this prompt too.
     Accepted,
     /// It is over; `forgotten` when the agent may have forgotten the prompt with it.
@@ -41,31 +40,37 @@ pub(super) enum Turn {
 }
 
 /// An answer of ours, in the place of the agent's.
-pub(super) struct Reply<'a> {
+pub(crate) struct Reply<'a> {
+    /// The agent's id of the session.
+    pub(crate) session: Option<&'a str>,
+    /// Whether the agent says that it works.
+    pub(crate) is_busy: bool,
+    /// What goes on in the background, as the agent told it last: a JSON array.
+    pub(crate) background: Option<&'a [u8]>,
     /// The prompt that is answered.
-    pub(super) prompt: &'a Message<'a>,
+    pub(crate) prompt: &'a Message<'a>,
     /// An id that no other message of the session has.
-    pub(super) message_id: &'a str,
+    pub(crate) message_id: &'a str,
     /// Markdown.
-    pub(super) text: &'a str,
+    pub(crate) text: &'a str,
 }
 
 impl Version {
     /// The version that the result of `initialize` settles on.
-    pub(super) fn settled(result: Node<'_>) -> Self {
+    pub(crate) fn settled(result: Node<'_>) -> Self {
         let number = result.get("protocolVersion").and_then(|number| std::str::from_utf8(number.raw()).ok());
         // Versions to come are likelier to go on from the last one than to return to the first.
         if number.and_then(|number| number.parse().ok()) >= Some(2_u32) { Self::Two } else { Self::One }
     }
 
-    pub(super) fn places(self) -> Places {
+    pub(crate) fn paths(self) -> Paths {
         match self {
-            Self::One => Places {
+            Self::One => Paths {
                 name: &["agentInfo", "name"],
                 mcp: &["agentCapabilities", "mcpCapabilities"],
                 system_prompt: &["agentCapabilities", "sessionCapabilities", "systemPrompt"],
             },
-            Self::Two => Places {
+            Self::Two => Paths {
                 name: &["info", "name"],
                 mcp: &["capabilities", "session", "mcp"],
                 system_prompt: &["capabilities", "session", "systemPrompt"],
@@ -74,12 +79,12 @@ impl Version {
     }
 
     /// Whether every agent has to take MCP servers over stdio, without saying so.
-    pub(super) fn requires_stdio(self) -> bool {
+    pub(crate) fn requires_stdio(self) -> bool {
         self == Self::One
     }
 
     /// The `type` of an MCP server over stdio.
-    pub(super) fn stdio_type(self) -> Option<&'static str> {
+    pub(crate) fn stdio_type(self) -> Option<&'static str> {
         match self {
             // It is known by its having none.
             Self::One => None,
@@ -88,7 +93,7 @@ impl Version {
     }
 
     /// A command in the menu.
-    pub(super) fn command(self, name: &str, description: &str, hint: Option<&str>) -> Value {
+    pub(crate) fn command(self, name: &str, description: &str, hint: Option<&str>) -> Value {
         let mut entry = match self {
             Self::One => json!({ "name": name, "description": description }),
             Self::Two => json!({ "type": "command", "name": name, "description": description }),
@@ -103,12 +108,12 @@ impl Version {
     }
 
     /// Whether the response that sets up a session lists its first commands.
-    pub(super) fn has_menu_in_response(self) -> bool {
+    pub(crate) fn has_menu_in_response(self) -> bool {
         self == Self::Two
     }
 
     /// The tool call that a request for permission is about.
-    pub(super) fn tool_call<'a>(self, request: &Message<'a>) -> Option<Node<'a>> {
+    pub(crate) fn tool_call<'a>(self, request: &Message<'a>) -> Option<Node<'a>> {
         match self {
             Self::One => request.param(&["toolCall"]),
             Self::Two => {
@@ -120,7 +125,7 @@ impl Version {
     }
 
     /// What the response to a prompt says of its turn.
-    pub(super) fn turn(self, response: &Message<'_>) -> Turn {
+    pub(crate) fn turn(self, response: &Message<'_>) -> Turn {
         match self {
             _ if response.error.is_some() => Turn::Over { forgotten: true },
             Self::One => Turn::Over { forgotten: response.result.is_some_and(forgets) },
@@ -129,7 +134,7 @@ impl Version {
     }
 
     /// The response to a prompt that was cancelled before the agent had it.
-    pub(super) fn cancelled(self, prompt: &Id) -> Vec<u8> {
+    pub(crate) fn cancelled(self, prompt: &Id) -> Vec<u8> {
         match self {
             Self::One => build::result(prompt, &json!({ "stopReason": "cancelled" })),
             Self::Two => build::error(prompt, REQUEST_CANCELLED, "cancelled"),
@@ -137,10 +142,10 @@ impl Version {
     }
 
     /// Everything that an agent says for a turn in which it says `reply`.
-    pub(super) fn reply(self, session: &Session, id: &Id, reply: &Reply<'_>) -> Vec<Vec<u8>> {
+    pub(crate) fn reply(self, id: &Id, reply: &Reply<'_>) -> Vec<Vec<u8>> {
         let text = json!({ "type": "text", "text": reply.text });
         let update = |update: Value| {
-            build::notification("session/update", &json!({ "sessionId": session.id, "update": update }))
+            build::notification("session/update", &json!({ "sessionId": reply.session, "update": update }))
         };
         match self {
             Self::One => vec![
@@ -157,10 +162,10 @@ impl Version {
                     update(said),
                 ];
                 // The state is that of all that goes on: while the agent works, that is for the agent to tell.
-                if !session.busy {
+                if !reply.is_busy {
                     let state = |state: &str| {
                         let state = json!({ "sessionUpdate": "state_update", "state": state });
-                        match background(session) {
+                        match background(reply) {
                             // An agent that reports it has to do so each time.
                             Some(background) => with(state, "background", background),
                             None => state,
@@ -178,7 +183,7 @@ impl Version {
 /// Whether a turn that ended like this may have been forgotten with all it said: a prompt that was refused is not part
 /// of the conversation ([stop reasons](https://agentclientprotocol.com/protocol/v1/prompt-turn#stop-reasons)), and some
 /// agents forget one that was cancelled or failed. `end` is what holds `stopReason`.
-pub(super) fn forgets(end: Node<'_>) -> bool {
+pub(crate) fn forgets(end: Node<'_>) -> bool {
     matches!(end.str("stopReason").as_deref(), Some("refusal" | "cancelled" | "error"))
 }
 
@@ -191,12 +196,12 @@ fn with(mut object: Value, key: &str, value: Value) -> Value {
 fn echo(update: Vec<u8>, prompt: &Message<'_>) -> Vec<u8> {
     let content = Message::parse(&update).and_then(|message| message.param(&["update", "content"]));
     let (Some(content), Some(blocks)) = (content, prompt.param(&["prompt"])) else { return update };
-    let mut edit = acp_skills_wire::Edit::new();
+    let mut edit = Edit::new();
     edit.replace(content.span(), blocks.raw());
     edit.apply(&update)
 }
 
 /// What goes on in the background, as the agent told it last.
-fn background(session: &Session) -> Option<Value> {
-    serde_json::from_slice(session.background.as_deref()?).ok()
+fn background(reply: &Reply<'_>) -> Option<Value> {
+    serde_json::from_slice(reply.background?).ok()
 }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use skills_core::ToolOutput;
 
 use crate::events::Record;
-use acp_skills_intercept::session::SessionKey;
+use acp_skills_intercept::SessionKey;
 
 /// One call of one of our tools, when it is over.
 #[derive(Debug, Clone)]

@@ -8,6 +8,7 @@ pub mod component;
 pub mod config;
 pub mod demo;
 pub mod events;
+pub mod host;
 pub mod library;
 pub mod mcp;
 pub mod memory;

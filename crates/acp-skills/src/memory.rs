@@ -19,7 +19,7 @@ use crate::{
     backlog::{Backlog, Batch, Inbox},
     private,
 };
-use acp_skills_intercept::session::{Active, By};
+use acp_skills_intercept::{Active, By};
 
 /// How many sessions may wait to be written.
 const MAX_WAITING: usize = 4096;

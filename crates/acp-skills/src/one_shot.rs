@@ -222,7 +222,7 @@ impl OneShot {
             let observer = move |activity: &Activity| watch(Seen::Activity(activity));
             proxy = proxy.observed_by(Arc::new(observer));
         }
-        let (policy, servers) = proxy.into_parts()?;
+        let (policy, host) = proxy.into_parts()?;
         let (client_reads, to_client) = io::pipe()?;
         let (from_client, client_writes) = io::pipe()?;
         let mut client = Client::new(client_reads, client_writes, self.line, self.watch.clone());
@@ -235,13 +235,13 @@ impl OneShot {
             let (from_agent, agent_writes) = io::pipe()?;
             thread::spawn(move || drop(demo::serve(agent_reads, agent_writes)));
             let agent = Ends::new(from_agent, standalone::tapped(to_agent, tap));
-            let relay = Relay::start(policy, servers, ends, agent)?;
+            let relay = Relay::start(policy, host, ends, agent)?;
             let said = talk.await?;
             // The agent has its end of stdin, and stops.
             drop(relay.agent_done.await);
             return Ok((said, None));
         }
-        let life = Standalone { command: self.agent, policy, servers, client: ends, tap };
+        let life = Standalone { command: self.agent, policy, host, client: ends, tap };
         let code = life.run().await?;
         Ok((talk.await?, Some(code)))
     }

@@ -94,7 +94,7 @@ fn commands_are_added_to_the_agents() {
         assert_eq!(sent(&world.update("s", &update)), expected, "{list}");
     }
     // The agent has sent a list: we need not.
-    assert!(world.happened(Event::MenuDue(KEY)).is_nothing());
+    assert!(world.handle(Input::MenuDue(KEY)).is_nothing());
 }
 
 #[test]
@@ -111,14 +111,14 @@ fn an_agent_without_commands_gets_ours() {
         let source = if method == "session/fork" { "a" } else { id };
         world.request(request, method, &json!({ "sessionId": source, "cwd": "/p", "mcpServers": [] }));
         let out = world.respond(request, &result);
-        let [Effect::WaitForMenu(key, _)] = out.effects[..] else { panic!("{out:?}") };
-        let out = world.happened(Event::MenuDue(key));
+        let [Task::WaitForMenu(key, _)] = out.tasks[..] else { panic!("{out:?}") };
+        let out = world.handle(Input::MenuDue(key));
         assert_eq!(out.client()["params"]["sessionId"], id);
         assert_eq!(sent(&out), ["skills", "review", "Plan-B", "secret"]);
-        assert!(world.happened(Event::MenuDue(key)).is_nothing());
+        assert!(world.handle(Input::MenuDue(key)).is_nothing());
     }
     world.request(6, "session/new", &json!({ "cwd": "/p", "mcpServers": [] }));
-    assert!(world.refuse(6, -32000).effects.is_empty());
+    assert!(world.refuse(6, -32000).tasks.is_empty());
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn a_list_that_comes_too_early_is_sent_again() {
     assert_eq!(out.to_client[0]["id"], 1);
     assert_eq!(menu(&out.to_client[1]), ["web", "skills", "review", "Plan-B", "secret"]);
     assert_eq!(out.to_client[1]["params"]["update"]["availableCommands"][0]["x"], 1);
-    assert!(out.effects.is_empty());
+    assert!(out.tasks.is_empty());
     // A session of nobody's.
     assert_eq!(sent(&world.update("child", &commands(&[]))), Vec::<&str>::new());
 }
@@ -140,7 +140,7 @@ fn a_list_that_comes_too_early_is_sent_again() {
 fn without_skills_there_is_no_menu() {
     let mut world = World::with_skills(policy(), SkillSet::default()).initialized("x", &json!({}));
     world.request(1, "session/new", &json!({ "cwd": "/project" }));
-    assert!(world.respond(1, &json!({ "sessionId": "s" })).effects.is_empty());
+    assert!(world.respond(1, &json!({ "sessionId": "s" })).tasks.is_empty());
     assert_eq!(sent(&world.update("s", &commands(&[]))), Vec::<&str>::new());
     assert_eq!(texts(world.prompt(2, "s", &["/skills"]).agent()), ["/skills"]);
 }
@@ -149,16 +149,16 @@ fn without_skills_there_is_no_menu() {
 fn expanded(world: &mut World, request: u64, prompt: &Value) -> Value {
     let out = world.request(request, "session/prompt", &json!({ "sessionId": "s", "prompt": prompt }));
     assert!(out.is_nothing(), "{out:?}");
-    let [Effect::Fetch { session, ticket, wanted: Wanted::Skill { name, arguments, .. } }] = &out.effects[..]
+    let [Task::Ask(Query::Fetch { session, ticket, wanted: Wanted::Skill { name, arguments, .. } })] =
+        &out.tasks[..]
     else {
         panic!("{out:?}")
     };
     let text = format!("<skill_content name=\"{name}\">Do it with [{arguments}].</skill_content>");
-    let out = world.happened(Event::Fetched {
+    let out = world.handle(Input::Fetched {
         session: *session,
         ticket: *ticket,
-        text: Some(text),
-        activations: Vec::new(),
+        fetched: Fetched { text: Some(text), activations: Vec::new() },
     });
     let mut message = out.agent().clone();
     assert_eq!(message["id"], request);
@@ -189,7 +189,7 @@ fn a_command_is_expanded() {
     // Once.
     let prompt = expanded(&mut world, 3, &json!([text("/review x")]));
     assert_eq!(prompt.as_array().unwrap().len(), 2);
-    let served = world.log.lock().unwrap().served.clone().unwrap();
+    let served = world.outside.served.clone().unwrap();
     assert_eq!((served.0, served.2), (KEY, vec!["review".to_owned()]));
 }
 
@@ -346,11 +346,11 @@ fn with_a_system_prompt_there_is_no_catalog_in_front() {
 fn a_skill_that_cannot_be_read_ends_the_turn() {
     let mut world = session(&[]);
     let out = world.prompt(2, "s", &["/review x"]);
-    let [Effect::Fetch { ticket, .. }] = out.effects[..] else { panic!("{out:?}") };
+    let [Task::Ask(Query::Fetch { ticket, .. })] = out.tasks[..] else { panic!("{out:?}") };
     let behind = world.prompt(3, "s", &["hello"]);
     assert!(behind.is_nothing());
     let why = "The skill `review` cannot be activated: gone".to_owned();
-    let out = world.happened(Event::NotFetched { session: KEY, ticket, why, failed: None });
+    let out = world.handle(Input::NotFetched { session: KEY, ticket, why: NotFetched { why, failed: None } });
     assert_eq!(
         out.to_client,
         [
@@ -367,7 +367,11 @@ fn a_skill_that_cannot_be_read_ends_the_turn() {
     // A skill that is gone altogether.
     let mut world = session(&[]);
     world.prompt(2, "s", &["/review x"]);
-    let out = world.happened(Event::Fetched { session: KEY, ticket: 1, text: None, activations: Vec::new() });
+    let out = world.handle(Input::Fetched {
+        session: KEY,
+        ticket: Ticket(1),
+        fetched: Fetched { text: None, activations: Vec::new() },
+    });
     assert_eq!((out.to_client.len(), out.to_agent.len()), (2, 0));
 }
 
@@ -380,11 +384,10 @@ fn a_command_can_be_cancelled() {
     assert_eq!(out.client()["result"]["stopReason"], "cancelled");
     assert!(
         world
-            .happened(Event::Fetched {
+            .handle(Input::Fetched {
                 session: KEY,
-                ticket: 1,
-                text: Some("x".into()),
-                activations: Vec::new()
+                ticket: Ticket(1),
+                fetched: Fetched { text: Some("x".into()), activations: Vec::new() }
             })
             .is_nothing()
     );
@@ -396,29 +399,27 @@ fn without_our_tools_the_text_is_fetched_again() {
     let mut world = World::with_skills(policy, set()).initialized("x", &json!({}));
     world.new_session(1, "s");
     let wanted = |out: &Out| {
-        out.effects.iter().find_map(|effect| match effect {
-            Effect::Fetch { ticket, wanted: Wanted::Skill { tools, arguments, .. }, .. } => {
+        out.tasks.iter().find_map(|effect| match effect {
+            Task::Ask(Query::Fetch { ticket, wanted: Wanted::Skill { tools, arguments, .. }, .. }) => {
                 Some((*ticket, *tools, arguments.clone()))
             }
             _ => None,
         })
     };
     let out = world.prompt(2, "s", &["/review x"]);
-    assert_eq!(wanted(&out), Some((1, true, "x".to_owned())));
-    world.happened(Event::Fetched {
+    assert_eq!(wanted(&out), Some((Ticket(1), true, "x".to_owned())));
+    world.handle(Input::Fetched {
         session: KEY,
-        ticket: 1,
-        text: Some("with tools".into()),
-        activations: Vec::new(),
+        ticket: Ticket(1),
+        fetched: Fetched { text: Some("with tools".into()), activations: Vec::new() },
     });
-    let out = world.happened(Event::WaitOver(KEY));
-    assert_eq!(wanted(&out), Some((2, false, "x".to_owned())));
+    let out = world.handle(Input::WaitOver(KEY));
+    assert_eq!(wanted(&out), Some((Ticket(2), false, "x".to_owned())));
     assert!(out.to_agent.is_empty());
-    let out = world.happened(Event::Fetched {
+    let out = world.handle(Input::Fetched {
         session: KEY,
-        ticket: 2,
-        text: Some("with files".into()),
-        activations: Vec::new(),
+        ticket: Ticket(2),
+        fetched: Fetched { text: Some("with files".into()), activations: Vec::new() },
     });
     let block = texts(out.agent()).into_iter().find(|text| text.contains("<typed>")).unwrap();
     assert!(block.contains("with files") && !block.contains("with tools"));
@@ -427,7 +428,7 @@ fn without_our_tools_the_text_is_fetched_again() {
 /// Asks for something that the proxy answers; returns the answer.
 fn asked(world: &mut World, request: u64, words: &str) -> String {
     let out = world.prompt(request, "s", &[words]);
-    assert!(out.to_agent.is_empty() && out.effects.is_empty(), "{out:?}");
+    assert!(out.to_agent.is_empty() && out.tasks.is_empty(), "{out:?}");
     let [.., said, result] = &out.to_client[..] else { panic!("{out:?}") };
     assert_eq!(result, &json!({ "jsonrpc": "2.0", "id": request, "result": { "stopReason": "end_turn" } }));
     assert_eq!(said["params"]["update"]["sessionUpdate"], "agent_message_chunk");
@@ -438,7 +439,7 @@ fn asked(world: &mut World, request: u64, words: &str) -> String {
 fn skills_are_listed() {
     let mut world = session(&["review"]);
     expanded(&mut world, 2, &json!([text("/secret")]));
-    world.happened(Event::Activated(KEY, SkillName::new("background").unwrap()));
+    world.handle(Input::Activated(KEY, SkillName::new("background").unwrap()));
     expect![[r#"
         **4 skills in this session**
 
@@ -491,7 +492,7 @@ fn reloading() {
     world.new_session(2, "t");
     world.prompt(3, "s", &["hello"]);
     assert_eq!(asked(&mut world, 4, "/skills reload"), "Loaded 4 skills. Nothing has changed.");
-    world.log.lock().unwrap().after_reload =
+    world.outside.after_reload =
         Some([skill("review", |it| it.priority = 1), skill("new", |_| {})].into_iter().collect());
     let out = world.prompt(5, "s", &["/skills reload"]);
     // Both sessions get a new menu, and the answer comes last.
@@ -511,7 +512,7 @@ fn reloading() {
     let [line, "go on"] = texts(prompt.agent())[..] else { panic!("{prompt:?}") };
     assert!(line.contains("New: `new` (Does new.).") && line.contains("Changed: `review`."), "{line}");
     assert_eq!(texts(world.prompt(7, "s", &["go on"]).agent()), ["go on"]);
-    assert_eq!(world.log.lock().unwrap().served.as_ref().unwrap().1, ["review", "new"]);
+    assert_eq!(world.outside.served.as_ref().unwrap().1, ["review", "new"]);
 }
 
 #[test]
@@ -529,7 +530,7 @@ fn who_sees_which_skill() {
 fn a_client_that_is_gone_still_gets_its_command_through() {
     let mut world = session(&[]);
     world.prompt(2, "s", &["/review x"]);
-    let out = world.happened(Event::ClientGone);
+    let out = world.handle(Input::ClientGone);
     let [ours, "x"] = texts(out.agent())[..] else { panic!("{out:?}") };
     assert!(ours.contains("Get its instructions first."), "{ours}");
 }

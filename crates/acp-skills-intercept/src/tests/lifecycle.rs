@@ -3,14 +3,14 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::placement;
+use crate::marks;
 
 fn world() -> World {
     World::new(policy()).initialized("x", &json!({}))
 }
 
 fn ours() -> String {
-    placement::wrap("<available_skills>…</available_skills>")
+    marks::wrap("<available_skills>…</available_skills>")
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn closed_sessions_are_forgotten_and_may_come_back() {
         assert_eq!(world.sessions(), 1, "{method}: refused");
         world.request(4, method, &json!({ "sessionId": "s" }));
         world.respond(4, &json!({}));
-        assert_eq!((world.sessions(), world.log.lock().unwrap().closed.len()), (0, 1), "{method}");
+        assert_eq!((world.sessions(), world.outside.closed.len()), (0, 1), "{method}");
         world.new_session(5, "s");
         assert_eq!(texts(world.prompt(6, "s", &["x"]).agent()).len(), 2, "{method}");
     }
@@ -149,7 +149,7 @@ fn a_server_of_each_session_has_its_own_name_where_the_agent_wants_that() {
     assert!(out.to_client.is_empty());
     assert_eq!(name(&out), "acp-skills-2");
     world.respond(2, &json!({ "sessionId": "b" }));
-    assert!(world.log.lock().unwrap().closed.is_empty());
+    assert!(world.outside.closed.is_empty());
     assert_eq!(texts(world.prompt(3, "b", &["x"]).agent()).len(), 2);
     // From now on at once; and a name stays.
     assert_eq!(name(&world.request(4, "session/new", &params)), "acp-skills-3");
@@ -352,7 +352,7 @@ fn mcp_over_acp_is_answered_only_for_our_server() {
     assert_eq!(world.agent(&ask("theirs")).to_client.len(), 1);
     let out = world.agent(&ask("id-1"));
     assert!(out.is_nothing());
-    assert!(matches!(&out.effects[..], [Effect::Mcp { session: SessionKey(1), .. }]), "{out:?}");
+    assert!(matches!(&out.tasks[..], [Task::Mcp { session: SessionKey(1), .. }]), "{out:?}");
 }
 
 #[test]

@@ -161,12 +161,16 @@ fn call(name: &str, input: &Value) -> Value {
 
 fn invoke(world: &mut World, skill: &str) {
     let out = world.prompt(2, "s", &[&format!("/{skill}")]);
-    let [.., Effect::Fetch { session, ticket, .. }] = out.effects[..] else { panic!("{out:?}") };
-    world.happened(Event::Fetched { session, ticket, text: Some("x".into()), activations: Vec::new() });
+    let [.., Task::Ask(Query::Fetch { session, ticket, .. })] = out.tasks[..] else { panic!("{out:?}") };
+    world.handle(Input::Fetched {
+        session,
+        ticket,
+        fetched: Fetched { text: Some("x".into()), activations: Vec::new() },
+    });
 }
 
 fn activate(world: &mut World, skill: &str) {
-    world.happened(Event::Activated(SessionKey(1), SkillName::new(skill).unwrap()));
+    world.handle(Input::Activated(SessionKey(1), SkillName::new(skill).unwrap()));
 }
 
 #[test]

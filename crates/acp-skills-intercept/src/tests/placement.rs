@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::placement::{CLOSE, OPEN};
+use crate::marks::{CLOSE, OPEN};
 
 #[test]
 fn the_transport_follows_the_agent() {
@@ -51,9 +51,7 @@ fn entries_have_what_strict_agents_want() {
 fn the_clients_servers_stay_and_names_do_not_clash() {
     let mut world = World::new(policy()).initialized("x", &json!({}));
     let line = r#"{"id":1,"method":"session/new","params":{ "x":1.0, "mcpServers":[ {"name":"acp-skills","n":1e2} ],"cwd":"/p" }}"#;
-    let mut actions = Actions::default();
-    let Pass::Edited(edited) = world.interceptor.from_client(line.as_bytes(), &mut actions) else { panic!() };
-    let edited = String::from_utf8(edited).unwrap();
+    let edited = world.as_the_agent_gets_it(line);
     let (before, after) = edited.split_once(r#",{"name":"acp-skills-2""#).unwrap();
     assert!(before.ends_with(r#"{ "x":1.0, "mcpServers":[ {"name":"acp-skills","n":1e2} "#), "{before}");
     assert!(after.ends_with(r#"}]}],"cwd":"/p" }}"#), "{after}");
@@ -100,11 +98,10 @@ fn without_skills_nothing_changes() {
         r#"{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/p","mcpServers":[]}}"#,
         r#"{"id":2,"method":"session/prompt","params":{"sessionId":"s","prompt":[]}}"#,
     ] {
-        let mut actions = Actions::default();
-        assert_eq!(world.interceptor.from_client(line.as_bytes(), &mut actions), Pass::Untouched);
-        assert!(actions.effects.is_empty());
+        assert_eq!(world.as_the_agent_gets_it(line), line);
     }
-    assert!(world.log.lock().unwrap().opened.is_empty());
+    assert_eq!(world.outside.served, None);
+    assert!(world.outside.opened.is_empty());
 }
 
 fn with_system_prompt() -> Value {

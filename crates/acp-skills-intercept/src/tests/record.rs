@@ -17,8 +17,12 @@ fn activation(by: By) -> EventKind {
     EventKind::SkillActivated { skill: Some("review".to_owned()), path: None, by, tokens: 1, end }
 }
 
-fn fetched(ticket: u64, by: By) -> Event {
-    Event::Fetched { session: KEY, ticket, text: Some("BODY".to_owned()), activations: vec![activation(by)] }
+fn fetched(ticket: u64, by: By) -> Input {
+    Input::Fetched {
+        session: KEY,
+        ticket: Ticket(ticket),
+        fetched: Fetched { text: Some("BODY".to_owned()), activations: vec![activation(by)] },
+    }
 }
 
 fn names(out: &Out) -> Vec<&str> {
@@ -45,15 +49,15 @@ fn fetched_twice_is_activated_once() {
         world.prompt(2, "s", &["/review"]);
         let mut first = Out::default();
         if is_early {
-            first = world.happened(fetched(1, By::User));
+            first = world.handle(fetched(1, By::User));
         }
-        let out = world.happened(Event::WaitOver(KEY));
+        let out = world.handle(Input::WaitOver(KEY));
         assert_eq!(names(&out), ["fallback"]);
         if !is_early {
-            first = world.happened(fetched(1, By::User));
+            first = world.handle(fetched(1, By::User));
         }
         assert_eq!(names(&first), [""; 0]);
-        let out = world.happened(fetched(2, By::User));
+        let out = world.handle(fetched(2, By::User));
         assert_eq!(out.records, [(Some("s".to_owned()), activation(By::User))]);
     }
 }
@@ -64,20 +68,20 @@ fn a_prompt_that_is_cancelled_activates_nothing() {
     let mut world = waiting(Activation::Model);
     world.prompt(2, "s", &["/review"]);
     world.client(&json!({ "jsonrpc": "2.0", "method": "session/cancel", "params": { "sessionId": "s" } }));
-    let out = world.happened(fetched(1, By::User));
+    let out = world.handle(fetched(1, By::User));
     assert!(out.records.is_empty() && out.remembered.is_empty(), "{out:?}");
 }
 
 #[test]
 fn only_what_is_new_is_remembered() {
     let mut world = waiting(Activation::Prompt);
-    world.happened(Event::Listed(KEY));
+    world.handle(Input::ToolsListed(KEY));
     world.prompt(2, "s", &["please review"]);
-    assert_eq!(remembered(&world.happened(fetched(1, By::Prompt))), [("s", vec![By::Prompt])]);
-    let review = || Event::Activated(KEY, SkillName::new("review").unwrap());
-    assert_eq!(remembered(&world.happened(review())), []);
+    assert_eq!(remembered(&world.handle(fetched(1, By::Prompt))), [("s", vec![By::Prompt])]);
+    let review = || Input::Activated(KEY, SkillName::new("review").unwrap());
+    assert_eq!(remembered(&world.handle(review())), []);
     world.prompt(3, "s", &["/review"]);
-    assert_eq!(remembered(&world.happened(fetched(2, By::User))), [("s", vec![By::User])]);
+    assert_eq!(remembered(&world.handle(fetched(2, By::User))), [("s", vec![By::User])]);
     // A fork begins with it, and what is deleted is forgotten; what is closed is not.
     world.request(4, "session/fork", &json!({ "sessionId": "s", "cwd": "/", "mcpServers": [] }));
     let out = world.respond(4, &json!({ "sessionId": "t" }));

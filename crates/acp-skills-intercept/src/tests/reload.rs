@@ -24,18 +24,6 @@ fn set(skills: &[&Arc<Skill>]) -> SkillSet {
     builder.build()
 }
 
-fn reloaded() -> Event {
-    Event::Reloaded(Reloaded { added: 1, removed: 0, changed: 0, took: Duration::from_millis(1) })
-}
-
-impl World {
-    /// There are other skills from now on.
-    fn notices(&mut self, skills: SkillSet) -> Out {
-        self.log.lock().unwrap().noticed = Some(skills);
-        self.happened(reloaded())
-    }
-}
-
 /// The menus in what was sent, and nothing else is there.
 fn menus(out: &Out) -> Vec<(&str, Vec<&str>)> {
     let menus = out.to_client.iter().map(|message| {
@@ -129,18 +117,18 @@ fn servers_and_menus_change_at_once_where_something_changed() {
     let mut world = World::with_skills(policy(), before.clone()).initialized("x", &json!({}));
     world.new_session(1, "s");
     world.new_session(2, "t");
-    world.log.lock().unwrap().served = None;
+    world.outside.served = None;
     // The same snapshot: nothing at all, not even for the server.
-    assert_eq!(world.notices(before), Out::default());
-    assert_eq!(world.log.lock().unwrap().served, None);
+    assert!(world.notices(before).is_silence());
+    assert_eq!(world.outside.served, None);
     // Another snapshot of the same skills.
-    assert_eq!(world.notices(set(&[&review])), Out::default());
+    assert!(world.notices(set(&[&review])).is_silence());
     let out = world.notices(set(&[&review, &greet]));
     assert_eq!(
         menus(&out),
         [("s", vec!["skills", "review", "greet"]), ("t", vec!["skills", "review", "greet"])]
     );
-    assert_eq!(world.log.lock().unwrap().served.as_ref().unwrap().1, ["review", "greet"]);
+    assert_eq!(world.outside.served.as_ref().unwrap().1, ["review", "greet"]);
     assert!(out.to_agent.is_empty());
 }
 
@@ -161,7 +149,7 @@ fn other_instructions_change_no_list() {
     world.new_session(1, "s");
     world.prompt(2, "s", &["hello"]);
     // The same text, written again.
-    assert_eq!(world.notices(set(&[&stored("one")])), Out::default());
+    assert!(world.notices(set(&[&stored("one")])).is_silence());
     assert_eq!(texts(world.prompt(3, "s", &["go on"]).agent()), ["go on"]);
     assert!(world.notices(set(&[&stored("two")])).is_nothing());
     let prompt = world.prompt(4, "s", &["go on"]);
@@ -170,7 +158,7 @@ fn other_instructions_change_no_list() {
         "{prompt:?}"
     );
     // A model that has the old ones is told so.
-    world.happened(Event::Activated(KEY, SkillName::new("review").unwrap()));
+    world.handle(Input::Activated(KEY, SkillName::new("review").unwrap()));
     world.notices(set(&[&stored("three")]));
     let prompt = world.prompt(5, "s", &["go on"]);
     assert!(texts(prompt.agent())[0].contains("may be out of date"), "{prompt:?}");
@@ -184,9 +172,13 @@ fn commands_are_no_place_for_the_line() {
     world.notices(skills(&["review", "greet"]));
     assert_eq!(texts(world.prompt(3, "s", &["/compact"]).agent()), ["/compact"]);
     let out = world.prompt(4, "s", &["/greet"]);
-    let [Effect::Fetch { ticket, .. }] = out.effects[..] else { panic!("{out:?}") };
+    let [Task::Ask(Query::Fetch { ticket, .. })] = out.tasks[..] else { panic!("{out:?}") };
     let text = Some("Hello.".to_owned());
-    let out = world.happened(Event::Fetched { session: KEY, ticket, text, activations: Vec::new() });
+    let out = world.handle(Input::Fetched {
+        session: KEY,
+        ticket,
+        fetched: Fetched { text, activations: Vec::new() },
+    });
     assert!(!texts(out.agent()).concat().contains("have changed"), "{out:?}");
     assert!(texts(world.prompt(5, "s", &["go on"]).agent())[0].contains("New: `greet`"));
 }
@@ -277,7 +269,7 @@ fn a_session_that_is_being_set_up_gets_its_menu_afterwards() {
     world.respond(2, &json!({}));
     world.respond(3, &json!({ "sessionId": "t" }));
     for (key, id) in [(KEY, "s"), (SessionKey(2), "t")] {
-        assert_eq!(menus(&world.happened(Event::MenuDue(key))), [(id, vec!["skills", "review", "greet"])]);
+        assert_eq!(menus(&world.handle(Input::MenuDue(key))), [(id, vec!["skills", "review", "greet"])]);
     }
 }
 
@@ -289,6 +281,7 @@ fn directories_are_left_with_their_last_session() {
     for (request, id, left) in [(3, "s", vec![]), (4, "t", vec!["/project"])] {
         world.request(request, "session/close", &json!({ "sessionId": id }));
         world.respond(request, &json!({}));
-        assert_eq!(world.log.lock().unwrap().left, left, "{id}");
+        let left: Vec<PathBuf> = left.into_iter().map(PathBuf::from).collect();
+        assert_eq!(world.outside.left, left, "{id}");
     }
 }

@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::placement;
+use crate::marks;
 use acp_skills_wire::REQUEST_CANCELLED;
 
 const KEY: SessionKey = SessionKey(1);
@@ -140,7 +140,7 @@ fn commands_are_in_the_responses() {
         assert_eq!(names(&seen["availableCommands"]), expected, "{method} {result}");
         assert_eq!(seen["availableCommands"].as_array().unwrap().len(), expected.len());
         // Nothing more is to be sent.
-        assert!(out.effects.is_empty(), "{:?}", out.effects);
+        assert!(out.tasks.is_empty(), "{:?}", out.tasks);
     }
 }
 
@@ -193,7 +193,7 @@ fn echoes_are_the_users() {
     assert!(world.update("s", &chunk(&ours[40..])).is_nothing());
     assert_eq!(updates(&world.update("s", &chunk("hello"))), [&chunk("hello")]);
     // A command in the place of our block is not for the model alone.
-    let mut block = chunk(&placement::wrap("<typed>/review <rest>src</rest></typed>"));
+    let mut block = chunk(&marks::wrap("<typed>/review <rest>src</rest></typed>"));
     block["content"]["annotations"] = json!({ "audience": ["assistant"] });
     assert_eq!(updates(&world.update("s", &block)), [&chunk("/review ")]);
     // What has nothing of ours stays as it is.
@@ -289,12 +289,11 @@ fn cancelling_reaches_an_agent_that_works_without_an_open_prompt() {
 fn a_command_comes_back_as_it_was_typed() {
     let mut world = session(world());
     let out = world.prompt(2, "s", &["/review src/main.rs"]);
-    let [Effect::Fetch { session, ticket, .. }] = &out.effects[..] else { panic!("{out:?}") };
-    let out = world.happened(Event::Fetched {
+    let [Task::Ask(Query::Fetch { session, ticket, .. })] = &out.tasks[..] else { panic!("{out:?}") };
+    let out = world.handle(Input::Fetched {
         session: *session,
         ticket: *ticket,
-        text: Some("Do it.".into()),
-        activations: Vec::new(),
+        fetched: Fetched { text: Some("Do it.".into()), activations: Vec::new() },
     });
     let sent = &out.agent()["params"]["prompt"];
     assert!(!sent.to_string().contains("/review src"), "{sent}");
@@ -361,12 +360,11 @@ fn what_we_answer_looks_like_a_turn() {
 fn a_command_that_fails_looks_like_a_turn() {
     let mut world = session(world());
     let out = world.prompt(2, "s", &["/review"]);
-    let [Effect::Fetch { ticket, .. }] = out.effects[..] else { panic!("{out:?}") };
-    let out = world.happened(Event::NotFetched {
+    let [Task::Ask(Query::Fetch { ticket, .. })] = out.tasks[..] else { panic!("{out:?}") };
+    let out = world.handle(Input::NotFetched {
         session: KEY,
         ticket,
-        why: "No such file.".to_owned(),
-        failed: None,
+        why: NotFetched { why: "No such file.".to_owned(), failed: None },
     });
     assert_eq!(said(&out).len(), 5);
     assert_eq!(updates(&out)[0]["content"], json!([text("/review")]));
@@ -402,7 +400,7 @@ fn permission_is_asked_for_a_subject() {
 #[test]
 fn our_marks_are_taken_out_of_titles() {
     let mut world = session(world());
-    let title = format!("{}Fix the bug", placement::wrap("skills"));
+    let title = format!("{}Fix the bug", marks::wrap("skills"));
     world.request(2, "session/list", &json!({}));
     let out = world.respond(2, &json!({ "sessions": [{ "sessionId": "s", "cwd": "/p", "title": title }] }));
     assert_eq!(out.client()["result"]["sessions"][0]["title"], "Fix the bug");

@@ -20,14 +20,14 @@ fn the_first_prompt_waits_for_the_tools() {
     world.new_session(1, "s");
     let out = world.prompt(2, "s", &["hello"]);
     assert!(out.is_nothing());
-    assert_eq!(out.effects, [Effect::Wait(KEY, WAIT)]);
+    assert!(matches!(out.tasks[..], [Task::Wait(KEY, WAIT)]), "{out:?}");
     // Everything else goes on, also in the same session.
     assert_eq!(world.request(3, "session/set_mode", &json!({ "sessionId": "s" })).to_agent.len(), 1);
     // A later prompt does not overtake it.
     assert!(world.prompt(4, "s", &["second"]).is_nothing());
-    let out = world.happened(Event::Listed(KEY));
+    let out = world.handle(Input::ToolsListed(KEY));
     assert_eq!(out.to_agent.iter().map(|line| texts(line).len()).collect::<Vec<_>>(), [2, 1]);
-    assert_eq!(world.happened(Event::WaitOver(KEY)), Out::default());
+    assert!(world.handle(Input::WaitOver(KEY)).is_silence());
     assert_eq!(texts(world.prompt(5, "s", &["third"]).agent()), ["third"]);
 }
 
@@ -36,7 +36,7 @@ fn sessions_do_not_wait_for_each_other() {
     let mut world = world();
     world.new_session(1, "a");
     world.new_session(2, "b");
-    world.happened(Event::Listed(SessionKey(2)));
+    world.handle(Input::ToolsListed(SessionKey(2)));
     assert!(world.prompt(3, "a", &["hello"]).is_nothing());
     assert_eq!(world.prompt(4, "b", &["hello"]).to_agent.len(), 1);
 }
@@ -50,7 +50,7 @@ fn waiting_prompts_can_be_cancelled() {
     let out = world.client(&cancel);
     assert_eq!(out.client(), &json!({ "jsonrpc": "2.0", "id": 2, "result": { "stopReason": "cancelled" } }));
     assert!(out.to_agent.is_empty());
-    assert!(world.happened(Event::Listed(KEY)).is_nothing());
+    assert!(world.handle(Input::ToolsListed(KEY)).is_nothing());
     // Nothing waits any more: it is the agent's.
     assert_eq!(world.client(&cancel).to_agent.len(), 1);
     // It was never sent, so the next one carries the catalog.
@@ -68,7 +68,7 @@ fn waiting_requests_can_be_cancelled_by_id() {
     let out = world.client(&cancel(2));
     assert_eq!((&out.client()["id"], &out.client()["error"]["code"]), (&json!(2), &json!(-32800)));
     assert_eq!(world.client(&cancel(99)).to_agent.len(), 1);
-    let out = world.happened(Event::Listed(KEY));
+    let out = world.handle(Input::ToolsListed(KEY));
     assert_eq!(texts(out.agent())[1], "second");
 }
 
@@ -76,7 +76,7 @@ fn waiting_requests_can_be_cancelled_by_id() {
 fn cancelling_reaches_an_agent_that_works() {
     let mut world = world();
     world.new_session(1, "s");
-    world.happened(Event::Listed(KEY));
+    world.handle(Input::ToolsListed(KEY));
     world.prompt(2, "s", &["hello"]);
     let cancel = json!({ "jsonrpc": "2.0", "method": "session/cancel", "params": { "sessionId": "s" } });
     let out = world.client(&cancel);
@@ -97,7 +97,7 @@ fn an_agent_that_does_not_connect_is_told_about_the_files() {
     let mut world = World::with_skills(policy, set.build()).initialized("x", &json!({}));
     world.new_session(1, "s");
     world.prompt(2, "s", &["hello"]);
-    let out = world.happened(Event::WaitOver(KEY));
+    let out = world.handle(Input::WaitOver(KEY));
     let catalog = texts(out.agent())[0];
     let file = dir.join("SKILL.md");
     assert!(catalog.contains(file.to_str().unwrap()), "{catalog}");
@@ -105,7 +105,7 @@ fn an_agent_that_does_not_connect_is_told_about_the_files() {
     // Not again, and no more waiting.
     assert_eq!(texts(world.prompt(3, "s", &["second"]).agent()), ["second"]);
     // It connects after all: said once.
-    world.happened(Event::Listed(KEY));
+    world.handle(Input::ToolsListed(KEY));
     let out = world.prompt(4, "s", &["third"]);
     let [news, "third"] = texts(out.agent())[..] else { panic!("{out:?}") };
     // A skill without files was not in the list.
@@ -122,7 +122,7 @@ fn a_refused_entry_is_taken_back_once() {
         let out = world.refuse(1, -32602);
         assert!(out.to_client.is_empty(), "{method}");
         assert_eq!(out.agent()["params"]["mcpServers"], json!([{ "name": "theirs" }]), "{method}");
-        assert_eq!(world.log.lock().unwrap().closed, [KEY], "{method}");
+        assert_eq!(world.outside.closed, [KEY], "{method}");
         world.respond(1, &json!({ "sessionId": "s" }));
         // There is nothing to wait for.
         assert_eq!(world.prompt(2, "s", &["hello"]).to_agent.len(), 1, "{method}");
@@ -157,12 +157,12 @@ fn what_is_not_about_our_server_is_not_tried_again() {
 fn a_load_that_fails_leaves_a_session_that_works() {
     let mut world = world();
     world.new_session(1, "s");
-    world.happened(Event::Listed(KEY));
+    world.handle(Input::ToolsListed(KEY));
     world.prompt(2, "s", &["hello"]);
     world.request(3, "session/load", &json!({ "sessionId": "s", "cwd": "/p", "mcpServers": [] }));
     let out = world.refuse(3, -32603);
     assert_eq!((out.to_agent.len(), out.client()["id"].clone()), (0, json!(3)));
-    assert!(world.log.lock().unwrap().closed.is_empty());
+    assert!(world.outside.closed.is_empty());
     assert_eq!(texts(world.prompt(4, "s", &["again"]).agent()), ["again"]);
 }
 
@@ -187,13 +187,12 @@ fn hybrid_activation_begins_when_the_tools_do_not_come() {
     let mut world = World::new(policy).initialized("x", &json!({}));
     world.new_session(1, "s");
     world.prompt(2, "s", &["please review"]);
-    let out = world.happened(Event::WaitOver(KEY));
-    assert!(matches!(&out.effects[..], [Effect::Fetch { wanted: Wanted::BestFor(_), .. }]), "{out:?}");
-    let out = world.happened(Event::Fetched {
+    let out = world.handle(Input::WaitOver(KEY));
+    assert!(matches!(out.wanted(), Wanted::BestFor(_)), "{out:?}");
+    let out = world.handle(Input::Fetched {
         session: KEY,
-        ticket: 1,
-        text: Some("BODY".to_owned()),
-        activations: Vec::new(),
+        ticket: Ticket(1),
+        fetched: Fetched { text: Some("BODY".to_owned()), activations: Vec::new() },
     });
     assert!(texts(out.agent()).iter().any(|text| text.contains("BODY")));
 }
@@ -203,7 +202,7 @@ fn logging_in_comes_first() {
     let mut world = world();
     world.request(1, "session/new", &json!({ "cwd": "/p", "mcpServers": [] }));
     assert_eq!(world.refuse(1, -32000).client()["error"]["code"], -32000);
-    assert_eq!((world.sessions(), world.log.lock().unwrap().closed.len()), (0, 1));
+    assert_eq!((world.sessions(), world.outside.closed.len()), (0, 1));
     world.request(2, "authenticate", &json!({ "methodId": "x" }));
     world.respond(2, &json!({}));
     let new = world.new_session(3, "s");
@@ -215,7 +214,7 @@ fn a_client_that_leaves_leaves_its_prompts() {
     let mut world = world();
     world.new_session(1, "s");
     world.prompt(2, "s", &["hello"]);
-    assert_eq!(world.happened(Event::ClientGone).to_agent.len(), 1);
+    assert_eq!(world.handle(Input::ClientGone).to_agent.len(), 1);
 }
 
 #[test]
@@ -234,13 +233,12 @@ fn the_proxy_activates_for_agents_without_tools() {
             continue;
         }
         let wanted = Wanted::BestFor("please review".to_owned());
-        assert_eq!(out.effects, [Effect::Fetch { session: KEY, ticket: 1, wanted }]);
+        assert_eq!((out.wanted(), out.ticket()), (&wanted, Ticket(1)));
         assert!(world.prompt(3, "s", &["/command"]).is_nothing());
-        let out = world.happened(Event::Fetched {
+        let out = world.handle(Input::Fetched {
             session: KEY,
-            ticket: 1,
-            text: Some("BODY".to_owned()),
-            activations: Vec::new(),
+            ticket: Ticket(1),
+            fetched: Fetched { text: Some("BODY".to_owned()), activations: Vec::new() },
         });
         let first = texts(&out.to_agent[0]);
         assert!(

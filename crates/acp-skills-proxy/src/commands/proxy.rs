@@ -8,7 +8,7 @@ use acp_skills::{
     agent,
     config::Settings,
     events::EventFile,
-    mcp::Servers,
+    host::Host,
     memory::Memory,
     relay::{
         chain::{self, ChainEnd},
@@ -41,17 +41,19 @@ pub(crate) fn run(args: ProxyArgs, login: Vec<OsString>) -> anyhow::Result<ExitC
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let code: anyhow::Result<u8> = runtime.block_on(async {
         let bridge = std::env::current_exe()?;
-        let servers = Servers::new(skills.into_library(), settings.toolbox, bridge)
+        let host = Host::new(skills.into_library())
+            .toolbox(settings.toolbox)
+            .bridge(bridge)
             .observed_by(events.as_ref().map(EventFile::observer))
             .remembering(memory.clone());
         let (command, policy) = (settings.agent, settings.policy);
         if command.is_empty() {
-            return match chain::run(policy, servers, client).await? {
+            return match chain::run(policy, host, client).await? {
                 ChainEnd::Closed => Ok(0),
                 ChainEnd::NoConductor => Err(no_agent().into()),
             };
         }
-        Standalone { command, policy, servers, client, tap: None }.run().await
+        Standalone { command, policy, host, client, tap: None }.run().await
     });
     // Before we go: what is kept is to be whole.
     drop(events);

@@ -19,7 +19,7 @@ use jiff::Timestamp;
 use skills_core::name::sanitize;
 
 pub(crate) use self::{durations::Durations, page::page};
-use acp_skills::events::{By, Decision, EventKind, Outcome, Reason, Record, Rule, read::Line};
+use acp_skills::events::{By, Decision, EventKind, FallbackReason, Outcome, Record, Rule, read::Line};
 
 /// How many lines that are no events are named one by one.
 const MAX_NAMED_LINES: usize = 20;
@@ -60,7 +60,7 @@ pub(crate) struct Summary {
     /// Requests for permission.
     pub permissions: BTreeMap<(Decision, Option<Rule>), u64>,
     /// What did not work.
-    pub fallbacks: BTreeMap<Reason, u64>,
+    pub fallbacks: BTreeMap<FallbackReason, u64>,
     /// How many times the skills of a session were looked for again.
     pub reloads: u64,
     /// How many events were not written.
@@ -238,10 +238,10 @@ impl Summary {
             };
             format!("{decision}{why}")
         };
-        let fallback = |reason: &Reason| match reason {
-            Reason::NotConnected => "sessions whose agent did not fetch the tools in time",
-            Reason::Refused => "sessions that the agent refused with the skills server",
-            Reason::NoServer => "sessions without a skills server",
+        let fallback = |reason: &FallbackReason| match reason {
+            FallbackReason::NotConnected => "sessions whose agent did not fetch the tools in time",
+            FallbackReason::Refused => "sessions that the agent refused with the skills server",
+            FallbackReason::NoServer => "sessions without a skills server",
         };
         let mut notes: Vec<(String, u64)> =
             self.permissions.iter().map(|(key, count)| (permission(key), *count)).collect();

@@ -17,8 +17,8 @@ use crate::{
     activity::Observer,
     config::{Config, ConfigError, Settings},
     demo,
+    host::Host,
     library::{Library, MakeToolbox},
-    mcp::Servers,
     relay::{
         Relay,
         chain::{self, ChainEnd},
@@ -51,7 +51,7 @@ pub struct SkillsProxy {
     attached: Attached,
     toolbox: MakeToolbox,
     policy: Policy,
-    bridge: PathBuf,
+    bridge: Option<PathBuf>,
     observer: Option<Observer>,
 }
 
@@ -68,7 +68,7 @@ impl SkillsProxy {
             attached: Attached::default(),
             toolbox: Arc::new(Toolbox::new),
             policy: Policy::default(),
-            bridge: PathBuf::new(),
+            bridge: None,
             observer: None,
         }
     }
@@ -117,7 +117,7 @@ impl SkillsProxy {
     /// The program that agents without MCP over HTTP start as a bridge: `acp-skills-proxy`. Without it those agents are
     /// told where the files of the skills are, and get none of the tools.
     pub fn bridge(self, program: impl Into<PathBuf>) -> Self {
-        Self { bridge: program.into(), ..self }
+        Self { bridge: Some(program.into()), ..self }
     }
 
     /// Has `observer` told of what the model does with the skills.
@@ -134,9 +134,13 @@ impl SkillsProxy {
     ///
     /// # Errors
     /// Something that is attached cannot be.
-    pub(crate) fn into_parts(self) -> anyhow::Result<(Policy, Servers)> {
+    pub(crate) fn into_parts(self) -> anyhow::Result<(Policy, Host)> {
         let library = self.attached.in_front_of(self.library)?;
-        Ok((self.policy, Servers::new(library, self.toolbox, self.bridge).observed_by(self.observer)))
+        let mut host = Host::new(library).toolbox(self.toolbox).observed_by(self.observer);
+        if let Some(program) = self.bridge {
+            host = host.bridge(program);
+        }
+        Ok((self.policy, host))
     }
 }
 
@@ -154,8 +158,8 @@ fn internal(error: anyhow::Error) -> Error {
 impl ConnectTo<Conductor> for SkillsProxy {
     async fn connect_to(self, conductor: impl ConnectTo<Proxy>) -> Result<(), Error> {
         let (channel, driver) = conductor.into_channel_and_future();
-        let (policy, servers) = self.into_parts().map_err(internal)?;
-        let run = chain::run(policy, servers, frames::ends(channel)).map(|end| match end {
+        let (policy, host) = self.into_parts().map_err(internal)?;
+        let run = chain::run(policy, host, frames::ends(channel)).map(|end| match end {
             Ok(ChainEnd::Closed) => Ok(()),
             Ok(ChainEnd::NoConductor) => Err(Error::invalid_request()
                 .data("a client spoke to a `SkillsProxy` that is in front of no agent")),
@@ -176,8 +180,8 @@ impl<A: ConnectTo<Client>> ConnectTo<Client> for SkilledAgent<A> {
     async fn connect_to(self, client: impl ConnectTo<Agent>) -> Result<(), Error> {
         let (client, mut client_driver) = client.into_channel_and_future();
         let (agent, mut agent_driver) = self.agent.into_channel_and_future();
-        let (policy, servers) = self.proxy.into_parts().map_err(internal)?;
-        let mut relay = Relay::start(policy, servers, frames::ends(client), frames::ends(agent))
+        let (policy, host) = self.proxy.into_parts().map_err(internal)?;
+        let mut relay = Relay::start(policy, host, frames::ends(client), frames::ends(agent))
             .map_err(Error::into_internal_error)?;
         let (why, end) = loop {
             tokio::select! {

@@ -74,7 +74,7 @@ impl Server {
     /// Connects to the server of an entry in `mcpServers`; `None` when it is not ours or of a kind that this agent
     /// does not speak.
     pub(super) fn connect(entry: &Value) -> Option<io::Result<Self>> {
-        if !entry["name"].as_str()?.starts_with(acp_skills_intercept::servers::SERVER_NAME) {
+        if !entry["name"].as_str()?.starts_with(acp_skills_intercept::SERVER_NAME) {
             return None;
         }
         match entry["type"].as_str() {

@@ -52,7 +52,7 @@ fn all() -> Vec<EventKind> {
             changed: list(&["x"]),
             ms: Duration::from_micros(1_250).into(),
         },
-        EventKind::Fallback { reason: Reason::NotConnected, ms: Some(Duration::from_secs(2).into()) },
+        EventKind::Fallback { reason: FallbackReason::NotConnected, ms: Some(Duration::from_secs(2).into()) },
         EventKind::EventsDropped { count: u64::MAX },
     ]
 }

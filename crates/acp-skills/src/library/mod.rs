@@ -15,9 +15,8 @@ pub(crate) mod remote;
 mod snapshots;
 mod watch;
 
-use std::{path::Path, sync::Arc};
+use std::{path::Path, sync::Arc, time::Duration};
 
-use acp_skills_intercept::Reloaded;
 use skills_core::{SkillSet, Toolbox};
 
 pub use self::directories::DirectoryLibrary;
@@ -42,6 +41,19 @@ pub trait SkillLibrary: Send + Sync {
     fn watch(self: Arc<Self>, changed: WhenReloaded) {
         drop(changed);
     }
+}
+
+/// What a library found when it looked again, over all directories that it looks after.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reloaded {
+    /// How many skills are new.
+    pub added: usize,
+    /// How many are not there any more.
+    pub removed: usize,
+    /// How many differ from what they were.
+    pub changed: usize,
+    /// How long it took to find out.
+    pub took: Duration,
 }
 
 /// Who wants to know that there are other skills.

@@ -11,7 +11,7 @@ use skills_core::{
 
 use super::calls;
 use crate::events::{By, EventKind};
-use acp_skills_intercept::Wanted;
+use acp_skills_intercept::{Fetched, NotFetched, Wanted};
 
 /// How many skills are put in front of one prompt at most.
 const MAX_SKILLS: usize = 2;
@@ -21,24 +21,6 @@ const MAX_BYTES: usize = 20 * 1024;
 const MIN_WORDS: usize = 2;
 /// How much worse than the best one a skill may fit.
 const MIN_SHARE: f32 = 0.5;
-
-/// What was fetched.
-#[derive(Debug, Default)]
-pub(crate) struct Fetched {
-    /// The text; `None` when there is nothing to say.
-    pub(crate) text: Option<String>,
-    /// The activations in it, for the record.
-    pub(crate) activations: Vec<EventKind>,
-}
-
-/// Why nothing was fetched.
-#[derive(Debug)]
-pub(crate) struct NotFetched {
-    /// A sentence for the user.
-    pub(crate) why: String,
-    /// The same for the record.
-    pub(crate) failed: EventKind,
-}
 
 /// The text for a prompt; fails when there should be one.
 pub(super) async fn text(toolbox: &Toolbox, wanted: Wanted) -> Result<Fetched, NotFetched> {
@@ -69,7 +51,7 @@ async fn activate(
         }
         Err(error) => Err(NotFetched {
             why: format!("The skill `{}` cannot be activated: {error}", skill.name),
-            failed: calls::not_activated(skill, by, started.elapsed()),
+            failed: Some(calls::not_activated(skill, by, started.elapsed())),
         }),
     }
 }
@@ -90,7 +72,7 @@ async fn best(toolbox: &Toolbox, words: String) -> Option<Fetched> {
             Ok(_) => tracing::info!(skill = %hit.skill.name, "too long to be put in front of a prompt"),
             Err(error) => {
                 tracing::warn!("{}", error.why);
-                activations.push(error.failed);
+                activations.extend(error.failed);
             }
         }
     }

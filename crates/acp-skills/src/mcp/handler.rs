@@ -19,53 +19,47 @@ use rmcp::{
     service::{NotificationContext, RequestContext, SubscriptionContext},
 };
 use skills_core::{
-    CallContext, SkillName, SkillSet, ToolDefinition, ToolOutput, Toolbox,
+    CallContext, SkillName, SkillSet, ToolDefinition, ToolOutput,
     activation::BodyCache,
     toolbox::{ACTIVATE_SKILL, Content},
 };
 
 use super::{
-    Events,
+    Inputs,
     calls::Call,
     changes::{Listeners, Lists},
     progress, prompts, resources,
+    serving::Serving,
 };
 use crate::{
     activity::{Activity, Observer, ToolCall},
     events::EventKind,
 };
-use acp_skills_intercept::Event;
-use acp_skills_intercept::session::SessionKey;
+use acp_skills_intercept::Input;
+use acp_skills_intercept::SessionKey;
 
 /// The tools of one session. All clones are the same.
 #[derive(Clone)]
 pub(super) struct Handler {
     session: SessionKey,
     serving: Arc<Mutex<Serving>>,
-    events: Events,
+    inputs: Inputs,
     observer: Option<Observer>,
     pub(super) listeners: Arc<Listeners>,
     /// Bodies that were fetched for resources.
     bodies: BodyCache,
 }
 
-/// What is served at a moment. A call that runs keeps what it began with.
-#[derive(Clone)]
-pub(super) struct Serving {
-    pub(super) toolbox: Toolbox,
-    pub(super) context: CallContext,
-}
-
 impl Handler {
     pub(super) fn new(
         session: SessionKey,
         serving: Serving,
-        events: Events,
+        inputs: Inputs,
         observer: Option<Observer>,
     ) -> Self {
         let serving = Arc::new(Mutex::new(serving));
         let listeners = Arc::default();
-        Self { session, serving, events, observer, listeners, bodies: BodyCache::default() }
+        Self { session, serving, inputs, observer, listeners, bodies: BodyCache::default() }
     }
 
     /// Serves these skills from now on. Returns which lists are other than they were.
@@ -93,12 +87,12 @@ impl Handler {
     /// The model has, or the user through the agent, activated a skill.
     pub(super) fn activated(&self, skill: &SkillName) {
         // Nobody listens any more only when the relay is being taken down.
-        drop(self.events.send(Event::Activated(self.session, skill.clone())));
+        drop(self.inputs.send(Input::Activated(self.session, skill.clone())));
     }
 
     fn recorded(&self, what: EventKind) {
         // As above.
-        drop(self.events.send(Event::Recorded(self.session, what)));
+        drop(self.inputs.send(Input::Recorded(self.session, what)));
     }
 }
 
@@ -134,7 +128,7 @@ impl ServerHandler for Handler {
     ) -> Result<ListToolsResult, ErrorData> {
         let tools = self.now().toolbox.definitions().into_iter().map(tool).collect();
         // Nobody listens any more only when the relay is being taken down.
-        let _ = self.events.send(Event::Listed(self.session));
+        let _ = self.inputs.send(Input::ToolsListed(self.session));
         if let Some(observer) = &self.observer {
             let revision = context.protocol_version().map(|revision| revision.to_string());
             observer(&Activity::Listed { session: self.session, revision });

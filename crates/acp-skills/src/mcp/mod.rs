@@ -3,6 +3,7 @@
 //! | file | owns |
 //! |---|---|
 //! | `handler` | the tools, as an rmcp server |
+//! | `serving` | what is served at a moment |
 //! | `progress` | what a client hears while a call runs |
 //! | `changes` | who hears that there are other tools, prompts or resources |
 //! | `prompts`, `resources` | the skills as MCP prompts and resources |
@@ -25,49 +26,38 @@ mod http;
 mod progress;
 mod prompts;
 mod resources;
+mod serving;
 
 use std::{
     collections::HashMap,
     net::SocketAddr,
-    path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError, Weak},
-    time::{Duration, Instant},
+    path::PathBuf,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
-use skills_core::{CallContext, SkillName, SkillSet};
-use tokio::{
-    runtime::Handle,
-    sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
-};
+use acp_skills_intercept::{Endpoint, Fetched, Input, NotFetched, SessionKey, Transport, Wanted};
+use skills_core::{CallContext, SkillSet};
+use tokio::{runtime::Handle, sync::mpsc::UnboundedSender};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-pub(crate) use self::fetch::{Fetched, NotFetched};
-use self::handler::{Handler, Serving};
-use crate::{
-    activity::{Activity, Observer},
-    events::{EventKind, Record},
-    library::{Library, MakeToolbox},
-    memory::Memory,
-};
-use acp_skills_intercept::session::{Active, SessionKey};
-use acp_skills_intercept::{Endpoint, Event, Host, Transport, Wanted};
+use self::{handler::Handler, serving::Serving};
+use crate::{activity::Observer, library::MakeToolbox};
 
-type Events = UnboundedSender<Event>;
+/// Where what happens on the servers is told.
+type Inputs = UnboundedSender<Input>;
 
 /// The MCP servers of all sessions. Cheap to clone; all clones are the same.
 #[derive(Clone)]
-pub struct Servers(Arc<Shared>);
+pub(crate) struct Servers(Arc<Shared>);
 
 struct Shared {
     runtime: Handle,
-    library: Library,
     make_toolbox: MakeToolbox,
-    /// The program to run as a bridge: our own binary.
-    bridge: PathBuf,
-    events: Events,
-    receiver: Mutex<Option<UnboundedReceiver<Event>>>,
-    observer: Mutex<Option<Observer>>,
-    memory: Mutex<Option<Memory>>,
+    /// The program to run as a bridge: our own binary, when it is known.
+    bridge: Option<PathBuf>,
+    inputs: Inputs,
+    observer: Option<Observer>,
+    /// Guards which servers there are. Held for a moment, and no other lock is taken meanwhile.
     state: Mutex<State>,
     /// Ends the listener with the last of the clones.
     end: DropGuard,
@@ -93,63 +83,23 @@ struct Server {
 }
 
 impl Servers {
-    /// Servers for sessions with skills from `library`. `bridge` is the binary that the stdio transport runs. Needs a
-    /// tokio runtime around it.
-    pub fn new(library: Library, make_toolbox: MakeToolbox, bridge: PathBuf) -> Self {
-        let (events, receiver) = unbounded_channel();
-        let changes = events.clone();
-        Arc::clone(&library).watch(Box::new(move |reloaded| {
-            // Nobody listens any more only when the relay is being taken down.
-            drop(changes.send(Event::Reloaded(reloaded)));
-        }));
+    /// Servers whose tools are made by `make_toolbox`. `bridge` is the program that the stdio transport runs. Needs a tokio
+    /// runtime around it.
+    pub(crate) fn new(
+        make_toolbox: MakeToolbox,
+        bridge: Option<PathBuf>,
+        inputs: Inputs,
+        observer: Option<Observer>,
+    ) -> Self {
         Self(Arc::new(Shared {
             runtime: Handle::current(),
-            library,
             make_toolbox,
             bridge,
-            events,
-            receiver: Mutex::new(Some(receiver)),
-            observer: Mutex::default(),
-            memory: Mutex::default(),
+            inputs,
+            observer,
             state: Mutex::default(),
             end: CancellationToken::new().drop_guard(),
         }))
-    }
-
-    /// Has `observer` told of what happens in sessions that begin from now on.
-    #[must_use]
-    pub fn observed_by(self, observer: Option<Observer>) -> Self {
-        *self.0.observer.lock().unwrap_or_else(PoisonError::into_inner) = observer;
-        self
-    }
-
-    /// Has `memory` remember which skills are active in a session.
-    #[must_use]
-    pub fn remembering(self, memory: Option<Memory>) -> Self {
-        *self.memory() = memory;
-        self
-    }
-
-    fn memory(&self) -> std::sync::MutexGuard<'_, Option<Memory>> {
-        self.0.memory.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn observer(&self) -> Option<Observer> {
-        self.0.observer.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Adds an event to the record. Does not block.
-    pub(crate) fn record(&self, session: Option<String>, what: EventKind) {
-        if let Some(observer) = self.observer() {
-            observer(&Activity::Recorded(Arc::new(Record::now(session, what))));
-        }
-    }
-
-    /// Remembers what is active in a session. Does not block.
-    pub(crate) fn remember(&self, id: &str, active: Active) {
-        if let Some(memory) = &*self.memory() {
-            memory.keep(id, active);
-        }
     }
 
     fn downgrade(&self) -> Weak<Shared> {
@@ -161,18 +111,7 @@ impl Servers {
         self.0.end.token().clone()
     }
 
-    /// Our own binary, when it is known.
-    pub fn own_program(&self) -> Option<&Path> {
-        Some(self.0.bridge.as_path()).filter(|path| !path.as_os_str().is_empty())
-    }
-
-    /// What happens on the servers. The first caller gets all of it.
-    pub(crate) fn events(&self) -> UnboundedReceiver<Event> {
-        let receiver = self.0.receiver.lock().unwrap_or_else(PoisonError::into_inner).take();
-        receiver.unwrap_or_else(|| unbounded_channel().1)
-    }
-
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, State> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -208,8 +147,8 @@ impl Servers {
         }
         let random = |name| random_hex().map_err(|error| format!("no randomness for a {name}: {error}"));
         let serving = Serving { toolbox: (self.0.make_toolbox)(skills.clone()), context };
-        let observer = self.observer();
-        let handler = Handler::new(session, serving, self.0.events.clone(), observer);
+        let observer = self.0.observer.clone();
+        let handler = Handler::new(session, serving, self.0.inputs.clone(), observer);
         let end = CancellationToken::new();
         let server = Arc::new(Server {
             http: http::Service::new(handler.clone(), end.child_token()),
@@ -235,23 +174,16 @@ impl Servers {
             server.acp.answer(&server.handler, &server.end, line, say).await;
         }
     }
-}
 
-impl Servers {
     /// A text of the session's skills; fails when there should be one.
     pub(crate) async fn fetch(&self, session: SessionKey, wanted: Wanted) -> Result<Fetched, NotFetched> {
         let Some(server) = self.by_key(session) else { return Ok(Fetched::default()) };
         fetch::text(&server.handler.now().toolbox, wanted).await
     }
-}
 
-impl Host for Servers {
-    fn skills(&mut self, cwd: Option<&Path>) -> SkillSet {
-        self.0.library.at(cwd)
-    }
-
-    fn serve(&mut self, session: SessionKey, skills: &SkillSet, unlocked: &[SkillName], cwd: Option<&Path>) {
-        let context = cwd.map(CallContext::in_directory).unwrap_or_default().unlock(unlocked);
+    /// Says which skills a session has. Whatever serves tools and texts goes by that, also when the agent has no server of
+    /// ours.
+    pub(crate) fn serve(&self, session: SessionKey, skills: &SkillSet, context: CallContext) {
         match self.by_key(session) {
             Some(server) => {
                 let lists = server.handler.serve(skills, context);
@@ -266,24 +198,30 @@ impl Host for Servers {
         }
     }
 
-    fn reload(&mut self) -> Duration {
-        let started = Instant::now();
-        self.0.library.reload();
-        started.elapsed()
-    }
-
-    fn leave(&mut self, cwd: &Path) {
-        self.0.library.leave(cwd);
-    }
-
-    fn open(
-        &mut self,
+    /// Opens, or finds again, the MCP server of a session.
+    ///
+    /// # Errors
+    /// A sentence that says why there is none.
+    pub(crate) fn open(
+        &self,
         session: SessionKey,
         transport: Transport,
         skills: &SkillSet,
-        cwd: Option<&Path>,
+        context: CallContext,
     ) -> Result<Endpoint, String> {
-        let context = cwd.map(CallContext::in_directory).unwrap_or_default();
+        let command = match (transport, &self.0.bridge) {
+            (Transport::Stdio, None) => {
+                return Err(
+                    "the agent takes MCP servers as processes only, and no program was named to be one \
+                            (`bridge`)"
+                        .to_owned(),
+                );
+            }
+            (Transport::Stdio, Some(program)) => {
+                program.to_str().ok_or("the path of this program is not valid Unicode")?.to_owned()
+            }
+            (Transport::Acp | Transport::Http, _) => String::new(),
+        };
         let server = self.server(session, skills, context)?;
         if transport == Transport::Acp {
             return Ok(Endpoint::Acp { server_id: format!("acp-skills-{}", server.path) });
@@ -293,8 +231,6 @@ impl Host for Servers {
             let url = format!("http://{address}/{}/{}", server.path, http::MCP);
             return Ok(Endpoint::Http { url, token: server.token.clone() });
         }
-        let command =
-            self.0.bridge.to_str().ok_or("the path of this program is not valid Unicode")?.to_owned();
         Ok(Endpoint::Stdio {
             command,
             args: vec![bridge::SUBCOMMAND.to_owned()],
@@ -302,11 +238,8 @@ impl Host for Servers {
         })
     }
 
-    fn recall(&mut self, id: &str) -> Active {
-        self.memory().as_ref().map(|memory| memory.recall(id)).unwrap_or_default()
-    }
-
-    fn close(&mut self, session: SessionKey) {
+    /// Closes the MCP server of a session.
+    pub(crate) fn close(&self, session: SessionKey) {
         let mut state = self.state();
         if let Some(server) = state.by_key.remove(&session) {
             state.by_path.remove(&server.path);

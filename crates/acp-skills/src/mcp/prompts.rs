@@ -13,14 +13,14 @@ use skills_core::{SkillName, Toolbox, catalog::Guide};
 
 use super::calls;
 use crate::events::{By, EventKind};
-use acp_skills_intercept::menu;
+use acp_skills_intercept::spelled;
 
 /// The name of the only argument: what the user writes behind the command.
 const ARGUMENTS: &str = "arguments";
 
 /// The prompts.
 pub(super) fn list(toolbox: &Toolbox) -> ListPromptsResult {
-    let prompts = menu::spelled(toolbox.skills()).into_iter().map(|(word, skill)| {
+    let prompts = spelled(toolbox.skills()).into_iter().map(|(word, skill)| {
         let mut argument = PromptArgument::new(ARGUMENTS).with_required(false);
         if let Some(hint) = &skill.properties.argument_hint {
             argument = argument.with_description(&**hint);
@@ -37,7 +37,7 @@ pub(super) async fn get(
     request: GetPromptRequestParams,
 ) -> Result<(GetPromptResult, SkillName, EventKind), ErrorData> {
     let key = SkillName::key_of(&request.name);
-    let known = menu::spelled(toolbox.skills());
+    let known = spelled(toolbox.skills());
     let found = known.iter().find(|(word, _)| SkillName::key_of(word) == key);
     let Some((_, skill)) = found else {
         return Err(ErrorData::invalid_params(format!("there is no prompt `{}`", request.name), None));

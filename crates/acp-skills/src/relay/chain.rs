@@ -16,8 +16,8 @@ use super::{
     hub::{Hub, Side},
     lane::lock,
 };
-use crate::mcp::Servers;
-use acp_skills_intercept::{Event, Policy};
+use crate::host::Host;
+use acp_skills_intercept::Policy;
 use acp_skills_wire::successor::{Origin, Sorted, Switch};
 
 /// How the connection to a conductor ended.
@@ -33,17 +33,17 @@ pub enum ChainEnd {
 ///
 /// # Errors
 /// Reading or writing failed, or the thread for it cannot be started.
-pub async fn run(policy: Policy, servers: Servers, conductor: Ends) -> io::Result<ChainEnd> {
+pub async fn run(policy: Policy, host: Host, conductor: Ends) -> io::Result<ChainEnd> {
     let switch = Arc::new(Mutex::new(Switch::default()));
     let writer = Arc::new(Mutex::new(conductor.writer));
     let to_client = Outlet { writer: Arc::clone(&writer), switch: None, line: Vec::new() };
     let to_agent = Outlet { writer, switch: Some(Arc::clone(&switch)), line: Vec::new() };
-    let hub = super::hub(policy, servers, Box::new(to_client), Box::new(to_agent));
+    let hub = super::hub(policy, host, Box::new(to_client), Box::new(to_agent));
     let (done, ended) = oneshot::channel();
     let reader = conductor.reader;
     thread::Builder::new().name("from-conductor".to_owned()).spawn(move || {
         let end = pump(reader, &hub, &switch);
-        hub.happened(Event::ClientGone);
+        hub.client_gone();
         hub.lane_to(Side::Agent).close();
         hub.lane_to(Side::Client).close();
         // Whoever waits may have given up already.
@@ -72,8 +72,9 @@ fn pump(source: impl Read, hub: &Arc<Hub>, switch: &Mutex<Switch>) -> io::Result
                     Origin::Successor => (Side::Agent, Side::Client),
                 };
                 let len = message.len();
-                hub.batch(from, &mut message, len);
-                hub.lane_to(to).drain()?;
+                if hub.batch(from, &mut message, len) {
+                    hub.lane_to(to).drain()?;
+                }
             }
             Sorted::Answer(answer) => {
                 hub.lane_to(Side::Client).push(answer);

@@ -1,18 +1,35 @@
 //! Where the two directions meet: the interceptor, the two lanes, and who does what the interceptor asks for.
+//!
+//! Whoever holds the interceptor decides and queues, and does nothing else: lines go into the lanes and effects into the
+//! outbox while it is held, so all of them keep the order of the decisions. They are written and carried out afterwards.
 
 use std::{
+    collections::VecDeque,
     io::Write,
-    sync::{Arc, Mutex, MutexGuard},
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
+use acp_skills_intercept::{Actions, Effect, Input, Interceptor, Pass, Task};
 use tokio::{
     runtime::Handle,
-    sync::mpsc::{UnboundedSender, unbounded_channel},
+    sync::{
+        OwnedSemaphorePermit, Semaphore,
+        mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
+    },
 };
 
 use super::lane::{Chunk, Lane, MAX_WAITING_BYTES, lock};
-use crate::mcp::Servers;
-use acp_skills_intercept::{Actions, Effect, Event, Interceptor, Level, Pass};
+use crate::host::RunningHost;
+
+/// How much of an agent's MCP requests over the ACP connection may be under way, in permits of [`REQUEST_UNIT_BYTES`]. An
+/// agent that asks for more, or does not read the answers, is not read either until it has.
+const MAX_REQUEST_UNITS: usize = 2048;
+/// The least that a request counts, in bytes: about what it costs while it is under way.
+const REQUEST_UNIT_BYTES: usize = 4096;
+
+/// How long what a client said last waits for the skills that it is to have, once the client has left.
+const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// One end of the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,30 +48,47 @@ impl Side {
 }
 
 /// The middle of the relay, shared by the two pumps and the tasks.
+///
+/// Locks are taken in the order in which they stand here; `interceptor` and `carrying_out` never at once.
 pub(super) struct Hub {
+    /// All that is decided by. Whoever holds it does not block.
     interceptor: Mutex<Interceptor>,
-    servers: Servers,
+    /// Nothing waits for what it needs any more.
+    settled: Condvar,
+    /// Held by the one who carries out effects, so that they keep their order. What is done meanwhile does not block.
+    carrying_out: Mutex<()>,
+    /// Effects that were decided and not carried out yet.
+    outbox: Mutex<VecDeque<Effect>>,
+    host: RunningHost,
     to_client: Lane,
     to_agent: Lane,
-    effects: UnboundedSender<Effect>,
+    tasks: UnboundedSender<Job>,
+    requests: Arc<Semaphore>,
     runtime: Handle,
 }
 
+/// A task, and its share of what may be under way.
+pub(super) type Job = (Task, Option<OwnedSemaphorePermit>);
+
 impl Hub {
-    /// A hub that writes to these two, and the effects that somebody has to carry out.
+    /// A hub that writes to these two, and the tasks that somebody has to do.
     pub(super) fn new(
         interceptor: Interceptor,
-        servers: Servers,
+        host: RunningHost,
         client: Box<dyn Write + Send>,
         agent: Box<dyn Write + Send>,
-    ) -> (Self, tokio::sync::mpsc::UnboundedReceiver<Effect>) {
-        let (effects, receiver) = unbounded_channel();
+    ) -> (Self, UnboundedReceiver<Job>) {
+        let (tasks, receiver) = unbounded_channel();
         let hub = Self {
             interceptor: Mutex::new(interceptor),
-            servers,
+            settled: Condvar::new(),
+            carrying_out: Mutex::default(),
+            outbox: Mutex::default(),
+            host,
             to_client: Lane::new(client),
             to_agent: Lane::new(agent),
-            effects,
+            tasks,
+            requests: Arc::new(Semaphore::new(MAX_REQUEST_UNITS)),
             runtime: Handle::current(),
         };
         (hub, receiver)
@@ -68,8 +102,9 @@ impl Hub {
     }
 
     /// Decides about the complete lines in the first `len` bytes of `storage` and queues what becomes of them for the
-    /// other side. When no line changes, the storage itself goes on and `storage` is left empty.
-    pub(super) fn batch(self: &Arc<Self>, from: Side, storage: &mut Vec<u8>, len: usize) {
+    /// other side. When no line changes, the storage itself goes on and `storage` is left empty. Returns whether anything
+    /// was queued: whoever has nothing to write need not wait for those who have.
+    pub(super) fn batch(self: &Arc<Self>, from: Side, storage: &mut Vec<u8>, len: usize) -> bool {
         let lane = self.lane_to(from.other());
         let mut actions = Actions::default();
         let mut interceptor = lock(&self.interceptor);
@@ -107,22 +142,36 @@ impl Hub {
             }
             start = end;
         }
-        match edited {
+        let chunk = match edited {
             Some(mut edited) => {
                 edited.extend_from_slice(&storage[run..len]);
-                lane.push(edited);
+                Chunk::from(edited)
             }
-            None => lane.push(Chunk { bytes: std::mem::take(storage), len }),
-        }
+            None => Chunk { bytes: std::mem::take(storage), len },
+        };
+        let is_queued = chunk.len > 0;
+        lane.push(chunk);
         self.carry_out(interceptor, actions, MayBlock::Yes);
+        is_queued
     }
 
     /// Tells the interceptor of something that happened, and does what it decides.
-    pub(super) fn happened(self: &Arc<Self>, event: Event) {
+    pub(super) fn handle(self: &Arc<Self>, input: Input) {
         let mut actions = Actions::default();
         let mut interceptor = lock(&self.interceptor);
-        interceptor.happened(event, &mut actions);
+        interceptor.handle(input, &mut actions);
+        if !interceptor.is_waiting() {
+            self.settled.notify_all();
+        }
         self.carry_out(interceptor, actions, MayBlock::No);
+    }
+
+    /// The client will say nothing more. What it said last may wait for its skills a while; blocks meanwhile.
+    pub(super) fn client_gone(self: &Arc<Self>) {
+        let interceptor = lock(&self.interceptor);
+        let waited = self.settled.wait_timeout_while(interceptor, LAST_WORDS, |it| it.is_waiting());
+        drop(waited.unwrap_or_else(PoisonError::into_inner));
+        self.handle(Input::ClientGone);
     }
 
     /// Sends a line of our own to the agent.
@@ -147,7 +196,8 @@ impl Hub {
         actions: Actions,
         may_block: MayBlock,
     ) {
-        let Actions { to_client, to_agent, effects, .. } = actions;
+        let Actions { to_client, to_agent, effects, tasks, after } = actions;
+        debug_assert!(after.is_empty(), "they follow a line, and go with it");
         let inserted = [(Side::Client, !to_client.is_empty()), (Side::Agent, !to_agent.is_empty())];
         for line in to_client {
             self.to_client.insert(line);
@@ -155,20 +205,50 @@ impl Hub {
         for line in to_agent {
             self.to_agent.insert(line);
         }
+        let has_effects = !effects.is_empty();
+        if has_effects {
+            lock(&self.outbox).extend(effects);
+        }
         drop(interceptor);
-        for effect in effects {
-            match effect {
-                Effect::Log(Level::Warn, text) => tracing::warn!("{text}"),
-                Effect::Log(Level::Info, text) => tracing::info!("{text}"),
-                Effect::Log(Level::Debug, text) => tracing::debug!("{text}"),
-                Effect::Record { session, what } => self.servers.record(session, what),
-                Effect::Remember { id, active } => self.servers.remember(&id, active),
-                // Nobody listens any more only when the relay is being taken down.
-                effect => drop(self.effects.send(effect)),
-            }
+        // Tasks may need what others have decided before, so that comes first.
+        if has_effects || !tasks.is_empty() {
+            self.empty_outbox();
         }
         for (side, _) in inserted.into_iter().filter(|(_, any)| *any) {
             self.deliver(side, may_block);
+        }
+        for task in tasks {
+            let share = self.share_of(&task, may_block);
+            // Nobody listens any more only when the relay is being taken down.
+            drop(self.tasks.send((task, share)));
+        }
+    }
+
+    /// Waits until there is room for a request of the agent's. Only the agent itself is held up: this is the thread that
+    /// reads what it says.
+    fn share_of(&self, task: &Task, may_block: MayBlock) -> Option<OwnedSemaphorePermit> {
+        let Task::Mcp { line, .. } = task else { return None };
+        if may_block == MayBlock::No {
+            return None;
+        }
+        let units = line.len().div_ceil(REQUEST_UNIT_BYTES).clamp(1, MAX_REQUEST_UNITS);
+        let units = u32::try_from(units).unwrap_or(u32::MAX);
+        let requests = Arc::clone(&self.requests);
+        match Arc::clone(&requests).try_acquire_many_owned(units) {
+            Ok(share) => Some(share),
+            Err(_) => self.runtime.block_on(requests.acquire_many_owned(units)).ok(),
+        }
+    }
+
+    /// Carries out all that was decided until now.
+    fn empty_outbox(&self) {
+        let _carrying_out = lock(&self.carrying_out);
+        loop {
+            let effect = lock(&self.outbox).pop_front();
+            match effect {
+                Some(effect) => self.host.carry_out(effect),
+                None => return,
+            }
         }
     }
 

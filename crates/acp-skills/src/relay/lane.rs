@@ -14,6 +14,8 @@ use std::{
     },
 };
 
+use tokio::sync::Notify;
+
 /// Storage up to this size is used again, in bytes; what one huge line needed is given back.
 const MAX_SPARE_BYTES: usize = 256 * 1024;
 
@@ -38,6 +40,8 @@ pub(super) struct Lane {
     writer: Mutex<Option<Box<dyn Write + Send>>>,
     drain_is_due: AtomicBool,
     written: AtomicU64,
+    /// Something was written, or will never be.
+    progress: Notify,
 }
 
 #[derive(Default)]
@@ -68,6 +72,7 @@ impl Lane {
             writer: Mutex::new(Some(writer)),
             drain_is_due: AtomicBool::new(false),
             written: AtomicU64::new(0),
+            progress: Notify::new(),
         }
     }
 
@@ -88,6 +93,17 @@ impl Lane {
     /// How many bytes wait.
     pub(super) fn waiting(&self) -> usize {
         lock(&self.queue).bytes
+    }
+
+    /// Waits until the reader has taken so much that a lane is not overfull.
+    pub(super) async fn has_room(&self) {
+        loop {
+            let progress = self.progress.notified();
+            if self.waiting() <= MAX_WAITING_BYTES {
+                return;
+            }
+            progress.await;
+        }
     }
 
     /// How many bytes were written so far.
@@ -136,6 +152,8 @@ impl Lane {
         queue.closed = true;
         queue.chunks.clear();
         queue.bytes = 0;
+        drop(queue);
+        self.progress.notify_waiters();
     }
 
     fn write_all(&self, mut writer: Option<&mut Box<dyn Write + Send>>) -> io::Result<()> {
@@ -149,6 +167,7 @@ impl Lane {
                 queue.bytes = 0;
                 mem::take(&mut queue.chunks)
             };
+            self.progress.notify_waiters();
             if chunks.is_empty() {
                 return Ok(());
             }

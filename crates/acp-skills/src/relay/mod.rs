@@ -11,6 +11,7 @@ mod pump;
 pub mod standalone;
 
 use std::{
+    hash::{BuildHasher, RandomState},
     io::{self, Read, Write},
     sync::{Arc, Weak},
     thread,
@@ -18,9 +19,9 @@ use std::{
 
 use tokio::sync::{mpsc::UnboundedReceiver, oneshot};
 
-use self::hub::{Hub, Side};
-use crate::mcp::{Fetched, NotFetched, Servers};
-use acp_skills_intercept::{Effect, Event, Interceptor, Policy};
+use self::hub::{Hub, Job, Side};
+use crate::host::{Host, RunningHost};
+use acp_skills_intercept::{Input, Interceptor, Policy, Task};
 
 /// The two ends of one side: what it says, and where it listens.
 pub struct Ends {
@@ -56,8 +57,8 @@ impl Relay {
     ///
     /// # Errors
     /// A thread cannot be started.
-    pub fn start(policy: Policy, servers: Servers, client: Ends, agent: Ends) -> io::Result<Self> {
-        let hub = hub(policy, servers, client.writer, agent.writer);
+    pub fn start(policy: Policy, host: Host, client: Ends, agent: Ends) -> io::Result<Self> {
+        let hub = hub(policy, host, client.writer, agent.writer);
         let (gone, client_gone) = oneshot::channel();
         if let Some(hangup) = client.hangup {
             thread::Builder::new().name("client-hangup".to_owned()).spawn(move || {
@@ -97,15 +98,15 @@ impl Relay {
 /// The middle of a relay that writes to these two, and whoever carries out what it asks for.
 fn hub(
     policy: Policy,
-    servers: Servers,
+    host: Host,
     to_client: Box<dyn Write + Send>,
     to_agent: Box<dyn Write + Send>,
 ) -> Arc<Hub> {
-    let events = servers.events();
-    let interceptor = Interceptor::new(policy, Box::new(servers.clone()));
-    let (hub, effects) = Hub::new(interceptor, servers.clone(), to_client, to_agent);
+    let (host, inputs) = host.start();
+    let interceptor = Interceptor::new(policy, RandomState::new().hash_one(()));
+    let (hub, tasks) = Hub::new(interceptor, host.clone(), to_client, to_agent);
     let hub = Arc::new(hub);
-    tokio::spawn(carry_out(Arc::downgrade(&hub), servers, effects, events));
+    tokio::spawn(attend(Arc::downgrade(&hub), host, tasks, inputs));
     hub
 }
 
@@ -120,7 +121,7 @@ fn start_pump(
     thread::Builder::new().name(format!("from-{name}")).spawn(move || {
         let result = pump::pump(source, from, &hub);
         if from == Side::Client {
-            hub.happened(Event::ClientGone);
+            hub.client_gone();
         }
         // Whoever waits may have given up already.
         drop(done.send(result));
@@ -133,63 +134,61 @@ fn start_pump(
 }
 
 /// Does what the interceptor asks for, and tells it what happens, for as long as there is a hub.
-async fn carry_out(
+async fn attend(
     hub: Weak<Hub>,
-    servers: Servers,
-    mut effects: UnboundedReceiver<Effect>,
-    mut events: UnboundedReceiver<Event>,
+    host: RunningHost,
+    mut tasks: UnboundedReceiver<Job>,
+    mut inputs: UnboundedReceiver<Input>,
 ) {
     loop {
-        let event = tokio::select! {
-            effect = effects.recv() => match effect {
-                Some(effect) => {
-                    tokio::spawn(effect_of(effect, hub.clone(), servers.clone()));
+        let input = tokio::select! {
+            task = tasks.recv() => match task {
+                Some((task, share)) => {
+                    let (hub, host) = (hub.clone(), host.clone());
+                    tokio::spawn(async move {
+                        perform(task, hub, host).await;
+                        drop(share);
+                    });
                     continue;
                 }
                 // The hub is gone.
                 None => return,
             },
-            Some(event) = events.recv() => event,
+            Some(input) = inputs.recv() => input,
         };
-        tell(&hub, event);
+        tell(&hub, input);
     }
 }
 
 /// Does one thing that the interceptor asked for.
-async fn effect_of(effect: Effect, hub: Weak<Hub>, servers: Servers) {
-    match effect {
-        Effect::Wait(session, time) => {
+async fn perform(task: Task, hub: Weak<Hub>, host: RunningHost) {
+    match task {
+        Task::Ask(query) => host.answer(query, |input| tell(&hub, input)).await,
+        Task::Wait(session, time) => {
             tokio::time::sleep(time).await;
-            tell(&hub, Event::WaitOver(session));
+            tell(&hub, Input::WaitOver(session));
         }
-        Effect::WaitForMenu(session, time) => {
+        Task::WaitForMenu(session, time) => {
             tokio::time::sleep(time).await;
-            tell(&hub, Event::MenuDue(session));
+            tell(&hub, Input::MenuDue(session));
         }
-        Effect::Mcp { session, line } => {
+        Task::Mcp { session, line } => {
             let mut say = |line| {
                 if let Some(hub) = hub.upgrade() {
                     hub.tell_agent(line);
                 }
             };
-            servers.over_acp(session, &line, &mut say).await;
+            host.over_acp(session, &line, &mut say).await;
+            // It is under way until the agent has read so much of what it asked for.
+            if let Some(hub) = hub.upgrade() {
+                hub.lane_to(Side::Agent).has_room().await;
+            }
         }
-        Effect::Fetch { session, ticket, wanted } => {
-            let event = match servers.fetch(session, wanted).await {
-                Ok(Fetched { text, activations }) => Event::Fetched { session, ticket, text, activations },
-                Err(NotFetched { why, failed }) => {
-                    Event::NotFetched { session, ticket, why, failed: Some(failed) }
-                }
-            };
-            tell(&hub, event);
-        }
-        // The hub does these itself, in order.
-        Effect::Log(..) | Effect::Record { .. } | Effect::Remember { .. } => {}
     }
 }
 
-fn tell(hub: &Weak<Hub>, event: Event) {
+fn tell(hub: &Weak<Hub>, input: Input) {
     if let Some(hub) = hub.upgrade() {
-        hub.happened(event);
+        hub.handle(input);
     }
 }

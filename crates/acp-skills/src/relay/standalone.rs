@@ -17,7 +17,7 @@ use tokio::{
 use super::{Ends, Relay};
 use crate::{
     agent::{self, Agent, Signal},
-    mcp::Servers,
+    host::Host,
 };
 use acp_skills_intercept::Policy;
 
@@ -37,8 +37,8 @@ pub struct Standalone {
     pub command: Vec<OsString>,
     /// What the interceptor does.
     pub policy: Policy,
-    /// The skills servers of the sessions.
-    pub servers: Servers,
+    /// The skills, and how they are served.
+    pub host: Host,
     /// The client.
     pub client: Ends,
     /// Sees every byte that goes to the agent.
@@ -84,8 +84,8 @@ impl Standalone {
         let (mut agent, stdin, stdout) = Agent::start(&self.command)?;
         let stdin = tapped(stdin, self.tap);
         let ends = Ends { reader: Box::new(stdout), writer: stdin, hangup: None };
-        let own_program = self.servers.own_program().map(Path::to_owned);
-        let relay = Relay::start(self.policy, self.servers, self.client, ends)?;
+        let own_program = self.host.own_program().map(Path::to_owned);
+        let relay = Relay::start(self.policy, self.host, self.client, ends)?;
         if let Some(own_program) = own_program {
             agent.watch_over(&own_program);
         }

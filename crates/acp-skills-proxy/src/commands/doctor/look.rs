@@ -10,7 +10,7 @@ use std::{
 
 use acp_skills::{
     activity::Activity,
-    intercept::{placement::OPEN, servers::SERVER_NAME},
+    intercept::{OPEN, SERVER_NAME},
     one_shot::Seen,
 };
 use serde::Serialize;

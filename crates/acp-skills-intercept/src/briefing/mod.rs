@@ -1,0 +1,136 @@
+//! What the model still has to be told of the skills: in the system prompt when a session is set up, or in front of a
+//! prompt. A history that is replayed may hold what an earlier run of the proxy told.
+
+mod changes;
+
+use acp_skills_wire::{Edit, Message, Node};
+use skills_core::catalog::{CatalogOptions, Guide};
+
+use crate::{
+    Interceptor,
+    agent_facts::AgentFacts,
+    marks,
+    placement::{self, Placement},
+    policy::Policy,
+    session::Session,
+};
+
+/// What a prompt is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Occasion {
+    /// Words for the model.
+    Ordinary,
+    /// A command, which is no place for small talk.
+    Command,
+}
+
+/// What the model is told when the tools come after all.
+const LATE: &str = "The skill tools are available now: prefer `activate_skill` and `read_skill_file` to reading the \
+                    files of skills yourself.";
+
+impl Session {
+    /// Puts the catalog into the system prompt of a request that sets the session up, where the agent takes one.
+    pub(crate) fn brief_at_setup(
+        &mut self,
+        edit: &mut Edit,
+        params: Node<'_>,
+        agent: &AgentFacts,
+        policy: &Policy,
+    ) {
+        let placement = placement::choose(policy.catalog_in, agent);
+        if !matches!(placement, Placement::SystemPrompt | Placement::ClaudeMeta) {
+            return;
+        }
+        let guide = if self.server.is_offered() { Guide::Tools } else { Guide::Files };
+        // The same text for as long as the session lives: an agent that compares it would start over.
+        let known = self.briefing.system_prompt().cloned();
+        let text = known.or_else(|| Some(self.catalog(agent, policy, guide)?.into()));
+        let Some(text) = text else { return };
+        match placement {
+            Placement::SystemPrompt => placement::into_system_prompt(edit, params, &text),
+            _ => placement::into_claude_meta(edit, params, &text),
+        }
+        self.briefing.in_system_prompt(text, guide, &self.skills);
+    }
+
+    /// What this prompt has to tell the model about the skills, in our marks; it counts as told from now on.
+    pub(crate) fn brief_in_prompt(
+        &mut self,
+        prompt: &Message<'_>,
+        agent: &AgentFacts,
+        policy: &Policy,
+        occasion: Occasion,
+    ) -> Option<String> {
+        let before = self.briefing.clone();
+        let news = self.news(agent, policy, occasion)?;
+        self.briefing.is_unconfirmed_since(&before, prompt.id());
+        Some(news)
+    }
+
+    /// What the model has not been told yet about the skills and how to use them.
+    fn news(&mut self, agent: &AgentFacts, policy: &Policy, occasion: Occasion) -> Option<String> {
+        if placement::choose(policy.catalog_in, agent) == Placement::Off {
+            return None;
+        }
+        let now = self.guide();
+        // Skills without files were not in the list.
+        let late = (self.briefing.told(), now) == (Some(Guide::Files), Guide::Tools)
+            && self.skills.listed().all(|skill| skill.dir().is_some());
+        if self.briefing.told() != Some(now) && !late {
+            let text = self.catalog(agent, policy, now)?;
+            self.briefing.now_knows(now, &self.skills);
+            return Some(text);
+        }
+        self.briefing.guided_by(now);
+        let change = match occasion {
+            Occasion::Ordinary => self.changes(&policy.catalog),
+            Occasion::Command => None,
+        };
+        let lines: Vec<_> = late.then(|| LATE.to_owned()).into_iter().chain(change).collect();
+        (!lines.is_empty()).then(|| marks::wrap(&lines.join("\n")))
+    }
+
+    /// The text that lists the skills and says how to use them.
+    fn catalog(&self, agent: &AgentFacts, policy: &Policy, guide: Guide) -> Option<String> {
+        placement::text(&self.skills, &self.server, agent, &policy.catalog, guide)
+    }
+
+    /// How the model can get at the skills now.
+    fn guide(&self) -> Guide {
+        if self.server.has_tools() { Guide::Tools } else { Guide::Files }
+    }
+
+    /// What differs from what the model was told last, on one line; it counts as told from now on.
+    fn changes(&mut self, options: &CatalogOptions) -> Option<String> {
+        let known = self.briefing.known().filter(|known| !known.is(&self.skills))?;
+        let told = self.briefing.told()?;
+        let text = changes::line(self, known, told, options);
+        self.briefing.now_knows(told, &self.skills);
+        text
+    }
+
+    /// A chunk of a message with text of ours is replayed, as it came: does the model know the catalog from it?
+    fn was_briefed(&mut self, chunk: &str, agent: &AgentFacts, policy: &Policy) {
+        let in_prompt = placement::choose(policy.catalog_in, agent) == Placement::Prompt;
+        if !in_prompt || self.briefing.told().is_some() {
+            return;
+        }
+        let now = self.guide();
+        let ours = self.catalog(agent, policy, now);
+        if ours.is_some_and(|ours| chunk.contains(ours.trim_end())) {
+            self.briefing.now_knows(now, &self.skills);
+        }
+    }
+}
+
+impl Interceptor {
+    /// The agent replays a user's message. `text` is a chunk of it as it came, `clean` what the client sees of that.
+    pub(crate) fn replayed(&mut self, id: &str, text: &str, clean: &str) {
+        let Some(session) = self.sessions.find(id) else { return };
+        let has_our_text = text.contains(marks::OPEN);
+        if has_our_text {
+            session.was_briefed(text, &self.agent, &self.policy);
+        }
+        session.first_words.replayed(has_our_text, clean);
+    }
+}

@@ -1,0 +1,59 @@
+//! What happens outside of the two streams of messages, as the interceptor hears of it.
+
+use std::time::Duration;
+
+use skills_core::SkillName;
+
+use crate::{
+    events::EventKind,
+    queries::{Fetched, NotFetched, Provisions, Refreshed, Ticket},
+    session::key::SessionKey,
+};
+
+/// Something that happened.
+#[derive(Debug, Clone)]
+pub enum Input {
+    /// The answer to [`Query::SetUp`](crate::Query::SetUp).
+    SetUp {
+        /// Which session.
+        session: SessionKey,
+        /// The number of the query.
+        ticket: Ticket,
+        /// What there is for it.
+        provisions: Provisions,
+    },
+    /// The answer to [`Query::Fetch`](crate::Query::Fetch).
+    Fetched {
+        /// Whose skills.
+        session: SessionKey,
+        /// The number of the query.
+        ticket: Ticket,
+        /// The text.
+        fetched: Fetched,
+    },
+    /// [`Query::Fetch`](crate::Query::Fetch) has no answer.
+    NotFetched {
+        /// Whose skills.
+        session: SessionKey,
+        /// The number of the query.
+        ticket: Ticket,
+        /// Why not.
+        why: NotFetched,
+    },
+    /// The answer to [`Query::Skills`](crate::Query::Skills).
+    Skills(Refreshed),
+    /// The library noticed changes, and found out in this time.
+    SkillsChanged(Duration),
+    /// The agent has got the list of tools of this session.
+    ToolsListed(SessionKey),
+    /// The time of [`Task::Wait`](crate::Task::Wait) is over.
+    WaitOver(SessionKey),
+    /// The time of [`Task::WaitForMenu`](crate::Task::WaitForMenu) is over.
+    MenuDue(SessionKey),
+    /// The model activated a skill.
+    Activated(SessionKey, SkillName),
+    /// Something for the record.
+    Recorded(SessionKey, EventKind),
+    /// The client will send nothing more.
+    ClientGone,
+}

@@ -1,0 +1,95 @@
+//! How skills are spelled in a menu: names that can be typed, descriptions that fit a line.
+
+use std::{collections::HashSet, sync::Arc};
+
+use skills_core::{Skill, SkillName, SkillSet};
+
+/// How much of a description is listed, in characters.
+const MAX_DESCRIPTION_CHARS: usize = 250;
+
+/// The skills that the user may invoke, each with the word to type for it.
+///
+/// Agents and editors split a command at the first space, so what cannot stand in a command becomes a hyphen. A name
+/// that needs no such change keeps its spelling; others step aside.
+pub fn spelled(skills: &SkillSet) -> Vec<(String, &Arc<Skill>)> {
+    let invocable = || skills.iter().filter(|skill| skill.properties.user_invocable);
+    let as_it_is = |skill: &Skill| spelling(skill.name.as_str()) == skill.name.as_str();
+    let mut taken: HashSet<String> =
+        invocable().filter(|skill| as_it_is(skill)).map(|skill| skill.name.key()).collect();
+    invocable()
+        .map(|skill| {
+            let word = spelling(skill.name.as_str());
+            if as_it_is(skill) || taken.insert(SkillName::key_of(&word)) {
+                return (word, skill);
+            }
+            let free = (2..).map(|number| format!("{word}-{number}"));
+            let word = free.into_iter().find(|word| taken.insert(SkillName::key_of(word)));
+            (word.unwrap_or_default(), skill)
+        })
+        .collect()
+}
+
+fn spelling(name: &str) -> String {
+    let mut word = String::with_capacity(name.len());
+    for letter in name.chars() {
+        if letter.is_alphanumeric() || matches!(letter, '-' | '_' | '.') {
+            word.push(letter);
+        } else if !word.ends_with('-') {
+            word.push('-');
+        }
+    }
+    let trimmed = word.trim_matches('-');
+    match (trimmed.is_empty(), name.starts_with('-') || name.ends_with('-')) {
+        // Nothing but symbols.
+        (true, _) => "skill".to_owned(),
+        // The hyphens at its ends are its own.
+        (false, true) if word == name => word,
+        (false, _) => trimmed.to_owned(),
+    }
+}
+
+/// The description on one line, shortened at a word.
+pub(crate) fn description(skill: &Skill) -> String {
+    let line = skill.description.split_whitespace().collect::<Vec<_>>().join(" ");
+    let Some((cut, _)) = line.char_indices().nth(MAX_DESCRIPTION_CHARS) else { return line };
+    let end = line[..cut].rfind(' ').unwrap_or(cut);
+    format!("{}…", &line[..end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(names: &[&str]) -> Vec<String> {
+        let skill = |name: &&str| Skill::builder(*name, "x").body("x").build().unwrap();
+        let set: SkillSet = names.iter().map(skill).collect();
+        spelled(&set).into_iter().map(|(word, _)| word).collect()
+    }
+
+    #[test]
+    fn spells_names_for_typing() {
+        for (names, expected) in [
+            (vec!["code-review"], vec!["code-review"]),
+            (vec!["Code Review", "org/pdf:forms"], vec!["Code-Review", "org-pdf-forms"]),
+            (vec!["prüfung", "レビュー", "v1.2_x"], vec!["prüfung", "レビュー", "v1.2_x"]),
+            (vec!["🎉", "🎉🎉"], vec!["skill", "skill-2"]),
+            (vec!["-edge-", "(draft)"], vec!["-edge-", "draft"]),
+            // A name that needs no change keeps its spelling, wherever it stands.
+            (
+                vec!["code review", "code/review", "code-review"],
+                vec!["code-review-2", "code-review-3", "code-review"],
+            ),
+        ] {
+            assert_eq!(words(&names), expected, "{names:?}");
+        }
+    }
+
+    #[test]
+    fn descriptions_fit_a_menu() {
+        let skill =
+            Skill::builder("x", format!("two\n lines {}", "word ".repeat(100))).body("x").build().unwrap();
+        let line = description(&skill);
+        assert!(line.starts_with("two lines word") && line.ends_with("word…"), "{line}");
+        assert!(line.chars().count() <= MAX_DESCRIPTION_CHARS + 1);
+    }
+}

@@ -1,0 +1,181 @@
+//! What the interceptor needs from outside, and what it gets.
+//!
+//! A query leaves with the [`Actions`](crate::Actions) and is answered whenever the answer is there, as an
+//! [`Input`](crate::Input). Until then the interceptor holds back what depends on it and nothing else.
+
+use std::{path::PathBuf, time::Duration};
+
+use skills_core::SkillSet;
+
+use crate::{events::EventKind, session::activations::Active, session::key::SessionKey};
+
+/// How the agent reaches our MCP server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transport {
+    /// Over the ACP connection itself: `mcp/message` (unstable).
+    Acp,
+    /// Streamable HTTP on loopback.
+    Http,
+    /// A process of our own binary that the agent starts.
+    Stdio,
+}
+
+impl Transport {
+    /// Its name, as in `--mcp`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Acp => "acp",
+            Self::Http => "http",
+            Self::Stdio => "stdio",
+        }
+    }
+}
+
+/// Where one session's MCP server is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Endpoint {
+    /// `mcp/message` with this server id.
+    Acp {
+        /// Unique in this run of the proxy.
+        server_id: String,
+    },
+    /// An address and the token for its `Authorization: Bearer` header.
+    Http {
+        /// `http://127.0.0.1:PORT/PATH`.
+        url: String,
+        /// The token.
+        token: String,
+    },
+    /// A command to run.
+    Stdio {
+        /// Absolute path of the program.
+        command: String,
+        /// Its arguments.
+        args: Vec<String>,
+        /// Variables for its environment.
+        env: Vec<(String, String)>,
+    },
+}
+
+/// A question to the world outside. Whoever answers may take as long as it takes.
+#[derive(Debug, Clone)]
+pub enum Query {
+    /// What a session needs before its request goes on; answered with [`Input::SetUp`](crate::Input::SetUp).
+    SetUp {
+        /// Which session.
+        session: SessionKey,
+        /// Tells the answer from that to another query for the same session.
+        ticket: Ticket,
+        /// What it needs.
+        needs: Needs,
+    },
+    /// A text; answered with [`Input::Fetched`](crate::Input::Fetched) or
+    /// [`Input::NotFetched`](crate::Input::NotFetched).
+    Fetch {
+        /// Whose skills.
+        session: SessionKey,
+        /// Tells the answer from others.
+        ticket: Ticket,
+        /// What.
+        wanted: Wanted,
+    },
+    /// The skills of directories, as they are now; answered with [`Input::Skills`](crate::Input::Skills). An answer is
+    /// never older than the one before it.
+    Skills {
+        /// The working directories of sessions.
+        directories: Vec<Option<PathBuf>>,
+        /// Why.
+        reason: Reason,
+    },
+}
+
+/// Tells the answer to a query from those to others of its kind; unique in one run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Ticket(pub u64);
+
+/// What a session that is being set up needs.
+#[derive(Debug, Clone, Default)]
+pub struct Needs {
+    /// Where the session works.
+    pub cwd: Option<PathBuf>,
+    /// Its skills, when they are known; else those of `cwd` are looked for.
+    pub skills: Option<SkillSet>,
+    /// The agent's id of a session that is to be remembered.
+    pub recall: Option<String>,
+    /// How the agent is to reach our server, if at all. A session without skills needs none.
+    pub transport: Option<Transport>,
+}
+
+/// What there is of that.
+#[derive(Debug, Clone, Default)]
+pub struct Provisions {
+    /// The skills of the session.
+    pub skills: SkillSet,
+    /// What was active in the session when it was open last.
+    pub active: Active,
+    /// Where its server is, or a sentence that says why there is none; nothing when none was needed.
+    pub endpoint: Option<Result<Endpoint, String>>,
+}
+
+/// Why the skills of sessions are asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reason {
+    /// The library noticed that there are others, in this time.
+    Changed(Duration),
+    /// Sessions came while the others got new ones, in this time.
+    CatchUp(Duration),
+    /// A user wants them to be looked for anew, and waits for the answer.
+    Reload(SessionKey, Ticket),
+}
+
+/// A text that has to be read from somewhere.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Wanted {
+    /// The activation text of a skill, with what the user wrote behind its name.
+    Skill {
+        /// Its name.
+        name: String,
+        /// The user's words, possibly none.
+        arguments: String,
+        /// Whether the model has our tools.
+        tools: bool,
+    },
+    /// The activation texts of the skills that fit these words best.
+    BestFor(String),
+}
+
+/// What [`Query::Fetch`] asked for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Fetched {
+    /// The text; nothing when there is nothing to say.
+    pub text: Option<String>,
+    /// The activations that the text is made of.
+    pub activations: Vec<EventKind>,
+}
+
+/// Why that cannot be had.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotFetched {
+    /// A sentence for the user.
+    pub why: String,
+    /// The activation that failed.
+    pub failed: Option<EventKind>,
+}
+
+/// The skills that [`Query::Skills`] asked for.
+#[derive(Debug, Clone)]
+pub struct Refreshed {
+    /// By directory.
+    pub skills: Vec<(Option<PathBuf>, SkillSet)>,
+    /// How long it took to look for them.
+    pub took: Duration,
+    /// Why they were asked for.
+    pub reason: Reason,
+}
+
+impl Refreshed {
+    /// The answer when nothing could be found out.
+    pub fn nothing(reason: Reason) -> Self {
+        Self { skills: Vec::new(), took: Duration::ZERO, reason }
+    }
+}

@@ -1,0 +1,238 @@
+//! Requests that set up a session: what they wait for, what is added to them, and a second try when the agent refuses.
+//!
+//! Which skills a session has, where its server is and what was active in it is for the world outside to say, and may
+//! take long. Until then the request waits, and so does what the client says later about the same session. Everything
+//! else goes on, so requests for different sessions may overtake each other; the messages of one session never do.
+
+mod refused;
+mod waiting;
+
+use std::{collections::VecDeque, path::PathBuf, time::Duration};
+
+use acp_skills_wire::{Edit, Id, Message, Node};
+
+pub(crate) use self::waiting::WaitingSetups;
+use self::waiting::{Target, WaitingSetup};
+use crate::{
+    Interceptor,
+    events::{EventKind, FallbackReason},
+    outputs::{Actions, Effect, Level, Pass},
+    permission,
+    queries::{Needs, Provisions, Query, Reason, Ticket, Transport},
+    requests::{OpenRequest, Purpose, Setup, SetupKind},
+    servers,
+    session::{Activations, Session, SessionKey},
+};
+
+impl Interceptor {
+    /// The client asks for a new session, or for a copy of another.
+    pub(crate) fn new_session(
+        &mut self,
+        message: &Message<'_>,
+        id: &Id,
+        actions: &mut Actions,
+    ) -> (Purpose, Pass) {
+        let is_fork = message.method() == "session/fork";
+        let parent = message.session_id().filter(|_| is_fork);
+        let parent_key = parent.as_ref().and_then(|id| self.sessions.key_of(id));
+        let cwd = cwd(message);
+        let skills = parent_key.and_then(|key| self.sessions.get(key)).map(|parent| parent.skills.clone());
+        let needs = Needs { cwd: cwd.clone(), skills, ..Needs::default() };
+        let target = Target::New(self.sessions.new_key(), cwd);
+        let about = parent.map(std::borrow::Cow::into_owned);
+        self.wait_for(message, id, target, parent_key, about, needs, actions)
+    }
+
+    /// The client opens a session again that the agent has.
+    pub(crate) fn enter_session(
+        &mut self,
+        message: &Message<'_>,
+        id: &Id,
+        actions: &mut Actions,
+    ) -> (Purpose, Pass) {
+        let Some(about) = message.session_id().map(std::borrow::Cow::into_owned) else {
+            return (Purpose::Other, Pass::Untouched);
+        };
+        let Some(key) = self.sessions.key_of(&about) else {
+            let cwd = cwd(message);
+            let needs = Needs { cwd: cwd.clone(), recall: Some(about.clone()), ..Needs::default() };
+            let target = Target::New(self.sessions.new_key(), cwd);
+            return self.wait_for(message, id, target, None, Some(about), needs, actions);
+        };
+        let transport = servers::choose(self.policy.mcp, &self.agent);
+        let Some(session) = self.sessions.get(key) else { return (Purpose::Other, Pass::Untouched) };
+        let is_open = transport.is_none_or(|transport| session.server.endpoint(transport).is_some());
+        if !is_open && !session.skills.offers_nothing() {
+            let skills = Some(session.skills.clone());
+            let needs = Needs { cwd: session.cwd.clone(), skills, ..Needs::default() };
+            return self.wait_for(message, id, Target::Known(key), None, Some(about), needs, actions);
+        }
+        // All that it needs is here.
+        let Some(mut session) = self.sessions.remove(key) else { return (Purpose::Other, Pass::Untouched) };
+        // An agent that has taken our server once does not refuse because of it, and may be using it now.
+        let was_offered = session.server.is_offered();
+        let pass = self.set_up(&mut session, message, transport, actions);
+        let retry = (session.server.is_offered() && !was_offered).then(|| message.line.to_vec());
+        let kind = SetupKind::Enter { known: true };
+        self.sessions.add(session);
+        (Purpose::SetUp(Setup { session: key, kind, retry }), pass)
+    }
+
+    /// Keeps a request until there is what its session needs.
+    #[expect(clippy::too_many_arguments, reason = "the parts of one request, from the two that make it wait")]
+    fn wait_for(
+        &mut self,
+        message: &Message<'_>,
+        id: &Id,
+        target: Target,
+        parent: Option<SessionKey>,
+        about: Option<String>,
+        needs: Needs,
+        actions: &mut Actions,
+    ) -> (Purpose, Pass) {
+        if !message.params.is_some_and(|params| params.is_object()) {
+            return (Purpose::Other, Pass::Untouched);
+        }
+        let (ticket, session) = (self.waiting.new_ticket(), target.key());
+        let transport = servers::choose(self.policy.mcp, &self.agent);
+        let needs = Needs { transport, ..needs };
+        actions.ask(Query::SetUp { session, ticket, needs });
+        self.waiting.push(WaitingSetup {
+            ticket,
+            id: id.clone(),
+            method: message.method().into_owned(),
+            line: message.line.to_vec(),
+            target,
+            parent,
+            transport,
+            refreshes: self.refreshes,
+            about,
+            behind: VecDeque::new(),
+        });
+        (Purpose::Waiting, Pass::Consumed)
+    }
+
+    /// There is what a session needs: its request goes on, and what waited behind it.
+    pub(crate) fn provisioned(
+        &mut self,
+        key: SessionKey,
+        ticket: Ticket,
+        provisions: Provisions,
+        actions: &mut Actions,
+    ) {
+        let Some(waiting) = self.waiting.take(|setup| setup.ticket == ticket) else {
+            // Nobody waits for it any more.
+            if self.sessions.get(key).is_none() {
+                actions.effects.push(Effect::Close(key));
+            }
+            return;
+        };
+        let known = match &waiting.target {
+            Target::Known(key) => self.sessions.remove(*key),
+            Target::New(..) => None,
+        };
+        let is_new = known.is_none();
+        let names_itself = matches!(waiting.method.as_str(), "session/new" | "session/fork");
+        let mut session =
+            known.unwrap_or_else(|| Session::new(key, waiting.about.clone().filter(|_| !names_itself)));
+        if is_new {
+            session.skills = provisions.skills;
+            session.activations = Activations::recalled(provisions.active);
+            if let Target::New(_, cwd) = waiting.target {
+                session.cwd = cwd;
+            }
+            if let Some(parent) = waiting.parent.and_then(|parent| self.sessions.get(parent)) {
+                session.fork(parent);
+            }
+        }
+        match (waiting.transport, provisions.endpoint) {
+            (Some(transport), Some(Ok(endpoint))) => session.server.opened(transport, endpoint),
+            (_, Some(Err(why))) => {
+                let kind = EventKind::Fallback { reason: FallbackReason::NoServer, ms: None };
+                actions.effects.push(Effect::Record { session: session.id().map(str::to_owned), kind });
+                actions.warn(format!("no MCP server for this session: {why}"));
+            }
+            _ => {}
+        }
+        let was_offered = session.server.is_offered();
+        let pass = match Message::parse(&waiting.line) {
+            Some(message) => self.set_up(&mut session, &message, waiting.transport, actions),
+            None => Pass::Untouched,
+        };
+        let retry = (session.server.is_offered() && !was_offered).then(|| waiting.line.clone());
+        let kind = if names_itself { SetupKind::New } else { SetupKind::Enter { known: !is_new } };
+        let purpose = Purpose::SetUp(Setup { session: key, kind, retry });
+        self.open.insert(waiting.id, OpenRequest { method: waiting.method, purpose });
+        actions.to_agent.push(match pass {
+            Pass::Edited(line) => line,
+            Pass::Untouched | Pass::Consumed => waiting.line,
+        });
+        if waiting.refreshes != self.refreshes {
+            // What it got may be older than what the others have.
+            let directories = vec![session.cwd.clone()];
+            actions.ask(Query::Skills { directories, reason: Reason::CatchUp(Duration::ZERO) });
+        }
+        self.sessions.add(session);
+        self.resume(waiting.behind, actions);
+    }
+
+    /// Adds the server and, where the agent takes one, the system prompt to a request that sets up `session`.
+    fn set_up(
+        &mut self,
+        session: &mut Session,
+        message: &Message<'_>,
+        transport: Option<Transport>,
+        actions: &mut Actions,
+    ) -> Pass {
+        let Some(params) = message.params.filter(Node::is_object) else {
+            return Pass::Untouched;
+        };
+        // Without a skill or a tool there is no server, no text, nothing.
+        if session.skills.offers_nothing() {
+            return Pass::Untouched;
+        }
+        actions.effects.push(session.serve());
+        session.menu.is_due_again();
+        let mut edit = Edit::new();
+        let had_tools = session.server.withdraw();
+        let endpoint = transport.and_then(|it| Some((it, session.server.endpoint(it)?.clone())));
+        if let Some((transport, endpoint)) = endpoint {
+            let wanted = session.server.name().map_or_else(|| self.server_name(session.key()), str::to_owned);
+            let name = servers::free_name(&wanted, params.get("mcpServers"));
+            let text = format!("{}: MCP server `{name}` over {}", message.method(), transport.name());
+            actions.log(Level::Info, text);
+            servers::inject(&mut edit, params, &servers::entry(&name, &endpoint, self.agent.version));
+            session.server.offer(name, transport, had_tools);
+        }
+        session.brief_at_setup(&mut edit, params, &self.agent, &self.policy);
+        if edit.is_empty() {
+            return Pass::Untouched;
+        }
+        let line = edit.apply(message.line);
+        let server = session.server.name().filter(|_| session.server.is_offered());
+        let allowed =
+            server.and_then(|server| permission::allow_ours(&line, server, &self.agent, &self.policy));
+        Pass::Edited(allowed.unwrap_or(line))
+    }
+
+    fn server_name(&self, session: SessionKey) -> String {
+        let number = if self.own_names { format!("-{}", session.0) } else { String::new() };
+        format!("{}{number}", servers::SERVER_NAME)
+    }
+
+    /// Forgets a session. Prompts that waited in it have nowhere to go.
+    pub(crate) fn drop_session(&mut self, key: SessionKey, actions: &mut Actions) {
+        actions.effects.push(Effect::Close(key));
+        let Some(mut session) = self.sessions.remove(key) else { return };
+        if let Some(cwd) = session.cwd.take()
+            && !self.sessions.iter().any(|other| other.cwd.as_ref() == Some(&cwd))
+        {
+            actions.effects.push(Effect::Leave(cwd));
+        }
+        self.cancel_held(session.turns.take_held(), actions);
+    }
+}
+
+fn cwd(message: &Message<'_>) -> Option<PathBuf> {
+    Some(PathBuf::from(message.param(&["cwd"])?.as_str()?.into_owned()))
+}

@@ -1,0 +1,68 @@
+//! Titles of sessions: agents make them of the first message, and our text stood in front of it.
+
+use acp_skills_wire::{Edit, Message, Node};
+
+use crate::{Interceptor, outputs::Pass, strip};
+
+impl Interceptor {
+    /// The agent gives a session a title.
+    pub(crate) fn session_info(&mut self, message: &Message<'_>, update: Node<'_>) -> Pass {
+        let words = message.session_id().and_then(|id| self.first_words(&id));
+        let Some((title, text)) = polluted_title(update, words.as_deref()) else { return Pass::Untouched };
+        let mut edit = Edit::new();
+        if !clean_title(&mut edit, update, title, text, words) && update.members().count() == 2 {
+            // Nothing is left to say.
+            return Pass::Consumed;
+        }
+        Pass::Edited(edit.apply(message.line))
+    }
+
+    /// The agent lists sessions with their titles.
+    pub(crate) fn session_list(&mut self, message: &Message<'_>, result: Node<'_>) -> Pass {
+        let mut edit = Edit::new();
+        for entry in result.get("sessions").into_iter().flat_map(|sessions| sessions.elements()) {
+            let words = entry.str("sessionId").and_then(|id| self.first_words(&id));
+            if let Some((title, text)) = polluted_title(entry, words.as_deref()) {
+                clean_title(&mut edit, entry, title, text, words);
+            }
+        }
+        if edit.is_empty() { Pass::Untouched } else { Pass::Edited(edit.apply(message.line)) }
+    }
+
+    fn first_words(&mut self, id: &str) -> Option<String> {
+        self.sessions.find(id)?.first_words.words().map(str::to_owned)
+    }
+}
+
+/// The title of `object` and what it is without our text; `None` when it can stay. `words` is what the user began with.
+fn polluted_title<'a>(object: Node<'a>, words: Option<&str>) -> Option<(Node<'a>, String)> {
+    let title = object.get("title")?;
+    let said = title.as_str()?;
+    let text = strip::title(&said).or_else(|| {
+        // An agent that passes over our text makes a title of the arguments alone.
+        let (command, arguments) =
+            words?.split_once(' ').filter(|(command, _)| command.starts_with(['/', '$']))?;
+        let title = said.trim_end().trim_end_matches(['…', '.']).trim_end();
+        let is_arguments = !title.is_empty() && arguments.starts_with(title);
+        is_arguments.then(|| format!("{command} {said}"))
+    })?;
+    Some((title, text))
+}
+
+/// Writes a clean title; returns whether there is one.
+fn clean_title(
+    edit: &mut Edit,
+    object: Node<'_>,
+    title: Node<'_>,
+    text: String,
+    words: Option<String>,
+) -> bool {
+    let clean = if text.is_empty() { words } else { Some(text) };
+    if let Some(clean) = clean {
+        edit.set(title, &clean.into());
+        true
+    } else {
+        edit.remove(object, "title");
+        false
+    }
+}

@@ -1,0 +1,63 @@
+//! What a prompt looks like as it was typed.
+
+use acp_skills_wire::Node;
+
+/// A command as it was typed: the first words of a prompt.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Typed {
+    /// Which block of the prompt it begins.
+    pub(crate) index: usize,
+    /// `/` or `$`.
+    pub(crate) sigil: char,
+    /// What stands behind that.
+    pub(crate) word: String,
+    /// The command with the space around it.
+    pub(crate) head: String,
+    /// Everything behind that in the same block, as it was typed.
+    pub(crate) rest: String,
+}
+
+impl Typed {
+    /// The command that a prompt of these blocks begins with.
+    pub(crate) fn read(blocks: Node<'_>) -> Option<Self> {
+        let mut texts =
+            blocks.elements().enumerate().filter_map(|(at, block)| Some((at, block.str("text")?)));
+        let (index, text) = texts.find(|(_, text)| !text.trim().is_empty())?;
+        let command = text.trim_start();
+        let sigil = command.chars().next().filter(|sigil| matches!(sigil, '/' | '$'))?;
+        let (word, rest) = match command.split_once(char::is_whitespace) {
+            Some((word, rest)) => (&word[1..], rest.trim_start()),
+            None => (&command[1..], ""),
+        };
+        let head = text[..text.len() - rest.len()].to_owned();
+        (!word.is_empty()).then(|| Self { index, sigil, word: word.to_owned(), head, rest: rest.to_owned() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_what_was_typed() {
+        for (blocks, expected) in [
+            (r#"[{"type":"text","text":"/a b c"}]"#, Some((0, "/a ", "b c"))),
+            (r#"[{"type":"text","text":"/a"}]"#, Some((0, "/a", ""))),
+            (r#"[{"type":"text","text":" \n/a\tb\n"}]"#, Some((0, " \n/a\t", "b\n"))),
+            (r#"[{"type":"text","text":"/a  \n "}]"#, Some((0, "/a  \n ", ""))),
+            (
+                r#"[{"type":"image","data":""},{"type":"text","text":" "},{"type":"text","text":"/ä é"}]"#,
+                Some((2, "/ä ", "é")),
+            ),
+            (r#"[{"type":"text","text":"$a b"}]"#, Some((0, "$a ", "b"))),
+            (r#"[{"type":"text","text":"say /a"}]"#, None),
+            (r#"[{"type":"text","text":"hello"},{"type":"text","text":"/a"}]"#, None),
+            (r#"[{"type":"text","text":"/ a"}]"#, None),
+            ("[]", None),
+        ] {
+            let typed = Typed::read(Node::parse(blocks.as_bytes()).unwrap());
+            let found = typed.as_ref().map(|it| (it.index, it.head.as_str(), it.rest.as_str()));
+            assert_eq!(found, expected, "{blocks}");
+        }
+    }
+}

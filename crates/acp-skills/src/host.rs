@@ -1,0 +1,196 @@
+//! [`Host`]: the world outside of the interceptor. It says which skills sessions have, serves them, and keeps what is to be
+//! kept.
+//!
+//! A host is a description until the relay starts it. Then it answers queries, each for as long as it takes and without
+//! anybody's lock, and carries out what the interceptor decides at once.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Instant,
+};
+
+use acp_skills_intercept::{Effect, Input, Level, Needs, Provisions, Query, Reason, Refreshed, SessionKey};
+use skills_core::{CallContext, Toolbox};
+use tokio::{
+    sync::{
+        Mutex as AsyncMutex,
+        mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
+    },
+    task::spawn_blocking,
+};
+
+use crate::{
+    activity::{Activity, Observer},
+    events::Record,
+    library::{Library, MakeToolbox},
+    mcp::Servers,
+    memory::Memory,
+};
+
+/// Where the skills of sessions come from, how they are served, and who is told.
+#[must_use]
+#[derive(Clone)]
+pub struct Host {
+    library: Library,
+    toolbox: MakeToolbox,
+    bridge: Option<PathBuf>,
+    observer: Option<Observer>,
+    memory: Option<Memory>,
+}
+
+impl Host {
+    /// With skills from `library`, and nothing else decided.
+    pub fn new(library: Library) -> Self {
+        Self { library, toolbox: Arc::new(Toolbox::new), bridge: None, observer: None, memory: None }
+    }
+
+    /// How the tools over the skills are made.
+    pub fn toolbox(self, toolbox: MakeToolbox) -> Self {
+        Self { toolbox, ..self }
+    }
+
+    /// The program that agents without MCP over HTTP start as a bridge: `acp-skills-proxy`. Without it those agents are
+    /// told where the files of the skills are, and get none of the tools.
+    pub fn bridge(self, program: impl Into<PathBuf>) -> Self {
+        Self { bridge: Some(program.into()), ..self }
+    }
+
+    /// Has `observer` told of what happens.
+    pub fn observed_by(self, observer: Option<Observer>) -> Self {
+        Self { observer, ..self }
+    }
+
+    /// Has `memory` remember which skills are active in a session.
+    pub fn remembering(self, memory: Option<Memory>) -> Self {
+        Self { memory, ..self }
+    }
+
+    /// Our own program, when it is known.
+    pub(crate) fn own_program(&self) -> Option<&Path> {
+        self.bridge.as_deref()
+    }
+
+    /// Begins to serve. The receiver gets what happens. Needs a tokio runtime around it.
+    pub(crate) fn start(self) -> (RunningHost, UnboundedReceiver<Input>) {
+        let (inputs, receiver) = unbounded_channel();
+        let changes: UnboundedSender<Input> = inputs.clone();
+        Arc::clone(&self.library).watch(Box::new(move |reloaded| {
+            // Nobody listens any more only when the relay is being taken down.
+            drop(changes.send(Input::SkillsChanged(reloaded.took)));
+        }));
+        let servers = Servers::new(self.toolbox, self.bridge, inputs, self.observer.clone());
+        let (library, observer, memory) = (self.library, self.observer, self.memory);
+        let refreshing = AsyncMutex::new(());
+        (RunningHost(Arc::new(Inner { library, servers, observer, memory, refreshing })), receiver)
+    }
+}
+
+/// A host at work. All clones are the same.
+#[derive(Clone)]
+pub(crate) struct RunningHost(Arc<Inner>);
+
+struct Inner {
+    library: Library,
+    servers: Servers,
+    observer: Option<Observer>,
+    memory: Option<Memory>,
+    /// Held from looking for the skills of sessions until the interceptor has them, so that no answer is older than the
+    /// one before it. Nobody holds another lock meanwhile.
+    refreshing: AsyncMutex<()>,
+}
+
+impl RunningHost {
+    /// Does what the interceptor decided. Never blocks.
+    pub(crate) fn carry_out(&self, effect: Effect) {
+        match effect {
+            Effect::Log(Level::Warn, text) => tracing::warn!("{text}"),
+            Effect::Log(Level::Info, text) => tracing::info!("{text}"),
+            Effect::Log(Level::Debug, text) => tracing::debug!("{text}"),
+            Effect::Record { session, kind } => {
+                if let Some(observer) = &self.0.observer {
+                    observer(&Activity::Recorded(Arc::new(Record::now(session, kind))));
+                }
+            }
+            Effect::Remember { id, active } => {
+                if let Some(memory) = &self.0.memory {
+                    memory.keep(&id, active);
+                }
+            }
+            Effect::Serve { session, skills, unlocked, cwd } => {
+                let context = cwd.as_deref().map(CallContext::in_directory).unwrap_or_default();
+                self.0.servers.serve(session, &skills, context.unlock(unlocked.as_slice()));
+            }
+            Effect::Close(session) => self.0.servers.close(session),
+            Effect::Leave(cwd) => self.0.library.leave(&cwd),
+        }
+    }
+
+    /// Answers a query with `tell`, whenever the answer is there.
+    pub(crate) async fn answer(&self, query: Query, tell: impl FnOnce(Input)) {
+        match query {
+            Query::SetUp { session, ticket, needs } => {
+                let host = self.clone();
+                let work = spawn_blocking(move || host.provide(session, needs));
+                // Without an answer the request would wait for ever.
+                let provisions = work.await.unwrap_or_default();
+                tell(Input::SetUp { session, ticket, provisions });
+            }
+            Query::Fetch { session, ticket, wanted } => {
+                tell(match self.0.servers.fetch(session, wanted).await {
+                    Ok(fetched) => Input::Fetched { session, ticket, fetched },
+                    Err(why) => Input::NotFetched { session, ticket, why },
+                });
+            }
+            Query::Skills { directories, reason } => {
+                let _refreshing = self.0.refreshing.lock().await;
+                let host = self.clone();
+                let work = spawn_blocking(move || host.refresh(directories, reason));
+                // A search that panicked found nothing new; whoever waits for it must not wait for ever.
+                let refreshed = work.await.unwrap_or_else(|_| Refreshed::nothing(reason));
+                tell(Input::Skills(refreshed));
+            }
+        }
+    }
+
+    /// Answers an `mcp/message` request of the agent's; `say` gets the lines for the agent.
+    pub(crate) async fn over_acp(
+        &self,
+        session: SessionKey,
+        line: &[u8],
+        say: &mut (dyn FnMut(Vec<u8>) + Send),
+    ) {
+        self.0.servers.over_acp(session, line, say).await;
+    }
+
+    /// What a session needs. Blocks for as long as the disk takes.
+    fn provide(&self, session: SessionKey, needs: Needs) -> Provisions {
+        let Needs { cwd, skills, recall, transport } = needs;
+        let memory = self.0.memory.as_ref().zip(recall);
+        let active = memory.map(|(memory, id)| memory.recall(&id)).unwrap_or_default();
+        let skills = skills.unwrap_or_else(|| self.0.library.at(cwd.as_deref()));
+        let transport = transport.filter(|_| !skills.offers_nothing());
+        let endpoint = transport.map(|transport| {
+            let context = cwd.as_deref().map(CallContext::in_directory).unwrap_or_default();
+            self.0.servers.open(session, transport, &skills, context)
+        });
+        Provisions { skills, active, endpoint }
+    }
+
+    /// The skills of these directories. Blocks for as long as the disk takes.
+    fn refresh(&self, directories: Vec<Option<PathBuf>>, reason: Reason) -> Refreshed {
+        let started = Instant::now();
+        if matches!(reason, Reason::Reload(..)) {
+            self.0.library.reload();
+        }
+        let took = match reason {
+            Reason::Reload(..) => started.elapsed(),
+            Reason::Changed(took) | Reason::CatchUp(took) => took,
+        };
+        let skills = directories.into_iter().map(|cwd| {
+            let skills = self.0.library.at(cwd.as_deref());
+            (cwd, skills)
+        });
+        Refreshed { skills: skills.collect(), took, reason }
+    }
+}
