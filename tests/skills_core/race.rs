@@ -1,4 +1,4 @@
-//! Somebody exchanges a skill's directory, or one above it, for a link while it is read: nothing outside is ever served.
+//! A skill's directory, or one above it, is exchanged for a link while it is read: nothing outside is ever served.
 
 #![cfg(unix)]
 #![expect(clippy::print_stderr, reason = "what came of the race is for whoever runs the test by hand")]
@@ -26,10 +26,10 @@ const SECRET: &str = "SECRET";
 /// Calls beside the exchange, in each of the two races.
 const CALLS: usize = 110_000;
 
-/// When a machine on which only one side of the race ever runs has had its chance.
+/// How long to wait for both sides of the race to run, and for all calls.
 const DEADLINE: Duration = Duration::from_mins(2);
 
-/// `root/skill` beside `outside/skill`, which looks the same and is none of ours.
+/// `root/skill`, and `outside/skill`, which looks the same but must never be read.
 struct Trees {
     _base: TempDir,
     root: PathBuf,

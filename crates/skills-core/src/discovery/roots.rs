@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::Scope;
+use crate::skill::Scope;
 
 /// A directory to scan for skills.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,14 +25,14 @@ impl Root {
         Self { path: path.into(), scope, boundary: None }
     }
 
-    /// The same, but links that lead out of `boundary` are not followed, and if `path` itself is there by such a link,
-    /// nothing is. For directories that whoever runs this has not named.
+    /// The same, but links that lead out of `boundary` are not followed, not even one in `path` itself. For directories that
+    /// the user did not name.
     #[must_use]
     pub fn within(self, boundary: impl Into<PathBuf>) -> Self {
         Self { boundary: Some(boundary.into()), ..self }
     }
 
-    /// A directory that somebody gave to be scanned.
+    /// A directory that the user named, to be scanned.
     pub fn scanned(path: impl Into<PathBuf>) -> Self {
         Self::new(Scope::Scanned, path)
     }

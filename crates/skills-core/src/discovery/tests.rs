@@ -6,7 +6,7 @@ use expect_test::{Expect, expect};
 use tempfile::TempDir;
 
 use super::*;
-use crate::Skill;
+use crate::skill::Skill;
 
 /// A tree of files; `name=x` in place of a text writes a skill of that name.
 fn tree(files: &[(&str, &str)]) -> TempDir {
@@ -80,7 +80,10 @@ fn nested_skills() {
             (".agents/skills/e/SKILL.md", "name=e"),
             (".skills/f/SKILL.md", "name=f"),
             (".hidden/g/SKILL.md", "name=g"),
+            ("group/.curated/k/SKILL.md", "name=k"),
+            ("group/.system/more/l/SKILL.md", "name=l"),
             (".git/h/SKILL.md", "name=h"),
+            ("group/.venv/lib/m/SKILL.md", "name=m"),
             ("node_modules/i/SKILL.md", "name=i"),
             ("target/j/SKILL.md", "name=j"),
             ("SKILL.md.txt", "name=k"),
@@ -92,8 +95,62 @@ fn nested_skills() {
             scanned f .skills/f
             scanned a a
             scanned b b
-            scanned c group/c"#]],
+            scanned c group/c
+            scanned g .hidden/g
+            scanned k group/.curated/k
+            scanned l group/.system/more/l"#]],
     );
+}
+
+/// A copy in a hidden directory does not shadow the skill itself.
+#[test]
+fn hidden_directories_come_last() {
+    check(
+        &[(".backup/a/SKILL.md", "name=a"), ("a/SKILL.md", "name=a"), (".b/SKILL.md", "name=b")],
+        Limits::default(),
+        expect![[r#"
+            scanned a a
+            scanned b .b name-not-directory
+            shadowed a .backup/a/SKILL.md by a/SKILL.md"#]],
+    );
+    // Nor do hidden directories use up the limits.
+    check(
+        &[(".a/x", ""), (".b/x", ""), ("c/x", ""), ("d/SKILL.md", "name=d")],
+        Limits { max_dirs: 3, ..Limits::default() },
+        expect![[r#"
+            scanned d d
+            skipped : too-many-directories"#]],
+    );
+}
+
+#[test]
+fn hidden_directories_of_projects_and_users() {
+    let root = tree(&[
+        (".skills/.curated/a/SKILL.md", "name=a"),
+        (".skills/b/SKILL.md", "name=b"),
+        (".agents/skills/.x/c/SKILL.md", "name=c"),
+        (".agents/skills/.claude/skills/d/SKILL.md", "name=d"),
+    ]);
+    let base = dunce::canonicalize(root.path()).unwrap();
+    let roots = project_roots(&base).into_iter().chain(user_roots_in(Some(&base), None));
+    let set = Discovery::new(roots).find();
+    expect![[r#"
+        project b .skills/b
+        project d .agents/skills/.claude/skills/d"#]]
+    .assert_eq(&show(&set, &base));
+
+    // What one root passes over another one finds, also with a memory of what was seen.
+    let search = Discovery::new([
+        Root::new(Scope::Project, base.join(".skills")),
+        Root::scanned(base.join(".skills/.curated")),
+    ]);
+    let mut visits = Visits::default();
+    for _ in 0..3 {
+        let mut skills = SkillSet::builder();
+        search.run_again(&mut visits, &Changes::default(), &mut skills);
+        let names: Vec<_> = skills.build().iter().map(|skill| skill.name.to_string()).collect();
+        assert_eq!(names, ["b", "a"]);
+    }
 }
 
 #[test]
@@ -468,10 +525,10 @@ mod unix {
             [BASE]/repo/.skills: error[link-out-of-project]: 4 links lead out of the project and are not followed, for example [BASE]/repo/.skills/a to [BASE]/elsewhere/a
               help: if it is yours, give the directory that it leads to as one to scan"#]]);
 
-        // Somebody who names a directory means what is in it.
+        // A directory that the user names is followed wherever it leads.
         let named = Discovery::new([Root::scanned(base.join("repo/.skills/twice"))]).find();
         assert_eq!(named.iter().map(|skill| skill.name.as_str()).collect::<Vec<_>>(), ["b", "a"]);
-        // And what else is in the repository is no directory of it.
+        // A directory whose name merely begins with that of the boundary is outside of it.
         let beside = Root::new(Scope::Project, base.join("repo/.skills")).within(base.join("rep"));
         assert!(Discovery::new([beside]).find().is_empty());
     }

@@ -17,9 +17,14 @@ use super::{
     Changes, Discovery, Root,
     load::{Child, Visit, unreadable, visit},
     may_be_absent,
+    names::is_hidden,
     visits::settle,
 };
-use crate::{Diagnostic, Scope, Skill, set::Skipped};
+use crate::{
+    diagnostic::Diagnostic,
+    set::Skipped,
+    skill::{Scope, Skill},
+};
 
 /// Directories that are visited before the limits are checked again.
 const BATCH: usize = 1024;
@@ -30,22 +35,31 @@ const CHUNK: usize = 16;
 /// More threads than this wait for the file system, not for each other.
 const MAX_THREADS: usize = 8;
 
-/// What one root has, sorted by path.
+/// What one root has, sorted by path; skills in hidden directories come last.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub(super) skills: Vec<(Arc<Skill>, Vec<Diagnostic>)>,
     pub(super) skipped: Vec<Skipped>,
 }
 
+/// Where a skill comes among those of a root.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    is_hidden: bool,
+    path: PathBuf,
+}
+
 /// A directory to visit.
 #[derive(Debug)]
 struct Candidate {
-    /// Its path as somebody would type it, which sorts and names it.
+    /// Its path as a user would type it, by which it is sorted and named.
     path: PathBuf,
-    /// Its canonical path, if that is another.
+    /// Its canonical path, if that differs.
     real: Option<PathBuf>,
     /// It is in a directory that came or was replaced.
     is_new: bool,
+    /// It is hidden, or in a hidden directory.
+    is_hidden: bool,
 }
 
 /// What the search before this one saw, what has changed since, and what this one sees.
@@ -72,7 +86,8 @@ impl Candidate {
         } else {
             self.real.as_ref().map(|real| real.join(&child.name))
         };
-        let mut child = Self { path, real, is_new: self.is_new };
+        let is_hidden = self.is_hidden || is_hidden(&child.name);
+        let mut child = Self { path, real, is_new: self.is_new, is_hidden };
         child.is_new |= memory.is_some_and(|memory| memory.changes.trees.contains(child.real()));
         Some(child)
     }
@@ -112,7 +127,7 @@ struct Walk<'a, 'm> {
     plain: usize,
     /// The links that were not followed.
     leading_out: Option<LeadingOut>,
-    skills: Vec<(PathBuf, Arc<Skill>, Vec<Diagnostic>)>,
+    skills: Vec<(Place, Arc<Skill>, Vec<Diagnostic>)>,
     skipped: Vec<Skipped>,
 }
 
@@ -135,7 +150,8 @@ impl Walk<'_, '_> {
             self.root.path.clone()
         };
         let is_new = self.memory.as_ref().is_some_and(|memory| memory.changes.replaces(&real));
-        let mut level = vec![Candidate { real: (path != real).then_some(real), path, is_new }];
+        let real = (path != real).then_some(real);
+        let mut level = vec![Candidate { path, real, is_new, is_hidden: false }];
         for _ in 0..=self.search.limits.max_depth {
             let mut next = Vec::new();
             let mut candidates = level.into_iter();
@@ -149,6 +165,8 @@ impl Walk<'_, '_> {
                     return self.report(&self.root.path, diagnostic);
                 }
             }
+            // Hidden directories must not use up the limits before the others have been visited.
+            next.sort_by_key(|it| it.is_hidden);
             level = next;
         }
         level.retain(|it| !self.seen.contains(it.real()));
@@ -171,13 +189,15 @@ impl Walk<'_, '_> {
                     }
                     let mut diagnostics = diagnostics.clone();
                     diagnostics.extend(broken.iter().flat_map(|error| error.diagnostics.iter().cloned()));
-                    self.skills.push((candidate.path.clone(), Arc::clone(skill), diagnostics));
+                    let place = Place { is_hidden: candidate.is_hidden, path: candidate.path.clone() };
+                    self.skills.push((place, Arc::clone(skill), diagnostics));
                     continue;
                 }
                 Ok(Visit::Plain(broken, children)) => {
                     let broken = broken.iter();
                     self.skipped.extend(broken.map(|it| Skipped::new(&it.path, it.diagnostics.clone())));
-                    for child in children {
+                    let hidden_too = self.root.scope == Scope::Scanned;
+                    for child in children.iter().filter(|it| hidden_too || !is_hidden(&it.name)) {
                         match candidate.child(child, self.memory.as_deref()) {
                             Some(child) if self.leads_out(child.real()) => {
                                 let Candidate { path, real, .. } = child;

@@ -1,20 +1,22 @@
 //! Opens a directory by a path in which no component may be a link.
 //!
-//! Discovery knows a skill by its canonical path. By the time it is read, somebody may have put a link in the place of
-//! the skill's directory, or of one above it; comparing names after an open that follows links leaves a moment in which
-//! both are exchanged. So the open itself refuses links: the kernel does where it can, otherwise each component is
-//! opened below the handle of the one before it.
+//! Discovery knows a skill by its canonical path. By the time it is read, a link may have taken the place of the skill's
+//! directory or of one above it. Following links and comparing paths afterwards would be a race: the link can be gone
+//! again when the paths are compared. So the open itself refuses links, by a flag of the kernel where there is one, and
+//! otherwise by opening each component relative to the handle of its parent.
 
 #[cfg(target_os = "linux")]
 mod linux;
 
-use std::{io, path::Path};
+use std::path::Path;
 
 use cap_fs_ext::DirExt;
 use cap_std::{ambient_authority, fs::Dir};
 
+use super::{FileError, open::in_plain_words};
+
 /// Opens the directory at `path`, which is absolute and was canonical when it was found.
-pub(super) fn open_without_links(path: &Path) -> io::Result<Dir> {
+pub(super) fn open_without_links(path: &Path) -> Result<Dir, FileError> {
     #[cfg(target_os = "linux")]
     if let Some(opened) = linux::open_at_once(path) {
         return opened;
@@ -23,25 +25,20 @@ pub(super) fn open_without_links(path: &Path) -> io::Result<Dir> {
 }
 
 /// Opens one component after the other. Needs the right to read each directory on the way.
-fn open_by_steps(path: &Path) -> io::Result<Dir> {
+fn open_by_steps(path: &Path) -> Result<Dir, FileError> {
+    let failed = |source| FileError::Directory { dir: path.to_owned(), source: in_plain_words(source) };
     let root = path.ancestors().last().unwrap_or(path);
-    let below = path.strip_prefix(root).map_err(io::Error::other)?;
-    let mut dir = Dir::open_ambient_dir(root, ambient_authority())?;
-    for name in below {
+    let mut dir = Dir::open_ambient_dir(root, ambient_authority()).map_err(failed)?;
+    for name in path.strip_prefix(root).unwrap_or(path) {
         dir = match dir.open_dir_nofollow(name) {
             Ok(child) => child,
             Err(_) if dir.symlink_metadata(name).is_ok_and(|metadata| metadata.is_symlink()) => {
-                return Err(link_in_path());
+                return Err(FileError::LinkInPath { dir: path.to_owned() });
             }
-            Err(error) => return Err(error),
+            Err(error) => return Err(failed(error)),
         };
     }
     Ok(dir)
-}
-
-/// What a caller is told who may well have put the link there without ill intent.
-fn link_in_path() -> io::Error {
-    io::Error::other("there is a link in its path now; look for the skills again")
 }
 
 #[cfg(test)]
@@ -71,8 +68,7 @@ mod tests {
         fs::write(base.join("a/b/file"), "").unwrap();
         check(&base.join("a/b"), Ok(()));
         for missing in ["a/c", "c/b"] {
-            let error = open_without_links(&base.join(missing)).unwrap_err();
-            assert_eq!(error.kind(), io::ErrorKind::NotFound, "{missing}");
+            check(&base.join(missing), Err("os error"));
         }
         assert!(open_without_links(&base.join("a/b/file")).is_err());
         assert!(open_without_links(Path::new("a")).is_err());

@@ -1,4 +1,4 @@
-//! [`SkillMd`]: the file of a skill as it is on disk, for whoever says what is wrong with it.
+//! [`SkillMd`]: the file of a skill as it is on disk, for checkers that quote it.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -13,9 +13,9 @@ const MAX_CHAR_BYTES: usize = 4;
 
 /// A `SKILL.md`, read from disk, that may be anything: well formed, broken, or not a skill's file at all.
 ///
-/// Whoever shows what is in it, say in the log of a check of somebody's pull request, must not be led to show another
-/// file. So it is read like every file of a skill: a link that leads out of its directory is refused, and so is what is
-/// no regular file. The directory itself may be reached by a link.
+/// A checker quotes the lines it complains about, often in the public log of a pull request. So that it cannot be made to
+/// quote another file, this is read like every file of a skill: a link that leads out of the directory is refused, and so
+/// is anything but a regular file. The directory itself may be reached by a link.
 ///
 /// ```
 /// use skills_core::files::SkillMd;

@@ -1,4 +1,4 @@
-//! Confinement: what is below the directory is served, and nothing else, whatever the path and whoever moves files.
+//! Confinement: what is below the directory is served and nothing else, whatever the path and however files move.
 
 use std::fs;
 
@@ -341,7 +341,7 @@ fn a_directory_that_became_a_link() {
             fs::write(base.join(dir).join("secret.txt"), SECRET).unwrap();
         }
         fs::write(base.join("above/skill/SKILL.md"), "---\nname: skill\ndescription: x\n---\n").unwrap();
-        let (skill, _) = crate::load_dir(&base.join("above/skill")).unwrap();
+        let (skill, _) = crate::discovery::load_dir(&base.join("above/skill")).unwrap();
         assert!(SkillFiles::of(&skill).is_ok());
         let place = base.join("above").join(moved);
         let place = if moved == "." { base.join("above") } else { place };
@@ -362,7 +362,7 @@ fn a_directory_that_was_replaced() {
         fs::write(base.join(dir).join("SKILL.md"), "---\nname: skill\ndescription: x\n---\n").unwrap();
         fs::write(base.join(dir).join("a.txt"), text).unwrap();
     }
-    let (skill, _) = crate::load_dir(&base.join("skill")).unwrap();
+    let (skill, _) = crate::discovery::load_dir(&base.join("skill")).unwrap();
     let read = || show(read(&skill, "a.txt", ReadOptions::default()));
     assert_eq!(read(), "\"old\"");
     fs::rename(base.join("skill"), base.join("before")).unwrap();

@@ -14,8 +14,10 @@ use super::{
     yaml::{Kind, Node},
 };
 use crate::{
-    Diagnostic, Properties, SkillName,
-    name::{NameRule, is_deceptive},
+    diagnostic::Diagnostic,
+    name::{NameRule, SkillName},
+    skill::Properties,
+    text::has_hidden,
 };
 
 /// Reads `entries`, which stand in `source`; `None` when there is nothing to tell the model.
@@ -160,7 +162,7 @@ impl<'r, 'a> Reader<'r, 'a> {
             return None;
         };
         self.length(Field::Description, "description-too-long", &description, MAX_DESCRIPTION_CHARS);
-        if !description.is_ascii() && description.contains(is_deceptive) {
+        if !description.is_ascii() && has_hidden(&description) {
             let finding = Diagnostic::warning(
                 "deceptive-characters",
                 "the description has invisible or text-reordering characters; catalogs leave them out",

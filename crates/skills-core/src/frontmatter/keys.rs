@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use super::text::readable;
-use crate::Properties;
+use crate::skill::Properties;
 
 /// The fields that mean something to us.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
