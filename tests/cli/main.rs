@@ -3,11 +3,16 @@
 //! | file | owns |
 //! |---|---|
 //! | `check`, `list`, `report` | the command of that name |
+//! | `messages` | what a newcomer is told when something is wrong |
+//! | `progress` | what is seen on a terminal while work takes long |
 //! | `terminal` | what a terminal gets, and when nobody reads |
 //! | `readme_commands` | `try`, `doctor` and `search`, and every command of the README |
 
 mod check;
 mod list;
+mod messages;
+#[cfg(unix)]
+mod progress;
 mod readme_commands;
 mod report;
 mod terminal;

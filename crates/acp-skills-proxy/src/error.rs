@@ -5,7 +5,10 @@ mod agent;
 use std::{error::Error, path::Path, process::ExitCode};
 
 use acp_skills::{agent::StartError, config::ConfigError};
-use skills_core::discovery::{Discovery, Root};
+use skills_core::{
+    discovery::{Discovery, Root},
+    text::shown_path,
+};
 
 use crate::output;
 
@@ -43,8 +46,21 @@ impl UsageError {
 
 /// Tells what went wrong. Returns the exit code for it.
 pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
-    output::complain(&format!("{error:#}"), hint(error).as_deref());
+    output::complain(&message(error), hint(error).as_deref());
     ExitCode::from(code(error))
+}
+
+/// The error and its causes, without what the one before has said already.
+pub(crate) fn message(error: &anyhow::Error) -> String {
+    if let Some(config) = error.downcast_ref::<ConfigError>() {
+        // It has its causes in its own words.
+        return config.to_string();
+    }
+    error.chain().map(ToString::to_string).fold(String::new(), |text, cause| match text.as_str() {
+        "" => cause,
+        said if said.contains(&cause) => text,
+        _ => format!("{text}: {cause}"),
+    })
 }
 
 fn code(error: &anyhow::Error) -> u8 {
@@ -77,10 +93,10 @@ fn find<E: Error + Send + Sync + 'static>(error: &anyhow::Error) -> Option<&E> {
 /// What may have been meant by a `--skill` that is none.
 fn no_skill(path: &Path) -> Option<String> {
     if path.is_file() {
-        let dir = output::path(path.parent()?);
+        let dir = shown_path(path.parent()?);
         return Some(format!("`--skill` takes the directory of a skill: `--skill {dir}`"));
     }
-    let shown = output::path(path);
+    let shown = shown_path(path);
     // A skill that is broken is not to be looked for further down.
     let is_skill = skills_core::files::SKILL_FILE_NAMES.iter().any(|name| path.join(name).exists());
     let below = if is_skill { return None } else { Discovery::new([Root::scanned(path)]).find() };

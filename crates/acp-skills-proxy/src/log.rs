@@ -1,6 +1,7 @@
 //! Where messages for people go: stderr, or a file.
 
 use acp_skills::config::{Config, LogLevel};
+use skills_core::text::shown_path;
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::{
@@ -34,7 +35,7 @@ pub(crate) fn start(config: &Config) -> Result<(), UsageError> {
     match &config.log_file {
         Some(path) => {
             let failed =
-                |error| UsageError::new(format!("cannot write the log to {}: {error}", output::path(path)));
+                |error| UsageError::new(format!("cannot write the log to {}: {error}", shown_path(path)));
             let file = std::fs::OpenOptions::new().create(true).append(true).open(path).map_err(failed)?;
             let layer = layer.with_writer(std::sync::Mutex::new(LogLines(file))).with_filter(ours);
             drop(registry().with(layer).try_init());

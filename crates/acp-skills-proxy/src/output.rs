@@ -1,9 +1,8 @@
-//! What people read, on stdout and stderr: the only place that prints, and the only one that makes text safe to show.
+//! What people read, on stdout and stderr: the only place that prints, whatever command it is for.
 //!
 //! Names, descriptions, paths, files and what agents say were written by somebody else. What in them would steer a
-//! terminal (escape sequences, carriage returns), reorder text (bidirectional controls) or hide it (characters without
-//! width) is shown as an escape such as `\u{1b}`, whatever command prints it. Lints keep the rest of the program from
-//! stdout and stderr.
+//! terminal, reorder text or hide it is shown as an escape ([`skills_core::text`] says what that is). Lints keep the rest
+//! of the program from stdout and stderr.
 //!
 //! A reader who is gone is no fault: `list | head` has seen enough.
 
@@ -12,19 +11,18 @@
 use std::{
     borrow::Cow,
     io::{self, IsTerminal, Write},
-    path::Path,
 };
 
 use clap::builder::StyledStr;
 use serde::Serialize;
-use skills_core::{Diagnostic, name::is_deceptive};
+use skills_core::text::shown_lines;
 
 /// Prints `text`. Returns whether somebody still reads what is printed.
 ///
 /// # Errors
 /// Stdout cannot be written.
 pub(crate) fn print(text: &str) -> io::Result<bool> {
-    write(&escaped(text, Colors::Escaped))
+    write(&shown_lines(text))
 }
 
 /// The same for a text that may have colours, and nothing else that is for the terminal.
@@ -32,7 +30,7 @@ pub(crate) fn print(text: &str) -> io::Result<bool> {
 /// # Errors
 /// As for [`print`].
 pub(crate) fn print_colored(text: &str) -> io::Result<bool> {
-    write(&escaped(text, Colors::Kept))
+    write(&colored(text))
 }
 
 /// Prints `value` as JSON, in which no character is lost: those that are not safe to show are JSON's own escapes.
@@ -66,7 +64,7 @@ pub(crate) fn complain(message: &str, hint: Option<&str>) {
 pub(crate) fn complain_as(error: &StyledStr) {
     let is_colored = io::stderr().is_terminal() && wants_colors();
     let text = if is_colored { error.ansi().to_string() } else { error.to_string() };
-    let text = escaped(text.trim_end(), Colors::Kept) + "\n";
+    let text = colored(text.trim_end()) + "\n";
     // As below.
     drop(io::stderr().write_all(text.as_bytes()));
 }
@@ -77,27 +75,9 @@ pub(crate) fn advise(hint: &str) {
 }
 
 fn tell(line: &str) {
-    let line = escaped(line, Colors::Escaped) + "\n";
+    let line = shown_lines(line) + "\n";
     // There is no other place to say that it cannot be said.
     drop(io::stderr().write_all(line.as_bytes()));
-}
-
-/// `text` on one line, as it is shown.
-pub(crate) fn line(text: &str) -> String {
-    escaped(text, Colors::Escaped).replace('\n', "\\n").replace('\t', "\\t")
-}
-
-/// A diagnostic whose message and remedy have one line each, as they are shown.
-pub(crate) fn diagnostic(diagnostic: &Diagnostic) -> Diagnostic {
-    let mut shown = diagnostic.clone();
-    shown.message = line(&shown.message);
-    shown.help = shown.help.as_deref().map(line);
-    shown
-}
-
-/// A path on one line, as it is shown.
-pub(crate) fn path(path: &Path) -> String {
-    line(&path.to_string_lossy())
 }
 
 /// Messages for people on stderr; see [`LogLines`].
@@ -112,7 +92,7 @@ pub(crate) struct LogLines<W>(pub(crate) W);
 impl<W: Write> Write for LogLines<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let message = String::from_utf8_lossy(bytes);
-        let message = escaped(message.trim_end_matches('\n'), Colors::Escaped).replace('\n', "\n    ") + "\n";
+        let message = shown_lines(message.trim_end_matches('\n')).replace('\n', "\n    ") + "\n";
         self.0.write_all(message.as_bytes())?;
         Ok(bytes.len())
     }
@@ -131,33 +111,26 @@ fn write(text: &str) -> io::Result<bool> {
     }
 }
 
-/// What becomes of the sequences that set colours.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Colors {
-    Kept,
-    Escaped,
-}
-
-/// `text` without anything that is not safe to show.
-fn escaped(text: &str, colors: Colors) -> Cow<'_, str> {
-    if text.chars().all(is_safe) {
-        return Cow::Borrowed(text);
-    }
-    let mut shown = String::with_capacity(text.len() + 16);
+/// `text` as it can be shown, with the sequences that set colours.
+fn colored(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some(c) = rest.chars().next() {
-        let color = (colors == Colors::Kept).then(|| color(rest)).flatten();
-        let (piece, after) = rest.split_at(color.unwrap_or(c.len_utf8()));
-        match c {
-            _ if color.is_some() || is_safe(c) => shown.push_str(piece),
-            // The line ends of other systems.
-            '\r' if after.starts_with('\n') => {}
-            c => shown.extend(c.escape_unicode()),
+    while let Some(at) = rest.find(ESCAPE) {
+        let (before, sequence) = rest.split_at(at);
+        let length = color(sequence);
+        let (kept, after) = sequence.split_at(length.unwrap_or(ESCAPE.len_utf8()));
+        shown.push_str(&shown_lines(before));
+        if length.is_some() {
+            shown.push_str(kept)
+        } else {
+            shown.push_str(&shown_lines(kept))
         }
         rest = after;
     }
-    Cow::Owned(shown)
+    shown + &shown_lines(rest)
 }
+
+const ESCAPE: char = '\u{1b}';
 
 /// How long the sequence is that sets a colour at the start of `text`: `ESC [ 1 ; 3 1 m`.
 fn color(text: &str) -> Option<usize> {
@@ -166,28 +139,24 @@ fn color(text: &str) -> Option<usize> {
     numbers[end..].starts_with('m').then_some("\u{1b}[".len() + end + "m".len())
 }
 
-/// JSON, with escapes for what is not safe to show: that can only be inside of its strings.
+/// JSON with escapes for what cannot be shown as it is: that can only be inside of its strings.
 fn json_escaped(json: &str) -> Cow<'_, str> {
     use std::fmt::Write;
-    if json.chars().all(is_safe) {
+    if matches!(shown_lines(json), Cow::Borrowed(_)) {
         return Cow::Borrowed(json);
     }
-    let mut shown = String::with_capacity(json.len() + 16);
+    // Joiners are shown where they belong, which a character alone does not tell. Nothing is lost by an escape.
+    let mut escaped = String::with_capacity(json.len() + 16);
     for c in json.chars() {
-        if is_safe(c) {
-            shown.push(c);
+        if c == '\n' || matches!(shown_lines(c.encode_utf8(&mut [0; 4])), Cow::Borrowed(_)) {
+            escaped.push(c);
         } else {
             for unit in c.encode_utf16(&mut [0; 2]) {
-                let _ = write!(shown, "\\u{unit:04x}");
+                let _ = write!(escaped, "\\u{unit:04x}");
             }
         }
     }
-    Cow::Owned(shown)
-}
-
-/// Whether `c` shows itself, and does nothing else to a terminal or to the text around it.
-fn is_safe(c: char) -> bool {
-    matches!(c, '\n' | '\t') || !(c.is_control() || is_deceptive(c) || matches!(c, '\u{2028}' | '\u{2029}'))
+    Cow::Owned(escaped)
 }
 
 #[cfg(test)]
@@ -211,40 +180,33 @@ mod tests {
     ];
 
     #[test]
-    fn what_steers_is_shown() {
+    fn json_loses_nothing() {
         for c in HOSTILE {
-            let text = format!("a{c}b");
-            for colors in [Colors::Kept, Colors::Escaped] {
-                assert_eq!(escaped(&text, colors), format!("a{}b", c.escape_unicode()), "{c:?}");
-            }
-            let json = json!({ "name": text }).to_string();
-            let shown = json_escaped(&json);
-            assert!(shown.chars().all(is_safe), "{shown:?}");
-            assert_eq!(serde_json::from_str::<Value>(&shown).unwrap(), json!({ "name": text }));
+            let value = json!({ "name": format!("a{c}b") });
+            let shown = json_escaped(&value.to_string()).into_owned();
+            assert!(matches!(shown_lines(&shown), Cow::Borrowed(_)), "{shown:?}");
+            assert_eq!(serde_json::from_str::<Value>(&shown).unwrap(), value);
+            // Beside one that is hidden, a joiner in its place may be an escape, too.
+            let value = json!(["👩\u{200d}💻", c]);
+            assert_eq!(serde_json::from_str::<Value>(&json_escaped(&value.to_string())).unwrap(), value);
         }
-        for text in ["", "ein Wort\n\tund nöch eins", "代码 審査", "👩\u{200d}💻", "می\u{200c}خواهم"]
+        for text in ["{}", "\"ein Wort und nöch eins\"", "\"代码 審査\"", "\"👩\u{200d}💻\"", "[\n  1\n]"]
         {
-            assert!(matches!(escaped(text, Colors::Escaped), Cow::Borrowed(same) if same == text));
-            assert!(matches!(json_escaped(text), Cow::Borrowed(same) if same == text));
+            assert!(matches!(json_escaped(text), Cow::Borrowed(same) if same == text), "{text}");
         }
-        assert_eq!(escaped("a\r\nb\r", Colors::Escaped), "a\nb\\u{d}");
     }
 
     #[test]
     fn colors_and_nothing_else() {
-        for (text, kept) in [
+        for (text, shown) in [
             ("\u{1b}[1;31mred\u{1b}[0m", "\u{1b}[1;31mred\u{1b}[0m"),
-            ("\u{1b}[m", "\u{1b}[m"),
+            ("\u{1b}[m\u{202e}a\r\nb", "\u{1b}[m\\u{202e}a\nb"),
             ("\u{1b}[2J", "\\u{1b}[2J"),
             ("\u{1b}]0;title\u{7}", "\\u{1b}]0;title\\u{7}"),
             ("\u{1b}[31", "\\u{1b}[31"),
             ("\u{1b}[?25m\u{1b}", "\\u{1b}[?25m\\u{1b}"),
         ] {
-            assert_eq!(escaped(text, Colors::Kept), kept);
-            assert_eq!(
-                escaped(text, Colors::Escaped),
-                text.replace('\u{1b}', "\\u{1b}").replace('\u{7}', "\\u{7}")
-            );
+            assert_eq!(colored(text), shown, "{text:?}");
         }
     }
 
@@ -255,10 +217,5 @@ mod tests {
         log.write_all(b"WARN b\n").unwrap();
         let text = String::from_utf8(log.0).unwrap();
         assert_eq!(text, "WARN a\\u{1b}[2J\n    \n    ERROR forged\nWARN b\n");
-    }
-
-    #[test]
-    fn paths_have_one_line() {
-        assert_eq!(path(Path::new("a\nb\tc")), "a\\nb\\tc");
     }
 }

@@ -10,8 +10,10 @@ use clap::{
     error::{ContextKind, ContextValue, ErrorKind},
 };
 
+use skills_core::text::shown;
+
 use super::Cli;
-use crate::{error::UsageError, output};
+use crate::error::UsageError;
 
 /// How alike two words have to be, from 0 to 1, for one to be meant by the other.
 const ALIKE: f64 = 0.75;
@@ -93,7 +95,7 @@ fn shell(words: &[&str]) -> String {
         program.as_deref().and_then(Path::file_stem).map(|name| name.to_string_lossy().into_owned());
     let rest = words.iter().skip(1).map(quoted);
     let line: Vec<_> = program.into_iter().chain(rest).collect();
-    output::line(&line.join(" "))
+    shown(&line.join(" ")).into_owned()
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@ use skills_core::{
     activation::long_body,
     files::SkillMd,
     frontmatter::{self, Frontmatter, ParseContext, Verdict},
+    text::shown_path,
 };
 
 use super::{
@@ -167,9 +168,9 @@ fn text(checked: &[Checked], colors: bool) -> String {
     let mut text = String::new();
     for skill in checked {
         let path = here.as_ref().and_then(|here| skill.path.strip_prefix(here).ok());
-        let path = output::path(path.unwrap_or(&skill.path));
+        let path = shown_path(path.unwrap_or(&skill.path));
         for diagnostic in &skill.diagnostics {
-            text.push_str(&excerpt::render(&output::diagnostic(diagnostic), &path, &skill.source, colors));
+            text.push_str(&excerpt::render(diagnostic, &path, &skill.source, colors));
             text.push_str("\n\n");
         }
     }

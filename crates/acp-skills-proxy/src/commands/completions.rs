@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use clap::{Args, CommandFactory};
+use clap::{Args, Command, CommandFactory};
 use clap_complete::Shell;
 
 use crate::{args::Cli, output};
@@ -25,8 +25,12 @@ pub(crate) struct CompletionsArgs {
 /// # Errors
 /// Stdout cannot be written.
 pub(crate) fn run(args: CompletionsArgs) -> anyhow::Result<ExitCode> {
-    let mut command = Cli::command();
-    let name = command.get_name().to_owned();
+    let all = Cli::command();
+    let name = all.get_name().to_owned();
+    // Without what is only for programs.
+    let mut command = Command::new(name.clone())
+        .args(all.get_arguments().cloned())
+        .subcommands(all.get_subcommands().filter(|command| !command.is_hide_set()).cloned());
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut command, name, &mut script);
     output::print(&String::from_utf8_lossy(&script))?;

@@ -112,7 +112,7 @@ pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
         }
         Ok(Ok((Err(error), _)) | Err(error)) => {
             hint = error::hint(&error);
-            look.step("failed", false, format!("{error:#}"));
+            look.step("failed", false, error::message(&error));
             false
         }
         Err(_) => {

@@ -97,7 +97,7 @@ struct CatalogSize {
 pub(crate) fn run(args: ListArgs) -> anyhow::Result<ExitCode> {
     let ListArgs { paths, json, mut skills, catalog, log } = args;
     for path in &paths {
-        skills.roots.push(match meaning(path)? {
+        skills.roots.push(match meaning(path, "list")? {
             Meaning::Skill(file) => file.parent().unwrap_or(Path::new("/")).to_owned(),
             Meaning::Root(dir) => dir,
         });

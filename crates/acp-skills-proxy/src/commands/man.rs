@@ -3,11 +3,11 @@
 use std::{fs, path::PathBuf, process::ExitCode};
 
 use clap::{Args, CommandFactory};
+use skills_core::text::shown_path;
 
 use crate::{
     args::{Cli, path},
     error::UsageError,
-    output,
 };
 
 /// Flags of `man`.
@@ -26,6 +26,6 @@ pub(crate) fn run(args: ManArgs) -> anyhow::Result<ExitCode> {
     let written =
         fs::create_dir_all(&args.dir).and_then(|()| clap_mangen::generate_to(Cli::command(), &args.dir));
     written
-        .map_err(|error| UsageError::new(format!("cannot write to {}: {error}", output::path(&args.dir))))?;
+        .map_err(|error| UsageError::new(format!("cannot write to {}: {error}", shown_path(&args.dir))))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -5,14 +5,14 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-use anyhow::Context;
 use skills_core::{
     Diagnostic, Source,
     discovery::{Discovery, Root},
     files::SKILL_FILE_NAMES,
+    text::shown_path,
 };
 
-use crate::{error::UsageError, output, progress::Progress};
+use crate::{error::UsageError, progress::Progress};
 
 /// Something to say a verdict about.
 pub(crate) enum Candidate {
@@ -35,9 +35,9 @@ impl Candidate {
 ///
 /// # Errors
 /// It does not exist, or there is no skill in it.
-pub(crate) fn find(path: &Path) -> anyhow::Result<Vec<Candidate>> {
-    let shown = output::path(path);
-    let path = match meaning(path).with_context(|| format!("cannot check `{shown}`"))? {
+pub(crate) fn find(path: &Path) -> Result<Vec<Candidate>, UsageError> {
+    let shown = shown_path(path);
+    let path = match meaning(path, "check")? {
         Meaning::Skill(file) => return Ok(vec![Candidate::File(file)]),
         Meaning::Root(path) => path,
     };
@@ -60,7 +60,7 @@ pub(crate) fn find(path: &Path) -> anyhow::Result<Vec<Candidate>> {
     let mut found: Vec<Candidate> = stored.chain(shadowed).chain(skipped).collect();
     if found.is_empty() {
         let hint = "a skill is a directory with a file named SKILL.md";
-        return Err(UsageError::new(format!("there is no skill in `{shown}`")).hint(hint).into());
+        return Err(UsageError::new(format!("there is no skill in `{shown}`")).hint(hint));
     }
     found.sort_by(|a, b| a.path().cmp(b.path()));
     Ok(found)
@@ -74,15 +74,15 @@ pub(crate) enum Meaning {
     Root(PathBuf),
 }
 
-/// What `path` means; the answer has it from the root on.
+/// What `path` means; the answer has it from the root on. `purpose` is what is to be done with it.
 ///
 /// # Errors
 /// It does not exist.
-pub(crate) fn meaning(path: &Path) -> anyhow::Result<Meaning> {
-    let shown = output::path(path);
-    let metadata =
-        fs::metadata(path).map_err(|error| UsageError::new(format!("cannot check `{shown}`: {error}")))?;
-    let path = absolute(path)?;
+pub(crate) fn meaning(path: &Path, purpose: &str) -> Result<Meaning, UsageError> {
+    let cannot =
+        |error: io::Error| UsageError::new(format!("cannot {purpose} `{}`: {error}", shown_path(path)));
+    let metadata = fs::metadata(path).map_err(cannot)?;
+    let path = absolute(path).map_err(cannot)?;
     if metadata.is_file() {
         return Ok(Meaning::Skill(path));
     }
@@ -127,6 +127,6 @@ impl Places {
             Some(rest) => rest,
             None => below(&self.home).map_or_else(|| path.to_owned(), |rest| Path::new("~").join(rest)),
         };
-        output::path(&short)
+        shown_path(&short)
     }
 }

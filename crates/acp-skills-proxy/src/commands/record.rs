@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use acp_skills::events::EventFile;
+use skills_core::text::shown_path;
 
-use crate::{error::UsageError, output};
+use crate::error::UsageError;
 
 /// Opens the file of `--events`.
 ///
@@ -12,5 +13,5 @@ use crate::{error::UsageError, output};
 /// It cannot be opened.
 pub(crate) fn open(path: &Path) -> Result<EventFile, UsageError> {
     EventFile::open(path)
-        .map_err(|error| UsageError::new(format!("cannot write events to {}: {error}", output::path(path))))
+        .map_err(|error| UsageError::new(format!("cannot write events to {}: {error}", shown_path(path))))
 }

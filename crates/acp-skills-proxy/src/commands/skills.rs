@@ -6,10 +6,10 @@ use acp_skills::{
     config::{ConfigError, SkillSources},
     library::DirectoryLibrary,
 };
-use skills_core::SkillSet;
+use skills_core::{SkillSet, text::shown_path};
 
 use super::words::count;
-use crate::{error::UsageError, output, progress::Progress};
+use crate::{error::UsageError, progress::Progress};
 
 /// Skills, as a session in the working directory has them.
 pub(crate) struct Loaded {
@@ -36,7 +36,7 @@ impl Loaded {
         let mut sentences = self.library.missing();
         let skipped = self.here.skipped();
         if let [first, ..] = skipped {
-            let path = output::path(first.path.parent().unwrap_or(&first.path));
+            let path = shown_path(first.path.parent().unwrap_or(&first.path));
             let count = count(skipped.len(), "skill");
             sentences.push(format!("{count} cannot be loaded: `acp-skills-proxy check {path}` says why"));
         }

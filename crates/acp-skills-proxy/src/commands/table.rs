@@ -1,8 +1,7 @@
 //! [`Table`]: columns that line up, cut so that they fit the terminal.
 
+use skills_core::text::shown;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
-
-use crate::output;
 
 /// Between two columns.
 const GAP: &str = "  ";
@@ -45,7 +44,7 @@ impl<const N: usize> Table<N> {
 
     /// Adds a row. What is not safe to show counts as what is shown of it.
     pub(crate) fn row(&mut self, row: [String; N]) {
-        self.rows.push(row.map(|text| output::line(&text)));
+        self.rows.push(row.map(|text| shown(&text).into_owned()));
     }
 
     /// The lines, no wider than `width` terminal columns if that is possible; `None` cuts nothing.

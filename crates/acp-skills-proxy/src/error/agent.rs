@@ -3,8 +3,7 @@
 use std::{env, ffi::OsStr, io, path::Path};
 
 use acp_skills::agent::StartError;
-
-use crate::output;
+use skills_core::text::shown_path;
 
 /// What to do about `error`, where that is known.
 pub(super) fn hint(error: &StartError) -> Option<String> {
@@ -18,7 +17,7 @@ pub(super) fn hint(error: &StartError) -> Option<String> {
 }
 
 fn not_found(program: &Path, search: Option<&OsStr>) -> String {
-    let shown = output::path(program);
+    let shown = shown_path(program);
     let words: Vec<_> = shown.split_whitespace().map(str::to_owned).collect();
     if words.len() > 1 && !program.exists() {
         let list: Vec<_> = words.iter().map(|word| format!("{word:?}")).collect();
@@ -34,13 +33,13 @@ fn not_found(program: &Path, search: Option<&OsStr>) -> String {
     }
     if program.components().count() > 1 {
         let from = match env::current_dir() {
-            Ok(dir) if program.is_relative() => format!(" from {} on", output::path(&dir)),
+            Ok(dir) if program.is_relative() => format!(" from {} on", shown_path(&dir)),
             _ => String::new(),
         };
         return format!("there is no such file{from}");
     }
     let search = match search {
-        Some(path) => format!("it is not in PATH, which is {}", output::line(&path.to_string_lossy())),
+        Some(path) => format!("it is not in PATH, which is {}", shown_path(Path::new(path))),
         None => "PATH is not set".to_owned(),
     };
     format!(
@@ -49,7 +48,7 @@ fn not_found(program: &Path, search: Option<&OsStr>) -> String {
 }
 
 fn not_executable(program: &Path) -> String {
-    let shown = output::path(program);
+    let shown = shown_path(program);
     if program.is_dir() {
         return "it is a directory; the agent is a program".to_owned();
     }

@@ -15,6 +15,7 @@ use acp_skills::{
 };
 use serde::Serialize;
 use serde_json::Value;
+use skills_core::text::shown;
 
 use crate::{output, progress::Progress};
 
@@ -79,7 +80,7 @@ impl Look {
         let mut state = self.state();
         if self.is_shown {
             let mark = if ok { "ok  " } else { "FAIL" };
-            let line = format!("{mark} {:>6} ms  {name:<12} {}\n", step.ms, output::line(&step.detail));
+            let line = format!("{mark} {:>6} ms  {name:<12} {}\n", step.ms, shown(&step.detail));
             // Whoever closed stdout learns it from the exit code.
             drop(match &state.progress {
                 Some(progress) => progress.aside(|| output::print(&line)),

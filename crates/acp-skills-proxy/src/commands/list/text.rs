@@ -2,16 +2,13 @@
 
 use std::path::PathBuf;
 
-use skills_core::Diagnostic;
+use skills_core::{Diagnostic, text::shown_path};
 
 use super::{Report, Row};
-use crate::{
-    commands::{
-        paths::Places,
-        table::{Align, Table},
-        words::count,
-    },
-    output,
+use crate::commands::{
+    paths::Places,
+    table::{Align, Table},
+    words::count,
 };
 
 /// The text of `report`; `missing` is what was asked for and is not there.
@@ -32,7 +29,7 @@ pub(super) fn of(report: &Report<'_>, missing: &[String], width: Option<usize>) 
         lines.extend(row.diagnostics.iter().map(|diagnostic| located(row.name, &path, diagnostic)));
     }
     for skipped in report.skipped {
-        let path = output::path(&skipped.path);
+        let path = shown_path(&skipped.path);
         lines.extend(skipped.diagnostics.iter().map(|diagnostic| located("skipped", &path, diagnostic)));
     }
     lines.join("\n") + "\n"
@@ -87,11 +84,11 @@ fn summary(report: &Report<'_>) -> String {
 }
 
 fn place(path: Option<&PathBuf>) -> String {
-    path.map_or_else(|| "the configuration".to_owned(), |path| output::path(path))
+    path.map_or_else(|| "the configuration".to_owned(), |path| shown_path(path))
 }
 
 /// `NAME: PATH:3:14: warning[code]: …`
 fn located(name: &str, path: &str, diagnostic: &Diagnostic) -> String {
     let separator = if diagnostic.line == 0 { ": " } else { ":" };
-    format!("{name}: {path}{separator}{}", output::diagnostic(diagnostic))
+    format!("{name}: {path}{separator}{}", diagnostic)
 }
