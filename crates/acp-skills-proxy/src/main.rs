@@ -9,6 +9,7 @@
 //! | `output` | the only place that prints, which makes text safe to show |
 //! | `report/` | what a record says when it is added up, and as a page |
 //! | `stdio` | our own stdin and stdout |
+//! | `words` | numbers in sentences |
 
 mod args;
 mod commands;
@@ -18,6 +19,7 @@ mod output;
 mod progress;
 mod report;
 mod stdio;
+mod words;
 
 use std::process::ExitCode;
 

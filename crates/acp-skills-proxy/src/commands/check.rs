@@ -22,11 +22,8 @@ use skills_core::{
     text::shown_path,
 };
 
-use super::{
-    paths::{Candidate, find},
-    words::count,
-};
-use crate::{args::path, output, progress::Progress};
+use super::paths::{Candidate, find};
+use crate::{args::path, output, progress::Progress, words::count};
 
 /// Something is wrong with a skill.
 const EXIT_FOUND: u8 = 1;

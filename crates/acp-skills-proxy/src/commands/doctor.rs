@@ -12,10 +12,11 @@ use self::{
     look::{Look, Step},
     visit::Visit,
 };
-use super::{skills, words::count};
+use super::skills;
 use crate::{
     args::{CatalogArgs, LogArgs, ProxyArgs, ScriptArgs, ServerArgs, SkillArgs, seconds},
     error, log, output,
+    words::count,
 };
 use acp_skills::{
     config::Settings,

@@ -13,4 +13,3 @@ pub(crate) mod search;
 mod skills;
 pub(crate) mod table;
 pub(crate) mod r#try;
-mod words;

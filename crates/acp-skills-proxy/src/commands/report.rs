@@ -16,6 +16,7 @@ use crate::{
     error::UsageError,
     output,
     report::{CALLS, Summary, minute, page},
+    words::count,
 };
 use acp_skills::events::read;
 
@@ -74,9 +75,9 @@ fn text(summary: &Summary, width: Option<usize>) -> String {
         return "There are no events.\n".to_owned() + &rest(summary);
     };
     let mut parts = vec![format!(
-        "{} events of {} sessions, {} to {} UTC",
-        summary.events,
-        summary.sessions.len(),
+        "{} of {}, {} to {} UTC",
+        count(summary.events, "event"),
+        count(summary.sessions.len(), "session"),
         minute(first),
         minute(last)
     )];
@@ -89,7 +90,8 @@ fn text(summary: &Summary, width: Option<usize>) -> String {
         if unused.len() > MAX_NAMES {
             let _ = write!(names, " and {} more", unused.len() - MAX_NAMES);
         }
-        parts.push(format!("Never used, {} of {} skills: {names}", unused.len(), summary.skills.len()));
+        let all = count(summary.skills.len(), "skill");
+        parts.push(format!("Never used, {} of {all}: {names}", unused.len()));
     }
     let rest = rest(summary);
     if !rest.is_empty() {
@@ -105,6 +107,7 @@ fn skills(summary: &Summary, width: Option<usize>) -> Option<String> {
         ("MODEL", Align::Right),
         ("USER", Align::Right),
         ("PROXY", Align::Right),
+        ("TOKENS", Align::Right),
         ("FILES", Align::Right),
         ("TOOLS", Align::Right),
         ("SCRIPTS", Align::Right),
@@ -123,6 +126,7 @@ fn skills(summary: &Summary, width: Option<usize>) -> Option<String> {
             model,
             user,
             proxy,
+            skill.tokens.to_string(),
             files,
             tools,
             scripts,

@@ -8,8 +8,7 @@ use acp_skills::{
 };
 use skills_core::{SkillSet, text::shown_path};
 
-use super::words::count;
-use crate::{error::UsageError, progress::Progress};
+use crate::{error::UsageError, progress::Progress, words::count};
 
 /// Skills, as a session in the working directory has them.
 pub(crate) struct Loaded {

@@ -177,23 +177,23 @@ mod tests {
         check(
             None,
             expect![[r#"
-            WHERE                                                       N  TEXT
-            ~/a/long/way/down/to/a/directory/that/has/a/skill           1  words that say what it is for
-            x\u{1b}\n                                          1000000000  words"#]],
+                WHERE                                                       N  TEXT
+                ~/a/long/way/down/to/a/directory/that/has/a/skill           1  words that say what it is for
+                x\u{1b}                                            1000000000  words"#]],
         );
         check(
             Some(60),
             expect![[r#"
                 WHERE                             N  TEXT
                 …ctory/that/has/a/skill           1  words that say what it…
-                x\u{1b}\n                1000000000  words"#]],
+                x\u{1b}                  1000000000  words"#]],
         );
         check(
             Some(0),
             expect![[r#"
                 WHERE                      N  TEXT
                 …hat/has/a/skill           1  words that say…
-                x\u{1b}\n         1000000000  words"#]],
+                x\u{1b}           1000000000  words"#]],
         );
     }
 }

@@ -14,10 +14,11 @@ use serde_json::Value;
 use skills_core::toolbox::Content;
 use tokio::sync::oneshot;
 
-use super::{record, skills, words::count};
+use super::{record, skills};
 use crate::{
     args::{CatalogArgs, LogArgs, ProxyArgs, RecordArgs, ScriptArgs, ServerArgs, SkillArgs, UserArgs, path},
     log, output,
+    words::count,
 };
 use acp_skills::{
     activity::{Activity, Observer, ToolCall},

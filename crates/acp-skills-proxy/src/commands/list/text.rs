@@ -5,9 +5,11 @@ use std::path::PathBuf;
 use skills_core::{Diagnostic, text::shown_path};
 
 use super::{Report, Row};
-use crate::commands::{
-    paths::Places,
-    table::{Align, Table},
+use crate::{
+    commands::{
+        paths::Places,
+        table::{Align, Table},
+    },
     words::count,
 };
 
