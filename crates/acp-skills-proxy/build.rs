@@ -3,8 +3,6 @@
 //! In a checkout git knows both. A package of crates.io has the commit in a file of cargo's. Who builds from anything else
 //! sets `ACP_SKILLS_PROXY_COMMIT` (for example `fcb870d 2026-11-22`), or the version stands alone.
 
-#![expect(clippy::print_stdout, reason = "this is how a build script speaks to cargo")]
-
 use std::{env, fs, path::Path, process::Command};
 
 /// As many characters of a commit as git shows.

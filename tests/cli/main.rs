@@ -5,6 +5,7 @@
 //! | `check`, `list`, `report` | the command of that name |
 //! | `messages` | what a newcomer is told when something is wrong |
 //! | `progress` | what is seen on a terminal while work takes long |
+//! | `reference` | the page with every flag |
 //! | `terminal` | what a terminal gets, and when nobody reads |
 //! | `readme_commands` | `try`, `doctor` and `search`, and every command of the README |
 
@@ -14,5 +15,6 @@ mod messages;
 #[cfg(unix)]
 mod progress;
 mod readme_commands;
+mod reference;
 mod report;
 mod terminal;

@@ -72,7 +72,7 @@ fn files_stdin_and_lines_that_are_none() {
     let shown = stdout(&report(dir.path(), &["a.jsonl", "b.jsonl", "-"], &format!("{EVENTS}cut off")));
     assert!(shown.starts_with("10 events of 1 session, "), "{shown}");
     for part in [
-        "1 events `quantum` of a newer version, passed over\n",
+        "1 event `quantum` of a newer version, passed over\n",
         "4 lines that are no events\n",
         "  b.jsonl:1: EOF",
         "  b.jsonl:2: ",

@@ -28,7 +28,7 @@ pub(crate) fn print(text: &str) -> io::Result<bool> {
 /// The same for a text that may have colours, and nothing else that is for the terminal.
 ///
 /// # Errors
-/// As for [`print`].
+/// As for [`print()`].
 pub(crate) fn print_colored(text: &str) -> io::Result<bool> {
     write(&colored(text))
 }
@@ -36,7 +36,7 @@ pub(crate) fn print_colored(text: &str) -> io::Result<bool> {
 /// Prints `value` as JSON, in which no character is lost: those that are not safe to show are JSON's own escapes.
 ///
 /// # Errors
-/// As for [`print`].
+/// As for [`print()`].
 pub(crate) fn print_json(value: &impl Serialize) -> io::Result<bool> {
     let text = serde_json::to_string_pretty(value)?;
     write(&json_escaped(&text)).and_then(|_| write("\n"))
@@ -120,11 +120,7 @@ fn colored(text: &str) -> String {
         let length = color(sequence);
         let (kept, after) = sequence.split_at(length.unwrap_or(ESCAPE.len_utf8()));
         shown.push_str(&shown_lines(before));
-        if length.is_some() {
-            shown.push_str(kept)
-        } else {
-            shown.push_str(&shown_lines(kept))
-        }
+        shown.push_str(&if length.is_some() { kept.into() } else { shown_lines(kept) });
         rest = after;
     }
     shown + &shown_lines(rest)

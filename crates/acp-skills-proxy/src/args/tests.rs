@@ -12,9 +12,8 @@ use super::Cli;
 /// What a flag is called in a configuration file.
 fn key(flag: &str) -> Option<String> {
     Some(match flag {
-        // It names the file.
-        "config" => return None,
-        "help" | "version" => return None,
+        // The one names the file, the others end the program.
+        "config" | "help" | "version" => return None,
         "skill" => "skills".to_owned(),
         "skills" => "roots".to_owned(),
         "source" => "sources".to_owned(),

@@ -3,6 +3,7 @@
 mod text;
 
 use std::{
+    iter,
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -110,8 +111,9 @@ pub(crate) fn run(args: ListArgs) -> anyhow::Result<ExitCode> {
     if json {
         output::print_json(&report)?;
     } else if report.skills.is_empty() && report.skipped.is_empty() {
-        let why: String = loaded.why_none().iter().map(|sentence| format!("hint: {sentence}\n")).collect();
-        output::print(&format!("There are no skills.\n{why}"))?;
+        let hints = loaded.why_none().into_iter().map(|sentence| format!("hint: {sentence}"));
+        let lines: Vec<_> = iter::once("There are no skills.".to_owned()).chain(hints).collect();
+        output::print(&(lines.join("\n") + "\n"))?;
     } else {
         output::print(&text::of(&report, &loaded.library.missing(), table::terminal_width()))?;
     }

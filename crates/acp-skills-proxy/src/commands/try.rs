@@ -216,7 +216,7 @@ impl Show {
             match content {
                 Content::Text(text) => self.indented(text, lines),
                 Content::Image { media_type, data } => {
-                    self.put(&format!("   ({media_type}, {} bytes)\n", data.len()))
+                    self.put(&format!("   ({media_type}, {} bytes)\n", data.len()));
                 }
                 _ => self.put("   (something that cannot be shown here)\n"),
             }
@@ -240,7 +240,10 @@ impl Show {
 
     fn indented(&self, text: &str, lines: usize) {
         let all: Vec<_> = text.trim_end().lines().collect();
-        let mut shown: String = all.iter().take(lines).map(|line| format!("   {line}\n")).collect();
+        let mut shown = String::new();
+        for line in all.iter().take(lines) {
+            let _ = writeln!(shown, "   {line}");
+        }
         if all.len() > lines {
             let _ = writeln!(shown, "   … {} (--full shows all)", count(all.len() - lines, "more line"));
         }

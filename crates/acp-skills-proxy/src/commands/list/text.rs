@@ -92,5 +92,5 @@ fn place(path: Option<&PathBuf>) -> String {
 /// `NAME: PATH:3:14: warning[code]: …`
 fn located(name: &str, path: &str, diagnostic: &Diagnostic) -> String {
     let separator = if diagnostic.line == 0 { ": " } else { ":" };
-    format!("{name}: {path}{separator}{}", diagnostic)
+    format!("{name}: {path}{separator}{diagnostic}")
 }
