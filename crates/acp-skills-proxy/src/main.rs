@@ -3,18 +3,23 @@
 //! | file | owns |
 //! |---|---|
 //! | `args/` | the command line, and what it overrides in a configuration file |
-//! | `commands/` | one file each; the only place that prints |
+//! | `commands/` | one file each |
 //! | `error` | errors of the user's world, exit codes |
 //! | `log` | where messages for people go |
+//! | `output` | the only place that prints, which makes text safe to show |
 //! | `report/` | what a record says when it is added up, and as a page |
 //! | `stdio` | our own stdin and stdout |
+//! | `words` | numbers in sentences |
 
 mod args;
 mod commands;
 mod error;
 mod log;
+mod output;
+mod progress;
 mod report;
 mod stdio;
+mod words;
 
 use std::process::ExitCode;
 
@@ -35,6 +40,8 @@ fn main() -> ExitCode {
         Some(Command::Report(args)) => commands::report::run(args),
         Some(Command::Doctor(args)) => commands::doctor::run(*args),
         Some(Command::Bridge) => bridge::run().map(|()| ExitCode::SUCCESS).map_err(Into::into),
+        Some(Command::Completions(args)) => commands::completions::run(args),
+        Some(Command::Man(args)) => commands::man::run(args),
         #[cfg(unix)]
         Some(Command::Watchdog { group }) => {
             watchdog::run(&group).map(|()| ExitCode::SUCCESS).map_err(Into::into)

@@ -356,11 +356,14 @@ impl<'r, 'a> Reader<'r, 'a> {
             let name = key.text().unwrap_or("…");
             let field = self.slots.iter().position(|slot| *slot == Some(index));
             if field.is_none_or(|field| field > Field::AllowedTools as usize) {
-                let finding = Diagnostic::warning(
-                    "unknown-field",
-                    format!("the specification does not know the field `{name}`"),
-                )
-                .help(format!("some clients refuse it; `metadata` may hold it: `metadata:` / `  {name}: …`"));
+                let help = match Field::misspelled(name).filter(|_| field.is_none()) {
+                    Some(meant) => format!("did you mean `{meant}`?"),
+                    None => {
+                        format!("some clients refuse it; `metadata` may hold it: `metadata:` / `  {name}: …`")
+                    }
+                };
+                let message = format!("the specification does not know the field `{name}`");
+                let finding = Diagnostic::warning("unknown-field", message).help(help);
                 self.findings.advice(self.findings.at(key.start, finding));
             }
         }
