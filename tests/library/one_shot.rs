@@ -2,13 +2,15 @@
 //! binary.
 
 use std::{
-    env, fs,
+    env,
+    error::Error,
+    fs,
     io::{self, BufRead, Write},
     path::Path,
     time::Duration,
 };
 
-use acp_skills::one_shot::{NotParsed, OneShot, Piece};
+use acp_skills::one_shot::{AttachError, NotParsed, OneShot, OneShotError, Piece};
 use libtest_mimic::Trial;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -142,7 +144,7 @@ fn an_answer_as_a_type() {
     let weather: Weather = run(with_weather().prompt("Weather in which city?").parse()).unwrap();
     assert_eq!(weather, Weather { city: "Weather in which city?".to_owned(), degrees: 21.5 });
     let error = run(OneShot::default().skill(greet()).prompt("Greet me").parse::<Weather>()).unwrap_err();
-    let NotParsed { text, problem, .. } = error.downcast_ref().expect("it says what was not parsed");
+    let OneShotError::NotParsed(NotParsed { text, problem, .. }) = error else { panic!("{error:?}") };
     assert_eq!(
         (text.as_str(), problem.as_str()),
         ("I activated the skill `greet`: Greeting.", "there is no JSON in it")
@@ -151,20 +153,30 @@ fn an_answer_as_a_type() {
 
 fn what_cannot_be_attached() {
     let dir = tempfile::tempdir().unwrap();
-    let fails = |one_shot: OneShot| format!("{:#}", run(one_shot.prompt("x").run()).unwrap_err());
-    let text = fails(OneShot::default().skill_dir(dir.path().join("none")));
-    assert!(text.starts_with("cannot attach the skill in "), "{text}");
-    let text = fails(OneShot::default().skill(greet()).skill(greet()));
-    assert_eq!(text, "two skills named `greet` are attached");
-    let text = fails(with_weather().tool("activate_skill", "x", async |(): ()| Ok(())));
-    assert_eq!(text, "cannot attach a tool: there is a tool `activate_skill` already");
+    let none = dir.path().join("none");
+    let fails = |one_shot: OneShot| match run(one_shot.prompt("x").run()).unwrap_err() {
+        OneShotError::Attach(error) => error,
+        error => panic!("{error:?}"),
+    };
+    let error = fails(OneShot::default().skill_dir(&none));
+    assert!(error.to_string().starts_with("cannot attach the skill in "), "{error}");
+    assert!(matches!(error, AttachError::Directory { path, .. } if path == none));
+    let error = fails(OneShot::default().skill(greet()).skill(greet()));
+    assert_eq!(error.to_string(), "two skills named `greet` are attached");
+    let error = fails(with_weather().tool("activate_skill", "x", async |(): ()| Ok(())));
+    assert_eq!(
+        (error.to_string().as_str(), error.source().unwrap().to_string().as_str()),
+        ("cannot attach a tool", "there is a tool `activate_skill` already")
+    );
 }
 
 fn an_agent_that_does_not_start() {
     run(async {
         let mut turn = OneShot::default().agent(["no-such-program-anywhere"]).prompt("x").stream();
         let error = turn.next().await.unwrap().unwrap_err();
-        assert!(format!("{error:#}").contains("no-such-program-anywhere"), "{error:#}");
+        assert!(error.to_string().contains("no-such-program-anywhere"), "{error}");
+        let OneShotError::Start(error) = error else { panic!("{error:?}") };
+        assert_eq!(error.exit_code(), 127);
         assert!(turn.next().await.is_none());
     });
 }

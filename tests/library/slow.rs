@@ -16,10 +16,10 @@ use std::{
 };
 
 use acp_skills::{
+    activation_store::ActivationStore,
     host::Host,
     intercept::Policy,
     library::SkillLibrary,
-    memory::Memory,
     relay::{Ends, Relay},
     skills_core::{Skill, SkillSet},
 };
@@ -117,7 +117,7 @@ impl World {
     }
 
     /// The same for an agent that takes MCP servers over this transport, with a memory of other sessions.
-    fn with(mcp: &str, memory: Option<Memory>) -> Self {
+    fn with(mcp: &str, memory: Option<ActivationStore>) -> Self {
         let (entered, enters) = mpsc::channel();
         let (leave, leaves) = mpsc::channel();
         let skill = Skill::builder("review", "Reviews.").body("Do it.").build().expect("a skill");
@@ -301,7 +301,7 @@ fn an_agent_that_asks_and_does_not_read() {
 #[cfg(unix)]
 fn a_memory_on_a_slow_disk() {
     let directory = tempfile::tempdir().expect("a directory");
-    let memory = Memory::open(directory.path()).expect("a memory");
+    let memory = ActivationStore::open(directory.path()).expect("a memory");
     let digest = acp_skills::skills_core::remote::Sha256::of(b"old");
     let file = directory.path().join(format!("{digest}.json"));
     let made = std::process::Command::new("mkfifo").arg(&file).status().expect("mkfifo");

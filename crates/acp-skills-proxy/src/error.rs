@@ -4,7 +4,11 @@ mod agent;
 
 use std::{error::Error, path::Path, process::ExitCode};
 
-use acp_skills::{agent::StartError, config::ConfigError};
+use acp_skills::{
+    config::ConfigError,
+    one_shot::{OneShotError, StartError},
+    relay::standalone::StandaloneError,
+};
 use skills_core::{
     discovery::{Discovery, Root},
     text::shown_path,
@@ -64,7 +68,7 @@ pub(crate) fn message(error: &anyhow::Error) -> String {
 }
 
 fn code(error: &anyhow::Error) -> u8 {
-    if let Some(start) = find::<StartError>(error) {
+    if let Some(start) = start_error(error) {
         return start.exit_code();
     }
     let is_usage = find::<UsageError>(error).is_some() || find::<ConfigError>(error).is_some();
@@ -76,12 +80,20 @@ pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
     if let Some(usage) = find::<UsageError>(error) {
         return usage.hint.clone();
     }
-    if let Some(start) = find::<StartError>(error) {
+    if let Some(start) = start_error(error) {
         return agent::hint(start);
     }
     match find::<ConfigError>(error)? {
         ConfigError::Skill { path, .. } => no_skill(path),
         config => config.hint().map(str::to_owned),
+    }
+}
+
+/// Why the agent did not start, if that is what went wrong.
+fn start_error(error: &anyhow::Error) -> Option<&StartError> {
+    match (find(error), find(error)) {
+        (Some(StandaloneError::Start(start)), _) | (_, Some(OneShotError::Start(start))) => Some(start),
+        _ => find(error),
     }
 }
 

@@ -41,9 +41,11 @@ fn main() -> ExitCode {
         Some(Command::Doctor(args)) => commands::doctor::run(*args),
         Some(Command::Completions(args)) => commands::completions::run(args),
         Some(Command::Man(args)) => commands::man::run(args),
-        Some(Command::Bridge) => bridge::run().map(|()| ExitCode::SUCCESS),
+        Some(Command::Bridge) => bridge::run().map(|()| ExitCode::SUCCESS).map_err(Into::into),
         #[cfg(unix)]
-        Some(Command::Watchdog { group }) => watchdog::run(&group).map(|()| ExitCode::SUCCESS),
+        Some(Command::Watchdog { group }) => {
+            watchdog::run(&group).map(|()| ExitCode::SUCCESS).map_err(Into::into)
+        }
     };
     result.unwrap_or_else(|error| error::report(&error))
 }

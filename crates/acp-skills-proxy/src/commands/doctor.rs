@@ -18,11 +18,7 @@ use crate::{
     error, log, output,
     words::count,
 };
-use acp_skills::{
-    config::Settings,
-    intercept::McpMode,
-    one_shot::{OneShot, Watch},
-};
+use acp_skills::{config::Settings, intercept::McpMode, one_shot::OneShot};
 
 /// How long the agent may take to fetch our tools before that counts as never. Longer than a prompt would wait.
 const PATIENCE: Duration = Duration::from_secs(8);
@@ -88,10 +84,7 @@ pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
     let wants_tools = settings.policy.mcp != McpMode::Off;
     let (look, tools) = Look::start(!json);
     let look = Arc::new(look);
-    let watch: Watch = {
-        let look = Arc::clone(&look);
-        Arc::new(move |seen| look.seen(&seen))
-    };
+    let tracer = Arc::clone(&look);
     let patience = PATIENCE.min(timeout / 2);
     let visit = Visit { look: Arc::clone(&look), tools, wants_tools, patience, prompt };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -100,8 +93,9 @@ pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
         .policy(settings.policy)
         .agent(settings.agent)
         .bridge(std::env::current_exe()?)
-        .watch(watch)
+        .trace(move |trace| tracer.trace(&trace))
         .converse(move |client| visit.run(client, &cwd));
+    let talk = async { anyhow::Ok(talk.await?) };
     let outcome = runtime.block_on(async { tokio::time::timeout(timeout, talk).await });
     runtime.shutdown_background();
     let mut hint = None;

@@ -6,7 +6,7 @@ use std::{
     io,
     path::PathBuf,
     process::ExitCode,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 
 use clap::Args;
@@ -21,10 +21,9 @@ use crate::{
     words::count,
 };
 use acp_skills::{
-    activity::{Activity, Observer, ToolCall},
+    activity::{self, Activity, Observer, ToolCall},
     config::Settings,
-    events::EventFile,
-    one_shot::{OneShot, Seen, Watch},
+    one_shot::{OneShot, Trace},
 };
 
 /// The prompt when there is none.
@@ -89,16 +88,15 @@ pub(crate) fn run(args: TryArgs) -> anyhow::Result<ExitCode> {
         full,
         last: Mutex::new(Kind::Nothing),
         end: Mutex::new(Some(end)),
-        record: events.as_ref().map(EventFile::observer),
+        record: events.as_ref().map(activity::record_to),
     };
-    let watch: Watch = Arc::new(move |seen| show.seen(&seen));
     let turn = OneShot::with_library(loaded.library.into_library())
         .toolbox(toolbox)
         .policy(settings.policy)
         .agent(settings.agent)
         .bridge(std::env::current_exe()?)
         .prompt(prompt)
-        .watch(watch)
+        .trace(move |trace| show.trace(&trace))
         .run();
     let answer = runtime.block_on(async {
         tokio::select! {
@@ -136,16 +134,16 @@ enum Kind {
 }
 
 impl Show {
-    fn seen(&self, seen: &Seen<'_>) {
-        match seen {
-            Seen::ToAgent(message) => self.received(message),
-            Seen::Activity(Activity::Called(call)) => self.called(call),
-            Seen::Activity(activity) => {
+    fn trace(&self, trace: &Trace<'_>) {
+        match trace {
+            Trace::ToAgent(message) => self.received(message),
+            Trace::Activity(Activity::Called(call)) => self.called(call),
+            Trace::Activity(activity) => {
                 if let Some(record) = &self.record {
                     record(activity);
                 }
             }
-            Seen::Update(update) => self.update(update),
+            Trace::Update(update) => self.update(update),
             _ => {}
         }
     }

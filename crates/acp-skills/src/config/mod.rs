@@ -20,6 +20,7 @@ mod scripts;
 mod settings;
 mod syntax;
 mod virtual_skill;
+mod words;
 
 use std::{
     path::{Path, PathBuf},
@@ -35,13 +36,15 @@ use skills_core::{
 
 pub use self::{
     choices::{CatalogLocation, Discover, LogLevel, SandboxKind, SearchTool, Validation},
-    entries::{SkillEntry, Words},
-    error::{ConfigError, SourceFailure},
+    entries::SkillEntry,
+    error::ConfigError,
     home::expand_home,
     settings::{Settings, SkillSources},
     syntax::{Place, SyntaxError},
     virtual_skill::VirtualSkill,
+    words::Words,
 };
+pub use crate::library::remote::SourceFailure;
 
 /// Everything that can be decided before the start: the contents of a configuration file, and what the flags of the
 /// program override in it. What is not said has the default of whoever acts on it.

@@ -32,7 +32,7 @@ use std::{
     collections::HashMap,
     net::SocketAddr,
     path::PathBuf,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Mutex, MutexGuard, Weak},
 };
 
 use acp_skills_intercept::{Endpoint, Fetched, Input, NotFetched, SessionKey, Transport, Wanted};
@@ -41,7 +41,7 @@ use tokio::{runtime::Handle, sync::mpsc::UnboundedSender};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use self::{handler::Handler, serving::Serving};
-use crate::{activity::Observer, library::MakeToolbox};
+use crate::{activity::Observer, library::MakeToolbox, lock::lock};
 
 /// Where what happens on the servers is told.
 type Inputs = UnboundedSender<Input>;
@@ -112,7 +112,7 @@ impl Servers {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0.state)
     }
 
     /// The address of the listener, which opens now if it has not yet.

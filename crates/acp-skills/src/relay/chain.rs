@@ -14,9 +14,8 @@ use tokio::sync::oneshot;
 use super::{
     Ends,
     hub::{Hub, Side},
-    lane::lock,
 };
-use crate::host::Host;
+use crate::{host::Host, lock::lock};
 use acp_skills_intercept::Policy;
 use acp_skills_wire::successor::{Origin, Sorted, Switch};
 

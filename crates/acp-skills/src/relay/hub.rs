@@ -6,7 +6,7 @@
 use std::{
     collections::VecDeque,
     io::Write,
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Condvar, Mutex, MutexGuard},
     time::Duration,
 };
 
@@ -19,8 +19,11 @@ use tokio::{
     },
 };
 
-use super::lane::{Chunk, Lane, MAX_WAITING_BYTES, lock};
-use crate::host::RunningHost;
+use super::lane::{Chunk, Lane, MAX_WAITING_BYTES};
+use crate::{
+    host::RunningHost,
+    lock::{lock, wait_while},
+};
 
 /// How much of an agent's MCP requests over the ACP connection may be under way, in permits of [`REQUEST_UNIT_BYTES`]. An
 /// agent that asks for more, or does not read the answers, is not read either until it has.
@@ -169,8 +172,7 @@ impl Hub {
     /// The client will say nothing more. What it said last may wait for its skills a while; blocks meanwhile.
     pub(super) fn client_gone(self: &Arc<Self>) {
         let interceptor = lock(&self.interceptor);
-        let waited = self.settled.wait_timeout_while(interceptor, LAST_WORDS, |it| it.is_waiting());
-        drop(waited.unwrap_or_else(PoisonError::into_inner));
+        drop(wait_while(&self.settled, interceptor, LAST_WORDS, |it| it.is_waiting()));
         self.handle(Input::ClientGone);
     }
 

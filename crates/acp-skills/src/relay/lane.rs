@@ -9,10 +9,12 @@ use std::{
     io::{self, Write},
     mem,
     sync::{
-        Mutex, PoisonError,
+        Mutex,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
+
+use crate::lock::lock;
 
 use tokio::sync::Notify;
 
@@ -184,9 +186,4 @@ impl Lane {
             writer.flush()?;
         }
     }
-}
-
-/// A panic elsewhere leaves the data whole: every change under a lock is one assignment.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{
     name::SkillName,
-    skill::{Instructions, SkillTool, Source, Stored},
+    skill::{SkillTool, Source, Stored},
 };
 
 fn stored(dir: &Path, skill_md: &str) -> Skill {

@@ -11,7 +11,7 @@ use std::{
 use acp_skills::{
     activity::Activity,
     intercept::{OPEN, SERVER_NAME},
-    one_shot::Seen,
+    one_shot::Trace,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -103,10 +103,10 @@ impl Look {
     }
 
     /// Takes in what happens.
-    pub(super) fn seen(&self, seen: &Seen<'_>) {
-        match seen {
-            Seen::ToAgent(message) if message["method"] == "session/new" => self.set_up(&message["params"]),
-            Seen::ToAgent(message) if message["method"] == "session/prompt" => {
+    pub(super) fn trace(&self, trace: &Trace<'_>) {
+        match trace {
+            Trace::ToAgent(message) if message["method"] == "session/new" => self.set_up(&message["params"]),
+            Trace::ToAgent(message) if message["method"] == "session/prompt" => {
                 let blocks = message["params"]["prompt"].as_array().into_iter().flatten();
                 if blocks
                     .into_iter()
@@ -115,13 +115,13 @@ impl Look {
                     self.step("catalog", true, "in front of the prompt");
                 }
             }
-            Seen::Activity(Activity::Listed { revision, .. }) => {
+            Trace::Activity(Activity::Listed { revision, .. }) => {
                 let revision = revision.as_deref().unwrap_or("of an unknown revision");
                 self.step("tools", true, format!("the agent fetched the list of tools (MCP {revision})"));
                 // The visit may be over.
                 let _ = self.listed.lock().unwrap_or_else(PoisonError::into_inner).send(());
             }
-            Seen::Activity(Activity::Called(call)) => {
+            Trace::Activity(Activity::Called(call)) => {
                 self.step("call", !call.output.is_error, format!("the model called {}", call.tool));
             }
             _ => {}

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use acp_skills::client::Client;
+use acp_skills::one_shot::Client;
 use anyhow::Context;
 
 use super::look::Look;

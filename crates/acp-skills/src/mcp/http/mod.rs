@@ -1,9 +1,11 @@
-//! The listener on loopback: who may come in, and where to.
+//! The listener on loopback, and where its requests go: to the MCP server of a session, or to the stream of a bridge.
 //!
-//! Any process of any user on this machine can connect, and so can a web page. So: a random path and a Bearer token
-//! for each session, compared in constant time; `Host` must be loopback (a page that rebinds its name fails), and
-//! `Origin`, which only browsers send, must not be there at all.
+//! | file | owns |
+//! |---|---|
+//! | `access` | which requests may come in |
+//! | `strangers` | connections that have not shown a token yet |
 
+mod access;
 mod strangers;
 
 use std::{
@@ -17,16 +19,15 @@ use std::{
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, combinators::BoxBody};
 use hyper::{
-    HeaderMap, Request, Response, StatusCode,
+    Request, Response, StatusCode,
     body::Incoming,
-    header::{AUTHORIZATION, CONNECTION, HOST, ORIGIN, UPGRADE, WWW_AUTHENTICATE},
+    header::{CONNECTION, HeaderValue, UPGRADE, WWW_AUTHENTICATE},
     service::service_fn,
 };
 use hyper_util::rt::{TokioIo, TokioTimer};
 use rmcp::transport::streamable_http_server::{
     StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
 };
-use subtle::ConstantTimeEq;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     runtime::Handle,
@@ -36,10 +37,10 @@ use tokio_util::sync::CancellationToken;
 use self::strangers::{Strangers, Visitor};
 use super::{Server, Servers, bridge, handler::Handler};
 
-/// The last part of the path of the MCP endpoint.
+/// The last segment of the path of the MCP endpoint.
 pub(super) const MCP: &str = "mcp";
 
-/// How long a connection may say nothing, between requests too: longer than clients keep theirs.
+/// How long a connection may be silent, also between requests: longer than clients keep theirs.
 const HEADER_TIME: Duration = Duration::from_secs(150);
 
 type Body = BoxBody<Bytes, Infallible>;
@@ -120,7 +121,7 @@ pub(super) fn listen(servers: &Servers, runtime: &Handle) -> io::Result<SocketAd
                     None => return,
                 },
                 Err(error) => {
-                    // Out of descriptors, for example: others will be closed in a moment.
+                    // The process may be out of descriptors; others will be closed in a moment.
                     tracing::warn!(%error, "cannot accept a connection");
                     tokio::time::sleep(Duration::from_millis(50)).await;
                 }
@@ -155,26 +156,26 @@ where
 }
 
 async fn route(request: Request<Incoming>, visitor: &Visitor, servers: &Servers) -> Response<Body> {
-    if !is_loopback(request.headers()) {
+    if !access::is_local(request.headers()) {
         return refuse(StatusCode::FORBIDDEN, "this server is for programs on this machine");
     }
     let path = request.uri().path().trim_start_matches('/').to_owned();
-    let Some((session, place)) = path.split_once('/') else {
+    let Some((session, segment)) = path.split_once('/') else {
         return refuse(StatusCode::NOT_FOUND, "no such session");
     };
     let Some(server) = servers.by_path(session) else {
         return refuse(StatusCode::NOT_FOUND, "no such session");
     };
-    if !is_authorized(request.headers(), &server.token) {
+    if !access::is_authorized(request.headers(), &server.token) {
         let mut response = refuse(StatusCode::UNAUTHORIZED, "the token of the session is missing or wrong");
-        response.headers_mut().insert(WWW_AUTHENTICATE, hyper::header::HeaderValue::from_static("Bearer"));
+        response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         return response;
     }
     visitor.introduce();
-    match place {
+    match segment {
         MCP => server.http.handle(request).await,
-        bridge::PLACE => upgrade(request, server),
-        _ => refuse(StatusCode::NOT_FOUND, "no such place"),
+        bridge::SEGMENT => upgrade(request, server),
+        _ => refuse(StatusCode::NOT_FOUND, "no such endpoint"),
     }
 }
 
@@ -182,7 +183,7 @@ async fn route(request: Request<Incoming>, visitor: &Visitor, servers: &Servers)
 fn upgrade(request: Request<Incoming>, server: Arc<Server>) -> Response<Body> {
     let wanted = request.headers().get(UPGRADE).is_some_and(|value| value == bridge::PROTOCOL);
     if !wanted {
-        return refuse(StatusCode::UPGRADE_REQUIRED, "this place is for the stdio bridge");
+        return refuse(StatusCode::UPGRADE_REQUIRED, "this endpoint is for the stdio bridge");
     }
     tokio::spawn(async move {
         let stream = match hyper::upgrade::on(request).await {
@@ -200,23 +201,9 @@ fn upgrade(request: Request<Incoming>, server: Arc<Server>) -> Response<Body> {
     });
     let mut response = refuse(StatusCode::SWITCHING_PROTOCOLS, "");
     let headers = response.headers_mut();
-    headers.insert(CONNECTION, hyper::header::HeaderValue::from_static("upgrade"));
-    headers.insert(UPGRADE, hyper::header::HeaderValue::from_static(bridge::PROTOCOL));
+    headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+    headers.insert(UPGRADE, HeaderValue::from_static(bridge::PROTOCOL));
     response
-}
-
-fn is_loopback(headers: &HeaderMap) -> bool {
-    let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
-    let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
-    matches!(name, "127.0.0.1" | "localhost") && !headers.contains_key(ORIGIN)
-}
-
-fn is_authorized(headers: &HeaderMap, token: &str) -> bool {
-    let given = headers.get(AUTHORIZATION).map(hyper::header::HeaderValue::as_bytes).unwrap_or_default();
-    // The scheme is no secret and its case does not count.
-    given.split_at_checked("Bearer ".len()).is_some_and(|(scheme, given)| {
-        scheme.eq_ignore_ascii_case(b"Bearer ") && bool::from(given.ct_eq(token.as_bytes()))
-    })
 }
 
 fn refuse(status: StatusCode, why: &'static str) -> Response<Body> {

@@ -6,18 +6,20 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
     time::{Duration, Instant},
 };
 
 use tokio::sync::Notify;
+
+use crate::lock::lock;
 
 /// How many strangers there may be at once. Agents open one or two connections a session, one after another.
 pub(super) const MAX_STRANGERS: usize = 32;
 /// How long a stranger has until its first authorised request.
 pub(super) const INTRODUCTION_TIME: Duration = Duration::from_secs(10);
 /// How often people are told that strangers are turned away.
-const WARNING_INTERVAL: Duration = Duration::from_secs(60);
+const WARNING_INTERVAL: Duration = Duration::from_mins(1);
 
 /// Those that are here. All clones are the same.
 #[derive(Clone, Default)]
@@ -28,7 +30,7 @@ pub(super) struct Strangers(Arc<Mutex<State>>);
 struct State {
     /// In the order in which they came.
     waiting: VecDeque<Arc<Stranger>>,
-    told: Option<Instant>,
+    warned_at: Option<Instant>,
 }
 
 #[derive(Default)]
@@ -61,7 +63,7 @@ impl Strangers {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
     /// How many there are.
@@ -73,8 +75,8 @@ impl Strangers {
 
 impl State {
     fn warn(&mut self) {
-        if self.told.is_none_or(|at| at.elapsed() >= WARNING_INTERVAL) {
-            self.told = Some(Instant::now());
+        if self.warned_at.is_none_or(|at| at.elapsed() >= WARNING_INTERVAL) {
+            self.warned_at = Some(Instant::now());
             tracing::warn!(
                 "another program on this machine keeps connecting to the skills server without its token; it is \
                  turned away"

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use hyper::header::HOST;
 use serde_json::{Value, json};
 use skills_core::{CallContext, Skill, Toolbox};
 use tokio::sync::mpsc::unbounded_channel;
