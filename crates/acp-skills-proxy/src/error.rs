@@ -91,13 +91,10 @@ pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
 
 /// Why the agent did not start, if that is what went wrong.
 fn start_error(error: &anyhow::Error) -> Option<&StartError> {
-    if let Some(StandaloneError::Start(error)) = find(error) {
-        return Some(error);
+    match (find(error), find(error)) {
+        (Some(StandaloneError::Start(start)), _) | (_, Some(OneShotError::Start(start))) => Some(start),
+        _ => find(error),
     }
-    if let Some(OneShotError::Start(error)) = find(error) {
-        return Some(error);
-    }
-    find(error)
 }
 
 /// The error of this type, wherever in the chain of causes it is.

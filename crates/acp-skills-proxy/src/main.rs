@@ -39,9 +39,9 @@ fn main() -> ExitCode {
         Some(Command::Search(args)) => commands::search::run(*args),
         Some(Command::Report(args)) => commands::report::run(args),
         Some(Command::Doctor(args)) => commands::doctor::run(*args),
-        Some(Command::Bridge) => bridge::run().map(|()| ExitCode::SUCCESS).map_err(Into::into),
         Some(Command::Completions(args)) => commands::completions::run(args),
         Some(Command::Man(args)) => commands::man::run(args),
+        Some(Command::Bridge) => bridge::run().map(|()| ExitCode::SUCCESS).map_err(Into::into),
         #[cfg(unix)]
         Some(Command::Watchdog { group }) => {
             watchdog::run(&group).map(|()| ExitCode::SUCCESS).map_err(Into::into)

@@ -2,7 +2,7 @@
 
 use std::{env, ffi::OsStr, io, path::Path};
 
-use acp_skills::agent::StartError;
+use acp_skills::one_shot::StartError;
 use skills_core::text::shown_path;
 
 /// What to do about `error`, where that is known.
