@@ -15,15 +15,15 @@ use agent_client_protocol::{
     },
 };
 use agent_client_protocol_conductor::{ConductorImpl, ProxiesAndAgent};
-use skills_core::{Skill, SkillSet};
+use skills_core::{BuildError, Skill, SkillSet};
 
-fn skill(name: &str, description: &str, body: &str) -> anyhow::Result<SkillSet> {
+fn skill(name: &str, description: &str, body: &str) -> Result<SkillSet, BuildError> {
     Ok([Skill::builder(name, description).body(body).build()?].into_iter().collect())
 }
 
 #[tokio::main]
 #[expect(clippy::print_stdout, reason = "an example for the terminal")]
-async fn main() -> anyhow::Result<()> {
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let house = skill("house-style", "Knows how this team writes.", "# House style\nShort sentences.")?;
     let ships = skill("release", "Makes a release. Use when something ships.", "# Release\nTag it.")?;
     let chain = ProxiesAndAgent::new(DemoAgent).proxy(SkillsProxy::new(house)).proxy(SkillsProxy::new(ships));

@@ -37,7 +37,7 @@ fn agent() -> OneShot {
 }
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> anyhow::Result<()> {
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut turn = agent().prompt("Review this code: let x = x;").stream();
     while let Some(piece) = turn.next().await {
         match piece? {

@@ -5,11 +5,9 @@
 
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
-use std::sync::Arc;
-
 use acp_skills::{
     activity::Activity,
-    one_shot::{OneShot, Seen},
+    one_shot::{OneShot, Trace},
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -27,7 +25,7 @@ struct LineCount {
 }
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> anyhow::Result<()> {
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let skill = Skill::builder("line-count", "Counts lines. Use when the user asks how long a text is.")
         .body("# Counting\nCall the tool `count` with the whole text. Do not count yourself.")
         .tool("count", "Counts the lines of a text.", async |input: CountLines| {
@@ -38,11 +36,11 @@ async fn main() -> anyhow::Result<()> {
     let answer = OneShot::new([skill].into_iter().collect())
         .agent(std::env::args_os().skip(1))
         .prompt("How long is this text?\none\ntwo")
-        .watch(Arc::new(|seen| {
-            if let Seen::Activity(Activity::Called(call)) = seen {
+        .trace(|trace| {
+            if let Trace::Activity(Activity::Called(call)) = trace {
                 println!("the model called {}: {}", call.tool, call.output.to_text());
             }
-        }))
+        })
         .run()
         .await?;
     println!("{}", answer.text);

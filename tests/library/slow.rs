@@ -8,6 +8,7 @@ use std::{
     path::Path,
     sync::{
         Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
         mpsc::{self, Receiver, Sender},
     },
     thread,
@@ -15,10 +16,10 @@ use std::{
 };
 
 use acp_skills::{
+    activation_store::ActivationStore,
     host::Host,
     intercept::Policy,
     library::SkillLibrary,
-    memory::Memory,
     relay::{Ends, Relay},
     skills_core::{Skill, SkillSet},
 };
@@ -41,6 +42,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("a_session_that_is_loaded", a_session_that_is_loaded),
         trial("a_reload", a_reload),
         trial("an_editor_that_leaves", an_editor_that_leaves),
+        trial("an_agent_that_asks_and_does_not_read", an_agent_that_asks_and_does_not_read),
         #[cfg(unix)]
         trial("a_memory_on_a_slow_disk", a_memory_on_a_slow_disk),
     ]
@@ -104,16 +106,18 @@ struct World {
     agent: End,
     entered: Receiver<()>,
     leave: Sender<()>,
+    /// The entry of our server in the first session.
+    server: Value,
 }
 
 impl World {
     /// A proxy over such a library, with a session `s` in a quick directory.
     fn new() -> Self {
-        Self::remembering(None)
+        Self::with("http", None)
     }
 
-    /// The same with a memory of other sessions.
-    fn remembering(memory: Option<Memory>) -> Self {
+    /// The same for an agent that takes MCP servers over this transport, with a memory of other sessions.
+    fn with(mcp: &str, memory: Option<ActivationStore>) -> Self {
         let (entered, enters) = mpsc::channel();
         let (leave, leaves) = mpsc::channel();
         let skill = Skill::builder("review", "Reviews.").body("Do it.").build().expect("a skill");
@@ -133,14 +137,15 @@ impl World {
                 drop(relay.agent_done.await);
             });
         });
-        let mut world = Self { editor, agent, entered: enters, leave };
+        let mut world = Self { editor, agent, entered: enters, leave, server: Value::Null };
         world.editor.request(0, "initialize", &json!({ "protocolVersion": 1 }));
         world.agent.hear();
-        let capabilities = json!({ "mcpCapabilities": { "http": true }, "loadSession": true });
+        let capabilities = json!({ "mcpCapabilities": { mcp: true }, "loadSession": true });
         world.agent.respond(0, &json!({ "protocolVersion": 1, "agentCapabilities": capabilities }));
         world.editor.hear();
         world.editor.request(1, "session/new", &json!({ "cwd": "/quick", "mcpServers": [] }));
-        world.agent.hear();
+        let new = world.agent.hear();
+        world.server = new["params"]["mcpServers"][0].clone();
         world.agent.respond(1, &json!({ "sessionId": "s" }));
         world.editor.hear();
         // The menu.
@@ -187,9 +192,11 @@ fn end() -> (End, Ends) {
     thread::spawn(move || {
         for line in BufReader::new(reader).lines() {
             let message = serde_json::from_str(&line.expect("text")).expect("a message");
-            // The test may be over.
             if sender.send(message).is_err() {
-                return;
+                // Nobody listens any more, but the end stays open.
+                loop {
+                    thread::park();
+                }
             }
         }
     });
@@ -249,16 +256,57 @@ fn an_editor_that_leaves() {
     assert_eq!((&new["id"], new["params"]["mcpServers"].as_array().map(Vec::len)), (&json!(2), Some(1)));
 }
 
+/// What it asks for is bounded: it is not read any more, and the editor goes on.
+fn an_agent_that_asks_and_does_not_read() {
+    const REQUESTS: usize = 200_000;
+    let mut world = World::with("acp", None);
+    // Nobody reads what the agent is told from here on: the pipe to it fills up.
+    let (silent, unread) = mpsc::channel();
+    world.agent.lines = unread;
+    drop(silent);
+    let mut agent = world.agent.writer.take().expect("it has not left");
+    let said = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&said);
+    let line = |id: usize| {
+        let params = json!({ "serverId": world.server["serverId"], "method": "tools/list", "params": {} });
+        json!({ "jsonrpc": "2.0", "id": id, "method": "mcp/message", "params": params })
+    };
+    let lines: Vec<String> = (0..1000).map(|id| line(id).to_string()).collect();
+    thread::spawn(move || {
+        for number in 0..REQUESTS {
+            // Fails when the test is over.
+            if writeln!(agent, "{}", lines[number % lines.len()]).is_err() {
+                return;
+            }
+            counter.fetch_add(1, Ordering::Relaxed);
+        }
+    });
+    // The proxy answers the editor all the while, and reads no more of the agent after some time.
+    let (mut before, mut rounds) = (0, 0);
+    for id in 100.. {
+        let overview = json!({ "sessionId": "s", "prompt": [{ "type": "text", "text": "/skills" }] });
+        world.editor.request(id, "session/prompt", &overview);
+        while world.editor.hear()["id"] != id {}
+        let now = said.load(Ordering::Relaxed);
+        assert!(now < REQUESTS, "all of it was taken");
+        rounds = if now == before { rounds + 1 } else { 0 };
+        before = now;
+        if rounds > 200 {
+            return;
+        }
+    }
+}
+
 /// A pipe that nobody writes to, in the place of the file of a session, is a disk that does not answer.
 #[cfg(unix)]
 fn a_memory_on_a_slow_disk() {
     let directory = tempfile::tempdir().expect("a directory");
-    let memory = Memory::open(directory.path()).expect("a memory");
+    let memory = ActivationStore::open(directory.path()).expect("a memory");
     let digest = acp_skills::skills_core::remote::Sha256::of(b"old");
     let file = directory.path().join(format!("{digest}.json"));
     let made = std::process::Command::new("mkfifo").arg(&file).status().expect("mkfifo");
     assert!(made.success());
-    let mut world = World::remembering(Some(memory));
+    let mut world = World::with("http", Some(memory));
     world.editor.request(
         2,
         "session/load",

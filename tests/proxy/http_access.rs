@@ -24,6 +24,7 @@ crate::trials!(
     closed_with_the_session,
     a_bridge_without_its_environment,
     a_bridge_with_a_wrong_token,
+    strangers_do_not_keep_others_out,
 );
 
 /// An endpoint: `127.0.0.1:PORT`, `/PATH` and the token.
@@ -266,8 +267,8 @@ fn a_stateless_client() {
 fn closed_with_the_session() {
     let skills = Skills::review();
     let mut stage = Stage::over_http(skills.proxy());
-    let accesss = ["a", "b"].map(|id| Endpoint::of(&entry(&stage.new_session(id))));
-    for (method, access) in ["session/close", "session/delete"].into_iter().zip(&accesss) {
+    let endpoints = ["a", "b"].map(|id| Endpoint::of(&entry(&stage.new_session(id))));
+    for (method, access) in ["session/close", "session/delete"].into_iter().zip(&endpoints) {
         assert_eq!(access.knock(&access.headers()), 200);
         let session = if method == "session/close" { "a" } else { "b" };
         stage.exchange(method, json!({ "sessionId": session }), json!({ "result": {} }));
@@ -296,4 +297,22 @@ fn a_bridge_with_a_wrong_token() {
     assert_eq!(ended.code(), Some(125));
     assert!(ended.log.join("\n").contains("401"), "{:?}", ended.log);
     stage.finish();
+}
+
+/// However many connect and say nothing, those with the token are served.
+fn strangers_do_not_keep_others_out() {
+    let skills = Skills::review();
+    let (stage, access) = endpoint(&skills);
+    let strangers: Vec<_> =
+        (0..300).map(|_| TcpStream::connect(&access.address).expect("a connection")).collect();
+    assert_eq!(access.knock(&access.headers()), 200);
+    // Those that came first were closed, and others may stay a while.
+    let mut first = &strangers[0];
+    first.set_read_timeout(Some(DEADLINE)).expect("a deadline");
+    let end = first.read(&mut [0]);
+    assert!(
+        matches!(end, Ok(0)) || end.is_err_and(|error| error.kind() == std::io::ErrorKind::ConnectionReset)
+    );
+    let ended = stage.finish();
+    drop(ended);
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use acp_skills_intercept::{
     Actions, CatalogIn, Endpoint, Input, Interceptor, McpMode, Pass, Policy, Provisions, Query, Refreshed,
-    SessionKey, Task, Transport,
+    Resolved, SessionKey, Task, Transport,
 };
 use skills_core::{Skill, SkillName, SkillSet, Source, Stored};
 
@@ -83,6 +83,10 @@ impl Proxy {
                 let skills = directories.into_iter().map(|cwd| (cwd, self.skills.clone())).collect();
                 let refreshed = Refreshed { skills, took: std::time::Duration::ZERO, reason };
                 self.interceptor.handle(Input::Skills(refreshed), actions);
+            }
+            Query::Resolve { ticket, path, cwd, .. } => {
+                self.interceptor
+                    .handle(Input::Resolved { ticket, resolved: Resolved { path, cwd } }, actions);
             }
             query @ Query::Fetch { .. } => panic!("no text is needed here: {query:?}"),
         }

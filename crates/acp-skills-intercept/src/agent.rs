@@ -175,7 +175,10 @@ impl Interceptor {
         let Some(session) = self.sessions.get(key) else { return };
         session.turns.answered();
         match turn {
-            Turn::Over { forgotten } => session.briefing.turn_over(id, forgotten),
+            Turn::Over { forgotten } => {
+                session.briefing.turn_over(id, forgotten);
+                session.vouching.turn_over(forgotten);
+            }
             Turn::Accepted => {
                 session.turns.accepted();
                 session.briefing.accepted(id);
@@ -190,7 +193,9 @@ impl Interceptor {
         let is_busy = !update.get("state").is_some_and(|state| state.is_str("idle"));
         session.turns.state(is_busy, background);
         if !is_busy {
-            session.briefing.turns_over(version::forgets(update));
+            let forgotten = version::forgets(update);
+            session.briefing.turns_over(forgotten);
+            session.vouching.turn_over(forgotten);
         }
     }
 }

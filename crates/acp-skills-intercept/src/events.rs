@@ -245,6 +245,14 @@ impl EventKind {
         }
     }
 
+    /// Whether it is a call of one of our tools that only read.
+    pub(crate) fn is_reading_call(&self) -> bool {
+        matches!(
+            self,
+            Self::SkillActivated { by: By::Model, .. } | Self::FileRead { .. } | Self::Search { .. }
+        )
+    }
+
     /// The skill that it is about.
     pub fn skill(&self) -> Option<&str> {
         match self {

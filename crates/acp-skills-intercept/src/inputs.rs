@@ -6,7 +6,7 @@ use skills_core::SkillName;
 
 use crate::{
     events::EventKind,
-    queries::{Fetched, NotFetched, Provisions, Refreshed, Ticket},
+    queries::{Fetched, NotFetched, Provisions, Refreshed, Resolved, Ticket},
     session::key::SessionKey,
 };
 
@@ -39,6 +39,13 @@ pub enum Input {
         ticket: Ticket,
         /// Why not.
         why: NotFetched,
+    },
+    /// The answer to [`Query::Resolve`](crate::Query::Resolve).
+    Resolved {
+        /// The number of the query.
+        ticket: Ticket,
+        /// Where it leads.
+        resolved: Resolved,
     },
     /// The answer to [`Query::Skills`](crate::Query::Skills).
     Skills(Refreshed),

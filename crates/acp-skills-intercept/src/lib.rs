@@ -17,7 +17,7 @@
 //! | file | decides |
 //! |---|---|
 //! | `client`, `agent` | what becomes of a message from that side |
-//! | `setup` | requests that set up a session: what they wait for, what is added, a second try |
+//! | `setup/` | requests that set up a session: what they wait for, what is added, a second try |
 //! | `servers` | the entry in `mcpServers` |
 //! | `placement` | where the catalog goes, and how it is written there |
 //! | `briefing/` | what the model still has to be told of the skills |
@@ -30,7 +30,7 @@
 //! | `strip`, `echo` | how our text is taken out again of what comes back |
 //! | `titles` | titles of sessions |
 //! | `reload` | what becomes of sessions when there are other skills |
-//! | `permission`, `patterns` | requests for permission that the user need not see |
+//! | `permission/` | requests for permission that the user need not see |
 //! | `record`, `events` | what is recorded, and what is remembered of a session |
 //!
 //! | file | knows |
@@ -56,7 +56,6 @@ mod marks;
 mod menu;
 mod outputs;
 mod overview;
-mod patterns;
 mod permission;
 mod placement;
 mod policy;
@@ -95,7 +94,8 @@ pub use self::{
     outputs::{Actions, Effect, Level, Pass, Task},
     policy::{Activation, Approve, CatalogIn, McpMode, Policy, ToolPolicy},
     queries::{
-        Endpoint, Fetched, Needs, NotFetched, Provisions, Query, Reason, Refreshed, Ticket, Transport, Wanted,
+        Endpoint, Fetched, Needs, NotFetched, Provisions, Query, Reason, Refreshed, Resolved, Ticket,
+        Transport, Wanted,
     },
     servers::SERVER_NAME,
     session::{
@@ -116,6 +116,8 @@ pub struct Interceptor {
     strips: HashMap<String, strip::Stream>,
     classifier: Classifier,
     last_ticket: u64,
+    /// Requests for permission that wait until it is known where a path leads.
+    asked: HashMap<Ticket, Vec<u8>>,
     /// How often the skills of all sessions were looked up again.
     refreshes: u64,
     /// Tells the messages that are ours from those of another run of the proxy.
@@ -140,6 +142,7 @@ impl Interceptor {
             strips: HashMap::new(),
             classifier: Classifier::new(updates::READ),
             last_ticket: 0,
+            asked: HashMap::new(),
             refreshes: 0,
             run,
             messages: 0,
@@ -183,6 +186,7 @@ impl Interceptor {
             }
             Input::Fetched { session, ticket, fetched } => self.fetched(session, ticket, fetched, actions),
             Input::NotFetched { session, ticket, why } => self.not_fetched(session, ticket, why, actions),
+            Input::Resolved { ticket, resolved } => self.resolved(ticket, &resolved, actions),
             Input::Skills(refreshed) => self.refreshed(refreshed, actions),
             Input::SkillsChanged(took) => self.skills_changed(took, actions),
             Input::ToolsListed(session) => self.tools_listed(session, actions),

@@ -79,6 +79,17 @@ pub enum Query {
         /// What.
         wanted: Wanted,
     },
+    /// Where a path leads; answered with [`Input::Resolved`](crate::Input::Resolved).
+    Resolve {
+        /// Whose session.
+        session: SessionKey,
+        /// Tells the answer from others.
+        ticket: Ticket,
+        /// As the agent wrote it: absolute, or relative to `cwd`. It need not exist.
+        path: PathBuf,
+        /// Where the session works.
+        cwd: Option<PathBuf>,
+    },
     /// The skills of directories, as they are now; answered with [`Input::Skills`](crate::Input::Skills). An answer is
     /// never older than the one before it.
     Skills {
@@ -160,6 +171,15 @@ pub struct NotFetched {
     pub why: String,
     /// The activation that failed.
     pub failed: Option<EventKind>,
+}
+
+/// Where the paths of [`Query::Resolve`] lead, without links. What cannot be found out stays as it was.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Resolved {
+    /// The path, absolute when that can be known.
+    pub path: PathBuf,
+    /// Where the session works.
+    pub cwd: Option<PathBuf>,
 }
 
 /// The skills that [`Query::Skills`] asked for.

@@ -59,6 +59,12 @@ impl Outside {
                 let skills = directories.into_iter().map(|cwd| (cwd, self.skills.clone())).collect();
                 Ok(Input::Skills(Refreshed { skills, took: Duration::from_millis(2), reason }))
             }
+            Query::Resolve { ticket, path, cwd, .. } => {
+                let path = cwd.as_ref().map_or_else(|| path.clone(), |cwd| cwd.join(&path));
+                let link =
+                    path.strip_prefix("/project/notes/link").map(|rest| PathBuf::from("/etc").join(rest));
+                Ok(Input::Resolved { ticket, resolved: Resolved { path: link.unwrap_or(path), cwd } })
+            }
             query @ Query::Fetch { .. } => Err(query),
         }
     }

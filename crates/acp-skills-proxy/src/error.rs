@@ -2,7 +2,11 @@
 
 use std::process::ExitCode;
 
-use acp_skills::{agent::StartError, config::ConfigError};
+use acp_skills::{
+    config::ConfigError,
+    one_shot::{OneShotError, StartError},
+    relay::standalone::StandaloneError,
+};
 
 use crate::commands;
 
@@ -36,7 +40,7 @@ impl UsageError {
 pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
     let usage = error.downcast_ref::<UsageError>();
     let config = error.downcast_ref::<ConfigError>();
-    let start = error.downcast_ref::<StartError>();
+    let start = start_error(error);
     let (code, hint) = match (usage, config, start) {
         (Some(usage), ..) => (EXIT_USAGE, usage.hint.clone()),
         (_, Some(config), _) => (EXIT_USAGE, config.hint().map(str::to_owned)),
@@ -45,6 +49,17 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
     };
     commands::complain(&format!("{error:#}"), hint.as_deref());
     ExitCode::from(code)
+}
+
+/// Why the agent did not start, if that is what went wrong.
+fn start_error(error: &anyhow::Error) -> Option<&StartError> {
+    if let Some(StandaloneError::Start(error)) = error.downcast_ref() {
+        return Some(error);
+    }
+    if let Some(OneShotError::Start(error)) = error.downcast_ref() {
+        return Some(error);
+    }
+    error.downcast_ref()
 }
 
 const AGENT_HINT: &str =

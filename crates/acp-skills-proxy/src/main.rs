@@ -34,9 +34,11 @@ fn main() -> ExitCode {
         Some(Command::Search(args)) => commands::search::run(*args),
         Some(Command::Report(args)) => commands::report::run(args),
         Some(Command::Doctor(args)) => commands::doctor::run(*args),
-        Some(Command::Bridge) => bridge::run().map(|()| ExitCode::SUCCESS),
+        Some(Command::Bridge) => bridge::run().map(|()| ExitCode::SUCCESS).map_err(Into::into),
         #[cfg(unix)]
-        Some(Command::Watchdog { group }) => watchdog::run(&group).map(|()| ExitCode::SUCCESS),
+        Some(Command::Watchdog { group }) => {
+            watchdog::run(&group).map(|()| ExitCode::SUCCESS).map_err(Into::into)
+        }
     };
     result.unwrap_or_else(|error| error::report(&error))
 }

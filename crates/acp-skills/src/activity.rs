@@ -1,21 +1,21 @@
-//! What the model does with the skills, as it happens: for whoever wants to watch.
+//! What the model does with the skills, as it happens.
 //!
-//! There is one hook, the [`Observer`]. It is shown calls with everything in them, for people to look at, and the events of
-//! the [record](crate::events), which hold no contents.
+//! There is one hook, the [`Observer`]. It is called with the calls of tools and everything in them, for people to look at,
+//! and with the events of the [record](crate::events), which hold no contents.
 
 use std::{sync::Arc, time::Duration};
 
 use serde_json::{Map, Value};
 use skills_core::ToolOutput;
 
-use crate::events::Record;
+use crate::events::{EventFile, Record};
 use acp_skills_intercept::SessionKey;
 
 /// One call of one of our tools, when it is over.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ToolCall {
-    /// Whose session.
+    /// The session that it belongs to.
     pub session: SessionKey,
     /// The tool.
     pub tool: String,
@@ -33,7 +33,7 @@ pub struct ToolCall {
 pub enum Activity {
     /// The agent got the list of tools.
     Listed {
-        /// Whose session.
+        /// The session that it belongs to.
         session: SessionKey,
         /// The revision of MCP that it speaks, when it says so.
         revision: Option<String>,
@@ -44,5 +44,15 @@ pub enum Activity {
     Recorded(Arc<Record>),
 }
 
-/// Is told of what happens, from several threads, on those that move the messages: it must not block.
+/// Is called with everything that happens, by the threads that move the messages: it must not block.
 pub type Observer = Arc<dyn Fn(&Activity) + Send + Sync>;
+
+/// An observer that writes the events of the record to `file`, and ignores everything else.
+pub fn record_to(file: &EventFile) -> Observer {
+    let appender = file.appender();
+    Arc::new(move |activity| {
+        if let Activity::Recorded(record) = activity {
+            appender.append(Arc::clone(record));
+        }
+    })
+}

@@ -10,7 +10,9 @@ use std::{
     time::Instant,
 };
 
-use acp_skills_intercept::{Effect, Input, Level, Needs, Provisions, Query, Reason, Refreshed, SessionKey};
+use acp_skills_intercept::{
+    Effect, Input, Level, Needs, Provisions, Query, Reason, Refreshed, Resolved, SessionKey,
+};
 use skills_core::{CallContext, Toolbox};
 use tokio::{
     sync::{
@@ -21,11 +23,11 @@ use tokio::{
 };
 
 use crate::{
+    activation_store::ActivationStore,
     activity::{Activity, Observer},
     events::Record,
     library::{Library, MakeToolbox},
     mcp::Servers,
-    memory::Memory,
 };
 
 /// Where the skills of sessions come from, how they are served, and who is told.
@@ -36,13 +38,13 @@ pub struct Host {
     toolbox: MakeToolbox,
     bridge: Option<PathBuf>,
     observer: Option<Observer>,
-    memory: Option<Memory>,
+    activations: Option<ActivationStore>,
 }
 
 impl Host {
     /// With skills from `library`, and nothing else decided.
     pub fn new(library: Library) -> Self {
-        Self { library, toolbox: Arc::new(Toolbox::new), bridge: None, observer: None, memory: None }
+        Self { library, toolbox: Arc::new(Toolbox::new), bridge: None, observer: None, activations: None }
     }
 
     /// How the tools over the skills are made.
@@ -61,9 +63,9 @@ impl Host {
         Self { observer, ..self }
     }
 
-    /// Has `memory` remember which skills are active in a session.
-    pub fn remembering(self, memory: Option<Memory>) -> Self {
-        Self { memory, ..self }
+    /// Has `activations` keep which skills are active in a session.
+    pub fn remembering(self, activations: Option<ActivationStore>) -> Self {
+        Self { activations, ..self }
     }
 
     /// Our own program, when it is known.
@@ -80,9 +82,9 @@ impl Host {
             drop(changes.send(Input::SkillsChanged(reloaded.took)));
         }));
         let servers = Servers::new(self.toolbox, self.bridge, inputs, self.observer.clone());
-        let (library, observer, memory) = (self.library, self.observer, self.memory);
+        let (library, observer, activations) = (self.library, self.observer, self.activations);
         let refreshing = AsyncMutex::new(());
-        (RunningHost(Arc::new(Inner { library, servers, observer, memory, refreshing })), receiver)
+        (RunningHost(Arc::new(Inner { library, servers, observer, activations, refreshing })), receiver)
     }
 }
 
@@ -94,7 +96,7 @@ struct Inner {
     library: Library,
     servers: Servers,
     observer: Option<Observer>,
-    memory: Option<Memory>,
+    activations: Option<ActivationStore>,
     /// Held from looking for the skills of sessions until the interceptor has them, so that no answer is older than the
     /// one before it. Nobody holds another lock meanwhile.
     refreshing: AsyncMutex<()>,
@@ -113,8 +115,8 @@ impl RunningHost {
                 }
             }
             Effect::Remember { id, active } => {
-                if let Some(memory) = &self.0.memory {
-                    memory.keep(&id, active);
+                if let Some(activations) = &self.0.activations {
+                    activations.save(&id, active);
                 }
             }
             Effect::Serve { session, skills, unlocked, cwd } => {
@@ -142,6 +144,11 @@ impl RunningHost {
                     Err(why) => Input::NotFetched { session, ticket, why },
                 });
             }
+            Query::Resolve { ticket, path, cwd, .. } => {
+                let said = Resolved { path: path.clone(), cwd: cwd.clone() };
+                let work = spawn_blocking(move || resolve(&path, cwd));
+                tell(Input::Resolved { ticket, resolved: work.await.unwrap_or(said) });
+            }
             Query::Skills { directories, reason } => {
                 let _refreshing = self.0.refreshing.lock().await;
                 let host = self.clone();
@@ -166,8 +173,8 @@ impl RunningHost {
     /// What a session needs. Blocks for as long as the disk takes.
     fn provide(&self, session: SessionKey, needs: Needs) -> Provisions {
         let Needs { cwd, skills, recall, transport } = needs;
-        let memory = self.0.memory.as_ref().zip(recall);
-        let active = memory.map(|(memory, id)| memory.recall(&id)).unwrap_or_default();
+        let kept = self.0.activations.as_ref().zip(recall);
+        let active = kept.map(|(activations, id)| activations.load(&id)).unwrap_or_default();
         let skills = skills.unwrap_or_else(|| self.0.library.at(cwd.as_deref()));
         let transport = transport.filter(|_| !skills.offers_nothing());
         let endpoint = transport.map(|transport| {
@@ -192,5 +199,45 @@ impl RunningHost {
             (cwd, skills)
         });
         Refreshed { skills: skills.collect(), took, reason }
+    }
+}
+
+/// Where `path` leads, without links; also when it, or what is above it, does not exist yet. Blocks for as long as the disk
+/// takes.
+fn resolve(path: &Path, cwd: Option<PathBuf>) -> Resolved {
+    let cwd = cwd.map(|cwd| dunce::canonicalize(&cwd).unwrap_or(cwd));
+    let absolute = cwd.as_ref().map_or_else(|| path.to_owned(), |cwd| cwd.join(path));
+    let known = absolute.ancestors().find_map(|above| {
+        let real = dunce::canonicalize(above).ok()?;
+        Some(real.join(absolute.strip_prefix(above).ok()?))
+    });
+    // Joining nothing leaves a separator behind.
+    let path = known.map_or(absolute, |path| path.components().collect());
+    Resolved { path, cwd }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_paths_lead() {
+        let directory = tempfile::tempdir().unwrap();
+        let base = dunce::canonicalize(directory.path()).unwrap();
+        std::fs::create_dir_all(base.join("real/src")).unwrap();
+        std::os::unix::fs::symlink("/etc", base.join("real/src/link")).unwrap();
+        std::os::unix::fs::symlink(base.join("real"), base.join("project")).unwrap();
+        let cwd = base.join("project");
+        for (path, expected) in [
+            ("src/new.rs", base.join("real/src/new.rs")),
+            ("src", base.join("real/src")),
+            ("src/link/passwd", PathBuf::from("/etc/passwd")),
+            ("src/link/not-there/x", PathBuf::from("/etc/not-there/x")),
+            ("/etc/hosts", PathBuf::from("/etc/hosts")),
+        ] {
+            let resolved = resolve(Path::new(path), Some(cwd.clone()));
+            assert_eq!(resolved, Resolved { path: expected, cwd: Some(base.join("real")) }, "{path}");
+        }
+        assert_eq!(resolve(Path::new("x"), None).path, PathBuf::from("x"));
     }
 }

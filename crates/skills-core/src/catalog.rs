@@ -232,6 +232,7 @@ pub fn line(skill: &Skill, options: &CatalogOptions, cap: usize) -> String {
 }
 
 /// One skill as in an XML catalog, its description cut to `cap` characters.
+#[cfg(feature = "toolbox")]
 pub(crate) fn xml_entry(skill: &Skill, cap: usize) -> String {
     Format::Xml.entry(&Item::new(skill, &CatalogOptions::default()), cap)
 }

@@ -3,6 +3,8 @@
 //! # By tool calls
 //!
 //! ```
+//! # #[cfg(not(feature = "toolbox"))] fn main() {}
+//! # #[cfg(feature = "toolbox")]
 //! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! use serde_json::{Value, json};
 //! use skills_core::{CallContext, Catalog, CatalogOptions, Guide, Skill, SkillSet, Toolbox, guide, load_dir};
@@ -70,6 +72,17 @@
 //! | [`toolbox`] | all of that as tools |
 //! | [`typed`] | what does a tool written in Rust take? |
 //! | [`text`] | what may be shown of a stranger's text? |
+//!
+//! # Features
+//!
+//! All are on by default. Without any of them the crate reads, lists, searches and activates skills on the caller's own
+//! thread: it needs no async runtime, starts no process and knows no network.
+//!
+//! | feature | brings | with it come |
+//! |---|---|---|
+//! | `toolbox` | [`Toolbox`]: answers to tool calls, on a tokio runtime | `tokio` (tasks only) |
+//! | `exec` | [`exec`]: scripts, tools that are programs, the sandbox; with `toolbox` also the tool `run_skill_script` | `tokio`, `process-wrap`, `which` |
+//! | `fetch` | [`fetch`] and [`remote`]: instructions behind a URL, skills that a web site offers | `ureq`, `sha2` |
 
 pub mod activation;
 mod builder;
@@ -77,6 +90,7 @@ pub mod catalog;
 pub mod diagnostic;
 mod difference;
 pub mod discovery;
+#[cfg(feature = "exec")]
 pub mod exec;
 #[cfg(feature = "fetch")]
 pub mod fetch;
@@ -113,5 +127,7 @@ pub use skill::{
     Virtual,
 };
 pub use source::SkillSource;
-pub use toolbox::{ToolDefinition, ToolOutput, Toolbox, ToolboxOptions};
+pub use toolbox::{ToolDefinition, ToolOutput};
+#[cfg(feature = "toolbox")]
+pub use toolbox::{Toolbox, ToolboxOptions};
 pub use typed::InvalidInput;

@@ -9,6 +9,7 @@
 //! | `menu` | the commands that the client shows |
 //! | `first_words` | how the user began, for titles |
 //! | `decisions` | what was decided about requests for permission |
+//! | `vouching` | whether calls that are said to be ours turned out to be |
 //!
 //! The id that the agent gives is not known while `session/new` is under way, so the proxy has a key of its own.
 
@@ -20,6 +21,7 @@ pub(crate) mod key;
 pub(crate) mod menu;
 pub(crate) mod server;
 pub(crate) mod turns;
+mod vouching;
 
 use std::{collections::HashMap, path::PathBuf};
 
@@ -27,7 +29,7 @@ use skills_core::SkillSet;
 
 pub(crate) use self::{
     activations::Activations, briefing::Briefing, decisions::Decisions, first_words::FirstWords,
-    key::SessionKey, menu::Menu, server::SessionServer, turns::Turns,
+    key::SessionKey, menu::Menu, server::SessionServer, turns::Turns, vouching::Vouching,
 };
 use crate::outputs::Effect;
 
@@ -54,6 +56,8 @@ pub(crate) struct Session {
     pub(crate) first_words: FirstWords,
     /// What was decided about requests for permission.
     pub(crate) decisions: Decisions,
+    /// Whether its agent can be believed about that.
+    pub(crate) vouching: Vouching,
 }
 
 impl Session {
@@ -71,6 +75,7 @@ impl Session {
             menu: Menu::default(),
             first_words: FirstWords::default(),
             decisions: Decisions::default(),
+            vouching: Vouching::default(),
         }
     }
 

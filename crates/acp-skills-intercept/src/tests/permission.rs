@@ -14,8 +14,12 @@ fn world(agent: &str, policy: Policy) -> World {
         properties.allowed_tools = allowed.iter().map(|&it| it.to_owned()).collect();
         Skill::builder(name, "x").body("x").properties(properties).build().unwrap()
     };
-    let set =
-        [skill("git", &["Bash(git:*)", "Read"]), skill("notes", &["Edit(notes/**)"]), skill("free", &[])];
+    let set = [
+        skill("git", &["Bash(git status:*)", "Read"]),
+        skill("vague", &["Bash(git:*)"]),
+        skill("notes", &["Edit(notes/**)"]),
+        skill("free", &[]),
+    ];
     let mut world = World::with_skills(policy, set.into_iter().collect()).initialized(agent, &json!({}));
     world.new_session(1, "s");
     world
@@ -56,9 +60,14 @@ fn outcome(out: &Out) -> &str {
 fn our_own_calls() {
     let claude = |tool: &str| {
         let name = format!("mcp__acp-skills__{tool}");
+        let input = match tool {
+            "read_skill_file" => json!({ "skill": "git", "path": "a.md" }),
+            "search_skills" => json!({ "query": "words" }),
+            _ => json!({ "name": "git" }),
+        };
         json!({
             "toolCallId": "toolu_1", "title": name, "name": name, "kind": "other",
-            "rawInput": { "name": "git" }, "_meta": { "claudeCode": { "toolName": name } },
+            "rawInput": input, "_meta": { "claudeCode": { "toolName": name } },
         })
     };
     let codex = |title: &str| json!({ "toolCallId": "call_1", "title": title, "kind": "execute", "status": "pending" });
@@ -76,6 +85,11 @@ fn our_own_calls() {
     only_meta.as_object_mut().unwrap().remove("name");
     let mut only_name = claude("activate_skill");
     only_name.as_object_mut().unwrap().remove("_meta");
+    let with = |key: &str, value: Value| {
+        let mut call = claude("activate_skill");
+        call[key] = value;
+        call
+    };
     let titled = json!({ "toolCallId": "1", "title": "mcp__acp-skills__activate_skill", "kind": "other" });
     for (agent, call, meta, expected) in [
         (CLAUDE, claude("activate_skill"), None, "proceed_once"),
@@ -86,6 +100,15 @@ fn our_own_calls() {
         (CLAUDE, claude("something_else"), None, "asked"),
         (CLAUDE, only_meta, None, "proceed_once"),
         (CLAUDE, only_name, None, "proceed_once"),
+        // What changes or runs something, or takes something else, is not ours whatever its name.
+        (CLAUDE, with("kind", json!("execute")), None, "asked"),
+        (CLAUDE, with("kind", json!("delete")), None, "asked"),
+        (CLAUDE, with("kind", json!("read")), None, "proceed_once"),
+        (CLAUDE, with("rawInput", json!({ "command": "rm -rf ~" })), None, "asked"),
+        (CLAUDE, with("rawInput", json!({ "name": "git", "command": "rm" })), None, "asked"),
+        (CLAUDE, with("rawInput", json!("rm -rf ~")), None, "asked"),
+        (CLAUDE, with("rawInput", json!({})), None, "proceed_once"),
+        (CLAUDE, with("rawInput", Value::Null), None, "proceed_once"),
         // Two names that differ, a title alone, the name of another server.
         (CLAUDE, mixed, None, "asked"),
         (CLAUDE, titled.clone(), None, "asked"),
@@ -178,9 +201,10 @@ fn policies() {
     use ToolPolicy::{Approval, Permissive, Strict};
     let git = call("Bash", &json!({ "command": "git status" }));
     let rm = call("Bash", &json!({ "command": "rm -rf x" }));
-    let both = call("Bash", &json!({ "command": "git status; rm -rf x" }));
+    let both = call("Bash", &json!({ "command": "git status -s; rm -rf x" }));
     let read = call("Read", &json!({ "file_path": "/project/a" }));
     let note = call("Edit", &json!({ "file_path": "/project/notes/a.md" }));
+    let linked = call("Edit", &json!({ "file_path": "notes/link/passwd" }));
     let nameless = json!({ "toolCallId": "1", "title": "Bash(rm)", "rawInput": { "command": "rm -rf x" } });
     let ours = call("mcp__acp-skills__call_skill_tool", &json!({}));
     // Active by the user, by the model; the call; and what each policy makes of it.
@@ -199,6 +223,10 @@ fn policies() {
         (Some("git"), Some("notes"), &note, ["asked", "asked", "asked"]),
         (Some("notes"), Some("git"), &note, ["asked", "proceed_once", "asked"]),
         (Some("git"), None, &note, ["asked", "asked", "no"]),
+        // The name of a program that runs others grants nothing.
+        (Some("vague"), None, &git, ["asked", "asked", "asked"]),
+        // Inside as it is written, and outside where it leads.
+        (Some("notes"), None, &linked, ["asked", "asked", "asked"]),
     ] {
         for (tool_policy, expected) in [(Permissive, permissive), (Approval, approval), (Strict, strict)] {
             let mut world = world(CLAUDE, Policy { tool_policy, ..policy() });
@@ -272,4 +300,56 @@ fn claude_is_told_not_to_ask() {
         let mut world = World::new(policy).initialized(agent, &json!({}));
         assert!(world.new_session(1, "s")["params"]["_meta"].get("claudeCode").is_none());
     }
+}
+
+/// An agent that asks in the name of our tools, and calls something else.
+#[test]
+fn a_broken_word_counts_no_more() {
+    let ours = call("mcp__acp-skills__activate_skill", &json!({ "name": "git" }));
+    let end = |world: &mut World, id: u64, reason: &str| world.respond(id, &json!({ "stopReason": reason }));
+    let arrives = |world: &mut World| {
+        let end = crate::events::End {
+            outcome: crate::events::Outcome::Ok,
+            error: None,
+            bytes: 1,
+            ms: Duration::ZERO.into(),
+        };
+        let kind = EventKind::FileRead { skill: None, file: None, end };
+        world.handle(Input::Recorded(SessionKey(1), kind));
+    };
+    let mut world = world(CLAUDE, policy());
+    // As long as all calls arrive, or their turn is cancelled, it is believed.
+    for (id, reason, arrived) in [(2, "end_turn", true), (3, "cancelled", false), (4, "end_turn", true)] {
+        world.prompt(id, "s", &["hello"]);
+        assert_eq!(outcome(&ask(&mut world, &ours, None)), "proceed_once", "{id}");
+        if arrived {
+            arrives(&mut world);
+        }
+        end(&mut world, id, reason);
+    }
+    world.prompt(5, "s", &["hello"]);
+    assert_eq!(outcome(&ask(&mut world, &ours, None)), "proceed_once");
+    end(&mut world, 5, "end_turn");
+    world.prompt(6, "s", &["hello"]);
+    assert_eq!(outcome(&ask(&mut world, &ours, None)), "asked");
+    let out = world.prompt(7, "s", &["/skills"]);
+    let text = out.to_client[0]["params"]["update"]["content"]["text"].as_str().unwrap();
+    assert!(text.contains("called something else"), "{text}");
+}
+
+#[test]
+fn a_request_that_waits_for_the_disk_holds_up_nothing() {
+    let mut world = world(CLAUDE, Policy { tool_policy: ToolPolicy::Approval, ..policy() });
+    invoke(&mut world, "notes");
+    world.outside.is_slow = true;
+    let note = call("Edit", &json!({ "file_path": "/project/notes/a.md" }));
+    assert!(ask(&mut world, &note, None).is_nothing());
+    let said = json!({ "sessionUpdate": "agent_message_chunk", "content": { "type": "text", "text": "a" } });
+    assert_eq!(world.update("s", &said).to_client.len(), 1);
+    assert_eq!(outcome(&world.answer()), "proceed_once");
+    // The user is asked in the words of the agent, byte for byte.
+    let linked = call("Edit", &json!({ "file_path": "notes/link/passwd" }));
+    assert!(ask(&mut world, &linked, None).is_nothing());
+    let out = world.answer();
+    assert_eq!((outcome(&out), &out.client()["params"]["toolCall"]), ("asked", &linked));
 }

@@ -12,6 +12,7 @@ use clap::Args;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::permission;
 use crate::{
     args::{CatalogArgs, LogArgs, ProxyArgs, ScriptArgs, ServerArgs, SkillArgs},
     error::UsageError,
@@ -19,10 +20,9 @@ use crate::{
 };
 use acp_skills::{
     activity::Activity,
-    client::Client,
     config::Settings,
     intercept::{McpMode, OPEN, SERVER_NAME},
-    one_shot::{OneShot, Seen, Watch},
+    one_shot::{Client, OneShot, Trace},
 };
 
 /// How long the agent may take to fetch our tools before that counts as never. Longer than a prompt would wait.
@@ -46,6 +46,9 @@ pub(crate) struct DoctorArgs {
     /// Also send this prompt.
     #[arg(long, value_name = "TEXT")]
     prompt: Option<String>,
+    /// Allow, once each, everything that the agent asks permission for; without this it is refused.
+    #[arg(long)]
+    yes: bool,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -86,7 +89,7 @@ struct Report {
 /// # Errors
 /// As the proxy itself.
 pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
-    let DoctorArgs { prompt, json, skills, catalog, server, scripts, log, agent } = args;
+    let DoctorArgs { prompt, yes, json, skills, catalog, server, scripts, log, agent } = args;
     let config =
         ProxyArgs { skills, catalog, server, scripts, log, agent, ..ProxyArgs::default() }.config()?;
     log::start(&config)?;
@@ -104,10 +107,7 @@ pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
     let wants_tools = settings.policy.mcp != McpMode::Off;
     let (listed, tools) = mpsc::channel();
     let look = Arc::new(Look { start: Instant::now(), steps: Mutex::default(), listed: Mutex::new(listed) });
-    let watch: Watch = {
-        let look = Arc::clone(&look);
-        Arc::new(move |seen| look.seen(&seen))
-    };
+    let seen = Arc::clone(&look);
     let visit = Visit { look: Arc::clone(&look), tools, wants_tools, prompt };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let talk = OneShot::with_library(skills.into_library())
@@ -115,11 +115,15 @@ pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
         .policy(settings.policy)
         .agent(settings.agent)
         .bridge(std::env::current_exe()?)
-        .watch(watch)
+        .on_permission(permission::decide(yes))
+        .trace(move |trace| seen.trace(&trace))
         .converse(move |client| visit.run(client, &cwd));
     let outcome = runtime.block_on(async {
         let silent = || anyhow::anyhow!("the agent does not answer within {} s", SILENCE.as_secs());
-        tokio::time::timeout(SILENCE, talk).await.unwrap_or_else(|_| Err(silent()))
+        match tokio::time::timeout(SILENCE, talk).await {
+            Ok(outcome) => Ok(outcome?),
+            Err(_) => Err(silent()),
+        }
     });
     runtime.shutdown_background();
     let works = match outcome {
@@ -187,10 +191,10 @@ impl Look {
         });
     }
 
-    fn seen(&self, seen: &Seen<'_>) {
-        match seen {
-            Seen::ToAgent(message) if message["method"] == "session/new" => self.set_up(&message["params"]),
-            Seen::ToAgent(message) if message["method"] == "session/prompt" => {
+    fn trace(&self, trace: &Trace<'_>) {
+        match trace {
+            Trace::ToAgent(message) if message["method"] == "session/new" => self.set_up(&message["params"]),
+            Trace::ToAgent(message) if message["method"] == "session/prompt" => {
                 let blocks = message["params"]["prompt"].as_array().into_iter().flatten();
                 if blocks
                     .into_iter()
@@ -199,14 +203,17 @@ impl Look {
                     self.step("catalog", true, "in front of the prompt");
                 }
             }
-            Seen::Activity(Activity::Listed { revision, .. }) => {
+            Trace::Activity(Activity::Listed { revision, .. }) => {
                 let revision = revision.as_deref().unwrap_or("of an unknown revision");
                 self.step("tools", true, format!("the agent fetched the list of tools (MCP {revision})"));
                 // The visit may be over.
                 let _ = self.listed.lock().unwrap_or_else(PoisonError::into_inner).send(());
             }
-            Seen::Activity(Activity::Called(call)) => {
+            Trace::Activity(Activity::Called(call)) => {
                 self.step("call", !call.output.is_error, format!("the model called {}", call.tool));
+            }
+            Trace::Permission(request, chosen) => {
+                self.step("permission", true, permission::describe(request, *chosen));
             }
             _ => {}
         }

@@ -5,6 +5,7 @@
 pub(crate) mod check;
 pub(crate) mod doctor;
 pub(crate) mod list;
+mod permission;
 pub(crate) mod proxy;
 pub(crate) mod report;
 pub(crate) mod search;

@@ -4,11 +4,11 @@ use std::{ffi::OsString, path::Path, process::ExitCode};
 
 use crate::{args::ProxyArgs, error::UsageError, log, stdio};
 use acp_skills::{
-    agent,
+    activation_store::ActivationStore,
+    activity, agent,
     config::Settings,
     events::EventFile,
     host::Host,
-    memory::Memory,
     relay::{
         chain::{self, ChainEnd},
         standalone::Standalone,
@@ -43,7 +43,7 @@ pub(crate) fn run(args: ProxyArgs, login: Vec<OsString>) -> anyhow::Result<ExitC
         let host = Host::new(skills.into_library())
             .toolbox(settings.toolbox)
             .bridge(bridge)
-            .observed_by(events.as_ref().map(EventFile::observer))
+            .observed_by(events.as_ref().map(activity::record_to))
             .remembering(memory.clone());
         let (command, policy) = (settings.agent, settings.policy);
         if command.is_empty() {
@@ -52,7 +52,7 @@ pub(crate) fn run(args: ProxyArgs, login: Vec<OsString>) -> anyhow::Result<ExitC
                 ChainEnd::NoConductor => Err(no_agent().into()),
             };
         }
-        Standalone { command, policy, host, client, tap: None }.run().await
+        Ok(Standalone::new(command, policy, host, client).run().await?)
     });
     // Before we go: what is kept is to be whole.
     drop(events);
@@ -75,13 +75,13 @@ fn no_agent() -> UsageError {
 fn keep(
     events: Option<&Path>,
     state: Option<&Path>,
-) -> Result<(Option<EventFile>, Option<Memory>), UsageError> {
+) -> Result<(Option<EventFile>, Option<ActivationStore>), UsageError> {
     let events = events.map(|path| {
         EventFile::open(path)
             .map_err(|error| UsageError::new(format!("cannot write events to {}: {error}", path.display())))
     });
     let memory = state.map(|dir| {
-        Memory::open(dir)
+        ActivationStore::open(dir)
             .map_err(|error| UsageError::new(format!("cannot keep state in {}: {error}", dir.display())))
     });
     Ok((events.transpose()?, memory.transpose()?))

@@ -3,13 +3,14 @@
 use std::{
     ffi::OsString,
     process::ExitCode,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Mutex, PoisonError},
 };
 
 use clap::Args;
 use serde_json::Value;
 use skills_core::toolbox::Content;
 
+use super::permission;
 use crate::{
     args::{CatalogArgs, LogArgs, ProxyArgs, ScriptArgs, ServerArgs, SkillArgs, UserArgs},
     error::UsageError,
@@ -18,7 +19,7 @@ use crate::{
 use acp_skills::{
     activity::{Activity, ToolCall},
     config::Settings,
-    one_shot::{OneShot, Seen, Watch},
+    one_shot::{OneShot, Trace},
 };
 
 /// The prompt when there is none.
@@ -40,6 +41,9 @@ pub(crate) struct TryArgs {
     /// Show results of tools in full.
     #[arg(long)]
     full: bool,
+    /// Allow, once each, everything that the agent asks permission for; without this it is refused.
+    #[arg(long)]
+    yes: bool,
     #[command(flatten)]
     skills: SkillArgs,
     #[command(flatten)]
@@ -62,7 +66,7 @@ pub(crate) struct TryArgs {
 /// # Errors
 /// As the proxy itself; also when the agent refuses.
 pub(crate) fn run(args: TryArgs) -> anyhow::Result<ExitCode> {
-    let TryArgs { prompt, full, skills, catalog, server, scripts, user, log, agent } = args;
+    let TryArgs { prompt, full, yes, skills, catalog, server, scripts, user, log, agent } = args;
     let config =
         ProxyArgs { skills, catalog, server, scripts, user, log, agent, ..ProxyArgs::default() }.config()?;
     log::start(&config)?;
@@ -76,7 +80,6 @@ pub(crate) fn run(args: TryArgs) -> anyhow::Result<ExitCode> {
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let show = Show { full, last: Mutex::new(Kind::Nothing) };
-    let watch: Watch = Arc::new(move |seen| show.seen(&seen));
     let answer = runtime.block_on(
         OneShot::with_library(skills.into_library())
             .toolbox(toolbox)
@@ -84,7 +87,8 @@ pub(crate) fn run(args: TryArgs) -> anyhow::Result<ExitCode> {
             .agent(settings.agent)
             .bridge(std::env::current_exe()?)
             .prompt(prompt)
-            .watch(watch)
+            .on_permission(permission::decide(yes))
+            .trace(move |trace| show.trace(&trace))
             .run(),
     )?;
     println!("\n\n── the turn ended: {}", answer.stop_reason);
@@ -104,14 +108,18 @@ enum Kind {
     Call,
     Answer,
     Thought,
+    Permission,
 }
 
 impl Show {
-    fn seen(&self, seen: &Seen<'_>) {
-        match seen {
-            Seen::ToAgent(message) => self.received(message),
-            Seen::Activity(Activity::Called(call)) => self.called(call),
-            Seen::Update(update) => self.update(update),
+    fn trace(&self, trace: &Trace<'_>) {
+        match trace {
+            Trace::ToAgent(message) => self.received(message),
+            Trace::Activity(Activity::Called(call)) => self.called(call),
+            Trace::Update(update) => self.update(update),
+            Trace::Permission(request, chosen) => {
+                self.section(Kind::Permission, &permission::describe(request, *chosen));
+            }
             _ => {}
         }
     }
@@ -119,7 +127,7 @@ impl Show {
     /// Begins a section, unless it goes on.
     fn section(&self, kind: Kind, title: &str) {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        if *last != kind || kind == Kind::Call {
+        if *last != kind || matches!(kind, Kind::Call | Kind::Permission) {
             let space = if *last == Kind::Nothing { "" } else { "\n" };
             println!("{space}── {title}");
         }

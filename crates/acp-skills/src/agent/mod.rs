@@ -39,11 +39,11 @@ pub enum Signal {
 
 /// A running agent.
 ///
-/// Dropped before it was buried, it is killed with all its children.
+/// Dropping it before it was reaped kills it, with all its children.
 pub struct Agent {
     child: Box<dyn ChildWrapper>,
     group: platform::Group,
-    is_buried: bool,
+    is_reaped: bool,
 }
 
 /// Why an agent did not start.
@@ -84,7 +84,7 @@ impl Agent {
         platform::group(&mut wrap);
         let child = wrap.spawn().map_err(failed)?;
         let group = platform::Group::of(&*child);
-        Ok((Self { child, group, is_buried: false }, to_agent, from_agent))
+        Ok((Self { child, group, is_reaped: false }, to_agent, from_agent))
     }
 
     /// Has the agent ended with all its children should we be killed; `own_program` is our own binary. A step of its own
@@ -112,10 +112,10 @@ impl Agent {
         self.group.kill(&mut *self.child);
     }
 
-    /// Ends whoever is left of an agent that has ended.
-    pub fn bury(&mut self) {
+    /// Ends the children that are left of an agent that has ended.
+    pub fn reap(&mut self) {
         self.kill();
-        self.is_buried = true;
+        self.is_reaped = true;
     }
 
     /// Whether a process of the agent's is still there.
@@ -126,7 +126,7 @@ impl Agent {
 
 impl Drop for Agent {
     fn drop(&mut self) {
-        if !self.is_buried {
+        if !self.is_reaped {
             self.kill();
         }
     }

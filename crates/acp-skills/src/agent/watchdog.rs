@@ -13,7 +13,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::Context;
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 
 /// The hidden subcommand.
@@ -58,8 +57,8 @@ impl Drop for Watchdog {
 ///
 /// # Errors
 /// The number of the group is none.
-pub fn run(group: &str) -> anyhow::Result<()> {
-    let group = group.parse().ok().and_then(Pid::from_raw).context("no process group")?;
+pub fn run(group: &str) -> io::Result<()> {
+    let group = group.parse().ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidInput)?;
     let mut said = Vec::new();
     // A pipe that cannot be read has ended as well.
     drop(io::stdin().lock().take(FAREWELL.len() as u64).read_to_end(&mut said));

@@ -5,8 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use anyhow::{Context, bail};
-use skills_core::{Skill, SkillSet, SkillTool, load_dir};
+use skills_core::{LoadError, Skill, SkillName, SkillSet, SkillTool, load_dir, set::ToolNameError};
 
 use crate::library::{Library, SkillLibrary, WhenReloaded};
 
@@ -21,6 +20,26 @@ pub(super) struct Attached {
 enum Origin {
     Dir(PathBuf),
     Code(Box<Skill>),
+}
+
+/// Why something cannot be attached.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AttachError {
+    /// A directory holds no skill that can be loaded.
+    #[error("cannot attach the skill in {}", path.display())]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: LoadError,
+    },
+    /// Two skills have the same name.
+    #[error("two skills named `{0}` are attached")]
+    DuplicateSkill(SkillName),
+    /// The name of a tool is wrong or taken.
+    #[error("cannot attach a tool")]
+    Tool(#[from] ToolNameError),
 }
 
 impl Attached {
@@ -40,22 +59,22 @@ impl Attached {
     ///
     /// # Errors
     /// A directory that holds no skill, or a name that is there twice.
-    pub(super) fn in_front_of(self, library: Library) -> anyhow::Result<Library> {
+    pub(super) fn in_front_of(self, library: Library) -> Result<Library, AttachError> {
         let mut own = SkillSet::builder();
         for origin in self.skills {
             let (skill, diagnostics) = match origin {
-                Origin::Dir(dir) => {
-                    load_dir(&dir).with_context(|| format!("cannot attach the skill in {}", dir.display()))?
+                Origin::Dir(path) => {
+                    load_dir(&path).map_err(|source| AttachError::Directory { path, source })?
                 }
                 Origin::Code(skill) => (*skill, Vec::new()),
             };
             let name = skill.name.clone();
             if !own.add(skill, diagnostics) {
-                bail!("two skills named `{name}` are attached");
+                return Err(AttachError::DuplicateSkill(name));
             }
         }
         for tool in self.tools {
-            own.add_tool(tool).context("cannot attach a tool")?;
+            own.add_tool(tool)?;
         }
         let own = own.build();
         Ok(if own.offers_nothing() { library } else { Arc::new(InFront { own, library }) })

@@ -12,6 +12,7 @@ use futures::{
 };
 use skills_core::{Skill, SkillSet, SkillTool, Toolbox};
 
+pub use self::attached::AttachError;
 use self::attached::Attached;
 use crate::{
     activity::Observer,
@@ -134,7 +135,7 @@ impl SkillsProxy {
     ///
     /// # Errors
     /// Something that is attached cannot be.
-    pub(crate) fn into_parts(self) -> anyhow::Result<(Policy, Host)> {
+    pub(crate) fn into_parts(self) -> Result<(Policy, Host), AttachError> {
         let library = self.attached.in_front_of(self.library)?;
         let mut host = Host::new(library).toolbox(self.toolbox).observed_by(self.observer);
         if let Some(program) = self.bridge {
@@ -151,8 +152,15 @@ impl Default for SkillsProxy {
     }
 }
 
-fn internal(error: anyhow::Error) -> Error {
-    Error::internal_error().data(format!("{error:#}"))
+/// The error for the other side of a connection, with all that is behind it.
+fn internal(error: AttachError) -> Error {
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(&error);
+    while let Some(error) = source {
+        text = format!("{text}: {error}");
+        source = error.source();
+    }
+    Error::internal_error().data(text)
 }
 
 impl ConnectTo<Conductor> for SkillsProxy {

@@ -2,7 +2,9 @@
 
 use std::{io, path::PathBuf};
 
-use skills_core::{LoadError, remote::RemoteError};
+use skills_core::LoadError;
+
+use crate::library::remote::SourceFailure;
 
 /// Why a configuration cannot be used. The message says what is wrong, [`hint`](Self::hint) what to do.
 #[derive(Debug, thiserror::Error)]
@@ -52,18 +54,6 @@ pub enum ConfigError {
     /// The sandbox that was asked for does not work here.
     #[error("--sandbox bwrap: {0}")]
     Sandbox(String),
-}
-
-/// What went wrong with a web site's list of skills.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum SourceFailure {
-    /// The index cannot be fetched or read.
-    #[error(transparent)]
-    Index(#[from] RemoteError),
-    /// A part of the list cannot be read.
-    #[error(transparent)]
-    List(#[from] skills_core::source::SourceError),
 }
 
 impl ConfigError {

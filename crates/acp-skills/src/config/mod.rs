@@ -16,6 +16,7 @@ mod error;
 mod scripts;
 mod settings;
 mod virtual_skill;
+mod words;
 
 use std::{
     path::{Path, PathBuf},
@@ -31,11 +32,13 @@ use skills_core::{
 
 pub use self::{
     choices::{CatalogLocation, Discover, LogLevel, SandboxKind, SearchTool, Validation},
-    entries::{SkillEntry, Words},
-    error::{ConfigError, SourceFailure},
+    entries::SkillEntry,
+    error::ConfigError,
     settings::{Settings, SkillSources},
     virtual_skill::VirtualSkill,
+    words::Words,
 };
+pub use crate::library::remote::SourceFailure;
 
 /// Everything that can be decided before the start: the contents of a configuration file, and what the flags of the
 /// program override in it. What is not said has the default of whoever acts on it.

@@ -159,7 +159,8 @@ impl SkillSources {
         let scanned = discovery(roots);
         let max_skills = scanned.limits.max_skills;
         let scan = Scan::start(scanned);
-        let remote = remote::load(&self.sources, &self.filter, max_skills)?;
+        let remote = remote::load(&self.sources, &self.filter, max_skills)
+            .map_err(|(url, source)| ConfigError::Source { url: url.to_owned(), source })?;
         Ok(DirectoryLibrary::new(named, self.strict, scan, remote, project).watched(self.watch))
     }
 }

@@ -5,7 +5,7 @@ use skills_core::Skill;
 use super::*;
 
 fn problem(text: &str) -> String {
-    Config::parse(text, Path::new("/base")).map(|_| ()).unwrap_err().to_string()
+    Config::parse(text, Path::new("/base")).map(|_| ()).unwrap_err()
 }
 
 #[test]

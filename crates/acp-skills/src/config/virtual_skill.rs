@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use skills_core::{Instructions, Properties, Skill, SkillTool, exec::CommandTool};
 
-use super::{choices::Validation, entries::Words, error::ConfigError};
+use super::{choices::Validation, error::ConfigError, words::Words};
 
 /// A virtual skill.
 #[derive(Debug, Deserialize)]

@@ -100,35 +100,35 @@ impl Server {
         let stdout = BufReader::new(stdout);
         let mut process = Process { child, stdin, stdout, next: 0, list: Value::Null };
         // As an agent does that shows its tools to a model.
-        process.list = process.ask("tools/list", &json!({ "_meta": meta() }))?;
+        process.list = process.request("tools/list", &json!({ "_meta": meta() }))?;
         Ok(Self::Stdio(Box::new(process)))
     }
 
-    /// The tools that are not for skills; `ask` sends a request to the client.
+    /// The tools that are not for skills; `request` sends one to the client.
     pub(super) fn plain_tools(
         &mut self,
-        ask: impl FnOnce(&str, &Value) -> io::Result<Value>,
+        request: impl FnOnce(&str, &Value) -> io::Result<Value>,
     ) -> io::Result<Vec<Tool>> {
         match self {
             Self::Acp { id, next } => {
-                let list = over_acp(id, next, "tools/list", &json!({ "_meta": meta() }), ask)?;
+                let list = over_acp(id, next, "tools/list", &json!({ "_meta": meta() }), request)?;
                 Ok(Tool::plain(&list))
             }
             Self::Stdio(process) => Ok(Tool::plain(&process.list)),
         }
     }
 
-    /// Calls a tool; `ask` sends a request to the client.
+    /// Calls a tool; `request` sends one to the client.
     pub(super) fn call(
         &mut self,
         tool: &str,
         arguments: Value,
-        ask: impl FnOnce(&str, &Value) -> io::Result<Value>,
+        request: impl FnOnce(&str, &Value) -> io::Result<Value>,
     ) -> io::Result<Value> {
         let params = json!({ "name": tool, "arguments": arguments, "_meta": meta() });
         let answer = match self {
-            Self::Acp { id, next } => over_acp(id, next, "tools/call", &params, ask)?,
-            Self::Stdio(process) => process.ask("tools/call", &params)?,
+            Self::Acp { id, next } => over_acp(id, next, "tools/call", &params, request)?,
+            Self::Stdio(process) => process.request("tools/call", &params)?,
         };
         match answer.get("result") {
             Some(result) => Ok(result.clone()),
@@ -143,12 +143,12 @@ fn over_acp(
     next: &mut u64,
     method: &str,
     params: &Value,
-    ask: impl FnOnce(&str, &Value) -> io::Result<Value>,
+    request: impl FnOnce(&str, &Value) -> io::Result<Value>,
 ) -> io::Result<Value> {
     *next += 1;
-    let request =
+    let message =
         json!({ "serverId": id, "requestId": next.to_string(), "method": method, "params": params });
-    ask("mcp/message", &request)
+    request("mcp/message", &message)
 }
 
 /// What each stateless request carries.
@@ -161,7 +161,7 @@ fn meta() -> Value {
 }
 
 impl Process {
-    fn ask(&mut self, method: &str, params: &Value) -> io::Result<Value> {
+    fn request(&mut self, method: &str, params: &Value) -> io::Result<Value> {
         self.next += 1;
         let request = json!({ "jsonrpc": "2.0", "id": self.next, "method": method, "params": params });
         writeln!(self.stdin, "{request}")?;

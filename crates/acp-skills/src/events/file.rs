@@ -1,11 +1,10 @@
 //! [`EventFile`]: the record in a file, written by a thread of its own.
 //!
-//! Whole lines are appended, so several proxies can share a file. Whatever is wrong with it while the proxy runs, a full
-//! disk for example, is one warning: the relay never hears of it, and what was lost is counted in the file when it can be
-//! written again.
+//! Whole lines are appended, so several proxies can share a file. Whatever goes wrong with it while the proxy runs, a full
+//! disk for example, is one warning and never an error of the relay; what was lost is counted in the file as soon as it
+//! can be written again.
 
 use std::{
-    fs::File,
     io::{self, Write},
     path::Path,
     sync::Arc,
@@ -13,21 +12,24 @@ use std::{
 
 use super::{EventKind, Record};
 use crate::{
-    activity::{Activity, Observer},
-    backlog::{Backlog, Batch, Inbox},
     private,
+    worker::{Batch, Submitter, Worker},
 };
 
-/// How many events may wait for the disk. More is no use of skills but a fault, and their number is what matters.
+/// How many events may wait for the disk. Of more than that only their number is kept.
 const MAX_WAITING: usize = 8192;
 
-/// About how many bytes are written at once: a kernel appends them without anybody in between.
+/// About how many bytes are written at once: the kernel appends them as one piece, whoever else writes.
 const CHUNK_BYTES: usize = 32 * 1024;
 
 /// A file that events are appended to. Dropping it writes what is left.
 pub struct EventFile {
-    backlog: Backlog<Arc<Record>>,
+    writer: Worker<Arc<Record>>,
 }
+
+/// Appends events to an [`EventFile`]. All clones lead to the same file.
+#[derive(Clone)]
+pub struct Appender(Submitter<Arc<Record>>);
 
 impl EventFile {
     /// Opens, or creates for nobody else to read, the file.
@@ -36,38 +38,43 @@ impl EventFile {
     /// It cannot be opened, or the thread cannot be started.
     pub fn open(path: &Path) -> io::Result<Self> {
         let file = private::append(path)?;
-        let name = path.display().to_string();
-        let mut lines = Lines { file, name, pending: Vec::new(), lost: 0, is_cut: false, warned: false };
-        let backlog = Backlog::start("events", MAX_WAITING, move |batch| lines.write(batch))?;
-        Ok(Self { backlog })
+        let mut lines = LineWriter::new(file, path.display().to_string());
+        let writer = Worker::start("events", MAX_WAITING, move |batch| lines.write(batch))?;
+        Ok(Self { writer })
     }
 
-    /// Writes what it is shown.
-    pub fn observer(&self) -> Observer {
-        let inbox: Inbox<Arc<Record>> = self.backlog.inbox();
-        Arc::new(move |activity| {
-            if let Activity::Recorded(record) = activity {
-                inbox.put(Arc::clone(record));
-            }
-        })
+    /// What appends to the file.
+    pub fn appender(&self) -> Appender {
+        Appender(self.writer.submitter())
     }
 }
 
-/// What the thread knows.
-struct Lines<W> {
+impl Appender {
+    /// Appends an event. Never blocks; what the disk is too slow for is dropped and counted.
+    pub fn append(&self, record: Arc<Record>) {
+        self.0.submit(record);
+    }
+}
+
+/// Writes lines, and keeps count of those that are lost.
+struct LineWriter<W> {
     file: W,
     name: String,
     pending: Vec<u8>,
-    /// How many events were lost that the file does not tell of yet.
+    /// How many events were lost since the file last said so.
     lost: u64,
     /// The last line was not written to its end.
     is_cut: bool,
-    warned: bool,
+    has_warned: bool,
 }
 
-impl<W: Write> Lines<W> {
+impl<W: Write> LineWriter<W> {
+    fn new(file: W, name: String) -> Self {
+        Self { file, name, pending: Vec::new(), lost: 0, is_cut: false, has_warned: false }
+    }
+
     fn write(&mut self, batch: Batch<Arc<Record>>) {
-        self.lost += batch.lost;
+        self.lost += batch.dropped;
         let mut count = 0;
         for record in batch.items {
             self.line(&record);
@@ -80,9 +87,9 @@ impl<W: Write> Lines<W> {
         if self.lost > 0 {
             let dropped = Record::now(None, EventKind::EventsDropped { count: self.lost });
             self.line(&dropped);
-            let told = self.lost;
+            let reported = self.lost;
             if self.flush(count) {
-                self.lost -= told;
+                self.lost -= reported;
             }
         } else {
             self.flush(count);
@@ -94,7 +101,7 @@ impl<W: Write> Lines<W> {
         if serde_json::to_writer(&mut self.pending, record).is_ok() {
             self.pending.push(b'\n');
         } else {
-            // Records are texts and numbers, so this does not happen; half a line would be worse.
+            // Texts and numbers can always be written; if not, no line is better than half of one.
             self.pending.truncate(before);
             self.lost += 1;
         }
@@ -114,11 +121,11 @@ impl<W: Write> Lines<W> {
                 true
             }
             Err((written, error)) => {
-                // Not more precisely: some of them may be there.
+                // An upper bound: some of them may have been written.
                 self.lost += count;
                 self.is_cut = self.is_cut || (written > 0 && written < all);
-                if !self.warned {
-                    self.warned = true;
+                if !self.has_warned {
+                    self.has_warned = true;
                     tracing::warn!("cannot write events to {}: {error}; they are lost", self.name);
                 }
                 false
@@ -140,9 +147,6 @@ fn write_all(file: &mut impl Write, bytes: &[u8]) -> Result<(), (usize, io::Erro
     }
     Ok(())
 }
-
-// What the tests write to is no file.
-const _: fn(Lines<File>) = drop;
 
 #[cfg(test)]
 mod tests {
@@ -175,7 +179,7 @@ mod tests {
             let what = EventKind::EventsDropped { count: found };
             Arc::new(Record::now(None, what))
         };
-        Batch { items: numbers.map(record).collect(), lost }
+        Batch { items: numbers.map(record).collect(), dropped: lost }
     }
 
     /// The counts in what was written; `None` for a line that is cut.
@@ -188,21 +192,14 @@ mod tests {
     #[test]
     fn a_disk_that_is_full_for_a_while() {
         let disk = Disk { written: Vec::new(), room: 120 };
-        let mut lines = Lines {
-            file: disk,
-            name: "x".to_owned(),
-            pending: Vec::new(),
-            lost: 0,
-            is_cut: false,
-            warned: false,
-        };
+        let mut lines = LineWriter::new(disk, "x".to_owned());
         lines.write(batch(10..11, 0));
         assert_eq!((counts(&lines.file), lines.lost), (vec![Some(10)], 0));
         // The second of these is cut, so nobody knows how many are whole.
         lines.write(batch(11..13, 0));
         assert_eq!((counts(&lines.file), lines.lost, lines.is_cut), (vec![Some(10), None], 2, true));
         lines.write(batch(13..14, 5));
-        assert_eq!((lines.lost, lines.warned), (8, true));
+        assert_eq!((lines.lost, lines.has_warned), (8, true));
         lines.file.room = 10_000;
         lines.write(batch(14..15, 0));
         assert_eq!(counts(&lines.file), [Some(10), None, Some(14), Some(8)]);

@@ -4,13 +4,13 @@
 //!
 //! [`Record`] is one line; an [`Observer`](crate::activity::Observer) gets each as
 //! [`Activity::Recorded`](crate::activity::Activity::Recorded), whether or not it is written anywhere. [`EventFile`]
-//! writes them, [`read`] reads them.
+//! writes them ([`activity::record_to`](crate::activity::record_to) connects the two), [`read`] reads them.
 //!
 //! | file | owns |
 //! |---|---|
 //! | `mod` | what an event says |
 //! | `schema.md` | the same for people; a test compares both |
-//! | `file` | writing, behind the back of the relay |
+//! | `file` | writing, in the background |
 //! | `read` | reading, whatever is in the file |
 
 mod file;
@@ -21,7 +21,7 @@ mod tests;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-pub use self::file::EventFile;
+pub use self::file::{Appender, EventFile};
 pub use acp_skills_intercept::events::*;
 
 /// The version of the schema. It grows when a field changes its meaning or goes; not for new fields and new events.
@@ -29,6 +29,7 @@ pub const VERSION: u32 = 1;
 
 /// One event, as it is written: one line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Record {
     /// [`VERSION`].
     pub v: u32,
@@ -46,7 +47,7 @@ impl Record {
     /// Something that happens now.
     pub fn now(session: Option<String>, what: EventKind) -> Self {
         let now = Timestamp::now();
-        // Nobody needs to know it more precisely.
+        // Milliseconds are precise enough, and short.
         let time = Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now);
         Self { v: VERSION, time, what, session }
     }

@@ -1,8 +1,8 @@
-//! [`DirectoryLibrary`]: the skills that a configuration names, as they are found.
+//! [`DirectoryLibrary`]: the skills that a configuration names, as they are found on disk.
 
 use std::{
     path::Path,
-    sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, LazyLock, Mutex, MutexGuard},
     thread,
 };
 
@@ -12,9 +12,12 @@ use skills_core::{
     frontmatter::{ParseContext, Verdict, validate_bytes},
 };
 
-use super::{Library, snapshots::Snapshots};
+use crate::lock::lock;
 
-/// The skills that were found, by precedence.
+/// The skills of a configuration, by precedence: those that were named, those of the session's project, those of a scan,
+/// those of web sites.
+///
+/// Made by [`SkillSources::load`](crate::config::SkillSources::load).
 pub struct DirectoryLibrary {
     pub(super) named: Vec<Named>,
     pub(super) strict: bool,
@@ -32,16 +35,17 @@ pub(crate) enum Named {
     Fixed(Arc<Skill>, Vec<Diagnostic>),
 }
 
-/// What a scan finds. It runs beside the start of the agent; the first to ask waits for it.
+/// What a scan finds. It runs while the agent starts; the first to ask waits for it.
 #[derive(Clone)]
 pub(crate) struct Scan {
     pub(super) discovery: Discovery,
+    /// Guards the result of the scan, and is held while the disk is read. Taken after the `finder` of the snapshots.
     search: Arc<LazyLock<Mutex<Search>, FirstSearch>>,
 }
 
 type FirstSearch = Box<dyn FnOnce() -> Mutex<Search> + Send>;
 
-/// What a search found last, and what it remembers for the next time.
+/// What a search found last, and what it keeps for the next time.
 #[derive(Default)]
 pub(super) struct Search {
     pub(super) skills: SkillSet,
@@ -49,14 +53,15 @@ pub(super) struct Search {
 }
 
 impl Search {
-    pub(super) fn first(discovery: &Discovery) -> Self {
+    /// Searches everything.
+    pub(super) fn run(discovery: &Discovery) -> Self {
         let mut search = Self::default();
-        search.again(discovery, &Changes::default());
+        search.rescan(discovery, &Changes::default());
         search
     }
 
-    /// Looks again where something has changed. A set in which nothing is other stays the one it was.
-    pub(super) fn again(&mut self, discovery: &Discovery, changes: &Changes) {
+    /// Searches where something has changed. When the result is the same, so is the set.
+    pub(super) fn rescan(&mut self, discovery: &Discovery, changes: &Changes) {
         let mut skills = SkillSet::builder();
         discovery.run_again(&mut self.visits, changes, &mut skills);
         let skills = skills.build();
@@ -70,11 +75,11 @@ impl Scan {
     pub(crate) fn start(discovery: Discovery) -> Self {
         let is_nothing = discovery.roots.is_empty();
         let first = discovery.clone();
-        let find: FirstSearch = Box::new(move || Mutex::new(Search::first(&first)));
+        let find: FirstSearch = Box::new(move || Mutex::new(Search::run(&first)));
         let scan = Self { discovery, search: Arc::new(LazyLock::new(find)) };
         if !is_nothing {
             let ahead = scan.clone();
-            // Without the thread whoever asks first does the work.
+            // Without the thread, whoever asks first does the work.
             drop(thread::Builder::new().name("discovery".to_owned()).spawn(move || drop(ahead.get())));
         }
         scan
@@ -90,8 +95,7 @@ impl Scan {
 }
 
 impl DirectoryLibrary {
-    /// The skills that were named, those of a scan, those of web sites, and those that `project` finds from the directory
-    /// of a session.
+    /// `project` finds the skills of a session's project.
     pub(crate) fn new(
         named: Vec<Named>,
         strict: bool,
@@ -102,7 +106,7 @@ impl DirectoryLibrary {
         Self { named, strict, scan, remote, project, watch: false }
     }
 
-    /// The same, and whether the library is to notice changes by itself.
+    /// Sets whether the library notices changes by itself.
     pub(crate) fn watched(self, watch: bool) -> Self {
         Self { watch, ..self }
     }
@@ -147,15 +151,6 @@ impl DirectoryLibrary {
             || !self.scan.discovery.roots.is_empty()
             || self.named.iter().any(|named| matches!(named, Named::Stored(_)))
     }
-
-    /// The same as something that remembers what it found.
-    pub fn into_library(self) -> Library {
-        Arc::new(Snapshots::over(self))
-    }
-}
-
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Whether there is nothing in a set, not even a bad skill.
@@ -163,7 +158,7 @@ fn is_nothing(set: &SkillSet) -> bool {
     set.is_empty() && set.skipped().is_empty()
 }
 
-/// Whether two sets are the same to everybody: the same skills, and the same things wrong with them.
+/// Whether nobody can tell two sets apart: they have the same skills, and the same diagnostics.
 pub(super) fn is_alike(old: &SkillSet, new: &SkillSet) -> bool {
     let pairs = || old.entries().iter().zip(new.entries());
     old.is(new)
@@ -176,8 +171,8 @@ pub(super) fn is_alike(old: &SkillSet, new: &SkillSet) -> bool {
             && old.shadowed() == new.shadowed()
 }
 
-/// Loads a skill that was named by an absolute path: what cannot be loaded is an error, and so is any broken rule with
-/// `--strict`.
+/// Loads a skill that was named by an absolute path. With `strict`, any rule of the specification that it breaks is an
+/// error.
 pub(crate) fn load_named(path: &Path, strict: bool) -> Result<(Skill, Vec<Diagnostic>), LoadError> {
     let (skill, diagnostics) = load_dir(path)?;
     if strict && let Source::Stored(stored) = &skill.source {

@@ -3,8 +3,8 @@
 //! | file | owns |
 //! |---|---|
 //! | `mod` | what a library is |
-//! | `directories` | the skills that a configuration names, as they are found |
-//! | `snapshots` | what was found, for sessions; and finding it again where something has changed |
+//! | `directories` | the skills that a configuration names, as they are found on disk |
+//! | `snapshots` | the sets that sessions get, and the rescan where something has changed |
 //! | `remote` | the skills of web sites |
 //! | `watch/` | noticing that skills have changed |
 
@@ -22,10 +22,10 @@ pub(crate) use self::directories::{Named, Scan, load_named};
 
 /// Where the skills of sessions come from. A set is a library too: always the same.
 pub trait SkillLibrary: Send + Sync {
-    /// The skills of a session that works in `cwd`.
+    /// The skills of a session that works in `cwd`. May read the disk.
     fn at(&self, cwd: Option<&Path>) -> SkillSet;
 
-    /// Looks again at what is there, for the next call.
+    /// Reads everything again, for the next call of [`at`](Self::at).
     fn reload(&self) {}
 
     /// No session works in `cwd` any more.
@@ -33,15 +33,15 @@ pub trait SkillLibrary: Send + Sync {
         let _ = cwd;
     }
 
-    /// Has `changed` called each time that there are other skills than before, for as long as the library lives; by a
-    /// thread of its own, and when [`at`](Self::at) gives the new ones at once. A library whose skills never change by
-    /// themselves never does.
+    /// Calls `changed` each time that the skills differ from those before, for as long as the library lives: from a
+    /// thread of its own, once [`at`](Self::at) returns the new ones. A library whose skills never change by themselves
+    /// never calls it.
     fn watch(self: Arc<Self>, changed: WhenReloaded) {
         drop(changed);
     }
 }
 
-/// What a library found when it looked again, over all directories that it looks after.
+/// What a library found when it searched again, over all directories that it looks after.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reloaded {
     /// How many skills are new.
@@ -54,7 +54,7 @@ pub struct Reloaded {
     pub took: Duration,
 }
 
-/// Who wants to know that there are other skills.
+/// What a library calls when its skills have changed.
 pub type WhenReloaded = Box<dyn Fn(Reloaded) + Send>;
 
 impl SkillLibrary for SkillSet {

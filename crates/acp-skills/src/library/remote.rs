@@ -1,4 +1,4 @@
-//! Skills that web sites list: fetched at the start, and an error when that fails, because somebody asked for them.
+//! Skills that web sites list: fetched at the start, and an error when that fails, because the user asked for them.
 
 use std::thread;
 
@@ -9,14 +9,28 @@ use skills_core::{
     source::{PAGE_SKILLS, SourceError},
 };
 
-use crate::config::{ConfigError, SourceFailure};
+/// What went wrong with a web site's list of skills.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SourceFailure {
+    /// The index cannot be fetched or read.
+    #[error(transparent)]
+    Index(#[from] RemoteError),
+    /// A part of the list cannot be read.
+    #[error(transparent)]
+    List(#[from] SourceError),
+}
 
 /// The skills of these indexes that `filter` takes, at most `max_skills`.
 ///
 /// # Errors
-/// An index cannot be fetched or read.
-pub(crate) fn load(urls: &[String], filter: &Filter, max_skills: usize) -> Result<SkillSet, ConfigError> {
-    // All at once: each may take its time.
+/// The address of an index that cannot be fetched or read, and why.
+pub(crate) fn load<'u>(
+    urls: &'u [String],
+    filter: &Filter,
+    max_skills: usize,
+) -> Result<SkillSet, (&'u str, SourceFailure)> {
+    // At the same time: each may be slow.
     let fetched: Vec<Result<RemoteIndex, RemoteError>> = thread::scope(|scope| {
         let fetching: Vec<_> = urls.iter().map(|url| scope.spawn(|| RemoteIndex::fetch(url))).collect();
         fetching
@@ -26,9 +40,8 @@ pub(crate) fn load(urls: &[String], filter: &Filter, max_skills: usize) -> Resul
     });
     let mut skills = SkillSet::builder();
     for (url, index) in urls.iter().zip(fetched) {
-        let failed = |source| ConfigError::Source { url: url.clone(), source };
-        let index = index.map_err(|error| failed(SourceFailure::from(error)))?;
-        add(&mut skills, &index, filter, max_skills).map_err(|error| failed(error.into()))?;
+        let index = index.map_err(|error| (url.as_str(), SourceFailure::from(error)))?;
+        add(&mut skills, &index, filter, max_skills).map_err(|error| (url.as_str(), error.into()))?;
     }
     Ok(skills.build())
 }

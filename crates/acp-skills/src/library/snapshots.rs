@@ -1,4 +1,4 @@
-//! The library that remembers what it found: snapshots for sessions, and new ones where something has changed.
+//! [`Snapshots`]: the sets of skills that sessions get, kept, and replaced where something has changed.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -10,30 +10,38 @@ use std::{
 use skills_core::{Difference, Skill, SkillSet, discovery::Changes};
 
 use super::{
-    Reloaded, SkillLibrary, WhenReloaded,
-    directories::{DirectoryLibrary, Named, Search, is_alike, load_named, lock},
-    watch::{self, Coverage, Debounce},
+    Library, Reloaded, SkillLibrary, WhenReloaded,
+    directories::{DirectoryLibrary, Named, Search, is_alike, load_named},
+    watch::{self, Coverage, Debounce, Watched},
 };
+use crate::lock::lock;
 
-/// Skills, and those of each directory that was asked for.
+impl DirectoryLibrary {
+    /// A library that keeps what it found, and finds what has changed.
+    pub fn into_library(self) -> Library {
+        Arc::new(Snapshots::over(self))
+    }
+}
+
+/// A set of skills for each directory that was asked for.
 pub(super) struct Snapshots {
     watch: bool,
     /// Whether the skills of a session depend on its directory.
     by_directory: bool,
-    /// Held while somebody looks at the disk; always before `found`.
+    /// Guards what reads the disk, and is held while it does. Taken before `found`.
     finder: Mutex<Finder>,
-    /// What sessions get; held for a moment.
+    /// Guards what sessions get. Held for a moment.
     found: Mutex<HashMap<Option<PathBuf>, SkillSet>>,
     /// Where changes arrive, once somebody watches.
     debounce: OnceLock<Arc<Debounce>>,
 }
 
-/// Looks at the disk.
+/// Reads the disk.
 struct Finder {
     skills: DirectoryLibrary,
     /// By the working directory of their sessions.
     projects: HashMap<PathBuf, Search>,
-    /// What people have been warned of and is still so.
+    /// Warnings that were logged, and still apply.
     warned: HashSet<String>,
 }
 
@@ -42,14 +50,14 @@ impl Finder {
     fn find(&mut self, cwd: Option<&Path>) -> SkillSet {
         let project = cwd.and_then(|cwd| {
             let discovery = self.skills.project_search(cwd)?;
-            let search = self.projects.entry(cwd.to_owned()).or_insert_with(|| Search::first(&discovery));
+            let search = self.projects.entry(cwd.to_owned()).or_insert_with(|| Search::run(&discovery));
             Some(search.skills.clone())
         });
         self.skills.assemble(project.as_ref())
     }
 
-    /// Looks again at what has changed.
-    fn look_again(&mut self, changes: &Changes) {
+    /// Searches where something has changed.
+    fn rescan(&mut self, changes: &Changes) {
         let strict = self.skills.strict;
         for named in &mut self.skills.named {
             if let Named::Stored(skill) = named
@@ -60,15 +68,15 @@ impl Finder {
             }
         }
         let scan = &self.skills.scan;
-        scan.search().again(&scan.discovery, changes);
+        scan.search().rescan(&scan.discovery, changes);
         for (cwd, search) in &mut self.projects {
             if let Some(discovery) = self.skills.project_search(cwd) {
-                search.again(&discovery, changes);
+                search.rescan(&discovery, changes);
             }
         }
     }
 
-    /// A bad skill is a warning in the log, never an outage; and one warning, for as long as it is bad.
+    /// A bad skill is a warning in the log, never an outage, and is logged once for as long as it is bad.
     fn warn<'s>(&mut self, sets: impl IntoIterator<Item = &'s SkillSet>, all: bool) {
         let now: HashSet<String> = sets.into_iter().flat_map(warnings).collect();
         for warning in now.difference(&self.warned) {
@@ -92,11 +100,11 @@ impl Snapshots {
         Self { watch, by_directory, finder, found, debounce }
     }
 
-    /// Looks again at what has changed. Says what came of it, when that is anything.
-    pub(super) fn look_again(&self, changes: &Changes) -> Option<Reloaded> {
+    /// Searches where something has changed, and replaces the sets that differ now. `None` when none does.
+    fn rescan(&self, changes: &Changes) -> Option<Reloaded> {
         let started = Instant::now();
         let mut finder = lock(&self.finder);
-        finder.look_again(changes);
+        finder.rescan(changes);
         let before = lock(&self.found).clone();
         let mut after = HashMap::with_capacity(before.len());
         let (mut added, mut removed, mut changed) = (HashSet::new(), HashSet::new(), HashSet::new());
@@ -118,7 +126,7 @@ impl Snapshots {
         finder.warn(after.values(), true);
         let is_same = after.iter().all(|(cwd, new)| before.get(cwd).is_some_and(|old| old.is(new)));
         let mut found = lock(&self.found);
-        // Somebody may have left in the meantime.
+        // A session may have ended in the meantime.
         after.retain(|cwd, _| found.contains_key(cwd));
         finder.projects.retain(|cwd, _| after.contains_key(&Some(cwd.clone())));
         *found = after;
@@ -127,9 +135,14 @@ impl Snapshots {
         let (added, removed, changed) = (added.len(), removed.len(), changed.len());
         (!is_same).then_some(Reloaded { added, removed, changed, took })
     }
+}
 
-    /// What has to be watched for [`look_again`](Self::look_again) to be told of every change.
-    pub(super) fn coverage(&self) -> Coverage {
+impl Watched for Snapshots {
+    fn rescan(&self, changes: &Changes) -> Option<Reloaded> {
+        Self::rescan(self, changes)
+    }
+
+    fn coverage(&self) -> Coverage {
         let finder = lock(&self.finder);
         let mut coverage = Coverage::default();
         for named in &finder.skills.named {
@@ -151,7 +164,7 @@ impl Snapshots {
 impl SkillLibrary for Snapshots {
     fn at(&self, cwd: Option<&Path>) -> SkillSet {
         let cwd = cwd.filter(|_| self.by_directory).map(Path::to_owned);
-        // Nobody waits for what is being looked at again.
+        // A rescan that is under way holds up no session that has its set.
         if let Some(known) = lock(&self.found).get(&cwd) {
             return known.clone();
         }
@@ -172,12 +185,12 @@ impl SkillLibrary for Snapshots {
     }
 
     fn reload(&self) {
-        self.look_again(&Changes::everything());
+        self.rescan(&Changes::everything());
     }
 
     fn leave(&self, cwd: &Path) {
         lock(&self.found).remove(&Some(cwd.to_owned()));
-        // Nobody waits here for a disk either: whoever looks at it now, or next, forgets the project.
+        // This does not wait for the disk either: a search that is under way, or the next, drops the project.
         if let Ok(mut finder) = self.finder.try_lock() {
             finder.projects.remove(cwd);
         }
@@ -205,7 +218,7 @@ fn is_touched(path: &Path, changes: &Changes) -> bool {
     changes.touches(&real) || changes.replaces(&real) || changes.replaces(path)
 }
 
-/// What people have to know about a set.
+/// What is wrong with the skills of a set.
 fn warnings(skills: &SkillSet) -> Vec<String> {
     let mut lines = Vec::new();
     for skipped in skills.skipped() {

@@ -8,7 +8,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
 };
 
 use serde_json::{Value, json};
@@ -22,9 +22,10 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::handler::Handler;
+use crate::lock::lock;
 use acp_skills_wire::{INTERNAL_ERROR, INVALID_PARAMS, Message, build};
 
-/// How much may be under way inside, in bytes.
+/// How much may wait between the connection and the server, in bytes.
 const PIPE_BYTES: usize = 64 * 1024;
 
 /// The connection of one session; it opens with the first request.
@@ -33,12 +34,13 @@ pub(super) struct Connection(AsyncMutex<Option<Inner>>);
 
 struct Inner {
     writer: WriteHalf<DuplexStream>,
-    waiting: Waiting,
-    next: u64,
+    pending: Pending,
+    last_id: u64,
 }
 
-/// Who gets what the server says to a request: notifications, then the answer.
-type Waiting = Arc<Mutex<HashMap<u64, UnboundedSender<Value>>>>;
+/// By the id of a request, where the answer goes, and the notifications that come before it. The lock guards the map; it is
+/// taken alone, and for a moment.
+type Pending = Arc<Mutex<HashMap<u64, UnboundedSender<Value>>>>;
 
 /// Names the request that a notification belongs to.
 const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
@@ -59,10 +61,10 @@ impl Connection {
             return say(build::error(&id, INVALID_PARAMS, "`mcp/message` needs a method"));
         };
         let params = request.as_ref().map_or(Value::Null, |request| request["params"].clone());
-        let mut said = self.ask(handler, end, method, params).await;
+        let mut messages = self.request(handler, end, method, params).await;
         let last = loop {
-            match next(&mut said).await {
-                Some(said) if said["id"].is_null() => say(notification(request.as_ref(), said)),
+            match next(&mut messages).await {
+                Some(message) if message["id"].is_null() => say(notification(request.as_ref(), message)),
                 last => break last,
             }
         };
@@ -79,7 +81,8 @@ impl Connection {
         });
     }
 
-    async fn ask(
+    /// Sends a request to the server. Returns what it says to it; nothing when there is no server any more.
+    async fn request(
         &self,
         handler: &Handler,
         end: &CancellationToken,
@@ -88,34 +91,34 @@ impl Connection {
     ) -> Option<UnboundedReceiver<Value>> {
         let mut connection = self.0.lock().await;
         let inner = connection.get_or_insert_with(|| Inner::open(handler.clone(), end.child_token()));
-        inner.next += 1;
-        let mut request = json!({ "jsonrpc": "2.0", "id": inner.next, "method": method });
+        inner.last_id += 1;
+        let mut request = json!({ "jsonrpc": "2.0", "id": inner.last_id, "method": method });
         if !params.is_null() {
             request["params"] = params;
         }
-        let (sender, said) = unbounded_channel();
-        lock(&inner.waiting).insert(inner.next, sender);
+        let (sender, messages) = unbounded_channel();
+        lock(&inner.pending).insert(inner.last_id, sender);
         let mut line = request.to_string();
         line.push('\n');
         inner.writer.write_all(line.as_bytes()).await.ok()?;
-        Some(said)
+        Some(messages)
     }
 }
 
 /// What the server says next to a request; `None` when it will say nothing more.
-async fn next(said: &mut Option<UnboundedReceiver<Value>>) -> Option<Value> {
-    said.as_mut()?.recv().await
+async fn next(messages: &mut Option<UnboundedReceiver<Value>>) -> Option<Value> {
+    messages.as_mut()?.recv().await
 }
 
-/// What the server `said` on the subscription that `request` opened, for the agent.
-fn notification(request: Option<&Value>, mut said: Value) -> Vec<u8> {
+/// A notification on the subscription that `request` opened, for the agent.
+fn notification(request: Option<&Value>, mut message: Value) -> Vec<u8> {
     let id = |key: &str| request.map_or(Value::Null, |request| request[key].clone());
-    let mut params = said["params"].take();
+    let mut params = message["params"].take();
     params["_meta"][SUBSCRIPTION] = id("requestId");
     let params = json!({
         "serverId": id("serverId"),
         "requestId": id("requestId"),
-        "method": said["method"],
+        "method": message["method"],
         "params": params,
     });
     build::notification("mcp/message", &params)
@@ -133,30 +136,26 @@ impl Inner {
             }
         });
         let (reader, writer) = tokio::io::split(ours);
-        let waiting = Waiting::default();
-        let answers = Arc::clone(&waiting);
+        let pending = Pending::default();
+        let answers = Arc::clone(&pending);
         tokio::spawn(async move {
             let mut lines = BufReader::new(reader).lines();
             while let Ok(Some(line)) = lines.next_line().await {
-                let Ok(said) = serde_json::from_str::<Value>(&line) else { continue };
-                let subscription = said["params"]["_meta"][SUBSCRIPTION].as_u64();
-                let sender = match (said["id"].as_u64(), subscription) {
+                let Ok(message) = serde_json::from_str::<Value>(&line) else { continue };
+                let subscription = message["params"]["_meta"][SUBSCRIPTION].as_u64();
+                let sender = match (message["id"].as_u64(), subscription) {
                     (Some(id), _) => lock(&answers).remove(&id),
                     (None, Some(id)) => lock(&answers).get(&id).cloned(),
                     (None, None) => None,
                 };
                 if let Some(sender) = sender {
-                    // The one who asked may have given up.
-                    drop(sender.send(said));
+                    // Whoever asked may have given up.
+                    drop(sender.send(message));
                 }
             }
             // Nobody will be answered any more.
             lock(&answers).clear();
         });
-        Self { writer, waiting, next: 0 }
+        Self { writer, pending, last_id: 0 }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

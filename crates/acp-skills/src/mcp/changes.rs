@@ -1,8 +1,8 @@
-//! Who hears that lists have changed: clients of the older revisions, on their connection, and subscriptions of the
-//! stateless one (`subscriptions/listen`).
+//! Who is notified that lists have changed: clients of the older revisions, on their connection, and subscriptions of
+//! the stateless one (`subscriptions/listen`).
 
 use std::{
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard},
     time::Duration,
 };
 
@@ -17,8 +17,10 @@ use rmcp::{
 use skills_core::{Difference, Toolbox};
 use tokio::time::timeout;
 
-/// How long a client may take nothing before it counts as gone.
-const PATIENCE: Duration = Duration::from_secs(5);
+use crate::lock::lock;
+
+/// A client that takes nothing for this long counts as gone.
+const SEND_TIME: Duration = Duration::from_secs(5);
 
 /// Which lists have changed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -62,7 +64,7 @@ impl Lists {
     }
 }
 
-/// Somebody who hears of changes.
+/// Where changes are sent to.
 #[derive(Clone)]
 enum Listener {
     Client(Peer<RoleServer>),
@@ -74,15 +76,15 @@ impl Listener {
         matches!(self, Self::Client(peer) if peer.is_transport_closed())
     }
 
-    /// Sends a notification. Returns whether there is still somebody.
-    async fn hear(&self, notification: ServerNotification) -> bool {
+    /// Sends a notification. Returns whether the other side is still there.
+    async fn notify(&self, notification: ServerNotification) -> bool {
         match self {
             Self::Client(peer) => {
-                matches!(timeout(PATIENCE, peer.send_notification(notification)).await, Ok(Ok(())))
+                matches!(timeout(SEND_TIME, peer.send_notification(notification)).await, Ok(Ok(())))
             }
             Self::Subscription(sink) => {
                 let wanted = wants(sink.accepted(), &notification);
-                !wanted || matches!(timeout(PATIENCE, sink.send(notification)).await, Ok(Ok(())))
+                !wanted || matches!(timeout(SEND_TIME, sink.send(notification)).await, Ok(Ok(())))
             }
         }
     }
@@ -98,29 +100,37 @@ fn wants(filter: &SubscriptionFilter, notification: &ServerNotification) -> bool
     wish == Some(true)
 }
 
-/// Everybody who hears of the changes in one session.
+/// Everybody who is notified of the changes in one session.
 #[derive(Default)]
 pub(super) struct Listeners {
-    all: Mutex<(u64, Vec<(u64, Listener)>)>,
+    /// Guards the listeners. Taken alone, and never while something is sent.
+    registry: Mutex<Registry>,
+}
+
+#[derive(Default)]
+struct Registry {
+    /// The number of the newest.
+    newest: u64,
+    listeners: Vec<(u64, Listener)>,
 }
 
 impl Listeners {
-    fn all(&self) -> MutexGuard<'_, (u64, Vec<(u64, Listener)>)> {
-        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    fn registry(&self) -> MutexGuard<'_, Registry> {
+        lock(&self.registry)
     }
 
     fn add(&self, listener: Listener) -> u64 {
-        let mut all = self.all();
-        let (next, listeners) = &mut *all;
-        // Agents come and go, and nobody says when.
-        listeners.retain(|(_, listener)| !listener.is_gone());
-        *next += 1;
-        listeners.push((*next, listener));
-        *next
+        let mut registry = self.registry();
+        // Agents come and go without a word.
+        registry.listeners.retain(|(_, listener)| !listener.is_gone());
+        registry.newest += 1;
+        let number = registry.newest;
+        registry.listeners.push((number, listener));
+        number
     }
 
     fn remove(&self, number: u64) {
-        self.all().1.retain(|(other, _)| *other != number);
+        self.registry().listeners.retain(|(other, _)| *other != number);
     }
 
     /// A client has connected.
@@ -128,7 +138,7 @@ impl Listeners {
         self.add(Listener::Client(peer));
     }
 
-    /// What of a filter is heard of: whole lists, and no single resource.
+    /// The part of a filter that is granted: whole lists, and no single resource.
     pub(super) fn accept(requested: &SubscriptionFilter) -> SubscriptionFilter {
         let mut accepted = requested.clone();
         accepted.resource_subscriptions = None;
@@ -140,12 +150,12 @@ impl Listeners {
         Subscribed { listeners: self, number: self.add(Listener::Subscription(sink)) }
     }
 
-    /// Tells everybody of a change.
+    /// Notifies everybody of a change.
     pub(super) async fn tell(&self, lists: Lists) {
-        let listeners = self.all().1.clone();
+        let listeners = self.registry().listeners.clone();
         for (number, listener) in listeners {
             for notification in lists.notifications() {
-                if !listener.hear(notification).await {
+                if !listener.notify(notification).await {
                     self.remove(number);
                     break;
                 }
@@ -156,7 +166,7 @@ impl Listeners {
     /// How many there are.
     #[cfg(test)]
     pub(super) fn count(&self) -> usize {
-        self.all().1.len()
+        self.registry().listeners.len()
     }
 }
 

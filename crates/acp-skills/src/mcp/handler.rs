@@ -3,7 +3,7 @@
 //! rmcp answers `initialize` of the older revisions and the stateless requests of 2026-07-28 from this one handler.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     time::Instant,
 };
 
@@ -19,7 +19,7 @@ use rmcp::{
     service::{NotificationContext, RequestContext, SubscriptionContext},
 };
 use skills_core::{
-    CallContext, SkillName, SkillSet, ToolDefinition, ToolOutput, Toolbox,
+    CallContext, SkillName, SkillSet, ToolDefinition, ToolOutput,
     activation::BodyCache,
     toolbox::{ACTIVATE_SKILL, Content},
 };
@@ -29,10 +29,12 @@ use super::{
     calls::Call,
     changes::{Listeners, Lists},
     progress, prompts, resources,
+    serving::Serving,
 };
 use crate::{
     activity::{Activity, Observer, ToolCall},
     events::EventKind,
+    lock::lock,
 };
 use acp_skills_intercept::Input;
 use acp_skills_intercept::SessionKey;
@@ -41,19 +43,13 @@ use acp_skills_intercept::SessionKey;
 #[derive(Clone)]
 pub(super) struct Handler {
     session: SessionKey,
+    /// Guards what is served now. Taken alone, and for a moment.
     serving: Arc<Mutex<Serving>>,
     inputs: Inputs,
     observer: Option<Observer>,
     pub(super) listeners: Arc<Listeners>,
     /// Bodies that were fetched for resources.
     bodies: BodyCache,
-}
-
-/// What is served at a moment. A call that runs keeps what it began with.
-#[derive(Clone)]
-pub(super) struct Serving {
-    pub(super) toolbox: Toolbox,
-    pub(super) context: CallContext,
 }
 
 impl Handler {
@@ -68,20 +64,20 @@ impl Handler {
         Self { session, serving, inputs, observer, listeners, bodies: BodyCache::default() }
     }
 
-    /// Serves these skills from now on. Returns which lists are other than they were.
+    /// Serves these skills from now on. Returns which lists differ from before.
     pub(super) fn serve(&self, skills: &SkillSet, context: CallContext) -> Lists {
-        let mut serving = self.serving.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut serving = lock(&self.serving);
         let toolbox = serving.toolbox.with_skills(skills.clone());
         let before = std::mem::replace(&mut *serving, Serving { toolbox, context });
         Lists::between(&before.toolbox, &serving.toolbox)
     }
 
     pub(super) fn now(&self) -> Serving {
-        self.serving.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.serving).clone()
     }
 
-    /// Does something that blocks where it does no harm.
-    async fn off_thread<T: Send + 'static>(
+    /// Runs `work`, which blocks, on a thread for that.
+    async fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Serving, &BodyCache) -> Result<T, ErrorData> + Send + 'static,
     ) -> Result<T, ErrorData> {
@@ -90,9 +86,9 @@ impl Handler {
         done.unwrap_or_else(|_| Err(ErrorData::internal_error("interrupted", None)))
     }
 
-    /// The model has, or the user through the agent, activated a skill.
+    /// A skill was activated, by the model, or by the user through the agent.
     pub(super) fn activated(&self, skill: &SkillName) {
-        // Nobody listens any more only when the relay is being taken down.
+        // Fails only while the relay is being taken down.
         drop(self.inputs.send(Input::Activated(self.session, skill.clone())));
     }
 
@@ -133,7 +129,7 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let tools = self.now().toolbox.definitions().into_iter().map(tool).collect();
-        // Nobody listens any more only when the relay is being taken down.
+        // Fails only while the relay is being taken down.
         let _ = self.inputs.send(Input::ToolsListed(self.session));
         if let Some(observer) = &self.observer {
             let revision = context.protocol_version().map(|revision| revision.to_string());
@@ -168,7 +164,7 @@ impl ServerHandler for Handler {
                 Ok(result(output).into())
             }
             never = progress::report(&request.name, &context) => never,
-            // Dropping the call ends whatever it runs; nobody reads the answer.
+            // Dropping the call ends what it runs; nobody reads the answer.
             () = context.ct.cancelled() => {
                 self.recorded(call.event(None, started.elapsed()));
                 Err(ErrorData::internal_error("cancelled", None))
@@ -201,7 +197,7 @@ impl ServerHandler for Handler {
         _context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         let cursor = request.and_then(|request| request.cursor);
-        self.off_thread(move |serving, _| resources::list(serving, cursor.as_deref())).await
+        self.blocking(move |serving, _| resources::list(serving, cursor.as_deref())).await
     }
 
     async fn read_resource(
@@ -211,7 +207,7 @@ impl ServerHandler for Handler {
     ) -> Result<ReadResourceResponse, ErrorData> {
         let read =
             move |serving: &Serving, bodies: &BodyCache| resources::read(serving, bodies, &request.uri);
-        Ok(self.off_thread(read).await?.into())
+        Ok(self.blocking(read).await?.into())
     }
 
     async fn list_skills(
@@ -220,7 +216,7 @@ impl ServerHandler for Handler {
         _context: RequestContext<RoleServer>,
     ) -> Result<ListSkillsResult, ErrorData> {
         let cursor = request.and_then(|request| request.cursor);
-        self.off_thread(move |serving, _| resources::list_skills(serving, cursor.as_deref())).await
+        self.blocking(move |serving, _| resources::list_skills(serving, cursor.as_deref())).await
     }
 
     async fn get_skill(
@@ -228,7 +224,7 @@ impl ServerHandler for Handler {
         request: GetSkillRequestParams,
         _context: RequestContext<RoleServer>,
     ) -> Result<GetSkillResult, ErrorData> {
-        self.off_thread(move |serving, _| resources::get_skill(serving, &request.uri)).await
+        self.blocking(move |serving, _| resources::get_skill(serving, &request.uri)).await
     }
 }
 

@@ -3,6 +3,7 @@
 //! | file | owns |
 //! |---|---|
 //! | `handler` | the tools, as an rmcp server |
+//! | `serving` | what is served at a moment |
 //! | `progress` | what a client hears while a call runs |
 //! | `changes` | who hears that there are other tools, prompts or resources |
 //! | `prompts`, `resources` | the skills as MCP prompts and resources |
@@ -25,12 +26,13 @@ mod http;
 mod progress;
 mod prompts;
 mod resources;
+mod serving;
 
 use std::{
     collections::HashMap,
     net::SocketAddr,
     path::PathBuf,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Mutex, MutexGuard, Weak},
 };
 
 use acp_skills_intercept::{Endpoint, Fetched, Input, NotFetched, SessionKey, Transport, Wanted};
@@ -38,8 +40,8 @@ use skills_core::{CallContext, SkillSet};
 use tokio::{runtime::Handle, sync::mpsc::UnboundedSender};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use self::handler::{Handler, Serving};
-use crate::{activity::Observer, library::MakeToolbox};
+use self::{handler::Handler, serving::Serving};
+use crate::{activity::Observer, library::MakeToolbox, lock::lock};
 
 /// Where what happens on the servers is told.
 type Inputs = UnboundedSender<Input>;
@@ -110,7 +112,7 @@ impl Servers {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0.state)
     }
 
     /// The address of the listener, which opens now if it has not yet.

@@ -21,7 +21,7 @@ use skills_core::{
     files, frontmatter,
 };
 
-use super::handler::Serving;
+use super::serving::Serving;
 
 const SCHEME: &str = "skill://";
 const SKILL_MD: &str = "SKILL.md";

@@ -1,19 +1,22 @@
 //! [`Turn`]: an answer as it comes.
 
 use std::{
+    mem,
     pin::Pin,
     task::{Context, Poll, ready},
 };
 
-use anyhow::anyhow;
 use futures::{Stream, StreamExt};
 use serde_json::Value;
 use tokio::{sync::mpsc, task::JoinHandle};
 
-use super::{Answer, OneShot, Seen, Watch, talk};
-use crate::client::Line;
+use super::{Answer, OneShot, OneShotError, ask};
+use crate::{
+    client::{ClientError, ClientWriter},
+    trace::Trace,
+};
 
-/// How many pieces wait for whoever reads them; then the agent waits.
+/// How many pieces wait to be read; then the agent waits.
 const MAX_WAITING: usize = 64;
 
 /// A piece of what the agent says.
@@ -36,20 +39,20 @@ impl Piece {
     }
 }
 
-/// What the reader hears.
-enum Heard {
+/// What the task sends to the reader.
+enum Message {
     Piece(Piece),
-    End(anyhow::Result<Answer>),
+    End(Result<Answer, OneShotError>),
 }
 
-/// A turn that goes on: a stream of what the agent says. It ends with the turn, or with an error.
+/// A turn that is under way: a stream of what the agent says. It ends with the turn, or with an error.
 ///
 /// Dropping it before its end cancels the turn and ends the agent.
 #[must_use = "a turn that is dropped is cancelled"]
 #[derive(Debug)]
 pub struct Turn {
-    heard: mpsc::Receiver<Heard>,
-    line: Line,
+    messages: mpsc::Receiver<Message>,
+    writer: ClientWriter,
     answer: Option<Answer>,
     is_over: bool,
     task: JoinHandle<()>,
@@ -57,18 +60,18 @@ pub struct Turn {
 
 impl Turn {
     pub(super) fn start(one_shot: OneShot) -> Self {
-        let (say, heard) = mpsc::channel(MAX_WAITING);
-        let line = one_shot.line.clone();
-        let task = tokio::spawn(converse(one_shot, say));
-        Self { heard, line, answer: None, is_over: false, task }
+        let (sender, messages) = mpsc::channel(MAX_WAITING);
+        let writer = one_shot.writer.clone();
+        let task = tokio::spawn(run(one_shot, sender));
+        Self { messages, writer, answer: None, is_over: false, task }
     }
 
     /// The next piece; `None` at the end.
-    pub async fn next(&mut self) -> Option<anyhow::Result<Piece>> {
+    pub async fn next(&mut self) -> Option<Result<Piece, OneShotError>> {
         StreamExt::next(self).await
     }
 
-    /// What the agent said, once the turn is over.
+    /// The whole answer, once the turn is over.
     pub fn answer(&self) -> Option<&Answer> {
         self.answer.as_ref()
     }
@@ -76,36 +79,41 @@ impl Turn {
     /// Waits for the end of the turn, and of the agent.
     ///
     /// # Errors
-    /// The agent does not start, refuses, or goes away.
-    pub async fn collect(mut self) -> anyhow::Result<Answer> {
+    /// Something cannot be attached; the agent does not start, refuses, or goes away.
+    pub async fn collect(mut self) -> Result<Answer, OneShotError> {
         while let Some(piece) = self.next().await {
             piece?;
         }
-        let answer = self.answer.take().ok_or_else(|| anyhow!("the turn has no end"))?;
-        (&mut self.task).await?;
+        // Without one the stream has ended with an error, here or before.
+        let answer = self.answer.take().ok_or(ClientError::Cancelled)?;
+        if let Err(error) = (&mut self.task).await
+            && let Ok(panic) = error.try_into_panic()
+        {
+            std::panic::resume_unwind(panic);
+        }
         Ok(answer)
     }
 }
 
 impl Stream for Turn {
-    type Item = anyhow::Result<Piece>;
+    type Item = Result<Piece, OneShotError>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         if self.is_over {
             return Poll::Ready(None);
         }
-        let heard = ready!(self.heard.poll_recv(context));
-        if let Some(Heard::Piece(piece)) = heard {
+        let message = ready!(self.messages.poll_recv(context));
+        if let Some(Message::Piece(piece)) = message {
             return Poll::Ready(Some(Ok(piece)));
         }
         self.is_over = true;
-        Poll::Ready(match heard {
-            Some(Heard::End(Ok(answer))) => {
+        Poll::Ready(match message {
+            Some(Message::End(Ok(answer))) => {
                 self.answer = Some(answer);
                 None
             }
-            Some(Heard::End(Err(error))) => Some(Err(error)),
-            _ => Some(Err(anyhow!("the conversation was given up"))),
+            Some(Message::End(Err(error))) => Some(Err(error)),
+            _ => Some(Err(ClientError::Cancelled.into())),
         })
     }
 }
@@ -113,46 +121,45 @@ impl Stream for Turn {
 impl Drop for Turn {
     fn drop(&mut self) {
         if !self.is_over {
-            self.line.cancel();
+            self.writer.cancel();
         }
     }
 }
 
-/// Has the conversation, and says what is heard.
-async fn converse(mut one_shot: OneShot, say: mpsc::Sender<Heard>) {
+/// Has the conversation, and sends what is said.
+async fn run(mut one_shot: OneShot, sender: mpsc::Sender<Message>) {
     let cwd = match &one_shot.cwd {
         Some(cwd) => std::path::absolute(cwd),
         None => std::env::current_dir(),
     };
     let cwd = match cwd {
         Ok(cwd) => cwd,
-        Err(error) => return drop(say.send(Heard::End(Err(error.into()))).await),
+        Err(error) => return drop(sender.send(Message::End(Err(error.into()))).await),
     };
-    let (prompt, also) = (std::mem::take(&mut one_shot.prompt), one_shot.watch.take());
-    let pieces = say.clone();
-    let watch: Watch = std::sync::Arc::new(move |seen| {
-        if let Seen::Update(update) = seen {
-            // The client's own thread, which may wait. Whoever does not listen any more has cancelled the turn.
-            drop(pieces.blocking_send(Heard::Piece(Piece::of(update))));
+    let (prompt, tracer) = (mem::take(&mut one_shot.prompt), one_shot.tracer.take());
+    let (pieces, end) = (sender.clone(), sender.clone());
+    let one_shot = one_shot.trace(move |trace| {
+        if let Trace::Update(update) = trace {
+            // On the client's own thread, which may wait. A reader that is gone has cancelled the turn.
+            drop(pieces.blocking_send(Message::Piece(Piece::of(update))));
         }
-        if let Some(also) = &also {
-            also(seen);
+        if let Some(tracer) = &tracer {
+            tracer(trace);
         }
     });
-    let end = say.clone();
-    let said = one_shot.watch(watch).converse(move |client| match talk(client, &cwd, &prompt) {
-        // The agent takes its time to leave, and the answer is there.
+    let outcome = one_shot.converse(move |client| match ask(client, &cwd, &prompt) {
+        // At once: the agent takes its time to leave.
         Ok(answer) => {
-            drop(end.blocking_send(Heard::End(Ok(answer))));
+            drop(end.blocking_send(Message::End(Ok(answer))));
             None
         }
         Err(error) => Some(error),
     });
-    let error = match said.await {
-        Ok((error, _code)) => error,
+    let error = match outcome.await {
+        Ok((error, _code)) => error.map(OneShotError::from),
         Err(error) => Some(error),
     };
     if let Some(error) = error {
-        drop(say.send(Heard::End(Err(error))).await);
+        drop(sender.send(Message::End(Err(error))).await);
     }
 }

@@ -14,9 +14,8 @@ use tokio::sync::oneshot;
 use super::{
     Ends,
     hub::{Hub, Side},
-    lane::lock,
 };
-use crate::host::Host;
+use crate::{host::Host, lock::lock};
 use acp_skills_intercept::Policy;
 use acp_skills_wire::successor::{Origin, Sorted, Switch};
 
@@ -72,8 +71,9 @@ fn pump(source: impl Read, hub: &Arc<Hub>, switch: &Mutex<Switch>) -> io::Result
                     Origin::Successor => (Side::Agent, Side::Client),
                 };
                 let len = message.len();
-                hub.batch(from, &mut message, len);
-                hub.lane_to(to).drain()?;
+                if hub.batch(from, &mut message, len) {
+                    hub.lane_to(to).drain()?;
+                }
             }
             Sorted::Answer(answer) => {
                 hub.lane_to(Side::Client).push(answer);

@@ -6,18 +6,30 @@
 use std::{
     collections::VecDeque,
     io::Write,
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Condvar, Mutex, MutexGuard},
     time::Duration,
 };
 
 use acp_skills_intercept::{Actions, Effect, Input, Interceptor, Pass, Task};
 use tokio::{
     runtime::Handle,
-    sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
+    sync::{
+        OwnedSemaphorePermit, Semaphore,
+        mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
+    },
 };
 
-use super::lane::{Chunk, Lane, MAX_WAITING_BYTES, lock};
-use crate::host::RunningHost;
+use super::lane::{Chunk, Lane, MAX_WAITING_BYTES};
+use crate::{
+    host::RunningHost,
+    lock::{lock, wait_while},
+};
+
+/// How much of an agent's MCP requests over the ACP connection may be under way, in permits of [`REQUEST_UNIT_BYTES`]. An
+/// agent that asks for more, or does not read the answers, is not read either until it has.
+const MAX_REQUEST_UNITS: usize = 2048;
+/// The least that a request counts, in bytes: about what it costs while it is under way.
+const REQUEST_UNIT_BYTES: usize = 4096;
 
 /// How long what a client said last waits for the skills that it is to have, once the client has left.
 const LAST_WORDS: Duration = Duration::from_secs(2);
@@ -53,9 +65,13 @@ pub(super) struct Hub {
     host: RunningHost,
     to_client: Lane,
     to_agent: Lane,
-    tasks: UnboundedSender<Task>,
+    tasks: UnboundedSender<Job>,
+    requests: Arc<Semaphore>,
     runtime: Handle,
 }
+
+/// A task, and its share of what may be under way.
+pub(super) type Job = (Task, Option<OwnedSemaphorePermit>);
 
 impl Hub {
     /// A hub that writes to these two, and the tasks that somebody has to do.
@@ -64,7 +80,7 @@ impl Hub {
         host: RunningHost,
         client: Box<dyn Write + Send>,
         agent: Box<dyn Write + Send>,
-    ) -> (Self, UnboundedReceiver<Task>) {
+    ) -> (Self, UnboundedReceiver<Job>) {
         let (tasks, receiver) = unbounded_channel();
         let hub = Self {
             interceptor: Mutex::new(interceptor),
@@ -75,6 +91,7 @@ impl Hub {
             to_client: Lane::new(client),
             to_agent: Lane::new(agent),
             tasks,
+            requests: Arc::new(Semaphore::new(MAX_REQUEST_UNITS)),
             runtime: Handle::current(),
         };
         (hub, receiver)
@@ -88,8 +105,9 @@ impl Hub {
     }
 
     /// Decides about the complete lines in the first `len` bytes of `storage` and queues what becomes of them for the
-    /// other side. When no line changes, the storage itself goes on and `storage` is left empty.
-    pub(super) fn batch(self: &Arc<Self>, from: Side, storage: &mut Vec<u8>, len: usize) {
+    /// other side. When no line changes, the storage itself goes on and `storage` is left empty. Returns whether anything
+    /// was queued: whoever has nothing to write need not wait for those who have.
+    pub(super) fn batch(self: &Arc<Self>, from: Side, storage: &mut Vec<u8>, len: usize) -> bool {
         let lane = self.lane_to(from.other());
         let mut actions = Actions::default();
         let mut interceptor = lock(&self.interceptor);
@@ -127,14 +145,17 @@ impl Hub {
             }
             start = end;
         }
-        match edited {
+        let chunk = match edited {
             Some(mut edited) => {
                 edited.extend_from_slice(&storage[run..len]);
-                lane.push(edited);
+                Chunk::from(edited)
             }
-            None => lane.push(Chunk { bytes: std::mem::take(storage), len }),
-        }
+            None => Chunk { bytes: std::mem::take(storage), len },
+        };
+        let is_queued = chunk.len > 0;
+        lane.push(chunk);
         self.carry_out(interceptor, actions, MayBlock::Yes);
+        is_queued
     }
 
     /// Tells the interceptor of something that happened, and does what it decides.
@@ -151,8 +172,7 @@ impl Hub {
     /// The client will say nothing more. What it said last may wait for its skills a while; blocks meanwhile.
     pub(super) fn client_gone(self: &Arc<Self>) {
         let interceptor = lock(&self.interceptor);
-        let waited = self.settled.wait_timeout_while(interceptor, LAST_WORDS, |it| it.is_waiting());
-        drop(waited.unwrap_or_else(PoisonError::into_inner));
+        drop(wait_while(&self.settled, interceptor, LAST_WORDS, |it| it.is_waiting()));
         self.handle(Input::ClientGone);
     }
 
@@ -196,12 +216,29 @@ impl Hub {
         if has_effects || !tasks.is_empty() {
             self.empty_outbox();
         }
-        for task in tasks {
-            // Nobody listens any more only when the relay is being taken down.
-            drop(self.tasks.send(task));
-        }
         for (side, _) in inserted.into_iter().filter(|(_, any)| *any) {
             self.deliver(side, may_block);
+        }
+        for task in tasks {
+            let share = self.share_of(&task, may_block);
+            // Nobody listens any more only when the relay is being taken down.
+            drop(self.tasks.send((task, share)));
+        }
+    }
+
+    /// Waits until there is room for a request of the agent's. Only the agent itself is held up: this is the thread that
+    /// reads what it says.
+    fn share_of(&self, task: &Task, may_block: MayBlock) -> Option<OwnedSemaphorePermit> {
+        let Task::Mcp { line, .. } = task else { return None };
+        if may_block == MayBlock::No {
+            return None;
+        }
+        let units = line.len().div_ceil(REQUEST_UNIT_BYTES).clamp(1, MAX_REQUEST_UNITS);
+        let units = u32::try_from(units).unwrap_or(u32::MAX);
+        let requests = Arc::clone(&self.requests);
+        match Arc::clone(&requests).try_acquire_many_owned(units) {
+            Ok(share) => Some(share),
+            Err(_) => self.runtime.block_on(requests.acquire_many_owned(units)).ok(),
         }
     }
 

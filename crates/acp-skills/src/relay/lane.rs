@@ -9,10 +9,14 @@ use std::{
     io::{self, Write},
     mem,
     sync::{
-        Mutex, PoisonError,
+        Mutex,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
+
+use crate::lock::lock;
+
+use tokio::sync::Notify;
 
 /// Storage up to this size is used again, in bytes; what one huge line needed is given back.
 const MAX_SPARE_BYTES: usize = 256 * 1024;
@@ -38,6 +42,8 @@ pub(super) struct Lane {
     writer: Mutex<Option<Box<dyn Write + Send>>>,
     drain_is_due: AtomicBool,
     written: AtomicU64,
+    /// Something was written, or will never be.
+    progress: Notify,
 }
 
 #[derive(Default)]
@@ -68,6 +74,7 @@ impl Lane {
             writer: Mutex::new(Some(writer)),
             drain_is_due: AtomicBool::new(false),
             written: AtomicU64::new(0),
+            progress: Notify::new(),
         }
     }
 
@@ -88,6 +95,17 @@ impl Lane {
     /// How many bytes wait.
     pub(super) fn waiting(&self) -> usize {
         lock(&self.queue).bytes
+    }
+
+    /// Waits until the reader has taken so much that a lane is not overfull.
+    pub(super) async fn has_room(&self) {
+        loop {
+            let progress = self.progress.notified();
+            if self.waiting() <= MAX_WAITING_BYTES {
+                return;
+            }
+            progress.await;
+        }
     }
 
     /// How many bytes were written so far.
@@ -136,6 +154,8 @@ impl Lane {
         queue.closed = true;
         queue.chunks.clear();
         queue.bytes = 0;
+        drop(queue);
+        self.progress.notify_waiters();
     }
 
     fn write_all(&self, mut writer: Option<&mut Box<dyn Write + Send>>) -> io::Result<()> {
@@ -149,6 +169,7 @@ impl Lane {
                 queue.bytes = 0;
                 mem::take(&mut queue.chunks)
             };
+            self.progress.notify_waiters();
             if chunks.is_empty() {
                 return Ok(());
             }
@@ -165,9 +186,4 @@ impl Lane {
             writer.flush()?;
         }
     }
-}
-
-/// A panic elsewhere leaves the data whole: every change under a lock is one assignment.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -19,7 +19,7 @@ use std::{
 
 use tokio::sync::{mpsc::UnboundedReceiver, oneshot};
 
-use self::hub::{Hub, Side};
+use self::hub::{Hub, Job, Side};
 use crate::host::{Host, RunningHost};
 use acp_skills_intercept::{Input, Interceptor, Policy, Task};
 
@@ -137,14 +137,18 @@ fn start_pump(
 async fn attend(
     hub: Weak<Hub>,
     host: RunningHost,
-    mut tasks: UnboundedReceiver<Task>,
+    mut tasks: UnboundedReceiver<Job>,
     mut inputs: UnboundedReceiver<Input>,
 ) {
     loop {
         let input = tokio::select! {
             task = tasks.recv() => match task {
-                Some(task) => {
-                    tokio::spawn(perform(task, hub.clone(), host.clone()));
+                Some((task, share)) => {
+                    let (hub, host) = (hub.clone(), host.clone());
+                    tokio::spawn(async move {
+                        perform(task, hub, host).await;
+                        drop(share);
+                    });
                     continue;
                 }
                 // The hub is gone.
@@ -175,6 +179,10 @@ async fn perform(task: Task, hub: Weak<Hub>, host: RunningHost) {
                 }
             };
             host.over_acp(session, &line, &mut say).await;
+            // It is under way until the agent has read so much of what it asked for.
+            if let Some(hub) = hub.upgrade() {
+                hub.lane_to(Side::Agent).has_room().await;
+            }
         }
     }
 }

@@ -45,15 +45,17 @@ pub(super) fn pump(mut source: impl Read, from: Side, hub: &Arc<Hub>) -> io::Res
         let rest = filled - end;
         let mut next = lane.storage(READ_BYTES.max(rest));
         next[..rest].copy_from_slice(&storage[end..filled]);
-        hub.batch(from, &mut storage, end);
-        lane.drain()?;
+        if hub.batch(from, &mut storage, end) {
+            lane.drain()?;
+        }
         storage = next;
         len = rest;
     }
     if len > 0 {
         // The last line has no line break. It goes on as it is.
-        hub.batch(from, &mut storage, len);
-        lane.drain()?;
+        if hub.batch(from, &mut storage, len) {
+            lane.drain()?;
+        }
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{
     name::SkillName,
-    skill::{Instructions, SkillTool, Source, Stored},
+    skill::{SkillTool, Source, Stored},
 };
 
 fn stored(dir: &Path, skill_md: &str) -> Skill {
@@ -202,7 +202,8 @@ fn instructions_behind_a_url_are_fetched_once_and_failures_are_not_kept() {
         }
         // The listener closes here: a third connection is refused.
     });
-    let skill = Skill::builder("a", "x").instructions(Instructions::Url(url.clone())).build().unwrap();
+    let skill =
+        Skill::builder("a", "x").instructions(crate::skill::Instructions::Url(url.clone())).build().unwrap();
     let cache = BodyCache::default();
     let error = activate(&skill, &ActivationOptions::default(), &cache).unwrap_err();
     assert_eq!(error.to_string(), format!("cannot fetch {url}: the server answered 500"));

@@ -5,8 +5,8 @@ use std::{ffi::OsString, path::PathBuf, time::Duration};
 use futures::future::BoxFuture;
 use serde_json::Value;
 
-use super::{End, Environment, Executor, Finished, Invocation, Limits, find_program};
-use crate::{CallContext, ToolError, ToolHandler};
+use super::{CapturedText, Completed, Environment, Executor, Invocation, Limits, Outcome, find_program};
+use crate::skill::{CallContext, ToolError, ToolHandler};
 
 /// Runs a program: the input arrives as JSON on its standard input, its standard output is the answer.
 ///
@@ -117,29 +117,30 @@ impl ToolHandler for CommandTool {
                 environment: tool.environment,
                 env: tool.env,
                 stdin: input.map(|input| input.to_string().into_bytes()).unwrap_or_default(),
+                ..Invocation::default()
             };
             match tool.executor.run(invocation, tool.limits).await {
-                Ok(finished) => answer(&name, &finished),
+                Ok(completed) => answer(&name, &completed),
                 Err(error) => Err(format!("the program `{name}` cannot be started: {error}").into()),
             }
         })
     }
 }
 
-fn answer(name: &str, finished: &Finished) -> Result<Value, ToolError> {
-    let problem = match finished.end {
-        End::Exit(0) => {
-            let text = finished.stdout.marked();
+fn answer(name: &str, completed: &Completed) -> Result<Value, ToolError> {
+    let problem = match completed.outcome {
+        Outcome::Exit(0) => {
+            let text = completed.stdout.marked();
             return Ok(serde_json::from_str(&text)
                 .unwrap_or_else(|_| Value::String(text.strip_suffix('\n').unwrap_or(&text).to_owned())));
         }
-        End::Exit(code) => format!("the program `{name}` failed with exit code {code}"),
-        End::Signal(signal) => format!("the program `{name}` was ended by signal {signal}"),
-        End::Timeout(limit) => {
+        Outcome::Exit(code) => format!("the program `{name}` failed with exit code {code}"),
+        Outcome::Signal(signal) => format!("the program `{name}` was ended by signal {signal}"),
+        Outcome::Timeout(limit) => {
             format!("the program `{name}` was stopped after its time limit of {} s", limit.as_secs_f64())
         }
     };
-    let said = [&finished.stderr, &finished.stdout].map(super::Text::marked);
+    let said = [&completed.stderr, &completed.stdout].map(CapturedText::marked);
     match said.iter().map(|text| text.trim()).find(|text| !text.is_empty()) {
         Some(text) => Err(format!("{problem}:\n{text}").into()),
         None => Err(problem.into()),

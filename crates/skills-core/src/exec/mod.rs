@@ -1,14 +1,17 @@
 //! [`Executor`]: runs a program within limits of time, output and number; scripts and command tools are built on it.
 //!
 //! No shell anywhere: a program, its arguments as an array, and bytes on its standard input. What a program starts
-//! dies with it, and everything dies when the future is dropped; on Unix a descendant that leaves the process group on
-//! purpose (`setsid`) gets away, and only a [`Sandbox`] holds it. The functions that run programs need a tokio runtime
-//! with its time and I/O drivers.
+//! ends with it, and everything ends when the future is dropped. On Unix two things get away: a descendant that leaves
+//! the process group on purpose (`setsid`), and everything when this process is killed, unless a [`ProcessObserver`]
+//! has told somebody. A [`Sandbox`] holds both. The functions that run programs need a tokio runtime with its time and
+//! I/O drivers.
 
 mod command;
+#[cfg(target_os = "linux")]
+mod descriptors;
 mod interpreter;
 mod output;
-mod platform;
+mod process;
 mod sandbox;
 mod script;
 
@@ -17,7 +20,7 @@ use std::{
     io,
     path::{Path, PathBuf},
     pin::pin,
-    process::{ExitStatus, Stdio},
+    process::{Command, ExitStatus, Stdio},
     sync::{Arc, LazyLock},
     time::{Duration, Instant},
 };
@@ -26,13 +29,14 @@ use futures::{
     FutureExt,
     future::{FusedFuture, join3},
 };
-use tokio::{io::AsyncWriteExt, process::Command, sync::Semaphore, time::timeout};
+use tokio::{io::AsyncWriteExt, sync::Semaphore, time::timeout};
 
 pub use command::CommandTool;
 use output::Capture;
-pub use output::{TRUNCATED, Text};
-use platform::Group;
-pub use sandbox::{Sandbox, SandboxError};
+pub use output::{CapturedText, TRUNCATED};
+use process::ProcessGroup;
+pub use process::ProcessObserver;
+pub use sandbox::{DirectoryProblem, Sandbox, SandboxError, SandboxWarning};
 pub use script::{ScriptCall, ScriptCwd, ScriptError, ScriptOptions, ScriptResult, run_script};
 
 /// Default time limit of a program.
@@ -42,9 +46,9 @@ pub const DEFAULT_MAX_OUTPUT_BYTES: usize = 20 * 1024;
 /// How many programs run at once; others wait, and their time does not count before they start.
 pub const DEFAULT_CONCURRENCY: usize = 4;
 /// How long a program may take to end after it was asked to, before it is killed.
-pub const GRACE: Duration = Duration::from_secs(1);
+pub const TERMINATION_GRACE: Duration = Duration::from_secs(1);
 /// How long the pipes of a dead group may stay open; a descendant that left the group can hold them.
-const DRAIN: Duration = Duration::from_secs(1);
+const PIPE_DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Time and output limits of one run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,27 +80,32 @@ pub enum Environment {
 
 /// What to run.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Invocation {
-    pub(crate) program: PathBuf,
-    pub(crate) args: Vec<OsString>,
-    pub(crate) cwd: Option<PathBuf>,
-    pub(crate) environment: Environment,
-    pub(crate) env: Vec<(OsString, OsString)>,
-    pub(crate) stdin: Vec<u8>,
+struct Invocation {
+    program: PathBuf,
+    args: Vec<OsString>,
+    cwd: Option<PathBuf>,
+    environment: Environment,
+    env: Vec<(OsString, OsString)>,
+    /// Variables that it does not get, unless `env` sets them.
+    unset: Vec<OsString>,
+    stdin: Vec<u8>,
+    /// What it finds open beside its standard streams; otherwise whatever we would pass on to any program.
+    #[cfg(target_os = "linux")]
+    descriptors: Option<descriptors::Descriptors>,
+}
+
+/// A program that is no longer running.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Completed {
+    outcome: Outcome,
+    stdout: CapturedText,
+    stderr: CapturedText,
+    duration: Duration,
 }
 
 /// How a run ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Finished {
-    pub(crate) end: End,
-    pub(crate) stdout: Text,
-    pub(crate) stderr: Text,
-    pub(crate) duration: Duration,
-}
-
-/// Why a program is no longer running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum End {
+enum Outcome {
     Exit(i32),
     Signal(i32),
     Timeout(Duration),
@@ -106,6 +115,7 @@ pub(crate) enum End {
 #[derive(Debug, Clone)]
 pub struct Executor {
     permits: Arc<Semaphore>,
+    observer: Option<Arc<dyn ProcessObserver>>,
 }
 
 impl Default for Executor {
@@ -119,18 +129,27 @@ impl Default for Executor {
 impl Executor {
     /// An executor of its own that runs at most `concurrency` programs at once (at least one).
     pub fn new(concurrency: usize) -> Self {
-        Self { permits: Arc::new(Semaphore::new(concurrency.clamp(1, Semaphore::MAX_PERMITS))) }
+        let permits = Arc::new(Semaphore::new(concurrency.clamp(1, Semaphore::MAX_PERMITS)));
+        Self { permits, observer: None }
+    }
+
+    /// The same executor, sharing the number, for programs that `observer` is to know of.
+    #[must_use]
+    pub fn observed_by(self, observer: Arc<dyn ProcessObserver>) -> Self {
+        Self { observer: Some(observer), ..self }
     }
 
     /// Runs a program to its end. Only a program that cannot be started is an error.
-    pub(crate) async fn run(&self, invocation: Invocation, limits: Limits) -> io::Result<Finished> {
+    async fn run(&self, invocation: Invocation, limits: Limits) -> io::Result<Completed> {
         let _permit = self.permits.acquire().await.map_err(io::Error::other)?;
         let started = Instant::now();
-        let mut group = Group::spawn(command(&invocation))?;
+        let mut command = std_command(&invocation)?;
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut group = ProcessGroup::spawn(command.into(), self.observer.clone())?;
         let (stdin, stdout, stderr) = group.pipes();
         let (mut out, mut err) =
             (Capture::new(limits.max_output_bytes), Capture::new(limits.max_output_bytes));
-        let end = {
+        let outcome = {
             let feed = async move {
                 if let Some(mut pipe) = stdin {
                     // A program need not read what it is given: a broken pipe is no failure.
@@ -138,31 +157,37 @@ impl Executor {
                 }
             };
             let mut streams = pin!(join3(feed, out.drain(stdout), err.drain(stderr)).map(drop).fuse());
-            let run = timeout(limits.timeout, alongside(group.exited(), &mut streams)).await;
-            let end = if let Ok(status) = run {
-                end_of(status?)
+            let run = timeout(limits.timeout, wait_while_running(group.exited(), &mut streams)).await;
+            let outcome = if let Ok(status) = run {
+                outcome_of(status?)
             } else {
                 if group.terminate() {
-                    let _ = timeout(GRACE, alongside(group.exited(), &mut streams)).await;
+                    let _ =
+                        timeout(TERMINATION_GRACE, wait_while_running(group.exited(), &mut streams)).await;
                 }
-                End::Timeout(limits.timeout)
+                Outcome::Timeout(limits.timeout)
             };
             group.kill();
-            let _ = timeout(DRAIN, async {
-                let _ = alongside(group.exited(), &mut streams).await;
+            let _ = timeout(PIPE_DRAIN_TIMEOUT, async {
+                let _ = wait_while_running(group.exited(), &mut streams).await;
                 if !streams.is_terminated() {
                     streams.await;
                 }
             })
             .await;
-            end
+            outcome
         };
-        Ok(Finished { end, stdout: out.into_text(), stderr: err.into_text(), duration: started.elapsed() })
+        Ok(Completed {
+            outcome,
+            stdout: out.into_text(),
+            stderr: err.into_text(),
+            duration: started.elapsed(),
+        })
     }
 }
 
 /// Waits for `main` while `side` makes progress.
-async fn alongside<T>(
+async fn wait_while_running<T>(
     main: impl Future<Output = T>,
     side: &mut (impl FusedFuture<Output = ()> + Unpin),
 ) -> T {
@@ -176,33 +201,45 @@ async fn alongside<T>(
     }
 }
 
-fn command(invocation: &Invocation) -> Command {
+/// The command without its standard streams.
+#[cfg_attr(
+    not(target_os = "linux"),
+    expect(clippy::unnecessary_wraps, reason = "descriptors, which can run out, are passed on Linux only")
+)]
+fn std_command(invocation: &Invocation) -> io::Result<Command> {
     let mut command = Command::new(&invocation.program);
-    command.args(&invocation.args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    #[cfg(target_os = "linux")]
+    if let Some(descriptors) = &invocation.descriptors {
+        descriptors.give(&mut command)?;
+    }
+    command.args(&invocation.args);
     if let Some(cwd) = &invocation.cwd {
         command.current_dir(cwd);
     }
     if invocation.environment == Environment::Clean {
         command.env_clear();
-        for name in platform::ESSENTIAL_VARIABLES {
+        for name in process::ESSENTIAL_VARIABLES {
             if let Some(value) = std::env::var_os(name) {
                 command.env(name, value);
             }
         }
     }
+    for name in &invocation.unset {
+        command.env_remove(name);
+    }
     command.envs(invocation.env.iter().map(|(name, value)| (name, value)));
-    command
+    Ok(command)
 }
 
-fn end_of(status: ExitStatus) -> End {
-    match (status.code(), platform::signal(status)) {
-        (Some(code), _) => End::Exit(code),
-        (None, signal) => End::Signal(signal.unwrap_or_default()),
+fn outcome_of(status: ExitStatus) -> Outcome {
+    match (status.code(), process::signal(status)) {
+        (Some(code), _) => Outcome::Exit(code),
+        (None, signal) => Outcome::Signal(signal.unwrap_or_default()),
     }
 }
 
 /// The program that would run for `name`: on the search path, or relative to `cwd` when it has a slash.
-pub(crate) fn find_program(name: &Path, cwd: Option<&Path>) -> Option<PathBuf> {
+fn find_program(name: &Path, cwd: Option<&Path>) -> Option<PathBuf> {
     let path = std::env::var_os("PATH");
     match cwd {
         Some(cwd) => which::which_in(name, path, cwd).ok(),

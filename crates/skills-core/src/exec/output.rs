@@ -32,7 +32,7 @@ impl Capture {
     }
 
     /// The text, cut between two characters; bytes that are no UTF-8 are replaced.
-    pub(super) fn into_text(self) -> Text {
+    pub(super) fn into_text(self) -> CapturedText {
         let mut bytes = &self.bytes[..];
         if self.truncated
             && let Some(last) = bytes.utf8_chunks().last()
@@ -48,7 +48,7 @@ impl Capture {
             text.truncate(end);
             truncated = true;
         }
-        Text { text, truncated }
+        CapturedText { text, truncated }
     }
 }
 
@@ -59,14 +59,14 @@ fn is_cut(bytes: &[u8]) -> bool {
 
 /// What a stream said.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Text {
+pub struct CapturedText {
     /// Its beginning.
     pub text: String,
     /// Whether there was more.
     pub truncated: bool,
 }
 
-impl Text {
+impl CapturedText {
     /// The text for a reader, with [`TRUNCATED`] where it was cut.
     pub fn marked(&self) -> String {
         match (self.truncated, self.text.ends_with('\n') || self.text.is_empty()) {

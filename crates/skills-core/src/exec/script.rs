@@ -1,14 +1,17 @@
 //! [`run_script`]: a script that comes with a stored skill.
 
-use std::{ffi::OsString, fs, path::PathBuf, sync::Arc};
+use std::{ffi::OsString, fs, sync::Arc};
 
 use serde::Serialize;
 
 use super::{
-    End, Environment, Executor, Finished, Invocation, Limits, Sandbox, find_program,
+    Completed, Environment, Executor, Invocation, Limits, Outcome, Sandbox,
     interpreter::{HEAD_BYTES, Interpreter},
 };
-use crate::{CallContext, FileError, Skill, SkillFiles};
+use crate::{
+    files::{FileError, SkillFiles},
+    skill::{CallContext, Skill},
+};
 
 /// How scripts are run, by whoever allowed them.
 #[derive(Debug, Clone, Default)]
@@ -116,18 +119,18 @@ impl ScriptResult {
         }
     }
 
-    fn finished(finished: Finished) -> Self {
-        let (exit_code, failure) = match finished.end {
-            End::Exit(0) => (Some(0), None),
-            End::Exit(code) => (
+    fn completed(completed: Completed) -> Self {
+        let (exit_code, failure) = match completed.outcome {
+            Outcome::Exit(0) => (Some(0), None),
+            Outcome::Exit(code) => (
                 Some(code),
                 Some((ScriptError::ExecutionFailed, format!("the script ended with exit code {code}"))),
             ),
-            End::Signal(signal) => (
+            Outcome::Signal(signal) => (
                 None,
                 Some((ScriptError::ExecutionFailed, format!("the script was ended by signal {signal}"))),
             ),
-            End::Timeout(limit) => (
+            Outcome::Timeout(limit) => (
                 None,
                 Some((
                     ScriptError::ExecutionTimeout,
@@ -139,9 +142,9 @@ impl ScriptResult {
         Self {
             success: error.is_none(),
             exit_code,
-            stdout: finished.stdout.marked(),
-            stderr: finished.stderr.marked(),
-            duration_ms: finished.duration.as_millis().try_into().unwrap_or(u64::MAX),
+            stdout: completed.stdout.marked(),
+            stderr: completed.stderr.marked(),
+            duration_ms: completed.duration.as_millis().try_into().unwrap_or(u64::MAX),
             error,
             message,
         }
@@ -170,7 +173,7 @@ pub async fn run_script(
         Err(_) => return ScriptResult::failed(ScriptError::ExecutionFailed, "the call was interrupted"),
     };
     match options.executor.run(invocation, options.limits).await {
-        Ok(finished) => ScriptResult::finished(finished),
+        Ok(completed) => ScriptResult::completed(completed),
         Err(error) => {
             let message = format!("the script cannot be started: {error}");
             ScriptResult::failed(ScriptError::ExecutionFailed, message)
@@ -197,7 +200,7 @@ fn prepare(
         ScriptResult::failed(kind, error.to_string())
     };
     #[cfg(feature = "fetch")]
-    if let crate::Source::Remote(remote) = &skill.source {
+    if let crate::skill::Source::Remote(remote) = &skill.source {
         let message = format!(
             "skill `{}` is on the web ({}), and scripts from there are not run; read the script with `read_skill_file`",
             skill.name, remote.url
@@ -206,36 +209,48 @@ fn prepare(
     }
     let files = SkillFiles::of(skill).map_err(|error| refused(&error))?;
     let head = files.head(&call.script, HEAD_BYTES).map_err(|error| refused(&error))?;
-    let find = |name: &str| find_program(name.as_ref(), None);
-    let interpreter = Interpreter::choose(&call.script, &head.bytes, &find).map_err(failed)?;
+    let interpreter = Interpreter::choose(&call.script, &head.bytes).map_err(failed)?;
     let dir = skill.dir().unwrap_or_else(|| "".as_ref());
     let cwd = match options.cwd {
-        ScriptCwd::Session => context.cwd.clone().unwrap_or_else(|| dir.to_owned()),
-        ScriptCwd::Skill => dir.to_owned(),
+        ScriptCwd::Session => context.cwd.as_deref().unwrap_or(dir),
+        ScriptCwd::Skill => dir,
     };
-    if !fs::metadata(&cwd).is_ok_and(|it| it.is_dir()) {
+    if !fs::metadata(cwd).is_ok_and(|it| it.is_dir()) {
         return Err(failed(format!("the working directory {} does not exist", cwd.display())));
     }
-    let path: PathBuf = dir.join(&call.script);
+    let dir = match &options.sandbox {
+        // There, a link in the path may lead to nothing.
+        Some(_) => &*dunce::canonicalize(dir)
+            .map_err(|error| failed(format!("the directory {}: {error}", dir.display())))?,
+        None => dir,
+    };
+    let script = dir.join(&call.script);
     let mut args = interpreter.args;
-    args.push(path.into());
+    let program = match interpreter.program {
+        Some(program) => {
+            args.push(script.into());
+            program
+        }
+        None => script,
+    };
     args.extend(call.args.into_iter().map(OsString::from));
     let mut env = interpreter.env;
     env.push(("SKILL_DIR".into(), dir.into()));
     env.push(("SKILL_NAME".into(), skill.name.as_str().into()));
     let invocation = Invocation {
-        program: interpreter.program,
+        program,
         args,
-        cwd: Some(cwd),
+        cwd: Some(cwd.to_owned()),
         environment: options.environment,
         env,
         stdin: call.stdin.unwrap_or_default().into_bytes(),
+        ..Invocation::default()
     };
-    Ok(match &options.sandbox {
-        Some(sandbox) => sandbox.wrap(invocation, dir),
-        None => invocation,
-    })
+    match &options.sandbox {
+        Some(sandbox) => sandbox.wrap(invocation, dir).map_err(|error| failed(error.to_string())),
+        None => Ok(invocation),
+    }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(all(test, unix, feature = "toolbox"))]
 mod tests;

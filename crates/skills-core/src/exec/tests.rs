@@ -1,12 +1,12 @@
 //! Real programs: `sh`, `cat` and `sleep` exist on every Unix.
 
-use std::fs;
+use std::{fs, sync::Mutex};
 
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
 use super::*;
-use crate::{CallContext, ToolHandler};
+use crate::skill::{CallContext, ToolHandler};
 
 fn sh(script: &str) -> CommandTool {
     CommandTool::new("sh").arg("-c").arg(script)
@@ -21,7 +21,7 @@ pub(super) fn some_variable() -> String {
     names
         .find(|name| {
             plain(name)
-                && !platform::ESSENTIAL_VARIABLES.contains(&name.as_str())
+                && !process::ESSENTIAL_VARIABLES.contains(&name.as_str())
                 && !shell.contains(&name.as_str())
         })
         .expect("a variable of our own")
@@ -191,6 +191,60 @@ async fn dropping_the_call_kills_the_group() {
     running.abort();
     assert!(running.await.unwrap_err().is_cancelled());
     timeout(Duration::from_secs(20), gone).await.expect("the group is gone").unwrap();
+}
+
+/// Remembers what it was told.
+#[derive(Debug, Default)]
+struct Log(Mutex<Vec<(&'static str, u32)>>);
+
+impl Log {
+    fn entries(&self) -> Vec<(&'static str, u32)> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+impl ProcessObserver for Log {
+    fn started(&self, id: u32) {
+        self.0.lock().unwrap().push(("started", id));
+    }
+
+    fn ended(&self, id: u32) {
+        self.0.lock().unwrap().push(("ended", id));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_observer_learns_of_every_group() {
+    let observed = |mut tool: CommandTool| {
+        let log = Arc::new(Log::default());
+        tool.executor = tool.executor.observed_by(log.clone());
+        (tool, log)
+    };
+    // The number is that of the process, and of its group.
+    let (tool, log) = observed(sh("ps -o pid= -o pgid= -p $$"));
+    let answer = call(&tool, None).await.unwrap();
+    let numbers: Vec<u32> =
+        answer.as_str().unwrap().split_whitespace().map(|it| it.parse().unwrap()).collect();
+    assert_eq!(log.entries(), [("started", numbers[0]), ("ended", numbers[0])]);
+    assert_eq!(numbers[0], numbers[1]);
+
+    let (tool, log) = observed(sh("true").cwd("/no/such/directory"));
+    call(&tool, None).await.unwrap_err();
+    assert_eq!(log.entries(), []);
+
+    let (tool, log) = observed(sh("sleep 600"));
+    let running = tokio::spawn(async move { call(&tool, None).await });
+    timeout(Duration::from_secs(20), async {
+        while log.entries().is_empty() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await
+    .expect("it is told at once");
+    running.abort();
+    assert!(running.await.unwrap_err().is_cancelled());
+    let id = log.entries()[0].1;
+    assert_eq!(log.entries(), [("started", id), ("ended", id)]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,4 +1,4 @@
-//! What each tool does.
+//! What each tool does, apart from `run_skill_script`.
 
 use std::{any::Any, panic::AssertUnwindSafe, sync::Arc};
 
@@ -6,22 +6,22 @@ use futures::FutureExt;
 use serde_json::{Value, json};
 
 use super::{
-    Content, RUN_SKILL_SCRIPT, ToolOutput, Toolbox,
+    Content, ToolOutput, Toolbox,
     arguments::Arguments,
     errors::{self, CallError},
 };
 use crate::{
-    CallContext, FileContent, Guide, InvalidInput, ReadOptions, Skill, SkillTool,
-    catalog::xml_entry,
-    exec::{ScriptCall, ScriptError, ScriptResult, run_script},
-    files,
+    catalog::{Guide, xml_entry},
+    files::{self, FileContent, ReadOptions},
     search::Query,
+    skill::{CallContext, Skill, SkillTool},
+    typed::InvalidInput,
 };
 
 /// Longer descriptions are shortened in search results.
 const MAX_FOUND_DESCRIPTION_CHARS: usize = 400;
 
-type Answer = Result<ToolOutput, CallError>;
+pub(super) type Answer = Result<ToolOutput, CallError>;
 
 pub(super) async fn activate_skill(
     toolbox: &Toolbox,
@@ -116,47 +116,6 @@ pub(super) async fn search_skills(toolbox: &Toolbox, arguments: &Arguments) -> A
     }
     lines.push("</search_results>".to_owned());
     Ok(ToolOutput { structured: Some(structured), ..ToolOutput::text(lines.join("\n")) })
-}
-
-pub(super) async fn run_skill_script(
-    toolbox: &Toolbox,
-    arguments: &Arguments,
-    context: &CallContext,
-) -> Answer {
-    let Some(options) = &toolbox.options().scripts else {
-        return Err(errors::unknown_tool(toolbox, RUN_SKILL_SCRIPT));
-    };
-    let call = ScriptCall {
-        script: arguments.required("script")?.to_owned(),
-        args: arguments.strings("args")?,
-        stdin: arguments.optional("stdin")?.map(str::to_owned),
-    };
-    let result = match skill(toolbox, arguments, "skill", context) {
-        Ok(skill) => {
-            let mut result = run_script(skill, call, options, context).await;
-            if let (Some(ScriptError::ScriptNotFound | ScriptError::ScriptNotAllowed), Some(message)) =
-                (result.error, &mut result.message)
-            {
-                let skill = Arc::clone(skill);
-                let files = off_thread(move || errors::files_of(&skill)).await?;
-                let sentence = if message.ends_with('?') { "" } else { "." };
-                *message = format!("{message}{sentence} {files}");
-            }
-            result
-        }
-        Err(error) if error.code == errors::SKILL_NOT_FOUND => {
-            ScriptResult::failed(ScriptError::SkillNotFound, error.message)
-        }
-        Err(error) => return Err(error),
-    };
-    let structured = json!(result);
-    let text = structured.to_string();
-    Ok(ToolOutput {
-        structured: Some(structured),
-        is_error: !result.success,
-        code: result.error.map(ScriptError::code),
-        ..ToolOutput::text(text)
-    })
 }
 
 /// Runs something that blocks where it does no harm.

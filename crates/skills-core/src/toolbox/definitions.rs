@@ -3,13 +3,12 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    ACTIVATE_SKILL, CALL_SKILL_TOOL, READ_SKILL_FILE, RUN_SKILL_SCRIPT, SEARCH_SKILLS, ToolDefinition,
-    Toolbox, arguments::Arguments,
+    ACTIVATE_SKILL, CALL_SKILL_TOOL, READ_SKILL_FILE, SEARCH_SKILLS, ToolDefinition, Toolbox,
+    arguments::Arguments,
 };
-
 use crate::{
-    SkillTool,
     search::{DEFAULT_LIMIT, MAX_LIMIT},
+    skill::SkillTool,
 };
 
 /// Up to this many names are spelled out in the schema of `activate_skill`.
@@ -20,8 +19,9 @@ pub(super) fn definitions(toolbox: &Toolbox) -> Vec<ToolDefinition> {
     if toolbox.options().search {
         definitions.push(search_skills());
     }
-    if toolbox.options().scripts.is_some() {
-        definitions.push(run_skill_script());
+    #[cfg(feature = "exec")]
+    if toolbox.runs_scripts() {
+        definitions.push(super::script::definition());
     }
     definitions
 }
@@ -109,34 +109,6 @@ fn search_skills() -> ToolDefinition {
     }
 }
 
-fn run_skill_script() -> ToolDefinition {
-    ToolDefinition {
-        name: RUN_SKILL_SCRIPT.into(),
-        title: "Run a script of a skill".into(),
-        description:
-            "Runs a script that belongs to a skill, when its instructions say so. No shell is involved: each \
-                      argument arrives as it is."
-                .to_owned(),
-        input_schema: object(
-            &json!({
-                "skill": { "type": "string", "description": "The name of the skill." },
-                "script": {
-                    "type": "string",
-                    "description": "The path below the skill's directory, for example `scripts/check.py`.",
-                },
-                "args": {
-                    "type": "array",
-                    "items": { "type": "string" },
-                    "description": "The arguments of the script.",
-                },
-                "stdin": { "type": "string", "description": "The standard input of the script." },
-            }),
-            &["skill", "script"],
-        ),
-        read_only: false,
-    }
-}
-
 /// A tool that belongs to no skill.
 pub(super) fn plain(tool: &SkillTool) -> ToolDefinition {
     let mut description = tool.description.clone();
@@ -182,7 +154,7 @@ fn names(toolbox: &Toolbox) -> Value {
     schema
 }
 
-fn object(properties: &Value, required: &[&str]) -> Map<String, Value> {
+pub(super) fn object(properties: &Value, required: &[&str]) -> Map<String, Value> {
     let mut schema = Map::new();
     schema.insert("type".into(), "object".into());
     schema.insert("properties".into(), properties.clone());

@@ -4,7 +4,11 @@ use std::fmt;
 
 use super::Toolbox;
 use crate::{
-    FileError, InvalidInput, Skill, SkillTool, activation::ActivationError, catalog::one_line, files::bundled,
+    activation::ActivationError,
+    catalog::{one_line, shorten},
+    files::{FileError, bundled},
+    skill::{Skill, SkillTool},
+    typed::InvalidInput,
 };
 
 pub(super) const SKILL_NOT_FOUND: &str = "SkillNotFound";
@@ -148,7 +152,7 @@ fn did_you_mean(name: &str) -> String {
 
 /// Whatever a model sent, shortened and on one line.
 fn quote(name: &str) -> String {
-    format!("\"{}\"", crate::catalog::shorten(&one_line(name), 100))
+    format!("\"{}\"", shorten(&one_line(name), 100))
 }
 
 /// The name that was most likely meant.

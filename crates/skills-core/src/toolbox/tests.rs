@@ -4,7 +4,11 @@ use expect_test::{Expect, expect};
 use serde_json::json;
 
 use super::*;
-use crate::{Properties, SkillName, SkillTool, Source, Stored, ToolError};
+use crate::{
+    name::SkillName,
+    set::SkillSet,
+    skill::{CallContext, Properties, Skill, SkillTool, Source, Stored, ToolError, ToolHandler},
+};
 
 /// `pdf` is stored in `dir`; the others are virtual.
 fn toolbox(dir: &Path) -> Toolbox {
@@ -35,7 +39,7 @@ fn toolbox(dir: &Path) -> Toolbox {
 
 struct EarlyPanic;
 
-impl crate::ToolHandler for EarlyPanic {
+impl ToolHandler for EarlyPanic {
     fn call(
         &self,
         _: Option<Value>,

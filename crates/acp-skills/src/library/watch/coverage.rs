@@ -1,14 +1,14 @@
 //! [`Coverage`]: which directories count, and what an event in one of them means.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     ffi::{OsStr, OsString},
     path::{Path, PathBuf},
     sync::Arc,
 };
 
 use notify::{
-    Event, EventKind,
+    Event, EventKind, RecursiveMode,
     event::{AccessKind, AccessMode, ModifyKind},
 };
 use skills_core::{
@@ -16,8 +16,8 @@ use skills_core::{
     files::SKILL_FILE_NAMES,
 };
 
-/// The directories in which something may happen that counts, by their canonical paths, which are shared with those who
-/// found them: there may be ten thousand.
+/// The directories in which something may happen that counts, by their canonical paths, which are shared with the search
+/// that found them: there may be ten thousand.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(in crate::library) struct Coverage(HashMap<Arc<Path>, Interest>);
 
@@ -39,7 +39,7 @@ enum Change {
     Nothing,
     /// It was written to.
     Content,
-    /// It came, went or has another name; or nobody knows.
+    /// It came, went or has another name; or the event does not tell.
     Existence,
 }
 
@@ -47,7 +47,8 @@ impl Change {
     fn of(kind: EventKind) -> Self {
         match kind {
             EventKind::Access(AccessKind::Close(AccessMode::Write))
-            | EventKind::Modify(ModifyKind::Data(_) | ModifyKind::Metadata(_)) => Self::Content,
+            // `Any` is what Windows says of a file that was written, and of a directory in which something came or went.
+            | EventKind::Modify(ModifyKind::Any | ModifyKind::Data(_) | ModifyKind::Metadata(_)) => Self::Content,
             EventKind::Access(_) => Self::Nothing,
             _ => Self::Existence,
         }
@@ -67,9 +68,9 @@ impl Coverage {
     /// Adds what a search saw, and where it will find more when that comes to be.
     pub(in crate::library) fn add_search(&mut self, discovery: &Discovery, visits: &Visits) {
         for seen in visits.directories() {
-            let place = self.at(Arc::clone(seen.dir));
-            place.skill = true;
-            place.directories |= !seen.is_skill;
+            let interest = self.at(Arc::clone(seen.dir));
+            interest.skill = true;
+            interest.directories |= !seen.is_skill;
         }
         for root in &discovery.roots {
             if !root.path.exists() {
@@ -79,9 +80,28 @@ impl Coverage {
         }
     }
 
-    /// Each directory, and what counts there.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&Arc<Path>, &Interest)> {
-        self.0.iter()
+    /// Adds the directory above each that has a watch, for what becomes of that one.
+    pub(super) fn add_parents(&mut self, one_level: bool) {
+        let watched: Vec<_> = self.watches(one_level).into_keys().map(Arc::clone).collect();
+        for dir in watched {
+            if let (Some(parent), Some(name)) = (dir.parent(), dir.file_name()) {
+                self.add_name(parent.to_owned(), name.to_owned());
+            }
+        }
+    }
+
+    /// The watches that see all of it, where a watch sees only one level or else a whole tree.
+    pub(super) fn watches(&self, one_level: bool) -> HashMap<&Arc<Path>, RecursiveMode> {
+        if one_level {
+            return self.0.keys().map(|dir| (dir, RecursiveMode::NonRecursive)).collect();
+        }
+        let searched: HashSet<&Path> =
+            self.0.iter().filter(|(_, interest)| interest.directories).map(|(dir, _)| &**dir).collect();
+        let is_seen = |dir: &Path| dir.ancestors().skip(1).any(|above| searched.contains(above));
+        let mode = |dir: &Path| {
+            if searched.contains(dir) { RecursiveMode::Recursive } else { RecursiveMode::NonRecursive }
+        };
+        self.0.keys().filter(|dir| !is_seen(dir)).map(|dir| (dir, mode(dir))).collect()
     }
 
     fn at(&mut self, dir: impl Into<Arc<Path>>) -> &mut Interest {
@@ -119,35 +139,36 @@ impl Coverage {
 
     /// What an event changes.
     pub(super) fn changes(&self, event: &Event) -> Changes {
-        // Some were lost.
+        // Events were lost.
         if event.need_rescan() {
             return Changes::everything();
         }
         let mut changes = Changes::default();
         let change = Change::of(event.kind);
         for path in event.paths.iter().filter(|_| change != Change::Nothing) {
-            self.judge(path, change, &mut changes);
+            self.add_change(path, change, &mut changes);
         }
         changes
     }
 
-    fn judge(&self, path: &Path, change: Change, changes: &mut Changes) {
-        if self.0.get(path).is_some_and(|place| place.skill) {
+    fn add_change(&self, path: &Path, change: Change, changes: &mut Changes) {
+        if self.0.get(path).is_some_and(|interest| interest.skill) {
             match change {
                 Change::Existence => changes.trees.insert(path.to_owned()),
                 _ => changes.directories.insert(path.to_owned()),
             };
         }
         let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else { return };
-        let Some(place) = self.0.get(dir) else { return };
-        if place.skill && is_skill_file(name) {
+        let Some(interest) = self.0.get(dir) else { return };
+        if interest.skill && is_skill_file(name) {
             changes.directories.insert(dir.to_owned());
             return;
         }
-        if change == Change::Existence && (place.directories || place.names.iter().any(|known| known == name))
+        if change == Change::Existence
+            && (interest.directories || interest.names.iter().any(|known| known == name))
         {
             changes.trees.insert(path.to_owned());
-            if place.directories {
+            if interest.directories {
                 changes.directories.insert(dir.to_owned());
             }
         }
@@ -170,6 +191,7 @@ mod tests {
     const REMOVE: EventKind = EventKind::Remove(RemoveKind::Any);
     const RENAME: EventKind = EventKind::Modify(ModifyKind::Name(RenameMode::Any));
     const MODE: EventKind = EventKind::Modify(ModifyKind::Metadata(MetadataKind::Any));
+    const ANY: EventKind = EventKind::Modify(ModifyKind::Any);
     const READ: EventKind = EventKind::Access(AccessKind::Open(AccessMode::Any));
 
     /// A root with a skill `a`, a skill `deep/b`, and one that is not there yet.
@@ -181,14 +203,14 @@ mod tests {
             std::fs::create_dir_all(base.join(dir)).unwrap();
             std::fs::write(base.join(dir).join("SKILL.md"), text).unwrap();
         }
-        let how = Discovery::new([
+        let discovery = Discovery::new([
             Root::scanned(base.join("root")),
             Root::new(skills_core::Scope::Project, base.join("later/.agents/skills")),
         ]);
         let mut visits = Visits::default();
-        how.run_again(&mut visits, &Changes::default(), &mut skills_core::SkillSet::builder());
+        discovery.run_again(&mut visits, &Changes::default(), &mut skills_core::SkillSet::builder());
         let mut coverage = Coverage::default();
-        coverage.add_search(&how, &visits);
+        coverage.add_search(&discovery, &visits);
         coverage
     }
 
@@ -211,6 +233,9 @@ mod tests {
             (RENAME, "root/a/skill.md", "root/a", ""),
             (REMOVE, "root/a/SKILL.md", "root/a", ""),
             (MODE, "root/a/SKILL.md", "root/a", ""),
+            (ANY, "root/a/SKILL.md", "root/a", ""),
+            (ANY, "root/a", "root/a", ""),
+            (ANY, "root/notes.txt", "", ""),
             (READ, "root/a/SKILL.md", "", ""),
             // What stands beside it is read when it is needed.
             (WRITE, "root/a/notes.md", "", ""),

@@ -1,25 +1,28 @@
 //! [`Debounce`]: changes on their way, until they have settled.
 
 use std::{
-    sync::{Condvar, Mutex, MutexGuard, PoisonError},
+    sync::{Condvar, Mutex, MutexGuard},
     time::{Duration, Instant},
 };
 
 use skills_core::discovery::Changes;
 
 use super::coverage::Coverage;
+use crate::lock::{lock, wait, wait_for};
 
-/// Whoever saves does several things in a row; so long nothing more must have happened.
+/// Saving a file is several changes in a row. They have settled when nothing more has happened for this long,
 pub(super) const QUIET: Duration = Duration::from_millis(200);
-/// Where something happens all the time, so long after the first.
-pub(super) const PATIENCE: Duration = Duration::from_secs(2);
-/// More paths than this are not kept: everything is looked at instead.
+/// or, where something happens all the time, this long after the first.
+pub(super) const MAX_DELAY: Duration = Duration::from_secs(2);
+/// More paths than this are not kept: everything is searched instead.
 pub(super) const MAX_PATHS: usize = 4_096;
 
 /// Where changes arrive, from a thread of the watcher's, and wait until they have settled.
 #[derive(Default)]
 pub(in crate::library) struct Debounce {
+    /// Guards everything. Taken alone, and for a moment.
     state: Mutex<State>,
+    /// Something arrived that [`settled`](Self::settled) waits for.
     changed: Condvar,
 }
 
@@ -27,9 +30,9 @@ pub(in crate::library) struct Debounce {
 struct State {
     coverage: Coverage,
     pending: Pending,
-    /// There are coverage that nobody watches yet.
+    /// There are directories that nobody watches yet.
     recheck: bool,
-    closed: bool,
+    is_closed: bool,
 }
 
 /// What has changed, and when that has settled.
@@ -57,7 +60,7 @@ impl Pending {
 
     /// When all this will have settled, if nothing more happens.
     pub(super) fn due(&self) -> Option<Instant> {
-        self.times.map(|(first, last)| (last + QUIET).min(first + PATIENCE))
+        self.times.map(|(first, last)| (last + QUIET).min(first + MAX_DELAY))
     }
 
     /// Takes all of it when it has settled at `now`.
@@ -69,7 +72,7 @@ impl Pending {
 
 impl Debounce {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// Takes what the operating system says.
@@ -78,8 +81,9 @@ impl Debounce {
         let changes = match event {
             Ok(event) => state.coverage.changes(&event),
             Err(error) => {
-                tracing::debug!(%error, "from the watcher");
-                return;
+                // Nobody knows what was not reported.
+                tracing::debug!(%error, "the watcher failed");
+                Changes::everything()
             }
         };
         if !changes.is_empty() {
@@ -88,43 +92,46 @@ impl Debounce {
         }
     }
 
-    /// Goes by these coverage from now on.
+    /// Judges events by this coverage from now on.
     pub(super) fn expect(&self, coverage: Coverage) {
         self.state().coverage = coverage;
     }
 
-    /// Says that there are new coverage to watch.
+    /// Says that there are new directories to watch.
     pub(in crate::library) fn recheck(&self) {
         self.state().recheck = true;
         self.changed.notify_one();
     }
 
-    /// Nobody needs to know any more.
+    /// Nobody needs to hear of changes any more.
     pub(in crate::library) fn close(&self) {
-        self.state().closed = true;
+        self.state().is_closed = true;
         self.changed.notify_one();
     }
 
-    /// Waits for changes that have settled, or, with none, for new coverage; `None` when nobody needs to know any more.
-    pub(super) fn settled(&self) -> Option<Changes> {
+    /// Waits for changes that have settled. Returns no changes when there are new directories to watch, everything once the
+    /// watches have to be trusted no longer (`trusted_until`), and `None` when nobody needs to hear of changes any more.
+    pub(super) fn settled(&self, trusted_until: Option<Instant>) -> Option<Changes> {
         let mut state = self.state();
         loop {
-            if state.closed {
+            if state.is_closed {
                 return None;
             }
             let now = Instant::now();
             if let Some(changes) = state.pending.take_settled(now) {
                 return Some(changes);
             }
+            if trusted_until.is_some_and(|end| end <= now) {
+                state.pending = Pending::default();
+                return Some(Changes::everything());
+            }
             if std::mem::take(&mut state.recheck) {
                 return Some(Changes::default());
             }
-            state = match state.pending.due() {
-                Some(due) => {
-                    let waited = self.changed.wait_timeout(state, due.saturating_duration_since(now));
-                    waited.unwrap_or_else(PoisonError::into_inner).0
-                }
-                None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+            let next = state.pending.due().into_iter().chain(trusted_until).min();
+            state = match next {
+                Some(next) => wait_for(&self.changed, state, next.saturating_duration_since(now)),
+                None => wait(&self.changed, state),
             };
         }
     }
@@ -167,11 +174,28 @@ mod tests {
         }
         assert_eq!(reloads, [2_000, 4_001, 6_002, 8_003]);
         assert!(most <= 2_001, "{most}");
-        // More than can be kept in that time.
+        // More than may be kept in that time.
         for number in 0..100_000 {
             pending.add(change(&format!("x{number}")), start);
             assert!(pending.changes.directories.len() <= MAX_PATHS);
         }
         assert_eq!(pending.changes, Changes::everything());
+    }
+
+    #[test]
+    fn what_cannot_be_trusted_changes_everything() {
+        let debounce = Debounce::default();
+        let settled = || debounce.settled(None);
+        debounce.put(Err(notify::Error::generic("no more events")));
+        assert_eq!(settled(), Some(Changes::everything()));
+        debounce.put(Ok(notify::Event::new(notify::EventKind::Other).set_flag(notify::event::Flag::Rescan)));
+        assert_eq!(settled(), Some(Changes::everything()));
+        // Watches that were trusted for long enough; what was pending is part of everything.
+        debounce.put(Err(notify::Error::generic("no more events")));
+        assert_eq!(debounce.settled(Some(Instant::now())), Some(Changes::everything()));
+        debounce.recheck();
+        assert_eq!(settled(), Some(Changes::default()));
+        debounce.close();
+        assert_eq!(debounce.settled(Some(Instant::now())), None);
     }
 }

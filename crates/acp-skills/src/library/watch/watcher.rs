@@ -1,10 +1,10 @@
 //! [`Watches`]: the watches of the operating system.
 //!
-//! Linux watches one directory at a time and lets a user have so many of them; elsewhere one watch sees everything below
-//! it. A watch that cannot be had is a warning, once: the proxy works without.
+//! A watch that cannot be had is a warning, once: the proxy works without.
 
 use std::{
     collections::{HashMap, HashSet},
+    mem,
     path::Path,
     sync::Arc,
 };
@@ -12,124 +12,141 @@ use std::{
 use notify::{ErrorKind, RecursiveMode, Watcher};
 use skills_core::discovery::Changes;
 
-use super::coverage::Coverage;
+use super::{coverage::Coverage, platform::Platform};
 
-/// Whether a watch sees only what is directly in its directory.
-const SEES_ONE_LEVEL: bool = cfg!(any(target_os = "linux", target_os = "android"));
-
-/// Watches, and whom they belong to.
+/// The watches that there are.
 pub(super) struct Watches {
     watcher: Box<dyn Watcher>,
+    platform: Platform,
     watched: HashMap<Arc<Path>, RecursiveMode>,
-    one_level: bool,
+    /// Directories that are there and could not be watched when that was tried last.
+    refused: HashSet<Arc<Path>>,
+    /// Watches were removed since the last update.
+    has_forgotten: bool,
     has_warned: bool,
 }
 
 impl Watches {
     /// None yet.
-    pub(super) fn new(watcher: Box<dyn Watcher>) -> Self {
-        Self { watcher, watched: HashMap::new(), one_level: SEES_ONE_LEVEL, has_warned: false }
+    pub(super) fn new(watcher: Box<dyn Watcher>, platform: Platform) -> Self {
+        let (watched, refused) = (HashMap::new(), HashSet::new());
+        Self { watcher, platform, watched, refused, has_forgotten: false, has_warned: false }
     }
 
-    /// Watches what `coverage` has and nothing else. Returns what was not watched until now, and may have changed just before.
+    /// Watches what `coverage` has and nothing else. Returns where something may have happened that no watch saw.
     pub(super) fn update(&mut self, coverage: &Coverage) -> Changes {
-        let wanted = watches(coverage, self.one_level);
-        let (watcher, mut gone) = (&mut self.watcher, Vec::new());
-        self.watched.retain(|path, mode| {
-            let stays = wanted.get(path) == Some(mode);
-            if !stays {
-                gone.push(Arc::clone(path));
-            }
-            stays
-        });
-        for path in gone {
-            // It may be gone by itself.
-            drop(watcher.unwatch(&path));
+        let wanted = coverage.watches(self.platform.one_level);
+        let is_stale = |(path, mode): &(&Arc<Path>, &RecursiveMode)| wanted.get(path) != Some(mode);
+        let stale: Vec<_> = self.watched.iter().filter(is_stale).map(|(path, _)| Arc::clone(path)).collect();
+        self.remove(&stale);
+        let added = self.add(wanted);
+        let has_changed = mem::take(&mut self.has_forgotten) || !added.is_empty();
+        if has_changed && self.platform.one_stream {
+            return Changes::everything();
         }
-        let mut changes = Changes::default();
-        let mut missing = 0;
-        for (path, mode) in wanted {
-            if self.watched.contains_key(path) {
-                continue;
-            }
-            match self.watcher.watch(path, mode) {
+        added
+    }
+
+    /// Drops the watches in trees that came or went: a path may be another directory now. When anything may have
+    /// happened, that is all of them.
+    pub(super) fn forget(&mut self, changes: &Changes) {
+        let is_forgotten = |path: &&Arc<Path>| changes.replaces(path);
+        let forgotten: Vec<_> = self.watched.keys().filter(is_forgotten).cloned().collect();
+        self.remove(&forgotten);
+        // What was refused may be granted now.
+        self.refused.clear();
+    }
+
+    /// Whether there should be watches, and is none.
+    pub(super) fn are_lost(&self) -> bool {
+        self.watched.is_empty() && !self.refused.is_empty()
+    }
+
+    fn remove(&mut self, paths: &[Arc<Path>]) {
+        if paths.is_empty() {
+            return;
+        }
+        self.has_forgotten = true;
+        let mut batch = self.watcher.paths_mut();
+        for path in paths {
+            self.watched.remove(path);
+            // The directory may be gone, and the watch with it.
+            drop(batch.remove(path));
+        }
+        if let Err(error) = batch.commit() {
+            self.lost_all(&error);
+        }
+    }
+
+    /// Watches what is not watched yet. Returns what is watched now.
+    fn add(&mut self, wanted: HashMap<&Arc<Path>, RecursiveMode>) -> Changes {
+        // Where each attempt interrupts all other watches, nothing is asked for in vain.
+        let is_vain =
+            |path: &Arc<Path>| self.platform.one_stream && (self.refused.contains(path) || !path.exists());
+        let is_new = |(path, _): &(&Arc<Path>, _)| !self.watched.contains_key(*path) && !is_vain(path);
+        let new: Vec<_> = wanted.into_iter().filter(is_new).collect();
+        let mut added = Changes::default();
+        if new.is_empty() {
+            return added;
+        }
+        let mut batch = self.watcher.paths_mut();
+        let mut failure = None;
+        for (path, mode) in new {
+            match batch.add(path, mode) {
                 Ok(()) => {
                     self.watched.insert(Arc::clone(path), mode);
                     match mode {
-                        RecursiveMode::NonRecursive => changes.directories.insert(path.to_path_buf()),
-                        RecursiveMode::Recursive => changes.trees.insert(path.to_path_buf()),
+                        RecursiveMode::NonRecursive => added.directories.insert(path.to_path_buf()),
+                        RecursiveMode::Recursive => added.trees.insert(path.to_path_buf()),
                     };
                 }
-                Err(error) if is_gone(&error) => {}
+                // It has just gone.
+                Err(_) if !path.exists() => {}
                 Err(error) => {
-                    missing += 1;
-                    if missing == 1 && !self.has_warned {
-                        self.has_warned = true;
-                        warn(&error);
-                    }
+                    self.refused.insert(Arc::clone(path));
                     // The next ones cannot be had either, and asking for ten thousand takes its time.
-                    if matches!(error.kind, ErrorKind::MaxFilesWatch) {
+                    let is_limit = matches!(error.kind, ErrorKind::MaxFilesWatch);
+                    failure.get_or_insert(error);
+                    if is_limit {
                         break;
                     }
                 }
             }
         }
-        if !changes.is_empty() {
+        let committed = batch.commit();
+        if let Some(error) = failure {
+            self.warn(&error);
+        }
+        if let Err(error) = committed {
+            self.lost_all(&error);
+            return Changes::default();
+        }
+        if !added.is_empty() {
             tracing::debug!(directories = self.watched.len(), "watching");
         }
-        changes
+        added
     }
 
-    /// Drops the watches in trees that came or went: a path may be another directory now.
-    pub(super) fn forget(&mut self, changes: &Changes) {
-        if changes.trees.is_empty() {
+    /// There are no watches any more.
+    fn lost_all(&mut self, error: &notify::Error) {
+        self.refused.extend(mem::take(&mut self.watched).into_keys());
+        self.warn(error);
+    }
+
+    fn warn(&mut self, error: &notify::Error) {
+        if mem::replace(&mut self.has_warned, true) {
             return;
         }
-        let (watcher, trees) = (&mut self.watcher, &changes.trees);
-        self.watched.retain(|path, _| {
-            let is_in = path.ancestors().any(|dir| trees.contains(dir));
-            if is_in {
-                // It may be gone by itself.
-                drop(watcher.unwatch(path));
+        let hint = match error.kind {
+            ErrorKind::MaxFilesWatch => {
+                " (fs.inotify.max_user_watches says how many directories a user may watch)"
             }
-            !is_in
-        });
+            _ => "",
+        };
+        tracing::warn!(
+            "cannot watch all directories with skills: {error}{hint}; `/skills reload` finds what changes in the others"
+        );
     }
-}
-
-/// The watches that see all of it.
-fn watches(coverage: &Coverage, one_level: bool) -> HashMap<&Arc<Path>, RecursiveMode> {
-    if one_level {
-        return coverage.iter().map(|(dir, _)| (dir, RecursiveMode::NonRecursive)).collect();
-    }
-    let searched: HashSet<&Path> =
-        coverage.iter().filter(|(_, interest)| interest.directories).map(|(dir, _)| &**dir).collect();
-    let is_seen = |dir: &Path| dir.ancestors().skip(1).any(|above| searched.contains(above));
-    let others = coverage.iter().filter(|(dir, _)| !is_seen(dir));
-    let mode = |dir: &Path| {
-        if searched.contains(dir) { RecursiveMode::Recursive } else { RecursiveMode::NonRecursive }
-    };
-    others.map(|(dir, _)| (dir, mode(dir))).collect()
-}
-
-fn is_gone(error: &notify::Error) -> bool {
-    match &error.kind {
-        ErrorKind::PathNotFound => true,
-        ErrorKind::Io(error) => error.kind() == std::io::ErrorKind::NotFound,
-        _ => false,
-    }
-}
-
-fn warn(error: &notify::Error) {
-    let hint = match error.kind {
-        ErrorKind::MaxFilesWatch => {
-            " (fs.inotify.max_user_watches says how many directories a user may watch)"
-        }
-        _ => "",
-    };
-    tracing::warn!(
-        "cannot watch all directories with skills: {error}{hint}; `/skills reload` finds what changes in the others"
-    );
 }
 
 #[cfg(test)]
@@ -187,25 +204,23 @@ mod tests {
             let text = format!("---\nname: s{number}\ndescription: x\n---\n");
             std::fs::write(dir.join("SKILL.md"), text).unwrap();
         }
-        let (how, mut visits) = (Discovery::new([Root::scanned(base)]), Visits::default());
-        how.run_again(&mut visits, &Changes::default(), &mut SkillSet::builder());
+        let (discovery, mut visits) = (Discovery::new([Root::scanned(base)]), Visits::default());
+        discovery.run_again(&mut visits, &Changes::default(), &mut SkillSet::builder());
         let mut coverage = Coverage::default();
-        coverage.add_search(&how, &visits);
+        coverage.add_search(&discovery, &visits);
         coverage
     }
 
-    fn limited(limit: usize) -> (Watches, Arc<Mutex<System>>) {
+    fn limited(limit: usize, platform: Platform) -> (Watches, Arc<Mutex<System>>) {
         let system = Arc::new(Mutex::new(System { limit, ..System::default() }));
-        let mut watches = Watches::new(Box::new(Limited(Arc::clone(&system))));
-        watches.one_level = true;
-        (watches, system)
+        (Watches::new(Box::new(Limited(Arc::clone(&system))), platform), system)
     }
 
     #[test]
     fn what_is_new_is_looked_at_once_more() {
         let base = tempfile::tempdir().unwrap();
         let base = dunce::canonicalize(base.path()).unwrap();
-        let (mut watches, system) = limited(100);
+        let (mut watches, system) = limited(100, Platform::LINUX);
         assert_eq!(watches.update(&coverage(&base)).directories.len(), 12);
         assert!(watches.update(&coverage(&base)).is_empty());
         // A directory that was replaced is another one.
@@ -214,10 +229,10 @@ mod tests {
         assert_eq!(watches.update(&coverage(&base)).directories.len(), 3);
         std::fs::remove_dir_all(base.join("s0")).unwrap();
         let fewer = {
-            let (how, mut visits) = (Discovery::new([Root::scanned(&base)]), Visits::default());
-            how.run_again(&mut visits, &Changes::default(), &mut SkillSet::builder());
+            let (discovery, mut visits) = (Discovery::new([Root::scanned(&base)]), Visits::default());
+            discovery.run_again(&mut visits, &Changes::default(), &mut SkillSet::builder());
             let mut coverage = Coverage::default();
-            coverage.add_search(&how, &visits);
+            coverage.add_search(&discovery, &visits);
             coverage
         };
         assert!(watches.update(&fewer).is_empty());
@@ -225,10 +240,24 @@ mod tests {
     }
 
     #[test]
+    fn nothing_is_trusted_after_a_loss() {
+        let base = tempfile::tempdir().unwrap();
+        let base = dunce::canonicalize(base.path()).unwrap();
+        for (platform, count) in [(Platform::LINUX, 12), (Platform::MACOS, 1), (Platform::WINDOWS, 1)] {
+            let (mut watches, system) = limited(100, platform);
+            watches.update(&coverage(&base));
+            watches.forget(&Changes::everything());
+            assert!(system.lock().unwrap().watched.is_empty());
+            assert!(!watches.update(&coverage(&base)).is_empty());
+            assert_eq!(system.lock().unwrap().watched.len(), count, "{platform:?}");
+        }
+    }
+
+    #[test]
     fn falling_short_is_no_outage() {
         let base = tempfile::tempdir().unwrap();
         let base = dunce::canonicalize(base.path()).unwrap();
-        let (mut watches, system) = limited(5);
+        let (mut watches, system) = limited(5, Platform::LINUX);
         assert_eq!(watches.update(&coverage(&base)).directories.len(), 5);
         assert!(watches.has_warned);
         // It does not go on asking for all of them, nor look at the same ones again and again.
@@ -241,12 +270,46 @@ mod tests {
     }
 
     #[test]
+    fn a_stream_that_begins_anew_has_missed_everything() {
+        let base = tempfile::tempdir().unwrap();
+        let base = dunce::canonicalize(base.path()).unwrap();
+        let coverage = coverage(&base);
+        let (mut watches, system) = limited(100, Platform::MACOS);
+        assert_eq!(watches.update(&coverage), Changes::everything());
+        assert!(watches.update(&coverage).is_empty());
+        // A watch less is a new stream, too.
+        watches.forget(&Changes { trees: [base.clone()].into(), ..Changes::default() });
+        std::fs::remove_dir_all(&base).unwrap();
+        assert_eq!(watches.update(&coverage), Changes::everything());
+        assert!(watches.update(&coverage).is_empty());
+        assert!(system.lock().unwrap().watched.is_empty());
+    }
+
+    #[test]
+    fn what_was_refused_does_not_interrupt_the_stream_again() {
+        let base = tempfile::tempdir().unwrap();
+        let base = dunce::canonicalize(base.path()).unwrap();
+        let coverage = coverage(&base);
+        let (mut watches, system) = limited(0, Platform::MACOS);
+        for _ in 0..3 {
+            assert!(watches.update(&coverage).is_empty());
+        }
+        assert!(watches.are_lost());
+        assert_eq!(system.lock().unwrap().asked, 1);
+        // Until nothing is trusted any more.
+        system.lock().unwrap().limit = 1;
+        watches.forget(&Changes::everything());
+        assert_eq!(watches.update(&coverage), Changes::everything());
+        assert!(!watches.are_lost());
+    }
+
+    #[test]
     fn one_watch_for_a_tree_where_that_is_possible() {
         let base = tempfile::tempdir().unwrap();
         let base = dunce::canonicalize(base.path()).unwrap();
         let coverage = coverage(&base);
-        assert_eq!(watches(&coverage, true).len(), 12);
+        assert_eq!(coverage.watches(true).len(), 12);
         let base: Arc<Path> = base.into();
-        assert_eq!(watches(&coverage, false), [(&base, RecursiveMode::Recursive)].into());
+        assert_eq!(coverage.watches(false), [(&base, RecursiveMode::Recursive)].into());
     }
 }

@@ -1,11 +1,20 @@
 //! Real scripts with real interpreters; those that are not installed are skipped, and said so.
 
-use std::{os::unix::fs::symlink, path::Path, time::Duration};
+use std::{
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use serde_json::{Map, Value, json};
 
 use super::*;
-use crate::{SkillName, Source, Stored, Toolbox, ToolboxOptions, exec::tests::some_variable};
+use crate::{
+    exec::{find_program, tests::some_variable},
+    name::SkillName,
+    skill::{Source, Stored},
+    toolbox::{Toolbox, ToolboxOptions},
+};
 
 /// A skill called `kit` with these scripts, and a directory to work in.
 struct Kit {

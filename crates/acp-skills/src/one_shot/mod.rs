@@ -1,8 +1,9 @@
 //! One prompt to one agent, with skills: the proxy and a small client in one call.
 //!
-//! [`OneShot`] takes what the prompt needs, and then the answer comes as a whole ([`OneShot::run`]), as it is said
+//! [`OneShot`] takes what the prompt needs, and then the answer comes as a whole ([`OneShot::run`]), piece by piece
 //! ([`OneShot::stream`]), or as a Rust type ([`OneShot::parse`]).
 
+mod error;
 mod parse;
 mod turn;
 
@@ -16,34 +17,43 @@ use std::{
 
 use schemars::JsonSchema;
 use serde::{Serialize, de::DeserializeOwned};
-use serde_json::Value;
 use skills_core::{Skill, SkillSet, SkillTool, ToolError};
+use tokio::task::JoinHandle;
 
 pub use self::{
+    error::OneShotError,
     parse::NotParsed,
     turn::{Piece, Turn},
 };
-
 use crate::{
     activity::Activity,
-    client::{Client, Line},
+    client::ClientWriter,
     component::SkillsProxy,
     demo,
     library::{Library, MakeToolbox},
     relay::{
         Ends, Relay,
-        standalone::{self, Standalone},
+        standalone::{Standalone, Tap, tapped},
     },
+};
+pub use crate::{
+    agent::StartError,
+    client::{Client, ClientError},
+    component::AttachError,
+    permission::{PermissionDecision, PermissionHandler, PermissionOption, PermissionRequest},
+    trace::{Trace, Tracer},
 };
 use acp_skills_intercept::Policy;
 
 /// One prompt, the skills for it, and the agent that gets it.
 ///
+/// What the agent asks permission for is refused, unless [`on_permission`](Self::on_permission) decides otherwise.
+///
 /// ```
 /// use acp_skills::one_shot::OneShot;
 /// use skills_core::{Skill, SkillSet};
 ///
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> anyhow::Result<()> {
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let skill = Skill::builder("greet", "Greets people.").body("# Greeting\nSay hello.").build()?;
 /// // Without a command it is the embedded agent that answers.
 /// let answer = OneShot::new([skill].into_iter().collect()).prompt("Greet me").run().await?;
@@ -53,29 +63,15 @@ use acp_skills_intercept::Policy;
 #[must_use]
 pub struct OneShot {
     proxy: SkillsProxy,
-    line: Line,
+    writer: ClientWriter,
     agent: Vec<OsString>,
     cwd: Option<PathBuf>,
     prompt: String,
-    watch: Option<Watch>,
+    tracer: Option<Tracer>,
+    on_permission: Option<PermissionHandler>,
 }
 
-/// Sees what happens, as it happens.
-pub type Watch = Arc<dyn Fn(Seen<'_>) + Send + Sync>;
-
-/// Something that happened.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum Seen<'a> {
-    /// The agent received this message.
-    ToAgent(&'a Value),
-    /// Something happened on our server: the model called a tool, for example.
-    Activity(&'a Activity),
-    /// The agent said this.
-    Update(&'a Value),
-}
-
-/// What came back.
+/// The agent's answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Answer {
@@ -95,11 +91,12 @@ impl OneShot {
     pub fn with_library(library: Library) -> Self {
         Self {
             proxy: SkillsProxy::with_library(library),
-            line: Line::default(),
+            writer: ClientWriter::default(),
             agent: Vec::new(),
             cwd: None,
             prompt: String::new(),
-            watch: None,
+            tracer: None,
+            on_permission: None,
         }
     }
 
@@ -165,24 +162,43 @@ impl OneShot {
         Self { prompt: text.into(), ..self }
     }
 
-    /// Shows what happens to `watch`, from several threads.
-    pub fn watch(self, watch: Watch) -> Self {
-        Self { watch: Some(watch), ..self }
+    /// Calls `tracer` with everything that happens, from several threads.
+    pub fn trace(self, tracer: impl Fn(Trace<'_>) + Send + Sync + 'static) -> Self {
+        Self { tracer: Some(Arc::new(tracer)), ..self }
+    }
+
+    /// Has `decide` answer what the agent asks permission for. Without it everything is refused: what a skill or a model
+    /// wants to run is nobody's wish yet.
+    ///
+    /// ```
+    /// use acp_skills::one_shot::{OneShot, PermissionDecision};
+    ///
+    /// let may_read = OneShot::default().on_permission(|request| match request.kind.as_deref() {
+    ///     Some("read" | "search") => PermissionDecision::AllowOnce,
+    ///     _ => PermissionDecision::Refuse,
+    /// });
+    /// # drop(may_read);
+    /// ```
+    pub fn on_permission(
+        self,
+        decide: impl Fn(&PermissionRequest) -> PermissionDecision + Send + Sync + 'static,
+    ) -> Self {
+        Self { on_permission: Some(Arc::new(decide)), ..self }
     }
 
     /// Sends the prompt and waits for the answer. Needs a tokio runtime around it; dropping the future cancels the turn.
     ///
     /// # Errors
-    /// The agent does not start, refuses, or goes away.
-    pub async fn run(self) -> anyhow::Result<Answer> {
+    /// Something cannot be attached; the agent does not start, refuses, or goes away.
+    pub async fn run(self) -> Result<Answer, OneShotError> {
         self.stream().collect().await
     }
 
-    /// Sends the prompt, and gives the answer as it is said. Needs a tokio runtime around it; dropping the stream
+    /// Sends the prompt, and gives the answer piece by piece. Needs a tokio runtime around it; dropping the stream
     /// cancels the turn.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> anyhow::Result<()> {
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// use acp_skills::one_shot::{OneShot, Piece};
     /// use skills_core::Skill;
     ///
@@ -206,44 +222,48 @@ impl OneShot {
     ///
     /// # Errors
     /// As for [`OneShot::run`], and [`NotParsed`], which holds the answer, when there is no `T` in it.
-    pub async fn parse<T: DeserializeOwned + JsonSchema>(self) -> anyhow::Result<T> {
+    pub async fn parse<T: DeserializeOwned + JsonSchema>(self) -> Result<T, OneShotError> {
         let prompt = parse::request::<T>(&self.prompt);
         let answer = self.prompt(prompt).run().await?;
         Ok(parse::read(&answer.text)?)
     }
 
-    /// Runs `talk` as the client of the proxied agent. Returns what it says, and the exit code of the agent's process.
+    /// Runs `conversation` as the client of the proxied agent, on a thread where it may block. Returns what it returns, and
+    /// the exit code of the agent's process.
+    ///
+    /// # Errors
+    /// Something cannot be attached, or the agent does not start.
     pub async fn converse<T: Send + 'static>(
         self,
-        talk: impl FnOnce(&mut Client) -> T + Send + 'static,
-    ) -> anyhow::Result<(T, Option<u8>)> {
+        conversation: impl FnOnce(&mut Client) -> T + Send + 'static,
+    ) -> Result<(T, Option<u8>), OneShotError> {
         let mut proxy = self.proxy;
-        if let Some(watch) = self.watch.clone() {
-            let observer = move |activity: &Activity| watch(Seen::Activity(activity));
+        if let Some(tracer) = self.tracer.clone() {
+            let observer = move |activity: &Activity| tracer(Trace::Activity(activity));
             proxy = proxy.observed_by(Arc::new(observer));
         }
         let (policy, host) = proxy.into_parts()?;
         let (client_reads, to_client) = io::pipe()?;
         let (from_client, client_writes) = io::pipe()?;
-        let mut client = Client::new(client_reads, client_writes, self.line, self.watch.clone());
+        let (writer, tracer) = (self.writer, self.tracer.clone());
+        let mut client = Client::new(client_reads, client_writes, writer, tracer, self.on_permission);
         // The client's pipes close when it is done, and that ends the rest.
-        let talk = tokio::task::spawn_blocking(move || talk(&mut client));
+        let conversation = tokio::task::spawn_blocking(move || conversation(&mut client));
         let ends = Ends::new(from_client, to_client);
-        let tap = self.watch.map(tap);
+        let tap = self.tracer.map(tap);
         if self.agent.is_empty() {
             let (agent_reads, to_agent) = io::pipe()?;
             let (from_agent, agent_writes) = io::pipe()?;
             thread::spawn(move || drop(demo::serve(agent_reads, agent_writes)));
-            let agent = Ends::new(from_agent, standalone::tapped(to_agent, tap));
+            let agent = Ends::new(from_agent, tapped(to_agent, tap));
             let relay = Relay::start(policy, host, ends, agent)?;
-            let said = talk.await?;
+            let outcome = finished(conversation).await?;
             // The agent has its end of stdin, and stops.
             drop(relay.agent_done.await);
-            return Ok((said, None));
+            return Ok((outcome, None));
         }
-        let life = Standalone { command: self.agent, policy, host, client: ends, tap };
-        let code = life.run().await?;
-        Ok((talk.await?, Some(code)))
+        let code = Standalone::new(self.agent, policy, host, ends).tap(tap).run().await?;
+        Ok((finished(conversation).await?, Some(code)))
     }
 }
 
@@ -254,24 +274,32 @@ impl Default for OneShot {
     }
 }
 
+/// Waits for the end of a conversation; a panic in it is one here.
+async fn finished<T>(conversation: JoinHandle<T>) -> Result<T, OneShotError> {
+    conversation.await.map_err(|error| match error.try_into_panic() {
+        Ok(panic) => std::panic::resume_unwind(panic),
+        Err(_) => OneShotError::Client(ClientError::Cancelled),
+    })
+}
+
 /// Sends one prompt and waits for the end of the turn.
-fn talk(client: &mut Client, cwd: &Path, prompt: &str) -> anyhow::Result<Answer> {
+fn ask(client: &mut Client, cwd: &Path, prompt: &str) -> Result<Answer, ClientError> {
     client.initialize()?;
     let session = client.new_session(cwd)?;
     let end = client.prompt(&session, prompt)?;
     let stop_reason = end["stopReason"].as_str().unwrap_or_default().to_owned();
-    Ok(Answer { text: std::mem::take(&mut client.text), stop_reason })
+    Ok(Answer { text: client.take_text(), stop_reason })
 }
 
-/// Shows each message in a stream of bytes.
-fn tap(watch: Watch) -> standalone::Tap {
+/// Traces each message in a stream of bytes.
+fn tap(tracer: Tracer) -> Tap {
     let mut line = Vec::new();
     Box::new(move |bytes| {
         for piece in bytes.split_inclusive(|&byte| byte == b'\n') {
             line.extend_from_slice(piece);
             if piece.ends_with(b"\n") {
                 if let Ok(message) = serde_json::from_slice(&line) {
-                    watch(Seen::ToAgent(&message));
+                    tracer(Trace::ToAgent(&message));
                 }
                 line.clear();
             }

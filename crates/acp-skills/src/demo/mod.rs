@@ -2,8 +2,8 @@
 //!
 //! It does what a model would with skills: it reads the catalog, activates the skill whose description fits the
 //! prompt, reads a file that the instructions mention, gives the prompt to a tool that they offer, and answers with
-//! what it found. A tool that belongs to no skill and fits better gets the prompt instead. It reaches the skills server over the ACP connection or a stdio entry; where it has neither, it reads
-//! the files that the catalog names.
+//! what it found. A tool that belongs to no skill and fits better gets the prompt instead. It reaches the skills server
+//! over the ACP connection or a stdio entry; where it has neither, it reads the files that the catalog names.
 
 mod catalog;
 mod tools;
@@ -15,13 +15,13 @@ use serde_json::{Value, json};
 use self::tools::Server;
 
 /// The name in `agentInfo`.
-pub const NAME: &str = "acp-skills-demo-agent";
+const NAME: &str = "acp-skills-demo-agent";
 
 /// Serves ACP until `reader` ends.
 ///
 /// # Errors
 /// Reading or writing failed.
-pub fn serve(reader: impl Read, writer: impl Write) -> io::Result<()> {
+pub(crate) fn serve(reader: impl Read, writer: impl Write) -> io::Result<()> {
     let mut agent =
         Agent { wire: Wire { reader: BufReader::new(reader), writer, next: 0 }, session: None, count: 0 };
     while let Some(message) = agent.wire.read()? {
@@ -70,8 +70,8 @@ impl<R: Read, W: Write> Wire<R, W> {
         self.writer.flush()
     }
 
-    /// Asks the client, and waits. What else it says meanwhile is not for a scripted agent.
-    fn ask(&mut self, method: &str, params: &Value) -> io::Result<Value> {
+    /// Sends a request to the client and waits for the answer. A scripted agent ignores what else comes meanwhile.
+    fn request(&mut self, method: &str, params: &Value) -> io::Result<Value> {
         self.next += 1;
         let id = format!("demo-{}", self.next);
         self.write(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))?;
@@ -160,7 +160,7 @@ impl<R: Read, W: Write> Agent<R, W> {
         request: &str,
     ) -> io::Result<Option<String>> {
         for (_, server) in &mut session.servers {
-            let tools = server.plain_tools(|method, params| self.wire.ask(method, params))?;
+            let tools = server.plain_tools(|method, params| self.wire.request(method, params))?;
             if let Some(tool) = catalog::choose_tool(&tools, skill, request) {
                 let input = tools::input(&tool.schema, request);
                 let result = self.call(&session.id, server, &tool.name, input)?;
@@ -214,7 +214,7 @@ impl<R: Read, W: Write> Agent<R, W> {
         let id = format!("call-{}", self.wire.next);
         let start = json!({ "sessionUpdate": "tool_call", "toolCallId": id, "title": tool, "kind": "other", "status": "in_progress", "rawInput": arguments });
         self.update(session, &start)?;
-        let result = server.call(tool, arguments, |method, params| self.wire.ask(method, params))?;
+        let result = server.call(tool, arguments, |method, params| self.wire.request(method, params))?;
         let failed = result["isError"] == true;
         let status = if failed { "failed" } else { "completed" };
         self.update(

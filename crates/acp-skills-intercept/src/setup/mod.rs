@@ -4,10 +4,15 @@
 //! take long. Until then the request waits, and so does what the client says later about the same session. Everything
 //! else goes on, so requests for different sessions may overtake each other; the messages of one session never do.
 
+mod refused;
+mod waiting;
+
 use std::{collections::VecDeque, path::PathBuf, time::Duration};
 
-use acp_skills_wire::{AUTH_REQUIRED, Edit, Id, Kind, Message, Node, REQUEST_CANCELLED, build};
+use acp_skills_wire::{Edit, Id, Message, Node};
 
+pub(crate) use self::waiting::WaitingSetups;
+use self::waiting::{Target, WaitingSetup};
 use crate::{
     Interceptor,
     events::{EventKind, FallbackReason},
@@ -19,130 +24,7 @@ use crate::{
     session::{Activations, Session, SessionKey},
 };
 
-/// Requests that wait for what their session needs.
-#[derive(Debug, Default)]
-pub(crate) struct WaitingSetups {
-    setups: VecDeque<WaitingSetup>,
-    last_ticket: u64,
-}
-
-/// One of them.
-#[derive(Debug)]
-struct WaitingSetup {
-    ticket: Ticket,
-    id: Id,
-    method: String,
-    line: Vec<u8>,
-    target: Target,
-    /// The session that it is a copy of.
-    parent: Option<SessionKey>,
-    transport: Option<Transport>,
-    /// How often the skills of all sessions had been looked up when this was asked for.
-    refreshes: u64,
-    /// The agent's id of the session whose later messages wait.
-    about: Option<String>,
-    /// Those messages, in order.
-    behind: VecDeque<Vec<u8>>,
-}
-
-/// Whose setup it is.
-#[derive(Debug)]
-enum Target {
-    /// A session that is not known yet, and where it works.
-    New(SessionKey, Option<PathBuf>),
-    /// One that goes on meanwhile.
-    Known(SessionKey),
-}
-
-impl Target {
-    fn key(&self) -> SessionKey {
-        match self {
-            Self::New(key, _) | Self::Known(key) => *key,
-        }
-    }
-}
-
-impl WaitingSetups {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.setups.is_empty()
-    }
-
-    /// Nobody can be asked any more.
-    pub(crate) fn forget(&mut self) {
-        self.setups.clear();
-    }
-
-    /// Takes a message whose session waits. Returns whether it did.
-    fn hold_back(&mut self, message: &Message<'_>) -> bool {
-        let about = message.session_id();
-        let mut waiting = self.setups.iter_mut().rev();
-        let found = waiting.find(|setup| about.is_some() && setup.about.as_deref() == about.as_deref());
-        let is_held = found.is_some();
-        if let Some(setup) = found {
-            setup.behind.push_back(message.line.to_vec());
-        }
-        is_held
-    }
-
-    /// Takes out the prompts that wait for this session. Returns their ids.
-    fn take_prompts(&mut self, session: &str) -> Vec<Id> {
-        let mut ids = Vec::new();
-        for setup in self.setups.iter_mut().filter(|setup| setup.about.as_deref() == Some(session)) {
-            setup.behind.retain(|line| {
-                let message = Message::parse(line).filter(|message| message.method() == "session/prompt");
-                let prompt = message.and_then(|message| message.id());
-                let stays = prompt.is_none();
-                ids.extend(prompt);
-                stays
-            });
-        }
-        ids
-    }
-
-    /// Takes out the request with this id, when it waits behind another.
-    fn take_behind(&mut self, id: &Id) -> bool {
-        self.setups.iter_mut().any(|setup| {
-            let is_it =
-                |line: &Vec<u8>| Message::parse(line).and_then(|message| message.id()).as_ref() == Some(id);
-            let index = setup.behind.iter().position(is_it);
-            index.is_some_and(|index| setup.behind.remove(index).is_some())
-        })
-    }
-
-    fn take(&mut self, is_it: impl Fn(&WaitingSetup) -> bool) -> Option<WaitingSetup> {
-        let index = self.setups.iter().position(is_it)?;
-        self.setups.remove(index)
-    }
-
-    /// Where those sessions work that are not known yet.
-    pub(crate) fn directories(&self) -> impl Iterator<Item = &Option<PathBuf>> {
-        self.setups.iter().filter_map(|setup| match &setup.target {
-            Target::New(_, cwd) => Some(cwd),
-            Target::Known(_) => None,
-        })
-    }
-}
-
 impl Interceptor {
-    /// Whether a message of the client's waits because its session is being set up.
-    pub(crate) fn waits_for_setup(&mut self, message: &Message<'_>) -> bool {
-        if self.waiting.is_empty() || message.kind() == Kind::Response {
-            return false;
-        }
-        let method = message.method();
-        // Whoever cancels does not want to wait for what is to be cancelled.
-        if matches!(method.as_ref(), "session/cancel" | "$/cancel_request")
-            || !self.waiting.hold_back(message)
-        {
-            return false;
-        }
-        if let Some(id) = message.id() {
-            let method = method.into_owned();
-            self.open.insert(id, OpenRequest { method, purpose: Purpose::Waiting });
-        }
-        true
-    }
-
     /// The client asks for a new session, or for a copy of another.
     pub(crate) fn new_session(
         &mut self,
@@ -211,12 +93,11 @@ impl Interceptor {
         if !message.params.is_some_and(|params| params.is_object()) {
             return (Purpose::Other, Pass::Untouched);
         }
-        self.waiting.last_ticket += 1;
-        let (ticket, session) = (Ticket(self.waiting.last_ticket), target.key());
+        let (ticket, session) = (self.waiting.new_ticket(), target.key());
         let transport = servers::choose(self.policy.mcp, &self.agent);
         let needs = Needs { transport, ..needs };
         actions.ask(Query::SetUp { session, ticket, needs });
-        self.waiting.setups.push_back(WaitingSetup {
+        self.waiting.push(WaitingSetup {
             ticket,
             id: id.clone(),
             method: message.method().into_owned(),
@@ -295,52 +176,6 @@ impl Interceptor {
         self.resume(waiting.behind, actions);
     }
 
-    /// Goes on with messages of the client's that waited.
-    fn resume(&mut self, lines: VecDeque<Vec<u8>>, actions: &mut Actions) {
-        for line in lines {
-            let pass = self.from_client(&line, actions);
-            actions.to_agent.extend(match pass {
-                Pass::Untouched => Some(line),
-                Pass::Edited(line) => Some(line),
-                Pass::Consumed => None,
-            });
-            let mut after = std::mem::take(&mut actions.after);
-            actions.to_agent.append(&mut after);
-        }
-    }
-
-    /// Answers the prompts that wait for this session to be set up. Returns whether there were any.
-    pub(crate) fn cancel_waiting_prompts(&mut self, session: &str, actions: &mut Actions) -> bool {
-        let ids = self.waiting.take_prompts(session);
-        for id in &ids {
-            self.open.remove(id);
-            actions.to_client.push(self.agent.version.cancelled(id));
-        }
-        !ids.is_empty()
-    }
-
-    /// Answers a request that waits to set up a session, or behind one that does. Returns whether there was one.
-    pub(crate) fn cancel_waiting_request(&mut self, id: &Id, actions: &mut Actions) -> bool {
-        let setup = self.waiting.take(|setup| setup.id == *id);
-        if setup.is_none() && !self.waiting.take_behind(id) {
-            return false;
-        }
-        self.open.remove(id);
-        actions.to_client.push(build::error(id, REQUEST_CANCELLED, "cancelled"));
-        if let Some(setup) = setup {
-            self.resume(setup.behind, actions);
-        }
-        true
-    }
-
-    /// Nobody waits any longer: the agent gets what the client said, as it was said.
-    pub(crate) fn release_waiting(&mut self, actions: &mut Actions) {
-        for setup in std::mem::take(&mut self.waiting.setups) {
-            actions.to_agent.push(setup.line);
-            actions.to_agent.extend(setup.behind);
-        }
-    }
-
     /// Adds the server and, where the agent takes one, the system prompt to a request that sets up `session`.
     fn set_up(
         &mut self,
@@ -383,66 +218,6 @@ impl Interceptor {
     fn server_name(&self, session: SessionKey) -> String {
         let number = if self.own_names { format!("-{}", session.0) } else { String::new() };
         format!("{}{number}", servers::SERVER_NAME)
-    }
-
-    /// A session could not be set up. Perhaps the agent does not take our server: it gets a second chance with another
-    /// name, when the name is what it complains of, or without.
-    pub(crate) fn refused(
-        &mut self,
-        id: Id,
-        method: String,
-        setup: Setup,
-        message: &Message<'_>,
-        actions: &mut Actions,
-    ) -> Pass {
-        let Setup { session: key, kind, retry } = setup;
-        let code = message.error.and_then(|error| error.get("code")).map(|code| code.raw().to_vec());
-        let is = |other: i64| code.as_deref() == Some(other.to_string().as_bytes());
-        // It wants a login, or the client has changed its mind: neither is about our server.
-        let is_about_us = message.error.is_some() && !is(AUTH_REQUIRED) && !is(REQUEST_CANCELLED);
-        if let Some(line) = retry.filter(|_| is_about_us)
-            && let Some(mut session) = self.sessions.remove(key)
-            && let Some(again) = Message::parse(&line)
-        {
-            let name_is_taken = self.name_is_taken(&session, message);
-            let transport = servers::choose(self.policy.mcp, &self.agent).filter(|_| name_is_taken);
-            if name_is_taken {
-                let text = format!("{method} failed: the agent wants another name for each skills server");
-                actions.log(Level::Info, text);
-                self.own_names = true;
-                session.server.forget_name();
-            } else {
-                let kind = EventKind::Fallback { reason: FallbackReason::Refused, ms: None };
-                actions.effects.push(Effect::Record { session: session.id().map(str::to_owned), kind });
-                actions.warn(format!("{method} failed with the skills server; trying without it"));
-                actions.effects.push(Effect::Close(key));
-                session.server.closed();
-                session.briefing.forget();
-            }
-            let pass = self.set_up(&mut session, &again, transport, actions);
-            self.sessions.add(session);
-            let retry = name_is_taken.then(|| line.clone());
-            actions.to_agent.push(match pass {
-                Pass::Edited(edited) => edited,
-                Pass::Untouched | Pass::Consumed => line,
-            });
-            let purpose = Purpose::SetUp(Setup { session: key, kind, retry });
-            self.open.insert(id, OpenRequest { method, purpose });
-            return Pass::Consumed;
-        }
-        if kind != (SetupKind::Enter { known: true }) {
-            self.drop_session(key, actions);
-        }
-        Pass::Untouched
-    }
-
-    /// Whether the agent refused `session` because another session has a server of the same name: fast-agent has one
-    /// list of servers for all its sessions.
-    fn name_is_taken(&self, session: &Session, message: &Message<'_>) -> bool {
-        let Some(name) = session.server.name() else { return false };
-        let error = message.error.map(|error| error.raw()).unwrap_or_default();
-        memchr::memmem::find(error, name.as_bytes()).is_some()
-            && self.sessions.iter().any(|other| other.server.name() == Some(name))
     }
 
     /// Forgets a session. Prompts that waited in it have nowhere to go.

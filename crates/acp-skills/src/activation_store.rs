@@ -1,23 +1,24 @@
-//! [`Memory`]: which skills were activated in which session, kept in a directory (`--state DIR`).
+//! [`ActivationStore`]: which skills were activated in which session, kept in a directory (`--state DIR`).
 //!
 //! An agent that loads or resumes a session has its history, and so the skills in it; a proxy that starts anew would know
-//! nothing of that. One small file a session, named by a digest of the session's id, holds names and who activated them,
-//! and nothing else.
+//! nothing of that. One small file per session, named by a digest of the session's id, holds the names of the skills and
+//! who activated them, and nothing else. Writing happens in the background.
 
 use std::{
     collections::HashMap,
     fs,
     io::{self, Write},
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
 };
 
 use serde::{Deserialize, Serialize};
 use skills_core::{SkillName, remote::Sha256};
 
 use crate::{
-    backlog::{Backlog, Batch, Inbox},
+    lock::lock,
     private,
+    worker::{Batch, Submitter, Worker},
 };
 use acp_skills_intercept::{Active, By};
 
@@ -27,21 +28,22 @@ const MAX_WAITING: usize = 4096;
 const MAX_BYTES: u64 = 1024 * 1024;
 const VERSION: u32 = 1;
 
-/// A directory that remembers. All clones are the same; dropping the last one writes what is left.
+/// The activations of sessions, in a directory. All clones are the same store; dropping the last one writes what is left.
 #[derive(Clone)]
-pub struct Memory(Arc<Inner>);
+pub struct ActivationStore(Arc<Inner>);
 
 struct Inner {
     dir: PathBuf,
-    /// What was kept in this run; it may not be on disk yet.
-    kept: Mutex<HashMap<String, Active>>,
-    inbox: Inbox<(String, Active)>,
-    backlog: Backlog<(String, Active)>,
+    /// Guards what was saved in this run, which may not be on disk yet. Held while the work is submitted, so that the
+    /// last to save is the last to be written; the queue's own lock comes after it.
+    saved: Mutex<HashMap<String, Active>>,
+    submitter: Submitter<(String, Active)>,
+    writer: Worker<(String, Active)>,
 }
 
-/// What is in a file.
+/// The contents of a file.
 #[derive(Debug, Serialize, Deserialize)]
-struct Remembered {
+struct SessionFile {
     v: u32,
     skills: Vec<Entry>,
 }
@@ -52,33 +54,32 @@ struct Entry {
     by: By,
 }
 
-impl Memory {
+impl ActivationStore {
     /// Uses a directory; creates it, for nobody else to read, when there is none.
     ///
     /// # Errors
     /// It cannot be created, or the thread that writes cannot be started.
     pub fn open(dir: &Path) -> io::Result<Self> {
         private::create_dir(dir)?;
-        let place = dir.to_owned();
-        let mut warned = false;
-        let backlog = Backlog::start("state", MAX_WAITING, move |batch: Batch<(String, Active)>| {
+        let target = dir.to_owned();
+        let mut has_warned = false;
+        let writer = Worker::start("state", MAX_WAITING, move |batch: Batch<(String, Active)>| {
             for (session, active) in batch.items {
-                if let Err(error) = write(&file(&place, &session), &active)
-                    && !warned
+                if let Err(error) = write(&file(&target, &session), &active)
+                    && !has_warned
                 {
-                    warned = true;
-                    tracing::warn!("cannot keep the active skills in {}: {error}", place.display());
+                    has_warned = true;
+                    tracing::warn!("cannot keep the active skills in {}: {error}", target.display());
                 }
             }
         })?;
-        let inbox = backlog.inbox();
-        Ok(Self(Arc::new(Inner { dir: dir.to_owned(), kept: Mutex::default(), inbox, backlog })))
+        let submitter = writer.submitter();
+        Ok(Self(Arc::new(Inner { dir: dir.to_owned(), saved: Mutex::default(), submitter, writer })))
     }
 
-    /// What was active in this session of the agent's.
-    pub fn recall(&self, session: &str) -> Active {
-        let kept = self.0.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(active) = kept.get(session) {
+    /// What was active in this session of the agent's. May read a file.
+    pub fn load(&self, session: &str) -> Active {
+        if let Some(active) = lock(&self.0.saved).get(session) {
             return active.clone();
         }
         let path = file(&self.0.dir, session);
@@ -93,16 +94,16 @@ impl Memory {
         }
     }
 
-    /// Keeps what is active in this session; nothing forgets it.
-    pub fn keep(&self, session: &str, active: Active) {
-        let mut kept = self.0.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.insert(session.to_owned(), active.clone());
-        self.0.inbox.put((session.to_owned(), active));
+    /// Saves what is active in this session. Never blocks on the disk.
+    pub fn save(&self, session: &str, active: Active) {
+        let mut saved = lock(&self.0.saved);
+        saved.insert(session.to_owned(), active.clone());
+        self.0.submitter.submit((session.to_owned(), active));
     }
 
-    /// Keeps no more, and writes what is left.
+    /// Saves no more, and writes what is left.
     pub fn finish(&self) {
-        self.0.backlog.finish();
+        self.0.writer.finish();
     }
 }
 
@@ -115,12 +116,12 @@ fn read(path: &Path) -> io::Result<Active> {
     if fs::metadata(path)?.len() > MAX_BYTES {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "it is too long to be ours"));
     }
-    let remembered: Remembered = serde_json::from_slice(&fs::read(path)?)?;
-    let skills = remembered.skills.into_iter();
+    let file: SessionFile = serde_json::from_slice(&fs::read(path)?)?;
+    let skills = file.skills.into_iter();
     Ok(skills.filter_map(|entry| Some((SkillName::new(&entry.name)?, entry.by))).collect())
 }
 
-/// The whole file or none of it, also when we are killed.
+/// Writes the whole file or none of it, even when we are killed.
 fn write(path: &Path, active: &Active) -> io::Result<()> {
     if active.is_empty() {
         return match fs::remove_file(path) {
@@ -129,9 +130,9 @@ fn write(path: &Path, active: &Active) -> io::Result<()> {
         };
     }
     let entry = |(name, by): &(SkillName, By)| Entry { name: name.to_string(), by: *by };
-    let remembered = Remembered { v: VERSION, skills: active.iter().map(entry).collect() };
+    let file = SessionFile { v: VERSION, skills: active.iter().map(entry).collect() };
     let mut temporary = tempfile::NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")))?;
-    temporary.write_all(&serde_json::to_vec(&remembered)?)?;
+    temporary.write_all(&serde_json::to_vec(&file)?)?;
     temporary.persist(path)?;
     Ok(())
 }
@@ -141,41 +142,41 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_kept_is_there_again() {
+    fn what_is_saved_is_loaded_again() {
         let directory = tempfile::tempdir().unwrap();
         let place = directory.path().join("a/b");
         let name = |name: &str| SkillName::new(name).unwrap();
         let first = vec![(name("a"), By::Model)];
         let both = vec![(name("a"), By::Model), (name("Ü b"), By::User)];
-        let memory = Memory::open(&place).unwrap();
-        memory.keep("../../x", first);
-        memory.keep("../../x", both.clone());
-        memory.keep("other", both.clone());
-        assert_eq!(memory.recall("../../x"), both);
-        drop(memory);
-        let memory = Memory::open(&place).unwrap();
-        assert_eq!((memory.recall("../../x"), memory.recall("none")), (both, Active::new()));
+        let store = ActivationStore::open(&place).unwrap();
+        store.save("../../x", first);
+        store.save("../../x", both.clone());
+        store.save("other", both.clone());
+        assert_eq!(store.load("../../x"), both);
+        drop(store);
+        let store = ActivationStore::open(&place).unwrap();
+        assert_eq!((store.load("../../x"), store.load("none")), (both, Active::new()));
         // Names only, and nothing outside.
         let files: Vec<_> = fs::read_dir(&place).unwrap().map(|it| it.unwrap().path()).collect();
         assert_eq!(files.len(), 2, "{files:?}");
         let text = fs::read_to_string(file(&place, "../../x")).unwrap();
         let expected = r#"{"v":1,"skills":[{"name":"a","by":"model"},{"name":"Ü b","by":"user"}]}"#;
         assert_eq!(text, expected);
-        memory.keep("other", Active::new());
-        drop(memory);
+        store.save("other", Active::new());
+        drop(store);
         assert!(!file(&place, "other").exists());
         // Whatever somebody else wrote there is no reason to fail.
         fs::write(file(&place, "broken"), "{").unwrap();
-        assert_eq!(Memory::open(&place).unwrap().recall("broken"), Active::new());
+        assert_eq!(ActivationStore::open(&place).unwrap().load("broken"), Active::new());
     }
 
     #[cfg(unix)]
     #[test]
-    fn nobody_else_may_look() {
+    fn only_the_owner_may_read_it() {
         use std::os::unix::fs::PermissionsExt;
         let directory = tempfile::tempdir().unwrap();
         let place = directory.path().join("state");
-        Memory::open(&place).unwrap().keep("s", vec![(SkillName::new("a").unwrap(), By::User)]);
+        ActivationStore::open(&place).unwrap().save("s", vec![(SkillName::new("a").unwrap(), By::User)]);
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(&place), mode(&file(&place, "s"))), (0o700, 0o600));
     }

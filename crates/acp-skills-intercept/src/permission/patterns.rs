@@ -19,7 +19,7 @@ use acp_skills_wire::Node;
 
 /// How a call stands to a list of patterns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Fit {
+pub(super) enum Fit {
     /// None of them fits, for certain.
     Outside,
     /// Nobody can say.
@@ -29,17 +29,26 @@ pub(crate) enum Fit {
 }
 
 /// How the call of the tool `name` with `input` stands to `patterns`.
-pub(crate) fn fit<'p>(
+///
+/// `real` is where the path in the input leads, in its place, once that is known.
+pub(super) fn fit<'p>(
     patterns: impl Iterator<Item = &'p str>,
     name: Option<&str>,
     input: Option<Node<'_>>,
+    real: Option<&str>,
     cwd: Option<&Path>,
 ) -> Fit {
     let Some(name) = name else { return Fit::Unsure };
-    patterns.map(|pattern| one(pattern.trim(), name, input, cwd)).max().unwrap_or(Fit::Outside)
+    patterns.map(|pattern| one(pattern.trim(), name, input, real, cwd)).max().unwrap_or(Fit::Outside)
 }
 
-fn one(pattern: &str, name: &str, input: Option<Node<'_>>, cwd: Option<&Path>) -> Fit {
+/// The path that an input names.
+pub(super) fn path(input: Node<'_>) -> Option<String> {
+    let names = ["file_path", "path", "notebook_path", "abs_path"];
+    names.iter().find_map(|key| input.str(key)).map(std::borrow::Cow::into_owned)
+}
+
+fn one(pattern: &str, name: &str, input: Option<Node<'_>>, real: Option<&str>, cwd: Option<&Path>) -> Fit {
     let (tool, argument) = match pattern.split_once('(') {
         Some((tool, argument)) => match argument.strip_suffix(')') {
             Some(argument) => (tool.trim(), Some(argument.trim())),
@@ -60,7 +69,7 @@ fn one(pattern: &str, name: &str, input: Option<Node<'_>>, cwd: Option<&Path>) -
     if let Some(domain) = argument.strip_prefix("domain:") {
         return input.str("url").map_or(Fit::Unsure, |url| domains(domain, &url));
     }
-    let path = ["file_path", "path", "notebook_path", "abs_path"].iter().find_map(|key| input.str(key));
+    let path = real.map(str::to_owned).or_else(|| path(input));
     path.map_or(Fit::Unsure, |path| files(argument, &path, cwd))
 }
 
@@ -118,6 +127,9 @@ fn commands(pattern: &str, command: &str) -> Fit {
         }
         None => wild(pattern, command),
     };
+    if fits && runs_programs(pattern, command) {
+        return Fit::Unsure;
+    }
     // More than one command, or one that runs others or writes files.
     let is_plain =
         !command.contains([';', '&', '|', '`', '$', '<', '>', '(', ')', '{', '}', '\n', '\r', '\\']);
@@ -128,8 +140,118 @@ fn commands(pattern: &str, command: &str) -> Fit {
     }
 }
 
+/// Programs whose options or arguments run other programs, or whatever they are given: their name alone grants nothing.
+const RUN_PROGRAMS: [&str; 62] = [
+    "ansible",
+    "awk",
+    "bash",
+    "bun",
+    "bunx",
+    "busybox",
+    "cargo",
+    "cmake",
+    "cmd",
+    "csh",
+    "dash",
+    "deno",
+    "docker",
+    "doas",
+    "ed",
+    "emacs",
+    "env",
+    "ex",
+    "expect",
+    "find",
+    "fish",
+    "flock",
+    "gawk",
+    "gdb",
+    "git",
+    "go",
+    "gradle",
+    "java",
+    "just",
+    "kubectl",
+    "less",
+    "lua",
+    "make",
+    "man",
+    "more",
+    "mvn",
+    "nice",
+    "node",
+    "nohup",
+    "npm",
+    "npx",
+    "parallel",
+    "perl",
+    "php",
+    "pip",
+    "pnpm",
+    "podman",
+    "powershell",
+    "pwsh",
+    "python",
+    "python3",
+    "rsync",
+    "ruby",
+    "sed",
+    "sh",
+    "ssh",
+    "sudo",
+    "tar",
+    "uv",
+    "uvx",
+    "vim",
+    "xargs",
+];
+
+/// Options of those that do it behind a subcommand, too.
+const RUN_OPTIONS: [&str; 14] = [
+    "-c",
+    "--config-env",
+    "--exec-path",
+    "--open-files-in-pager",
+    "-O",
+    "--upload-pack",
+    "--receive-pack",
+    "--ext-diff",
+    "--exec",
+    "-exec",
+    "--to-command",
+    "--use-compress-program",
+    "--checkpoint-action",
+    "--rsh",
+];
+
+/// Whether a command that fits `pattern` may run another program, so that the pattern does not say what it grants.
+fn runs_programs(pattern: &str, command: &str) -> bool {
+    let mut words = command.split_whitespace();
+    let program = words.next().unwrap_or_default();
+    let name = program.rsplit(['/', '\\']).next().unwrap_or_default();
+    let name = name.strip_suffix(".exe").unwrap_or(name);
+    if !RUN_PROGRAMS.contains(&name) {
+        return false;
+    }
+    // The pattern says more than the name: which subcommand, or the whole command.
+    let prefix = pattern.trim_end_matches([':', '*', ' ']);
+    let says_more = prefix.split_whitespace().nth(1).is_some_and(|word| !word.starts_with('-'));
+    let is_whole = !pattern.contains('*');
+    let has_option = words.any(|word| {
+        RUN_OPTIONS.iter().any(|option| {
+            word.strip_prefix(option)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('=') || option.len() == 2)
+        })
+    });
+    !is_whole && (!says_more || has_option)
+}
+
 fn domains(domain: &str, url: &str) -> Fit {
-    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let Some((scheme, rest)) = url.split_once("://") else { return Fit::Unsure };
+    // A domain is one of the web; `file://domain/` is not.
+    if !scheme.eq_ignore_ascii_case("https") && !scheme.eq_ignore_ascii_case("http") {
+        return Fit::Outside;
+    }
     let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
     if authority.contains(['@', '[', '%']) {
         return Fit::Unsure;
@@ -192,24 +314,36 @@ mod tests {
             ("*", "Anything", "{}", Inside),
             ("Bash", "Bash", r#"{"command":"rm -rf /"}"#, Inside),
             ("Bash(*)", "Bash", r#"{"command":"rm -rf /"}"#, Inside),
-            ("Bash(git:*)", "Bash", r#"{"command":"git status"}"#, Inside),
-            ("Bash(git:*)", "Bash", r#"{"command":"git"}"#, Inside),
-            ("Bash(git:*)", "Bash", r#"{"command":" git\tlog "}"#, Inside),
+            ("Bash(ls:*)", "Bash", r#"{"command":"ls -l"}"#, Inside),
+            ("Bash(ls:*)", "Bash", r#"{"command":"ls"}"#, Inside),
+            ("Bash(ls:*)", "Bash", r#"{"command":" ls\tsrc "}"#, Inside),
             ("Bash(git:*)", "Bash", r#"{"command":"gitx status"}"#, Outside),
             ("Bash(git:*)", "Bash", r#"{"command":"rm git"}"#, Outside),
-            ("Bash(git *)", "Bash", r#"{"command":"git log -1"}"#, Inside),
+            ("Bash(ls *)", "Bash", r#"{"command":"ls -1"}"#, Inside),
             ("Bash(gh issue:*)", "Bash", r#"{"command":"gh issue list"}"#, Inside),
             ("Bash(gh issue:*)", "Bash", r#"{"command":"gh pr list"}"#, Outside),
             ("Bash(npm test)", "Bash", r#"{"command":"npm test"}"#, Inside),
             ("Bash(npm test)", "Bash", r#"{"command":"npm test -- x"}"#, Outside),
             ("Bash(npm run *)", "Bash", r#"{"command":"npm run fast"}"#, Inside),
+            // The name of a program that runs others grants nothing; more than the name does.
+            ("Bash(git:*)", "Bash", r#"{"command":"git status"}"#, Unsure),
+            ("Bash(git:*)", "Bash", r#"{"command":"git -c core.sshCommand=evil fetch"}"#, Unsure),
+            ("Bash(git *)", "Bash", r#"{"command":"git grep --open-files-in-pager=evil x"}"#, Unsure),
+            ("Bash(/usr/bin/git:*)", "Bash", r#"{"command":"/usr/bin/git log"}"#, Unsure),
+            ("Bash(git status:*)", "Bash", r#"{"command":"git status --short"}"#, Inside),
+            ("Bash(git grep:*)", "Bash", r#"{"command":"git grep -Oevil x"}"#, Unsure),
+            ("Bash(git grep:*)", "Bash", r#"{"command":"git grep --open-files-in-pager=evil x"}"#, Unsure),
+            ("Bash(git -c:*)", "Bash", r#"{"command":"git -c a=b status"}"#, Unsure),
+            ("Bash(git status)", "Bash", r#"{"command":"git status"}"#, Inside),
+            ("Bash(find:*)", "Bash", r#"{"command":"find . -exec rm x"}"#, Unsure),
+            ("Bash(env:*)", "Bash", r#"{"command":"env evil"}"#, Unsure),
             // More than it shows.
             ("Bash(git:*)", "Bash", r#"{"command":"git status; rm -rf ~"}"#, Unsure),
             ("Bash(git:*)", "Bash", r#"{"command":"git status && rm -rf ~"}"#, Unsure),
             ("Bash(git:*)", "Bash", r#"{"command":"git log $(rm x)"}"#, Unsure),
             ("Bash(git:*)", "Bash", r#"{"command":"git log\nrm x"}"#, Unsure),
             ("Bash(git:*)", "Bash", r#"{"command":"git log > ~/.bashrc"}"#, Unsure),
-            ("Bash(git:*)", "Bash", r#"{"command":["git","log"]}"#, Inside),
+            ("Bash(ls:*)", "Bash", r#"{"command":["ls","src"]}"#, Inside),
             ("Bash(git:*)", "Bash", r#"{"command":["git","log; rm"]}"#, Unsure),
             ("Bash(git:*)", "Bash", r#"{"command":["bash","-c","git log"]}"#, Outside),
             ("Bash(git:*)", "Bash", "{}", Unsure),
@@ -242,15 +376,33 @@ mod tests {
                 r#"{"url":"https://evil.org/?x=example.org"}"#,
                 Outside,
             ),
+            (
+                "WebFetch(domain:example.org)",
+                "WebFetch",
+                r#"{"url":"file://example.org/etc/passwd"}"#,
+                Outside,
+            ),
+            ("WebFetch(domain:example.org)", "WebFetch", r#"{"url":"HTTP://example.org/"}"#, Inside),
+            ("WebFetch(domain:example.org)", "WebFetch", r#"{"url":"example.org/x"}"#, Unsure),
             ("Task(reviewer)", "Task", r#"{"prompt":"x"}"#, Unsure),
             ("Bash(git", "Bash", r#"{"command":"git"}"#, Unsure),
         ] {
             let node = Node::parse(input.as_bytes());
-            let found = fit([pattern].into_iter(), Some(name), node, Some(Path::new("/project")));
+            let found = fit([pattern].into_iter(), Some(name), node, None, Some(Path::new("/project")));
             assert_eq!(found, expected, "{pattern} {name} {input}");
         }
-        assert_eq!(fit(["Read"].into_iter(), None, None, None), Unsure);
-        assert_eq!(fit(["Read", "Write"].into_iter(), Some("Write"), None, None), Inside);
-        assert_eq!(fit(std::iter::empty(), Some("Write"), None, None), Outside);
+        assert_eq!(fit(["Read"].into_iter(), None, None, None, None), Unsure);
+        assert_eq!(fit(["Read", "Write"].into_iter(), Some("Write"), None, None, None), Inside);
+        assert_eq!(fit(std::iter::empty(), Some("Write"), None, None, None), Outside);
+    }
+
+    #[test]
+    fn where_a_path_leads() {
+        let input = Node::parse(br#"{"file_path":"src/link/passwd"}"#);
+        let cwd = Some(Path::new("/project"));
+        let real = |path| fit(["Edit(src/**)"].into_iter(), Some("Edit"), input, path, cwd);
+        assert_eq!(real(None), Fit::Inside);
+        assert_eq!(real(Some("/etc/passwd")), Fit::Outside);
+        assert_eq!(real(Some("/project/src/other/passwd")), Fit::Inside);
     }
 }

@@ -1,0 +1,213 @@
+//! Requests for permission that the user need not see.
+//!
+//! Agents ask before each call of a tool, also of our read-only ones. Two things may answer in the user's place: that
+//! the call is ours and changes nothing ([`Approve`]), and what the active skills say in `allowed-tools`
+//! ([`ToolPolicy`]). Both decide only what they are certain of, by names that the agent itself vouches for; a title is
+//! for people and can say anything. The rest goes to the user.
+//!
+//! | file | owns |
+//! |---|---|
+//! | `calls` | which call a request is about |
+//! | `patterns` | the patterns of `allowed-tools` |
+//! | `claude` | a permission that is given in advance |
+//!
+//! This is advice at the ACP layer, no sandbox: calls that the agent does not ask about are not seen.
+
+mod calls;
+mod claude;
+mod patterns;
+
+use acp_skills_wire::{Message, build};
+use serde_json::json;
+
+pub(crate) use self::claude::allow_ours;
+use self::{
+    calls::{Call, HARMLESS},
+    patterns::Fit,
+};
+use crate::{
+    Interceptor,
+    events::{Decision as Decided, EventKind, Rule},
+    outputs::{Actions, Effect, Level, Pass},
+    policy::{Approve, Policy, ToolPolicy},
+    queries::{Query, Resolved, Ticket},
+    session::{Session, SessionKey, activations::By},
+};
+
+/// Said once when an agent's word turned out not to be worth much.
+const BROKEN_WORD: &str = "the agent asked for permission in the name of a skills tool and called something else; from now \
+                           on you are asked";
+
+/// What is to become of a request.
+#[derive(Debug, PartialEq, Eq)]
+enum Decision {
+    /// The user decides; the reason is worth a line in the log, or not.
+    Ask(Option<String>),
+    /// An option of this kind is chosen.
+    Choose(&'static str, String),
+    /// It depends on where this path leads.
+    Resolve(String),
+}
+
+/// Decides about a call. `resolved` says where its path leads, once that is known.
+fn decide(
+    call: &Call<'_>,
+    session: &Session,
+    policy: &Policy,
+    trusts: bool,
+    resolved: Option<&Resolved>,
+) -> Decision {
+    if let Some(tool) = call.ours {
+        return if policy.approve == Approve::Own && HARMLESS.contains(&tool) && trusts {
+            Decision::Choose("allow_once", format!("allowed `{tool}`: a tool of the skills"))
+        } else {
+            Decision::Ask(None)
+        };
+    }
+    let declared = |by_user: bool| {
+        let active = session.activations.iter().filter(move |(_, by)| !by_user || *by == By::User);
+        let skills = active.filter_map(|(name, _)| session.skills.get(name.as_str()));
+        skills.flat_map(|skill| skill.properties.allowed_tools.iter().map(String::as_str))
+    };
+    if declared(false).next().is_none() {
+        return Decision::Ask(None);
+    }
+    // A link may lead elsewhere: both what is said and where it leads have to fit.
+    let path = call.input.and_then(patterns::path).filter(|_| policy.tool_policy != ToolPolicy::Permissive);
+    let fit = |by_user| {
+        let said =
+            patterns::fit(declared(by_user), call.name.as_deref(), call.input, None, session.cwd.as_deref());
+        let Some(resolved) = resolved.filter(|_| path.is_some()) else { return said };
+        let real = resolved.path.to_str().map_or(Fit::Unsure, |path| {
+            let name = call.name.as_deref();
+            patterns::fit(declared(by_user), name, call.input, Some(path), resolved.cwd.as_deref())
+        });
+        if real == said { said } else { Fit::Unsure }
+    };
+    let shown = call.shown();
+    if let (Some(path), None) = (&path, resolved)
+        && fit(false) != Fit::Unsure
+    {
+        return Decision::Resolve(path.clone());
+    }
+    match policy.tool_policy {
+        ToolPolicy::Permissive if fit(false) == Fit::Outside => {
+            Decision::Ask(Some(format!("`{shown}` is not in `allowed-tools` of the active skills")))
+        }
+        ToolPolicy::Approval if fit(true) == Fit::Inside => Decision::Choose(
+            "allow_once",
+            format!("allowed `{shown}`: in `allowed-tools` of a skill that you activated"),
+        ),
+        ToolPolicy::Strict if fit(false) == Fit::Outside => Decision::Choose(
+            "reject_once",
+            format!("refused `{shown}`: not in `allowed-tools` of the active skills"),
+        ),
+        _ => Decision::Ask(None),
+    }
+}
+
+/// The offered option of this kind. Names differ from agent to agent.
+fn option(message: &Message<'_>, kind: &str) -> Option<String> {
+    let options = message.param(&["options"])?;
+    let option = options.elements().find(|option| option.get("kind").is_some_and(|it| it.is_str(kind)))?;
+    Some(option.str("optionId")?.into_owned())
+}
+
+impl Interceptor {
+    /// A request for permission: answered here, or left to the user.
+    pub(crate) fn permission(&mut self, message: &Message<'_>, actions: &mut Actions) -> Pass {
+        self.decide_permission(message, None, actions)
+    }
+
+    /// It is known where the path of a call leads that somebody asked permission for.
+    pub(crate) fn resolved(&mut self, ticket: Ticket, resolved: &Resolved, actions: &mut Actions) {
+        let Some(line) = self.asked.remove(&ticket) else { return };
+        let pass = match Message::parse(&line) {
+            Some(message) => self.decide_permission(&message, Some(resolved), actions),
+            None => Pass::Untouched,
+        };
+        if pass == Pass::Untouched {
+            actions.to_client.push(line);
+        }
+    }
+
+    fn decide_permission(
+        &mut self,
+        message: &Message<'_>,
+        resolved: Option<&Resolved>,
+        actions: &mut Actions,
+    ) -> Pass {
+        let Some(session) = message.session_id().and_then(|id| self.sessions.find(&id)) else {
+            return Pass::Untouched;
+        };
+        let Some(call) = Call::read(message, session, &self.agent) else { return Pass::Untouched };
+        let (trusts, breaks) = match call.ours {
+            Some(_) => session.vouching.holds(),
+            None => (true, false),
+        };
+        if breaks {
+            actions.warn(BROKEN_WORD);
+            session.decisions.add(BROKEN_WORD.to_owned());
+        }
+        let decision = match decide(&call, session, &self.policy, trusts, resolved) {
+            Decision::Resolve(path) => {
+                let (session, cwd) = (session.key(), session.cwd.clone());
+                return self.ask_where(session, path, cwd, message, actions);
+            }
+            decision => decision,
+        };
+        let choice = match &decision {
+            Decision::Choose(kind, why) => option(message, kind).map(|option| (*kind, option, why.clone())),
+            _ => None,
+        };
+        let kind = EventKind::Permission {
+            tool: call.ours.or(call.name.as_deref()).map(str::to_owned),
+            decision: match &choice {
+                Some(("allow_once", ..)) => Decided::Allowed,
+                Some(_) => Decided::Refused,
+                None => Decided::Asked,
+            },
+            rule: match (&decision, call.ours) {
+                (Decision::Ask(None), _) => None,
+                (_, Some(_)) => Some(Rule::Own),
+                (_, None) => Some(Rule::AllowedTools),
+            },
+        };
+        actions.effects.push(Effect::Record { session: session.id().map(str::to_owned), kind });
+        let is_ours = call.ours.is_some();
+        let text = match (decision, &choice) {
+            (_, Some((_, _, why))) => Some(why.clone()),
+            (Decision::Choose(kind, _), None) => {
+                Some(format!("asked for `{}`: there is no option `{kind}`", call.shown()))
+            }
+            (Decision::Ask(why), None) => why,
+            (Decision::Resolve(_), None) => None,
+        };
+        if let Some(text) = text {
+            actions.log(Level::Info, text.clone());
+            session.decisions.add(text);
+        }
+        let (Some((_, option, _)), Some(id)) = (choice, message.id()) else { return Pass::Untouched };
+        if is_ours {
+            session.vouching.granted();
+        }
+        let outcome = json!({ "outcome": { "outcome": "selected", "optionId": option } });
+        actions.to_agent.push(build::result(&id, &outcome));
+        Pass::Consumed
+    }
+
+    /// Keeps a request until it is known where the path of its call leads.
+    fn ask_where(
+        &mut self,
+        session: SessionKey,
+        path: String,
+        cwd: Option<std::path::PathBuf>,
+        message: &Message<'_>,
+        actions: &mut Actions,
+    ) -> Pass {
+        let ticket = self.new_ticket();
+        self.asked.insert(ticket, message.line.to_vec());
+        actions.ask(Query::Resolve { session, ticket, path: path.into(), cwd });
+        Pass::Consumed
+    }
+}

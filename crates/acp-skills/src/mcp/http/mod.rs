@@ -1,0 +1,216 @@
+//! The listener on loopback, and where its requests go: to the MCP server of a session, or to the stream of a bridge.
+//!
+//! | file | owns |
+//! |---|---|
+//! | `access` | which requests may come in |
+//! | `strangers` | connections that have not shown a token yet |
+
+mod access;
+mod strangers;
+
+use std::{
+    convert::Infallible,
+    io,
+    net::{Ipv4Addr, SocketAddr, TcpListener},
+    sync::Arc,
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full, combinators::BoxBody};
+use hyper::{
+    Request, Response, StatusCode,
+    body::Incoming,
+    header::{CONNECTION, HeaderValue, UPGRADE, WWW_AUTHENTICATE},
+    service::service_fn,
+};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use rmcp::transport::streamable_http_server::{
+    StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
+};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    runtime::Handle,
+};
+use tokio_util::sync::CancellationToken;
+
+use self::strangers::{Strangers, Visitor};
+use super::{Server, Servers, bridge, handler::Handler};
+
+/// The last segment of the path of the MCP endpoint.
+pub(super) const MCP: &str = "mcp";
+
+/// How long a connection may be silent, also between requests: longer than clients keep theirs.
+const HEADER_TIME: Duration = Duration::from_secs(150);
+
+type Body = BoxBody<Bytes, Infallible>;
+
+/// How many MCP sessions one endpoint may have. Clients that begin again and again end none of the old ones.
+const MAX_MCP_SESSIONS: usize = 256;
+
+/// MCP over HTTP for one session.
+pub(super) struct Service {
+    http: StreamableHttpService<Handler, LocalSessionManager>,
+    sessions: Arc<LocalSessionManager>,
+}
+
+impl Service {
+    pub(super) fn new(handler: Handler, end: CancellationToken) -> Self {
+        // Sessions for the older revisions: some agents fail when a GET for the event stream is refused.
+        let config = StreamableHttpServerConfig::default()
+            .with_legacy_session_mode(true)
+            .with_sse_retry(None)
+            .enforce_origin_validation()
+            .with_cancellation_token(end);
+        let sessions = Arc::new(sessions());
+        let http = StreamableHttpService::new(move || Ok(handler.clone()), Arc::clone(&sessions), config);
+        Self { http, sessions }
+    }
+
+    /// Answers a request that has shown the token.
+    async fn handle<B>(&self, request: Request<B>) -> Response<Body>
+    where
+        B: hyper::body::Body + Send + 'static,
+        B::Error: std::fmt::Display,
+    {
+        // Only `initialize` of the older revisions has neither header, and begins a session.
+        let headers = request.headers();
+        let begins = !headers.contains_key("Mcp-Session-Id") && !headers.contains_key("MCP-Protocol-Version");
+        if begins && self.sessions.sessions.read().await.len() >= MAX_MCP_SESSIONS {
+            return refuse(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "too many MCP sessions: end those that are not used",
+            );
+        }
+        self.http.handle(request).await
+    }
+}
+
+/// The MCP sessions of one endpoint.
+fn sessions() -> LocalSessionManager {
+    let mut sessions = LocalSessionManager::default();
+    // No event without data: Gemini takes one for broken JSON and hangs up.
+    sessions.session_config.sse_retry = None;
+    // A user may think for hours; few agents begin again when their session is gone. It ends with the endpoint.
+    sessions.session_config.keep_alive = None;
+    sessions
+}
+
+/// Opens the listener, on a port that the system chooses.
+pub(super) fn listen(servers: &Servers, runtime: &Handle) -> io::Result<SocketAddr> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    listener.set_nonblocking(true)?;
+    let address = listener.local_addr()?;
+    let _inside = runtime.enter();
+    let listener = tokio::net::TcpListener::from_std(listener)?;
+    let (servers, end) = (servers.downgrade(), servers.end());
+    let strangers = Strangers::default();
+    runtime.spawn(async move {
+        loop {
+            let accepted = tokio::select! {
+                accepted = listener.accept() => accepted,
+                () = end.cancelled() => return,
+            };
+            match accepted {
+                Ok((stream, _)) => match servers.upgrade() {
+                    Some(servers) => {
+                        // Answers are small and waited for.
+                        drop(stream.set_nodelay(true));
+                        drop(tokio::spawn(serve(stream, strangers.admit(), Servers(servers))));
+                    }
+                    None => return,
+                },
+                Err(error) => {
+                    // The process may be out of descriptors; others will be closed in a moment.
+                    tracing::warn!(%error, "cannot accept a connection");
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+            }
+        }
+    });
+    Ok(address)
+}
+
+/// Serves one connection, for as long as it is welcome.
+async fn serve<S>(stream: S, visitor: Visitor, servers: Servers)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let visitor = Arc::new(visitor);
+    let guest = Arc::clone(&visitor);
+    let service = service_fn(move |request| {
+        let (servers, visitor) = (servers.clone(), Arc::clone(&guest));
+        async move { Ok::<_, Infallible>(route(request, &visitor, &servers).await) }
+    });
+    let connection = hyper::server::conn::http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADER_TIME)
+        .serve_connection(TokioIo::new(stream), service)
+        .with_upgrades();
+    tokio::select! {
+        ended = connection => if let Err(error) = ended {
+            tracing::debug!(%error, "a connection ended");
+        },
+        () = visitor.overstays() => tracing::debug!("a connection showed no token in time"),
+    }
+}
+
+async fn route(request: Request<Incoming>, visitor: &Visitor, servers: &Servers) -> Response<Body> {
+    if !access::is_local(request.headers()) {
+        return refuse(StatusCode::FORBIDDEN, "this server is for programs on this machine");
+    }
+    let path = request.uri().path().trim_start_matches('/').to_owned();
+    let Some((session, segment)) = path.split_once('/') else {
+        return refuse(StatusCode::NOT_FOUND, "no such session");
+    };
+    let Some(server) = servers.by_path(session) else {
+        return refuse(StatusCode::NOT_FOUND, "no such session");
+    };
+    if !access::is_authorized(request.headers(), &server.token) {
+        let mut response = refuse(StatusCode::UNAUTHORIZED, "the token of the session is missing or wrong");
+        response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        return response;
+    }
+    visitor.introduce();
+    match segment {
+        MCP => server.http.handle(request).await,
+        bridge::SEGMENT => upgrade(request, server),
+        _ => refuse(StatusCode::NOT_FOUND, "no such endpoint"),
+    }
+}
+
+/// Turns the connection of a bridge into a stream of MCP messages.
+fn upgrade(request: Request<Incoming>, server: Arc<Server>) -> Response<Body> {
+    let wanted = request.headers().get(UPGRADE).is_some_and(|value| value == bridge::PROTOCOL);
+    if !wanted {
+        return refuse(StatusCode::UPGRADE_REQUIRED, "this endpoint is for the stdio bridge");
+    }
+    tokio::spawn(async move {
+        let stream = match hyper::upgrade::on(request).await {
+            Ok(stream) => TokioIo::new(stream),
+            Err(error) => return tracing::debug!(%error, "a bridge did not come through"),
+        };
+        let transport = tokio::io::split(stream);
+        match rmcp::service::serve_server_with_ct(server.handler.clone(), transport, server.end.child_token())
+            .await
+        {
+            // Ends with the connection, and reports nothing that anybody could act on.
+            Ok(running) => drop(running.waiting().await),
+            Err(error) => tracing::debug!(%error, "a bridge said nothing useful"),
+        }
+    });
+    let mut response = refuse(StatusCode::SWITCHING_PROTOCOLS, "");
+    let headers = response.headers_mut();
+    headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+    headers.insert(UPGRADE, HeaderValue::from_static(bridge::PROTOCOL));
+    response
+}
+
+fn refuse(status: StatusCode, why: &'static str) -> Response<Body> {
+    let mut response = Response::new(Full::new(Bytes::from_static(why.as_bytes())).boxed());
+    *response.status_mut() = status;
+    response
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,75 @@
+//! [`Standalone`]: the proxy between a client and an agent that it starts. It ends when the client or the agent does, and
+//! leaves no process behind.
+//!
+//! | file | owns |
+//! |---|---|
+//! | `mod` | what such a proxy needs, and its start |
+//! | `supervisor` | its end: who waits for whom, and for how long |
+//! | `tap` | a look at what the agent receives |
+
+mod supervisor;
+mod tap;
+
+use std::{ffi::OsString, io, path::Path};
+
+use acp_skills_intercept::Policy;
+
+use self::supervisor::Supervisor;
+pub use self::tap::Tap;
+pub(crate) use self::tap::tapped;
+use super::{Ends, Relay};
+use crate::{
+    agent::{self, Agent, StartError},
+    host::Host,
+};
+
+/// A proxy that is ready to run.
+pub struct Standalone {
+    command: Vec<OsString>,
+    policy: Policy,
+    host: Host,
+    client: Ends,
+    tap: Option<Tap>,
+}
+
+/// Why the proxy could not do its work.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StandaloneError {
+    /// The agent does not start.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// The system refuses what the proxy needs.
+    #[error("the proxy failed")]
+    Io(#[from] io::Error),
+}
+
+impl Standalone {
+    /// A proxy between `client` and the agent that `command` starts: a program and its arguments.
+    pub fn new(command: Vec<OsString>, policy: Policy, host: Host, client: Ends) -> Self {
+        Self { command, policy, host, client, tap: None }
+    }
+
+    /// Has `tap` see every byte that goes to the agent.
+    #[must_use]
+    pub fn tap(self, tap: Option<Tap>) -> Self {
+        Self { tap, ..self }
+    }
+
+    /// Runs until the client or the agent ends. Returns the exit code. Needs a tokio runtime around it.
+    ///
+    /// # Errors
+    /// The agent does not start, or the proxy itself fails.
+    pub async fn run(self) -> Result<u8, StandaloneError> {
+        let signals = agent::signals()?;
+        let (mut agent, stdin, stdout) = Agent::start(&self.command)?;
+        let stdin = tapped(stdin, self.tap);
+        let ends = Ends { reader: Box::new(stdout), writer: stdin, hangup: None };
+        let own_program = self.host.own_program().map(Path::to_owned);
+        let relay = Relay::start(self.policy, self.host, self.client, ends)?;
+        if let Some(own_program) = own_program {
+            agent.watch_over(&own_program);
+        }
+        Ok(Supervisor::new(agent, relay, signals).run().await?)
+    }
+}

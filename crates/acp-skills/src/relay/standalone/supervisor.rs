@@ -1,0 +1,153 @@
+//! [`Supervisor`]: ends the agent when the client goes, and the proxy when the agent goes.
+
+use std::{io, process::ExitStatus, time::Duration};
+
+use tokio::{
+    sync::mpsc::Receiver,
+    task::spawn_blocking,
+    time::{Instant, sleep, sleep_until, timeout},
+};
+
+use crate::{
+    agent::{self, Agent, Signal},
+    relay::Relay,
+};
+
+/// How long the agent has to end by itself once its stdin is closed.
+const AFTER_EOF: Duration = Duration::from_secs(1);
+/// How long the agent has to end once it was told to.
+const AFTER_TERMINATE: Duration = Duration::from_secs(2);
+/// How long a client may read nothing of a dead agent's last output, and an agent nothing of what a client said last,
+/// before that counts as never.
+const STALLED: Duration = Duration::from_secs(5);
+/// How often the children of a dead agent are looked after.
+const POLL: Duration = Duration::from_millis(10);
+
+/// Watches over a relay and its agent.
+pub(super) struct Supervisor {
+    agent: Agent,
+    relay: Relay,
+    signals: Receiver<Signal>,
+    /// The agent has closed its stdout, and the client has all that it said.
+    is_drained: bool,
+}
+
+/// How far the end of the agent has come.
+enum Stage {
+    /// Nobody has gone.
+    Running,
+    /// The client is gone, but the agent has not read all that it said; so many bytes were read by then.
+    Stalled(u64),
+    /// Its stdin is closed; it may end by itself.
+    Closing,
+    /// It was told to end.
+    Terminating,
+}
+
+impl Supervisor {
+    pub(super) fn new(agent: Agent, relay: Relay, signals: Receiver<Signal>) -> Self {
+        Self { agent, relay, signals, is_drained: false }
+    }
+
+    /// Runs until the agent has ended and nothing of it is left. Returns its exit code.
+    ///
+    /// # Errors
+    /// The system does not tell how the agent ended.
+    pub(super) async fn run(mut self) -> io::Result<u8> {
+        let status = self.until_the_agent_ends().await?;
+        self.finish(status).await;
+        Ok(agent::code(status))
+    }
+
+    async fn until_the_agent_ends(&mut self) -> io::Result<ExitStatus> {
+        let (mut stage, mut deadline) = (Stage::Running, None);
+        let (mut client_done, mut client_gone) = (false, false);
+        loop {
+            tokio::select! {
+                status = self.agent.wait() => return status,
+                _ = &mut self.relay.client_done, if !client_done => {
+                    (client_done, client_gone) = (true, true);
+                    if matches!(stage, Stage::Running | Stage::Stalled(_)) {
+                        (stage, deadline) = (Stage::Closing, Some(Instant::now() + AFTER_EOF));
+                    }
+                }
+                gone = &mut self.relay.client_gone, if !client_gone => {
+                    client_gone = true;
+                    if gone.is_ok() && matches!(stage, Stage::Running) {
+                        stage = Stage::Stalled(self.relay.written_to_agent());
+                        deadline = Some(Instant::now() + STALLED);
+                    }
+                }
+                // Fails when the client does not read any more: then it is gone, whatever its stdin says.
+                delivered = &mut self.relay.agent_done, if !self.is_drained => {
+                    self.is_drained = true;
+                    let is_client_gone = !matches!(delivered, Ok(Ok(())));
+                    if is_client_gone && matches!(stage, Stage::Running) {
+                        (stage, deadline) = (Stage::Closing, Some(Instant::now() + AFTER_EOF));
+                    }
+                }
+                Some(signal) = self.signals.recv() => {
+                    self.agent.signal(signal);
+                    // Ctrl-C may mean `stop what you are doing` to an agent; the other two mean the end.
+                    if signal != Signal::Interrupt {
+                        (stage, deadline) = (Stage::Terminating, Some(Instant::now() + AFTER_TERMINATE));
+                    }
+                }
+                () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => match stage {
+                    Stage::Running => deadline = None,
+                    Stage::Stalled(before) => {
+                        let written = self.relay.written_to_agent();
+                        if written == before {
+                            self.agent.signal(Signal::Terminate);
+                            (stage, deadline) = (Stage::Terminating, Some(Instant::now() + AFTER_TERMINATE));
+                        } else {
+                            (stage, deadline) = (Stage::Stalled(written), Some(Instant::now() + STALLED));
+                        }
+                    }
+                    Stage::Closing => {
+                        self.agent.signal(Signal::Terminate);
+                        (stage, deadline) = (Stage::Terminating, Some(Instant::now() + AFTER_TERMINATE));
+                    }
+                    Stage::Terminating => {
+                        self.agent.kill();
+                        deadline = None;
+                    }
+                },
+            }
+        }
+    }
+
+    /// Ends the children that the agent left, delivers what it said last, and answers the requests that it left open.
+    async fn finish(mut self, status: ExitStatus) {
+        // They would live on otherwise, and one that holds the agent's stdout would keep its end from us.
+        self.agent.signal(Signal::Terminate);
+        let deadline = Instant::now() + AFTER_TERMINATE;
+        while self.agent.is_alive() && Instant::now() < deadline {
+            sleep(POLL).await;
+        }
+        self.agent.reap();
+        if !self.drained().await {
+            tracing::warn!("the client did not read the agent's last output");
+        }
+        self.relay.agent_gone(&format!("the agent {}", agent::describe(status)));
+        if timeout(STALLED, spawn_blocking(self.relay.close())).await.is_err() {
+            tracing::warn!("the client does not read; open requests are left without an answer");
+        }
+    }
+
+    /// Waits until the client has all that the agent said, for as long as it goes on reading. Returns whether it has.
+    async fn drained(&mut self) -> bool {
+        let mut written = self.relay.written_to_client();
+        while !self.is_drained {
+            if timeout(STALLED, &mut self.relay.agent_done).await.is_ok() {
+                return true;
+            }
+            let now = self.relay.written_to_client();
+            if now == written {
+                return false;
+            }
+            written = now;
+        }
+        true
+    }
+}

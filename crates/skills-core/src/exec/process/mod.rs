@@ -1,0 +1,82 @@
+//! [`ProcessGroup`]: a child process together with everything that it starts. What differs by system is in `unix` and
+//! `windows`.
+//!
+//! On Unix a process group, on Windows a job object. A group never outlives its value: dropping it kills it. It does
+//! outlive this process where that is killed on Unix; what could end it then is told by a [`ProcessObserver`].
+
+#[cfg_attr(unix, path = "unix.rs")]
+#[cfg_attr(windows, path = "windows.rs")]
+mod system;
+
+use std::{fmt, io, process::ExitStatus, sync::Arc};
+
+use process_wrap::tokio::{ChildWrapper, CommandWrap};
+use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
+
+pub(super) use system::{ESSENTIAL_VARIABLES, signal};
+
+/// Learns which programs run, so that something outside of this process can end them when this process is gone.
+///
+/// The functions are called where programs are started and ended, and must not block.
+pub trait ProcessObserver: fmt::Debug + Send + Sync {
+    /// A program has been started. `id` is its process, and on Unix the process group with everything that it starts.
+    fn started(&self, id: u32);
+
+    /// All of it has been killed. From now on `id` may be another process; ending that would be an accident.
+    fn ended(&self, id: u32);
+}
+
+/// A running child and its descendants.
+#[derive(Debug)]
+pub(super) struct ProcessGroup {
+    child: Box<dyn ChildWrapper>,
+    /// The number of the leader, until the group is killed. Later it may be somebody else's.
+    id: Option<u32>,
+    observer: Option<Arc<dyn ProcessObserver>>,
+}
+
+impl ProcessGroup {
+    /// Starts `command` as the leader of a new group.
+    pub(super) fn spawn(command: Command, observer: Option<Arc<dyn ProcessObserver>>) -> io::Result<Self> {
+        let mut wrap = CommandWrap::from(command);
+        system::group(&mut wrap);
+        let child = wrap.spawn()?;
+        let id = child.id();
+        if let (Some(observer), Some(id)) = (&observer, id) {
+            observer.started(id);
+        }
+        Ok(Self { child, id, observer })
+    }
+
+    /// The pipes to and from the leader, once.
+    pub(super) fn pipes(&mut self) -> (Option<ChildStdin>, Option<ChildStdout>, Option<ChildStderr>) {
+        (self.child.stdin().take(), self.child.stdout().take(), self.child.stderr().take())
+    }
+
+    /// Waits for the leader; the others may still run.
+    pub(super) async fn exited(&mut self) -> io::Result<ExitStatus> {
+        // The wrapper's own `wait` waits for the whole group, for as long as any descendant likes to live.
+        self.child.inner_mut().wait().await
+    }
+
+    /// Asks all members to end; `false` where the system has no way to ask.
+    pub(super) fn terminate(&self) -> bool {
+        system::terminate(&*self.child)
+    }
+
+    /// Ends all members that are left.
+    pub(super) fn kill(&mut self) {
+        let Some(id) = self.id.take() else { return };
+        // An error means that nobody is left.
+        let _ = self.child.start_kill();
+        if let Some(observer) = &self.observer {
+            observer.ended(id);
+        }
+    }
+}
+
+impl Drop for ProcessGroup {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}

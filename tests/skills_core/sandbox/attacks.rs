@@ -1,0 +1,311 @@
+//! What a hostile script tries, inside the sandbox. Each attempt is a line: what it was, and `done` or the error.
+
+use std::{
+    env, fmt, fs,
+    fs::OpenOptions,
+    io::{self, Write},
+    net::TcpStream,
+    os::{
+        linux::net::SocketAddrExt,
+        unix::{
+            fs::{OpenOptionsExt, symlink},
+            net::{SocketAddr, UnixDatagram, UnixListener, UnixStream},
+        },
+    },
+    path::{Path, PathBuf},
+    process::{Command, ExitCode},
+};
+
+use rustix::mount::{MountFlags, UnmountFlags, mount, mount_bind, mount_remount, unmount};
+
+/// Stands in the `#!` line of the script: this program is its interpreter.
+pub(crate) const FLAG: &str = "--sandbox-attack";
+
+pub(crate) fn run(attack: &str, args: &[&str]) -> ExitCode {
+    match (attack, args) {
+        ("status", []) => say(fs::read_to_string("/proc/self/status").unwrap()),
+        ("mounts", [skill, outside]) => mounts(Path::new(skill), Path::new(outside)),
+        ("write", paths) => paths.iter().for_each(|path| attempt(path, || write(Path::new(path)))),
+        ("change", [skill]) => change(Path::new(skill)),
+        ("replace", [cwd, skill]) => replace(Path::new(cwd), Path::new(skill)),
+        ("connect", names) => names.iter().for_each(|name| connect(name)),
+        ("tcp", [address]) => attempt(address, || TcpStream::connect(address).map(drop)),
+        ("calls", []) => calls(),
+        ("pairs", []) => pairs(),
+        ("kernel", []) => kernel(),
+        ("descriptors", []) => descriptors(),
+        ("variables", []) => env::vars().for_each(|(name, value)| say(format!("{name}={value}"))),
+        ("list", [dir]) => list(Path::new(dir)),
+        ("set-user-id", [program]) => {
+            let output = Command::new(program).arg("-u").output().unwrap();
+            say(String::from_utf8_lossy(&output.stdout));
+        }
+        ("hold", [fifo]) => hold(Path::new(fifo)),
+        _ => {
+            say(format!("unknown attack {attack} {args:?}"));
+            return ExitCode::FAILURE;
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+fn attempt<E: fmt::Display>(what: impl fmt::Display, action: impl FnOnce() -> Result<(), E>) {
+    say(match action() {
+        Ok(()) => format!("{what}: done"),
+        Err(error) => format!("{what}: {error}"),
+    });
+}
+
+#[expect(clippy::print_stdout, reason = "what a script writes is its result")]
+fn say(line: impl fmt::Display) {
+    println!("{line}");
+}
+
+/// Writes to a file, or makes one in a directory.
+fn write(path: &Path) -> io::Result<()> {
+    let path = if path.is_dir() { path.join("attack") } else { path.to_owned() };
+    OpenOptions::new().append(true).create(true).open(path)?.write_all(b"attack\n")
+}
+
+/// Undoes what is mounted.
+fn mounts(skill: &Path, outside: &Path) {
+    let remount = |path: &Path| mount_remount(path, MountFlags::BIND, "").map_err(io::Error::from);
+    for path in [Path::new("/"), skill, outside, Path::new("/proc/sys"), Path::new("/sys"), Path::new("/run")]
+    {
+        attempt(format!("remount {}", path.display()), || remount(path));
+        attempt(format!("unmount {}", path.display()), || unmount(path, UnmountFlags::DETACH));
+        attempt(format!("tmpfs on {}", path.display()), || {
+            mount("none", path, "tmpfs", MountFlags::empty(), None)
+        });
+    }
+    attempt("bind mount", || mount_bind(outside, skill));
+    attempt("proc", || mount("proc", "/tmp", "proc", MountFlags::empty(), None));
+    for path in [skill, outside] {
+        attempt(format!("write {} afterwards", path.display()), || write(path));
+        attempt(format!("write {} through /proc", path.display()), || {
+            write(&Path::new("/proc/self/root").join(path.strip_prefix("/").unwrap()))
+        });
+    }
+    attempt("the program of process 1", || OpenOptions::new().write(true).open("/proc/1/exe").map(drop));
+    for entry in fs::read_dir("/proc/1/fd").into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            attempt(format!("{} leads out", path.display()), || fs::read_dir(path.join("..")).map(drop));
+        }
+    }
+    for (program, args) in [
+        ("mount", &["-o", "remount,rw", "/"][..]),
+        ("unshare", &["--user", "--map-root-user", "--mount", "true"]),
+        ("unshare", &["--mount", "true"]),
+        ("nsenter", &["--target", "1", "--user", "--mount", "true"]),
+        ("chroot", &["/", "true"]),
+    ] {
+        attempt(format!("{program} {args:?}"), || succeed(Command::new(program).args(args)));
+    }
+}
+
+fn succeed(command: &mut Command) -> io::Result<()> {
+    let output = command.output()?;
+    let error = || io::Error::other(String::from_utf8_lossy(&output.stderr).trim().replace('\n', " "));
+    if output.status.success() { Ok(()) } else { Err(error()) }
+}
+
+/// Changes the skill in every way that a directory can be changed.
+fn change(skill: &Path) {
+    let file = skill.join("SKILL.md");
+    attempt("append", || write(&file));
+    attempt("create", || write(skill));
+    attempt("truncate", || OpenOptions::new().write(true).truncate(true).open(&file).map(drop));
+    attempt("delete", || fs::remove_file(&file));
+    attempt("rename", || fs::rename(&file, skill.join("other")));
+    attempt("rename away", || fs::rename(&file, "stolen"));
+    attempt("rename over", || {
+        fs::write("mine", "x")?;
+        fs::rename("mine", &file)
+    });
+    attempt("hard link", || {
+        fs::hard_link(&file, "linked")?;
+        write(Path::new("linked"))
+    });
+    attempt("symbolic link", || {
+        symlink(&file, "symlinked")?;
+        write(Path::new("symlinked"))
+    });
+    attempt("permissions", || {
+        let mut permissions = fs::metadata(&file)?.permissions();
+        #[expect(clippy::permissions_set_readonly_false, reason = "as bad as it gets")]
+        permissions.set_readonly(false);
+        fs::set_permissions(&file, permissions)
+    });
+    attempt("directory", || fs::create_dir(skill.join("new")));
+    attempt("remove all", || fs::remove_dir_all(skill));
+    attempt("through the working directory of another", || {
+        write(&Path::new("/proc/1/root").join(file.strip_prefix("/").unwrap()))
+    });
+}
+
+/// Puts another skill in the place of this one, which is below the working directory.
+fn replace(cwd: &Path, skill: &Path) {
+    let between: Vec<&Path> = skill.ancestors().take_while(|path| *path != cwd).collect();
+    for path in &between {
+        attempt(format!("rename {}", path.display()), || fs::rename(path, cwd.join("away")));
+        attempt(format!("remove {}", path.display()), || fs::remove_dir(path));
+        attempt(format!("rename over {}", path.display()), || {
+            fs::create_dir_all(cwd.join("evil"))?;
+            fs::rename(cwd.join("evil"), path)
+        });
+        attempt(format!("replace {}", path.display()), || {
+            fs::rename(path, cwd.join("away"))?;
+            fs::create_dir(path)
+        });
+    }
+    let skills = skill.parent().unwrap();
+    attempt("a new skill", || fs::create_dir(skills.join("new")));
+    attempt("a neighbour", || write(&skills.join("neighbour")));
+    attempt("a neighbour's name", || fs::rename(skills.join("neighbour"), skills.join("other")));
+}
+
+/// A path, or `@` and an abstract name, with stream and datagram sockets.
+fn connect(name: &str) {
+    let address = || match name.strip_prefix('@') {
+        Some(name) => SocketAddr::from_abstract_name(name),
+        None => SocketAddr::from_pathname(name),
+    };
+    if name.ends_with("datagrams") {
+        attempt(format!("send to {name}"), || {
+            UnixDatagram::unbound()?.send_to_addr(b"attack", &address()?).map(drop)
+        });
+        // Made connected to each other, a datagram socket could be given another address.
+        attempt(format!("send to {name} from a pair"), || {
+            UnixDatagram::pair()?.0.send_to_addr(b"attack", &address()?).map(drop)
+        });
+    } else {
+        attempt(format!("connect to {name}"), || UnixStream::connect_addr(&address()?).map(drop));
+    }
+}
+
+/// System calls that are not to be there, by number: Perl can make any.
+fn calls() {
+    const X32: u32 = 0x4000_0000;
+    let x86_64 = cfg!(target_arch = "x86_64");
+    let calls: &[(&str, u32, &str)] = if x86_64 {
+        &[
+            ("socket", 41, "1,1,0"),
+            ("socket with the upper half set", 41, "0x100000001,1,0"),
+            ("socket(AF_VSOCK)", 41, "40,1,0"),
+            ("socket(AF_ALG)", 41, "38,5,0"),
+            ("socketpair(SOCK_DGRAM)", 53, "1,2,0,$b"),
+            ("socketpair(SOCK_RAW)", 53, "1,3,0,$b"),
+            ("socketpair(SOCK_DGRAM|SOCK_CLOEXEC)", 53, "1,524290,0,$b"),
+            ("io_uring_setup", 425, "8,$b"),
+            ("clone3", 435, "$b,88"),
+            ("unshare(CLONE_NEWUSER)", 272, "0x10000000"),
+            ("unshare(CLONE_NEWNS)", 272, "0x20000"),
+            ("clone(CLONE_NEWUSER)", 56, "0x10000011,0,0,0,0"),
+            ("keyctl", 250, "0,-3,0,0,0"),
+            ("add_key", 248, "'user','a','b',1,-3"),
+            ("request_key", 249, "'user','a',0,0"),
+            ("setns", 308, "0,0"),
+            ("pivot_root", 155, "'/tmp','/tmp'"),
+            ("chroot", 161, "'/tmp'"),
+            ("bpf", 321, "0,$b,64"),
+        ]
+    } else {
+        // The generic numbers, of arm64 and riscv64.
+        &[
+            ("socket", 198, "1,1,0"),
+            ("socket(AF_VSOCK)", 198, "40,1,0"),
+            ("socketpair(SOCK_DGRAM)", 199, "1,2,0,$b"),
+            ("io_uring_setup", 425, "8,$b"),
+            ("clone3", 435, "$b,88"),
+            ("unshare(CLONE_NEWUSER)", 97, "0x10000000"),
+            ("clone(CLONE_NEWUSER)", 220, "0x10000011,0,0,0,0"),
+            ("keyctl", 219, "0,-3,0,0,0"),
+            ("add_key", 217, "'user','a','b',1,-3"),
+            ("request_key", 218, "'user','a',0,0"),
+        ]
+    };
+    for (name, number, args) in calls {
+        let numbers = [Some(*number), x86_64.then_some(number | X32)];
+        for number in numbers.into_iter().flatten() {
+            attempt(format!("{name} ({number:#x})"), || perl(number, args));
+        }
+    }
+}
+
+fn perl(number: u32, args: &str) -> io::Result<()> {
+    // A child of a `clone` that works ends at once.
+    let code = format!(
+        "$b = \"\\0\" x 256; $r = syscall({number},{args}); exit 0 if $r >= 0; print STDERR $!; exit 1"
+    );
+    succeed(Command::new("perl").args(["-e", &code]))
+}
+
+/// What programs need: these succeed.
+fn pairs() {
+    attempt("a pair of streams", || {
+        let (mut one, other) = UnixStream::pair()?;
+        one.write_all(b"x")?;
+        drop(other);
+        Ok::<_, io::Error>(())
+    });
+    attempt("a thread", || std::thread::Builder::new().spawn(|| ()).map(|thread| thread.join().unwrap()));
+    attempt("a process", || succeed(&mut Command::new("true")));
+    attempt("an IP socket", || std::net::UdpSocket::bind("127.0.0.1:0").map(drop));
+    attempt("a temporary file", || fs::write(env::temp_dir().join("file"), "x"));
+    attempt("shared memory", || fs::write("/dev/shm/file", "x"));
+    attempt("the working directory", || fs::write("file", "x"));
+    attempt("random numbers", || fs::File::open("/dev/urandom").map(drop));
+    attempt("the null device", || fs::write("/dev/null", "x"));
+    // Not what programs need, but what a socket of its own would be; the next lines are for the reader of a failure.
+    if UnixListener::bind("socket").is_ok() {
+        say("a Unix socket can be made: it should not");
+    }
+}
+
+/// Opens for writing every file through which the kernel can be told something.
+fn kernel() {
+    let own = |path: &Path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        path.parent() == Some(Path::new("/proc"))
+            && (name.parse::<u32>().is_ok() || name == "self" || name == "thread-self")
+    };
+    let mut count = 0;
+    let mut dirs: Vec<PathBuf> = vec!["/proc".into(), "/sys".into()];
+    while let Some(dir) = dirs.pop() {
+        for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+            let (path, Ok(kind)) = (entry.path(), entry.file_type()) else { continue };
+            if kind.is_dir() && !own(&path) {
+                dirs.push(path);
+            } else if kind.is_file() {
+                count += 1;
+                if OpenOptions::new().write(true).custom_flags(0o4000).open(&path).is_ok() {
+                    say(format!("{}: done", path.display()));
+                }
+            }
+        }
+    }
+    say(format!("{count} files"));
+}
+
+/// What is open beside the standard streams.
+fn descriptors() {
+    let own = fs::read_dir("/proc/self/fd").unwrap().flatten().map(|entry| entry.path());
+    for (path, target) in own.filter_map(|path| fs::read_link(&path).ok().map(|target| (path, target))) {
+        say(format!("{} {}", path.file_name().unwrap().display(), target.display()));
+    }
+}
+
+fn list(dir: &Path) {
+    for entry in fs::read_dir(dir).unwrap().flatten() {
+        say(entry.file_name().display());
+    }
+}
+
+/// Lives until somebody ends it; whoever reads the FIFO sees when.
+fn hold(fifo: &Path) {
+    let mut writer = OpenOptions::new().write(true).open(fifo).unwrap();
+    writer.write_all(b"here\n").unwrap();
+    let mut child = Command::new("sleep").arg("600").stdout(writer.try_clone().unwrap()).spawn().unwrap();
+    child.wait().unwrap();
+}

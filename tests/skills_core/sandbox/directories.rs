@@ -1,0 +1,133 @@
+//! The cases that depend on where the script works.
+
+use std::{
+    fs,
+    os::unix::fs::symlink,
+    path::Path,
+    process::Command,
+    sync::atomic::{AtomicBool, Ordering},
+};
+
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use skills_core::exec::{Sandbox, SandboxError, SandboxWarning, ScriptResult};
+
+use crate::{
+    cases::{skipped, snapshot, text},
+    fixture::Fixture,
+};
+
+/// Why no script is run in `cwd`.
+fn refusal(fixture: &Fixture, cwd: &Path) -> String {
+    let result = write_in(fixture, cwd);
+    assert_eq!((result.exit_code, result.stdout.as_str()), (None, ""), "{} {result:?}", cwd.display());
+    let message = result.message.unwrap();
+    assert!(message.contains("work in the directory of a project"), "no remedy: {message}");
+    message
+}
+
+fn write_in(fixture: &Fixture, cwd: &Path) -> ScriptResult {
+    fixture.script_in(cwd, Some(Sandbox::bwrap(false).unwrap()), "write", &["attack"])
+}
+
+pub(crate) fn directories_that_would_undo_it_are_refused() {
+    let fixture = Fixture::new();
+    let sandbox = Sandbox::bwrap(false).unwrap();
+    for cwd in ["/", "/proc", "/proc/self/root", "/sys", "/dev", "/etc", "/usr", "/run", "/tmp", "/var"] {
+        refusal(&fixture, Path::new(cwd));
+        let error = sandbox.check_directory(Path::new(cwd)).unwrap_err();
+        assert!(matches!(error, SandboxError::Directory { .. }), "{cwd}: {error}");
+    }
+    let above_home = fixture.path("");
+    let message = refusal(&fixture, &above_home);
+    assert!(message.contains("it contains your home directory"), "{message}");
+    let message = refusal(&fixture, fixture.skill().parent().unwrap());
+    assert!(message.contains("it is the directory of the skill `kit`"), "{message}");
+    assert!(!Path::new("/tmp/attack").exists());
+}
+
+pub(crate) fn links_to_such_directories_are_refused() {
+    let fixture = Fixture::new();
+    for (number, target) in [Path::new("/"), Path::new("/proc"), &fixture.path(""), &fixture.path("skills")]
+        .into_iter()
+        .enumerate()
+    {
+        let link = fixture.path(&format!("home/link{number}"));
+        symlink(target, &link).unwrap();
+        refusal(&fixture, &link);
+        refusal(&fixture, &link.join("."));
+        refusal(&fixture, &fixture.path(&format!("home/project/../link{number}")));
+    }
+    let link = fixture.path("home/project-link");
+    symlink(fixture.path("home/project"), &link).unwrap();
+    let result = write_in(&fixture, &link);
+    assert!(result.success, "{result:?}");
+    assert!(fixture.path("home/project/attack").exists());
+}
+
+/// While scripts start, another process swaps their working directory for a link to a directory that is refused.
+pub(crate) fn a_directory_that_becomes_a_link_stays_out() {
+    const RUNS: usize = 200;
+    let help = Command::new("bwrap").arg("--help").output().unwrap().stdout;
+    if !String::from_utf8_lossy(&help).contains("--bind-fd") {
+        return skipped("this bubblewrap takes no directory as a descriptor, as 0.10.0 does");
+    }
+    let fixture = Fixture::new();
+    let link = fixture.path("home/link");
+    symlink(fixture.path(""), &link).unwrap();
+    let sandbox = Sandbox::bwrap(false).unwrap();
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                renameat_with(CWD, &link, CWD, &fixture.cwd, RenameFlags::EXCHANGE).unwrap();
+            }
+        });
+        let mut successes = 0;
+        for _ in 0..RUNS {
+            let result = fixture.script(Some(sandbox.clone()), "write", &["attack"]);
+            successes += usize::from(result.stdout == "attack: done\n");
+        }
+        done.store(true, Ordering::Relaxed);
+        assert!(!fixture.path("attack").exists(), "written through the link");
+        assert!(successes > 0, "no script ran in the directory itself");
+    });
+}
+
+pub(crate) fn the_home_directory_is_worth_a_warning() {
+    let mut fixture = Fixture::with_skill("home/.agent/skills/kit");
+    let home = fixture.path("home");
+    let sandbox = Sandbox::bwrap(false).unwrap();
+    let warning = sandbox.check_directory(&home).unwrap().unwrap();
+    assert!(matches!(&warning, SandboxWarning::HomeDirectory(it) if *it == home), "{warning:?}");
+    assert!(warning.to_string().contains("the directory of a project"), "{warning}");
+    assert_eq!(sandbox.check_directory(&fixture.cwd).unwrap(), None);
+    fixture.cwd = home;
+    let before = snapshot(&fixture.path("home/.agent/skills"));
+    fixture.all_succeed("write", &[text(&fixture.path("home"))]);
+    fixture.all_fail("change", &[text(fixture.skill())]);
+    fixture.all_fail("replace", &[text(&fixture.cwd), text(fixture.skill())]);
+    assert_eq!(snapshot(&fixture.path("home/.agent/skills")), before);
+}
+
+pub(crate) fn a_skill_below_the_working_directory_stays() {
+    let fixture = Fixture::with_skill("home/project/.agent/more/skills/kit");
+    let skills = fixture.path("home/project/.agent/more/skills");
+    let before = snapshot(&skills);
+    fixture.all_fail("replace", &[text(&fixture.cwd), text(fixture.skill())]);
+    fixture.all_fail("change", &[text(fixture.skill())]);
+    assert_eq!(snapshot(&skills), before);
+    // All on the way to the skill is read-only; the rest of the project is the script's.
+    let beside = fixture.path("home/project/source");
+    fs::create_dir(&beside).unwrap();
+    let on_the_way = ["home/project/.agent", "home/project/.agent/more"].map(|path| fixture.path(path));
+    fixture.all_fail("write", &on_the_way.each_ref().map(|path| text(path)));
+    fixture.all_succeed("write", &[text(&fixture.cwd), text(&beside)]);
+}
+
+pub(crate) fn a_skill_around_the_working_directory_stays() {
+    let mut fixture = Fixture::new();
+    fixture.cwd = fixture.skill().join("scripts");
+    let before = snapshot(fixture.skill());
+    fixture.all_fail("write", &[text(&fixture.cwd), text(fixture.skill())]);
+    assert_eq!(snapshot(fixture.skill()), before);
+}
