@@ -72,17 +72,6 @@
 //! | [`toolbox`] | all of that as tools |
 //! | [`typed`] | what does a tool written in Rust take? |
 //! | [`text`] | what may be shown of a stranger's text? |
-//!
-//! # Features
-//!
-//! All are on by default. Without any of them the crate reads, lists, searches and activates skills on the caller's own
-//! thread: it needs no async runtime, starts no process and knows no network.
-//!
-//! | feature | brings | with it come |
-//! |---|---|---|
-//! | `toolbox` | [`Toolbox`]: answers to tool calls, on a tokio runtime | `tokio` (tasks only) |
-//! | `exec` | [`exec`]: scripts, tools that are programs, the sandbox; with `toolbox` also the tool `run_skill_script` | `tokio`, `process-wrap`, `which` |
-//! | `fetch` | [`fetch`] and [`remote`]: instructions behind a URL, skills that a web site offers | `ureq`, `sha2` |
 
 pub mod activation;
 mod builder;

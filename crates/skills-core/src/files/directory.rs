@@ -7,48 +7,28 @@
 
 #[cfg(target_os = "linux")]
 mod linux;
+// On Linux for its tests, which are the same everywhere.
+#[cfg(any(test, not(target_os = "linux")))]
+mod other;
 
-use std::path::Path;
-
-use cap_fs_ext::DirExt;
-use cap_std::{ambient_authority, fs::Dir};
-
-use super::{FileError, open::in_plain_words};
-
-/// Opens the directory at `path`, which is absolute and was canonical when it was found.
-pub(super) fn open_without_links(path: &Path) -> Result<Dir, FileError> {
-    #[cfg(target_os = "linux")]
-    if let Some(opened) = linux::open_at_once(path) {
-        return opened;
-    }
-    open_by_steps(path)
-}
-
-/// Opens one component after the other. Needs the right to read each directory on the way.
-fn open_by_steps(path: &Path) -> Result<Dir, FileError> {
-    let failed = |source| FileError::Directory { dir: path.to_owned(), source: in_plain_words(source) };
-    let root = path.ancestors().last().unwrap_or(path);
-    let mut dir = Dir::open_ambient_dir(root, ambient_authority()).map_err(failed)?;
-    for name in path.strip_prefix(root).unwrap_or(path) {
-        dir = match dir.open_dir_nofollow(name) {
-            Ok(child) => child,
-            Err(_) if dir.symlink_metadata(name).is_ok_and(|metadata| metadata.is_symlink()) => {
-                return Err(FileError::LinkInPath { dir: path.to_owned() });
-            }
-            Err(error) => return Err(failed(error)),
-        };
-    }
-    Ok(dir)
-}
+#[cfg(target_os = "linux")]
+pub(super) use linux::open_without_links;
+#[cfg(not(target_os = "linux"))]
+pub(super) use other::open_without_links;
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
+    use std::{fs, path::Path};
 
     use super::*;
 
     fn check(path: &Path, expected: Result<(), &str>) {
-        let opened = [open_without_links(path), open_by_steps(path)];
+        let opened = [
+            open_without_links(path),
+            other::open_without_links(path),
+            #[cfg(target_os = "linux")]
+            linux::open_by_steps(path),
+        ];
         for (way, opened) in opened.into_iter().enumerate() {
             match (opened, expected) {
                 (Ok(dir), Ok(())) => assert!(dir.exists("file"), "{} {way}", path.display()),
@@ -70,8 +50,26 @@ mod tests {
         for missing in ["a/c", "c/b"] {
             check(&base.join(missing), Err("os error"));
         }
-        assert!(open_without_links(&base.join("a/b/file")).is_err());
-        assert!(open_without_links(Path::new("a")).is_err());
+        for path in [&*base.join("a/b/file"), "a".as_ref(), "".as_ref()] {
+            check(path, Err("cannot open the skill's directory"));
+        }
+        assert!(open_without_links(base.ancestors().last().unwrap()).is_ok());
+    }
+
+    /// A home directory that others may pass but not list is no obstacle.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn directories_that_cannot_be_read() {
+        use std::os::unix::fs::PermissionsExt;
+        let base = tempfile::tempdir().unwrap();
+        let base = dunce::canonicalize(base.path()).unwrap();
+        fs::create_dir_all(base.join("a/b")).unwrap();
+        fs::write(base.join("a/b/file"), "").unwrap();
+        fs::set_permissions(base.join("a"), fs::Permissions::from_mode(0o111)).unwrap();
+        for opened in [open_without_links(&base.join("a/b")), linux::open_by_steps(&base.join("a/b"))] {
+            assert!(opened.unwrap().exists("file"));
+        }
+        fs::set_permissions(base.join("a"), fs::Permissions::from_mode(0o755)).unwrap();
     }
 
     #[cfg(unix)]

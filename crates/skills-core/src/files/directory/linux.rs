@@ -1,27 +1,63 @@
-//! One system call in place of one for each component, and no right to read the directories on the way is needed.
+//! The flag of the kernel, and below Linux 5.6 the steps; neither needs the right to read the directories on the way.
 
 use std::{fs::File, io, path::Path};
 
 use cap_std::fs::Dir;
 use rustix::{
-    fs::{CWD, Mode, OFlags, ResolveFlags, openat2},
+    fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, openat, openat2, statat},
     io::Errno,
 };
 
 use crate::files::FileError;
 
-/// `None` where the kernel (before 5.6), or a filter of system calls, has no `openat2`.
+const DIRECTORY: OFlags = OFlags::DIRECTORY.union(OFlags::CLOEXEC);
+
+/// Opens the directory at `path`, which is absolute.
+pub(in crate::files) fn open_without_links(path: &Path) -> Result<Dir, FileError> {
+    open_at_once(path).unwrap_or_else(|| open_by_steps(path))
+}
+
+/// `None` where the kernel, or a filter of system calls, has no `openat2`.
 pub(super) fn open_at_once(path: &Path) -> Option<Result<Dir, FileError>> {
-    let failed = |source: io::Error| FileError::Directory { dir: path.to_owned(), source };
     if !path.is_absolute() {
-        return Some(Err(failed(io::ErrorKind::InvalidInput.into())));
+        return Some(Err(failed(path, Errno::INVAL)));
     }
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    match openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
+    match openat2(CWD, path, OFlags::RDONLY | DIRECTORY, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
         Ok(dir) => Some(Ok(Dir::from_std_file(File::from(dir)))),
         Err(Errno::LOOP) => Some(Err(FileError::LinkInPath { dir: path.to_owned() })),
-        // Filters answer with either; a directory that may not be opened is told from that by the slow way.
+        // Filters answer with either. If the directory itself is what is not permitted, the steps say so.
         Err(Errno::NOSYS | Errno::PERM) => None,
-        Err(error) => Some(Err(failed(error.into()))),
+        Err(error) => Some(Err(failed(path, error))),
     }
+}
+
+/// Opens each component relative to its parent, the last one for reading.
+pub(super) fn open_by_steps(path: &Path) -> Result<Dir, FileError> {
+    let failed = |error| failed(path, error);
+    let Ok(below) = path.strip_prefix("/") else { return Err(failed(Errno::INVAL)) };
+    let mut dir = openat(CWD, "/", OFlags::PATH | DIRECTORY, Mode::empty()).map_err(failed)?;
+    let mut names = below.iter().peekable();
+    if names.peek().is_none() {
+        dir = openat(&dir, ".", OFlags::RDONLY | DIRECTORY, Mode::empty()).map_err(failed)?;
+    }
+    while let Some(name) = names.next() {
+        let access = if names.peek().is_some() { OFlags::PATH } else { OFlags::RDONLY };
+        dir = match openat(&dir, name, access | DIRECTORY | OFlags::NOFOLLOW, Mode::empty()) {
+            Ok(child) => child,
+            Err(error) => {
+                let is_link = statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW)
+                    .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink);
+                return Err(if is_link {
+                    FileError::LinkInPath { dir: path.to_owned() }
+                } else {
+                    failed(error)
+                });
+            }
+        };
+    }
+    Ok(Dir::from_std_file(File::from(dir)))
+}
+
+fn failed(path: &Path, error: Errno) -> FileError {
+    FileError::Directory { dir: path.to_owned(), source: io::Error::from(error) }
 }
