@@ -3,6 +3,7 @@
 //! | file | owns |
 //! |---|---|
 //! | `check`, `list`, `report` | the command of that name |
+//! | `permission` | what `try` and `doctor` permit an agent |
 //! | `messages` | what a newcomer is told when something is wrong |
 //! | `progress` | what is seen on a terminal while work takes long |
 //! | `reference` | the page with every flag |
@@ -12,6 +13,8 @@
 mod check;
 mod list;
 mod messages;
+#[cfg(unix)]
+mod permission;
 #[cfg(unix)]
 mod progress;
 mod readme_commands;

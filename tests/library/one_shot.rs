@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use acp_skills::one_shot::{AttachError, NotParsed, OneShot, OneShotError, Piece};
+use acp_skills::one_shot::{AttachError, NotParsed, OneShot, OneShotError, PermissionDecision, Piece, Trace};
 use libtest_mimic::Trial;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,6 +22,9 @@ const DEADLINE: Duration = Duration::from_mins(1);
 
 /// Makes this binary an agent; the argument behind it is the file that gets what the agent hears.
 pub(crate) const SILENT_AGENT: &str = "silent-agent";
+
+/// Makes this binary an agent that asks for permission to remove a project, and answers with what it was told.
+pub(crate) const ASKING_AGENT: &str = "asking-agent";
 
 /// The tests of this file.
 pub(crate) fn trials() -> Vec<Trial> {
@@ -39,6 +42,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("what_cannot_be_attached", what_cannot_be_attached),
         trial("an_agent_that_does_not_start", an_agent_that_does_not_start),
         trial("dropping_the_stream_cancels_the_turn", dropping_the_stream_cancels_the_turn),
+        trial("permission_is_refused_unless_somebody_decides", permission_is_refused_unless_somebody_decides),
     ]
 }
 
@@ -55,6 +59,47 @@ pub(crate) fn silent_agent(hears: &Path) -> io::Result<()> {
                 let update = json!({ "sessionUpdate": "agent_message_chunk", "content": { "type": "text", "text": "Well," } });
                 let params = json!({ "sessionId": "s", "update": update });
                 println(&json!({ "jsonrpc": "2.0", "method": "session/update", "params": params }))?;
+                continue;
+            }
+            _ => continue,
+        };
+        println(&json!({ "jsonrpc": "2.0", "id": message["id"], "result": result }))?;
+    }
+    Ok(())
+}
+
+/// An agent that wants to do harm.
+pub(crate) fn asking_agent() -> io::Result<()> {
+    let option = |id: &str, kind: &str| json!({ "optionId": id, "name": id, "kind": kind });
+    let mut prompt = Value::Null;
+    for line in io::stdin().lock().lines() {
+        let message: Value = serde_json::from_str(&line?)?;
+        let result = match message["method"].as_str() {
+            Some("initialize") => json!({ "protocolVersion": 1 }),
+            Some("session/new") => json!({ "sessionId": "s" }),
+            Some("session/prompt") => {
+                prompt = message["id"].clone();
+                let call = json!({
+                    "toolCallId": "t", "title": "rm -rf ~/project", "kind": "execute",
+                    "rawInput": { "command": "rm -rf ~/project" },
+                });
+                let options = [
+                    option("forever", "allow_always"),
+                    option("yes", "allow_once"),
+                    option("no", "reject_once"),
+                ];
+                let params = json!({ "sessionId": "s", "toolCall": call, "options": options });
+                println(&json!({
+                    "jsonrpc": "2.0", "id": "ask", "method": "session/request_permission", "params": params,
+                }))?;
+                continue;
+            }
+            _ if message["id"] == "ask" => {
+                let text = message["result"]["outcome"].to_string();
+                let update = json!({ "sessionUpdate": "agent_message_chunk", "content": { "type": "text", "text": text } });
+                let params = json!({ "sessionId": "s", "update": update });
+                println(&json!({ "jsonrpc": "2.0", "method": "session/update", "params": params }))?;
+                println(&json!({ "jsonrpc": "2.0", "id": prompt, "result": { "stopReason": "end_turn" } }))?;
                 continue;
             }
             _ => continue,
@@ -198,4 +243,37 @@ fn dropping_the_stream_cancels_the_turn() {
         heard.lines().collect::<Vec<_>>(),
         ["initialize", "session/new", "session/prompt", "session/cancel"]
     );
+}
+
+fn permission_is_refused_unless_somebody_decides() {
+    let agent =
+        || OneShot::default().agent([env::current_exe().unwrap(), ASKING_AGENT.into()]).prompt("Tidy up");
+    let selected = |id: &str| json!({ "outcome": "selected", "optionId": id }).to_string();
+    assert_eq!(run(agent().run()).unwrap().text, selected("no"));
+    let choose = |id: &str| PermissionDecision::Choose(id.to_owned());
+    for (decision, expected) in [
+        (PermissionDecision::AllowOnce, "yes"),
+        (PermissionDecision::Refuse, "no"),
+        (choose("forever"), "forever"),
+        (choose("nonsense"), "no"),
+    ] {
+        let (shows, shown) = std::sync::mpsc::channel();
+        let answer = agent()
+            .on_permission(move |request| {
+                // What is decided about is the whole call, and not its title alone.
+                assert_eq!(request.title.as_deref(), Some("rm -rf ~/project"));
+                assert_eq!(request.kind.as_deref(), Some("execute"));
+                assert_eq!(request.raw["toolCall"]["rawInput"]["command"], "rm -rf ~/project");
+                assert_eq!(request.options.len(), 3);
+                decision.clone()
+            })
+            .trace(move |trace| {
+                if let Trace::Permission(request, chosen) = trace {
+                    shows.send((request.title.clone(), chosen.map(|option| option.id.clone()))).unwrap();
+                }
+            });
+        assert_eq!(run(answer.run()).unwrap().text, selected(expected));
+        let all: Vec<_> = shown.iter().collect();
+        assert_eq!(all, [(Some("rm -rf ~/project".to_owned()), Some(expected.to_owned()))]);
+    }
 }

@@ -6,7 +6,7 @@
 //! A broken save does not reach a model: while the file of a discovered skill is broken, empty, half written or gone, the
 //! last good text is served instead, and a diagnostic says so. The limits of that:
 //!
-//! - Texts are kept in memory, 512 KiB for the whole process, and none beyond 64 KiB. When the budget is exhausted, skills
+//! - Texts are kept in memory, 256 KiB for the whole process, and none beyond 64 KiB. When the budget is exhausted, skills
 //!   that were activated, or that changed while the process ran, stay first, then those modified most recently. Without a
 //!   kept text activation fails with [`ActivationError::Broken`]; it never gives an empty body.
 //! - A file that was cut in the middle of its body is recognised only for a second after its last modification, and only

@@ -13,7 +13,7 @@ use std::{
 };
 
 /// What all texts together may take, in bytes.
-const MAX_KEPT_BYTES: usize = 512 * 1024;
+const MAX_KEPT_BYTES: usize = 256 * 1024;
 
 /// A longer text is not kept, in bytes: it would take the place of many.
 const MAX_TEXT_BYTES: usize = 64 * 1024;

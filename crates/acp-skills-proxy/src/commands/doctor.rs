@@ -12,7 +12,7 @@ use self::{
     look::{Look, Step},
     visit::Visit,
 };
-use super::skills;
+use super::{permission, skills};
 use crate::{
     args::{CatalogArgs, LogArgs, ProxyArgs, ScriptArgs, ServerArgs, SkillArgs, seconds},
     error, log, output,
@@ -36,6 +36,9 @@ pub(crate) struct DoctorArgs {
     /// Also send this prompt.
     #[arg(long, value_name = "TEXT")]
     prompt: Option<String>,
+    /// Allow, once each, everything that the agent asks permission for; without this it is refused.
+    #[arg(long)]
+    yes: bool,
     /// How many seconds all of it may take.
     #[arg(long, value_name = "SECONDS", value_parser = seconds(), default_value = "30")]
     timeout: Duration,
@@ -68,7 +71,7 @@ struct Report {
 /// # Errors
 /// As the proxy itself.
 pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
-    let DoctorArgs { prompt, timeout, json, skills, catalog, server, scripts, log, agent } = args;
+    let DoctorArgs { prompt, yes, timeout, json, skills, catalog, server, scripts, log, agent } = args;
     let config =
         ProxyArgs { skills, catalog, server, scripts, log, agent, ..ProxyArgs::default() }.config()?;
     log::start(&config)?;
@@ -84,7 +87,7 @@ pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
     let wants_tools = settings.policy.mcp != McpMode::Off;
     let (look, tools) = Look::start(!json);
     let look = Arc::new(look);
-    let tracer = Arc::clone(&look);
+    let seen = Arc::clone(&look);
     let patience = PATIENCE.min(timeout / 2);
     let visit = Visit { look: Arc::clone(&look), tools, wants_tools, patience, prompt };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -93,10 +96,11 @@ pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
         .policy(settings.policy)
         .agent(settings.agent)
         .bridge(std::env::current_exe()?)
-        .trace(move |trace| tracer.trace(&trace))
+        .on_permission(permission::decide(yes))
+        .trace(move |trace| seen.trace(&trace))
         .converse(move |client| visit.run(client, &cwd));
-    let talk = async { anyhow::Ok(talk.await?) };
     let outcome = runtime.block_on(async { tokio::time::timeout(timeout, talk).await });
+    let outcome = outcome.map(|talked| talked.map_err(anyhow::Error::from));
     runtime.shutdown_background();
     let mut hint = None;
     let works = match outcome {

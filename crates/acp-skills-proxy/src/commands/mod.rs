@@ -6,6 +6,7 @@ pub(crate) mod doctor;
 pub(crate) mod list;
 pub(crate) mod man;
 mod paths;
+mod permission;
 pub(crate) mod proxy;
 mod record;
 pub(crate) mod report;

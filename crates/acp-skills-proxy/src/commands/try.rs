@@ -14,7 +14,7 @@ use serde_json::Value;
 use skills_core::toolbox::Content;
 use tokio::sync::oneshot;
 
-use super::{record, skills};
+use super::{permission, record, skills};
 use crate::{
     args::{CatalogArgs, LogArgs, ProxyArgs, RecordArgs, ScriptArgs, ServerArgs, SkillArgs, UserArgs, path},
     log, output,
@@ -45,6 +45,9 @@ pub(crate) struct TryArgs {
     /// Show results of tools in full.
     #[arg(long)]
     full: bool,
+    /// Allow, once each, everything that the agent asks permission for; without this it is refused.
+    #[arg(long)]
+    yes: bool,
     /// Append what happens with the skills to this file, as the proxy does.
     #[arg(long, value_name = "FILE", value_parser = path())]
     events: Option<PathBuf>,
@@ -70,7 +73,7 @@ pub(crate) struct TryArgs {
 /// # Errors
 /// As the proxy itself; also when the agent refuses.
 pub(crate) fn run(args: TryArgs) -> anyhow::Result<ExitCode> {
-    let TryArgs { prompt, full, events, skills, catalog, server, scripts, user, log, agent } = args;
+    let TryArgs { prompt, full, yes, events, skills, catalog, server, scripts, user, log, agent } = args;
     let record = RecordArgs { events, ..RecordArgs::default() };
     let config = ProxyArgs { skills, catalog, server, scripts, user, record, log, agent }.config()?;
     log::start(&config)?;
@@ -96,12 +99,13 @@ pub(crate) fn run(args: TryArgs) -> anyhow::Result<ExitCode> {
         .agent(settings.agent)
         .bridge(std::env::current_exe()?)
         .prompt(prompt)
+        .on_permission(permission::decide(yes))
         .trace(move |trace| show.trace(&trace))
         .run();
     let answer = runtime.block_on(async {
         tokio::select! {
             biased;
-            answer = turn => answer.map(Some),
+            answer = turn => answer.map(Some).map_err(anyhow::Error::from),
             // Nobody pays for a turn that nobody sees; the agent ends with it.
             Ok(end) = nobody_reads => end.map(|()| None).map_err(Into::into),
         }
@@ -131,6 +135,7 @@ enum Kind {
     Call,
     Answer,
     Thought,
+    Permission,
 }
 
 impl Show {
@@ -144,6 +149,9 @@ impl Show {
                 }
             }
             Trace::Update(update) => self.update(update),
+            Trace::Permission(request, chosen) => {
+                self.section(Kind::Permission, &permission::describe(request, *chosen));
+            }
             _ => {}
         }
     }
@@ -164,7 +172,7 @@ impl Show {
     /// Begins a section, unless it goes on.
     fn section(&self, kind: Kind, title: &str) {
         let mut last = lock(&self.last);
-        if *last != kind || kind == Kind::Call {
+        if *last != kind || matches!(kind, Kind::Call | Kind::Permission) {
             let space = if *last == Kind::Nothing { "" } else { "\n" };
             self.put(&format!("{space}── {title}\n"));
         }

@@ -17,7 +17,7 @@ use serde::Serialize;
 use serde_json::Value;
 use skills_core::text::shown;
 
-use crate::{output, progress::Progress};
+use crate::{commands::permission, output, progress::Progress};
 
 const OVER_ACP: &str = "the ACP connection";
 
@@ -123,6 +123,9 @@ impl Look {
             }
             Trace::Activity(Activity::Called(call)) => {
                 self.step("call", !call.output.is_error, format!("the model called {}", call.tool));
+            }
+            Trace::Permission(request, chosen) => {
+                self.step("permission", true, permission::describe(request, *chosen));
             }
             _ => {}
         }
