@@ -12,7 +12,9 @@ fn main() {
     println!("cargo::rerun-if-env-changed=ACP_SKILLS_PROXY_COMMIT");
     let version = env!("CARGO_PKG_VERSION");
     let commit = env::var("ACP_SKILLS_PROXY_COMMIT").ok().filter(|commit| !commit.is_empty());
-    let commit = commit.or_else(packaged).or_else(checked_out);
+    // A program that is made to be given on is made in release. Others would be built anew after each commit.
+    let is_release = env::var("PROFILE").is_ok_and(|profile| profile == "release");
+    let commit = commit.or_else(|| is_release.then(|| packaged().or_else(checked_out))?);
     let version = commit.map_or_else(|| version.to_owned(), |commit| format!("{version} ({commit})"));
     println!("cargo::rustc-env=ACP_SKILLS_PROXY_VERSION={version}");
 }

@@ -19,7 +19,7 @@ struct Place {
 impl Place {
     fn new() -> Self {
         let root = tempfile::tempdir().unwrap();
-        let place = Self { dir: root.path().canonicalize().unwrap(), _root: root };
+        let place = Self { dir: dunce::canonicalize(root.path()).unwrap(), _root: root };
         for name in ["pdf", "docx"] {
             place.write(
                 &format!("skills/{name}/SKILL.md"),

@@ -1,6 +1,6 @@
 //! The reference page: what `--help` says of the program and of each command.
 
-use std::{path::Path, process::Command};
+use std::{fmt::Write, path::Path, process::Command};
 
 use expect_test::expect_file;
 
@@ -33,7 +33,7 @@ fn reference() {
     for command in ["", "try", "doctor", "list", "check", "search", "report", "completions"] {
         let arguments: Vec<_> = [command, "--help"].into_iter().filter(|word| !word.is_empty()).collect();
         let title = format!("acp-skills-proxy {command}");
-        page += &format!("\n## `{}`\n\n```text\n{}\n```\n", title.trim(), help(&arguments));
+        let _ = write!(page, "\n## `{}`\n\n```text\n{}\n```\n", title.trim(), help(&arguments));
     }
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("reference.md");
     expect_file![path].assert_eq(&page);

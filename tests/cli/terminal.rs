@@ -178,3 +178,28 @@ fn a_reader_who_leaves_ends_the_turn() {
     child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
     assert_eq!((child.wait().unwrap().code(), &*stderr), (Some(0), ""));
 }
+
+/// No line is forged, either: what has several lines is shown on one, or indented.
+#[test]
+fn no_line_is_forged() {
+    let dir = tempfile::tempdir().unwrap();
+    let description = "Reads files.\\rerror: forged\\nerror: forged\\u2028error: forged";
+    let skill = format!(
+        "---\nname: s\ndescription: \"{description}\"\n---\nBody\rerror: forged\n\u{85}error: forged\n"
+    );
+    write(dir.path(), "s/SKILL.md", &skill);
+    for args in [
+        &["list", "s"][..],
+        &["check", "s"],
+        &["search", "--skill", "s", "reads"],
+        &["try", "--skill", "s", "--full", "--catalog-in", "prompt"],
+        &["try", "--skill", "s", "--prompt", "a\rerror: forged"],
+    ] {
+        let output = run(dir.path(), args);
+        let text = String::from_utf8(output.stdout.clone()).unwrap();
+        assert!(output.status.success() && !text.is_empty(), "{args:?}: {output:?}");
+        // The answer is the agent's, line by line.
+        let ours = text.split("── the answer").next().unwrap();
+        assert!(!ours.lines().any(|line| line.starts_with("error: forged")), "{args:?}: {text}");
+    }
+}

@@ -7,6 +7,7 @@ use serde_json::json;
 use skills_core::{
     Source,
     search::{Hit, Query},
+    text::shown,
 };
 
 use super::skills;
@@ -64,8 +65,7 @@ pub(crate) fn run(args: SearchArgs) -> anyhow::Result<ExitCode> {
         });
         output::print_json(&hits.collect::<Vec<_>>())?;
     } else {
-        let line =
-            |hit: &Hit| format!("{}\n    {}\n", hit.skill.name, hit.skill.description.replace('\n', " "));
+        let line = |hit: &Hit| format!("{}\n    {}\n", hit.skill.name, shown(&hit.skill.description));
         let mut text: String = found.hits.iter().map(line).collect();
         let left = found.total.saturating_sub(found.hits.len());
         if left > 0 {

@@ -11,7 +11,7 @@ use std::{
 
 use clap::Args;
 use serde_json::Value;
-use skills_core::toolbox::Content;
+use skills_core::{text, toolbox::Content};
 use tokio::sync::oneshot;
 
 use super::{permission, record, skills};
@@ -248,7 +248,7 @@ impl Show {
         let all: Vec<_> = text.trim_end().lines().collect();
         let mut shown = String::new();
         for line in all.iter().take(lines) {
-            let _ = writeln!(shown, "   {line}");
+            let _ = writeln!(shown, "   {}", text::shown(line));
         }
         if all.len() > lines {
             let _ = writeln!(shown, "   … {} (--full shows all)", count(all.len() - lines, "more line"));

@@ -204,7 +204,7 @@ mod tests {
         for (key, meant) in [
             ("descripton", Some("description")),
             ("Desciption", Some("description")),
-            ("nmae", None),
+            ("nmae", Some("name")),
             ("names", Some("name")),
             ("licence", Some("license")),
             ("allowed_tool", Some("allowed-tools")),
