@@ -361,3 +361,47 @@ fn json_is_a_promise() {
           }
         ]"#]].assert_eq(&text);
 }
+
+/// In a hook or in CI, whoever opens a pull request decides what `SKILL.md` is.
+#[cfg(unix)]
+#[test]
+fn no_line_of_another_file_is_shown() {
+    use std::os::unix::fs::symlink;
+    const SECRET: &str = "TOKEN=hunter2";
+    let dir = skills(&[(".env", SECRET), ("good/SKILL.md", GOOD)]);
+    let secrets = dir.path().join(".env");
+    let targets =
+        ["/etc/passwd", "/proc/self/environ", "../../.env", secrets.to_str().expect("UTF-8"), "/dev/stdin"];
+    for (number, target) in targets.into_iter().enumerate() {
+        let skill = dir.path().join(format!("skills/{number}"));
+        std::fs::create_dir_all(&skill).expect("a directory");
+        symlink(target, skill.join("SKILL.md")).expect("a link");
+    }
+    // A link within the skill is its own affair, and so is one to the whole skill.
+    std::fs::create_dir_all(dir.path().join("skills/own")).expect("a directory");
+    std::fs::write(dir.path().join("skills/own/text.md"), GOOD.replace("good", "own")).expect("a file");
+    symlink("text.md", dir.path().join("skills/own/SKILL.md")).expect("a link");
+    symlink("../good", dir.path().join("skills/good")).expect("a link");
+    for arguments in [
+        &["skills"][..],
+        &["skills", "--json"],
+        &["skills", "--reference"],
+        &["skills/2", "skills/3"],
+        &["skills/0/SKILL.md", "skills/1/SKILL.md", "skills/2/SKILL.md"],
+    ] {
+        let output = Command::new(env!("CARGO_BIN_EXE_acp-skills-proxy"))
+            .arg("check")
+            .args(arguments)
+            .current_dir(dir.path())
+            .env("SECRET", SECRET)
+            .output()
+            .expect("the program runs");
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {output:?}");
+        assert!(!text.contains("hunter2") && !text.contains("root:"), "{arguments:?}: {text}");
+        assert!(text.contains("outside-skill"), "{arguments:?}: {text}");
+        assert!(output.stderr.is_empty(), "{arguments:?}: {output:?}");
+    }
+    let (code, stdout, _) = run(dir.path(), &["skills/own", "skills/good"]);
+    assert_eq!((code, stdout.as_str()), (Some(0), "2 skills checked: 0 errors, 0 warnings\n"));
+}

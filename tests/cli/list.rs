@@ -70,10 +70,10 @@ fn a_table_for_people() {
     let (_root, dir) = tree();
     let text = stdout(&list(&dir, &EVERYTHING));
     expect![[r#"
-        NAME    SCOPE    CATALOG  BODY  FILES  DESCRIPTION
-        review  named         25     6      1  Does review & more.
-        Greet   project       25     6      0  Does Greet & more.
-        c       scanned        0     2      0  Hidden.
+        NAME    SCOPE    CATALOG  BODY  FILES  WHERE          DESCRIPTION
+        review  named         25     6      1  named/review   Does review & more.
+        Greet   project       25     6      0  .skills/greet  Does Greet & more.
+        c       scanned        0     2      0  many/c         Hidden.
 
         3 skills; about 59 tokens in the catalog.
         shadowed: greet in …/home/.agents/skills/greet/SKILL.md, by the one in …/.skills/greet/SKILL.md
@@ -156,6 +156,7 @@ fn filters_and_nothing() {
     assert!(text.contains("\ngreet "), "{text}");
     expect![[r#"
         There are no skills.
+        hint: name a skill with `--skill DIR`, a directory to look in with `--skills DIR`, or your own places with `--discover user`
     "#]]
     .assert_eq(&stdout(&list(&dir, &[])));
     let report: Value = serde_json::from_str(&stdout(&list(&dir, &["--json"]))).unwrap();

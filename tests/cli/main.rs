@@ -4,11 +4,20 @@
 //! |---|---|
 //! | `check`, `list`, `report` | the command of that name |
 //! | `permission` | what `try` and `doctor` permit an agent |
+//! | `messages` | what a newcomer is told when something is wrong |
+//! | `progress` | what is seen on a terminal while work takes long |
+//! | `reference` | the page with every flag |
+//! | `terminal` | what a terminal gets, and when nobody reads |
 //! | `readme_commands` | `try`, `doctor` and `search`, and every command of the README |
 
 mod check;
 mod list;
+mod messages;
 #[cfg(unix)]
 mod permission;
+#[cfg(unix)]
+mod progress;
 mod readme_commands;
+mod reference;
 mod report;
+mod terminal;

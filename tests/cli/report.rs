@@ -44,11 +44,11 @@ fn tables_for_people() {
     fs::write(dir.path().join("a.jsonl"), EVENTS).unwrap();
     let shown = stdout(&report(dir.path(), &["a.jsonl"], ""));
     expect![[r#"
-        5 events of 1 sessions, 2026-11-22 08:00 to 2026-11-22 08:00 UTC
+        5 events of 1 session, 2026-11-22 08:00 to 2026-11-22 08:00 UTC
 
-        SKILL   MODEL  USER  PROXY  FILES  TOOLS  SCRIPTS  FAILED     P50    TIME  LAST USED
-        pdf         1     1      0      0      0        0       1  0.8 ms  2.5 ms  2026-11-22 08:00
-        review      0     0      0      0      0        1       0   2.3 s   2.3 s  2026-11-22 08:00
+        SKILL   MODEL  USER  PROXY  TOKENS  FILES  TOOLS  SCRIPTS  FAILED     P50    TIME  LAST USED
+        pdf         1     1      0     200      0      0        0       1  0.8 ms  2.5 ms  2026-11-22 08:00
+        review      0     0      0       0      0      0        1       0   2.3 s   2.3 s  2026-11-22 08:00
 
         CALLS        OK  FAILED  CANCELLED     P50     P95  LONGEST
         activations   2       0          0  0.8 ms  1.2 ms   1.2 ms
@@ -70,9 +70,9 @@ fn files_stdin_and_lines_that_are_none() {
     let broken = "{\"v\":1,\"time\"\nrubbish\n{\"v\":9,\"time\":\"?\",\"event\":\"quantum\"}\n";
     fs::write(dir.path().join("b.jsonl"), format!("{broken}\u{1b}[31m")).unwrap();
     let shown = stdout(&report(dir.path(), &["a.jsonl", "b.jsonl", "-"], &format!("{EVENTS}cut off")));
-    assert!(shown.starts_with("10 events of 1 sessions"), "{shown}");
+    assert!(shown.starts_with("10 events of 1 session, "), "{shown}");
     for part in [
-        "1 events `quantum` of a newer version, passed over\n",
+        "1 event `quantum` of a newer version, passed over\n",
         "4 lines that are no events\n",
         "  b.jsonl:1: EOF",
         "  b.jsonl:2: ",

@@ -57,7 +57,7 @@ fn discovery_gives_metadata_without_the_body() {
 
     let catalog = Catalog::render(&set, &CatalogOptions::default()).unwrap();
     assert!(catalog.text.contains(NAME) && catalog.text.contains(&skill.description));
-    // Neither what the model sees nor what is kept in memory.
+    // Neither what the model sees nor what a skill holds.
     assert!(!catalog.text.contains(IN_BODY));
     assert!(!format!("{skill:?}").contains(IN_BODY));
 }

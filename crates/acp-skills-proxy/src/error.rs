@@ -1,14 +1,20 @@
-//! Errors of the user's world, and the exit codes that the program ends with.
+//! Errors of the user's world: the exit codes that the program ends with, and what to do about them.
 
-use std::process::ExitCode;
+mod agent;
+
+use std::{error::Error, path::Path, process::ExitCode};
 
 use acp_skills::{
     config::ConfigError,
     one_shot::{OneShotError, StartError},
     relay::standalone::StandaloneError,
 };
+use skills_core::{
+    discovery::{Discovery, Root},
+    text::shown_path,
+};
 
-use crate::commands;
+use crate::output;
 
 /// The proxy itself failed (as in GNU `env`).
 pub(crate) const EXIT_PROXY_FAILED: u8 = 125;
@@ -29,6 +35,12 @@ impl UsageError {
         Self { message: message.into(), hint: None }
     }
 
+    /// The message and its remedy in one line.
+    #[cfg(test)]
+    pub(crate) fn to_string_with_hint(&self) -> String {
+        self.hint.iter().fold(self.message.clone(), |line, hint| format!("{line}; {hint}"))
+    }
+
     /// The same with a remedy.
     #[must_use]
     pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
@@ -38,29 +50,70 @@ impl UsageError {
 
 /// Tells what went wrong. Returns the exit code for it.
 pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
-    let usage = error.downcast_ref::<UsageError>();
-    let config = error.downcast_ref::<ConfigError>();
-    let start = start_error(error);
-    let (code, hint) = match (usage, config, start) {
-        (Some(usage), ..) => (EXIT_USAGE, usage.hint.clone()),
-        (_, Some(config), _) => (EXIT_USAGE, config.hint().map(str::to_owned)),
-        (.., Some(start)) => (start.exit_code(), Some(AGENT_HINT.to_owned())),
-        (None, None, None) => (EXIT_PROXY_FAILED, None),
-    };
-    commands::complain(&format!("{error:#}"), hint.as_deref());
-    ExitCode::from(code)
+    output::complain(&message(error), hint(error).as_deref());
+    ExitCode::from(code(error))
+}
+
+/// The error and its causes, without what the one before has said already.
+pub(crate) fn message(error: &anyhow::Error) -> String {
+    if let Some(config) = error.downcast_ref::<ConfigError>() {
+        // It has its causes in its own words.
+        return config.to_string();
+    }
+    error.chain().map(ToString::to_string).fold(String::new(), |text, cause| match text.as_str() {
+        "" => cause,
+        said if said.contains(&cause) => text,
+        _ => format!("{text}: {cause}"),
+    })
+}
+
+fn code(error: &anyhow::Error) -> u8 {
+    if let Some(start) = start_error(error) {
+        return start.exit_code();
+    }
+    let is_usage = find::<UsageError>(error).is_some() || find::<ConfigError>(error).is_some();
+    if is_usage { EXIT_USAGE } else { EXIT_PROXY_FAILED }
+}
+
+/// What to do about it, where that is known.
+pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
+    if let Some(usage) = find::<UsageError>(error) {
+        return usage.hint.clone();
+    }
+    if let Some(start) = start_error(error) {
+        return agent::hint(start);
+    }
+    match find::<ConfigError>(error)? {
+        ConfigError::Skill { path, .. } => no_skill(path),
+        config => config.hint().map(str::to_owned),
+    }
 }
 
 /// Why the agent did not start, if that is what went wrong.
 fn start_error(error: &anyhow::Error) -> Option<&StartError> {
-    if let Some(StandaloneError::Start(error)) = error.downcast_ref() {
-        return Some(error);
+    match (find(error), find(error)) {
+        (Some(StandaloneError::Start(start)), _) | (_, Some(OneShotError::Start(start))) => Some(start),
+        _ => find(error),
     }
-    if let Some(OneShotError::Start(error)) = error.downcast_ref() {
-        return Some(error);
-    }
-    error.downcast_ref()
 }
 
-const AGENT_HINT: &str =
-    "the agent command goes after `--`, for example `acp-skills-proxy --skill DIR -- npx …`";
+/// The error of this type, wherever in the chain of causes it is.
+fn find<E: Error + Send + Sync + 'static>(error: &anyhow::Error) -> Option<&E> {
+    error.downcast_ref().or_else(|| error.chain().find_map(|cause| cause.downcast_ref()))
+}
+
+/// What may have been meant by a `--skill` that is none.
+fn no_skill(path: &Path) -> Option<String> {
+    if path.is_file() {
+        let dir = shown_path(path.parent()?);
+        return Some(format!("`--skill` takes the directory of a skill: `--skill {dir}`"));
+    }
+    let shown = shown_path(path);
+    // A skill that is broken is not to be looked for further down.
+    let is_skill = skills_core::files::SKILL_FILE_NAMES.iter().any(|name| path.join(name).exists());
+    let below = if is_skill { return None } else { Discovery::new([Root::scanned(path)]).find() };
+    match below.len() {
+        0 => None,
+        count => Some(format!("there are skills below it ({count}): `--skills {shown}` takes all of them")),
+    }
+}

@@ -1,15 +1,19 @@
 //! Where messages for people go: stderr, or a file.
 
-use std::io;
-
 use acp_skills::config::{Config, LogLevel};
+use skills_core::text::shown_path;
 use tracing_subscriber::filter::LevelFilter;
+
+use crate::{
+    error::UsageError,
+    output::{self, LogLines},
+};
 
 /// Where messages for people go, from now on.
 ///
 /// # Errors
 /// The log file cannot be opened.
-pub(crate) fn start(config: &Config) -> io::Result<()> {
+pub(crate) fn start(config: &Config) -> Result<(), UsageError> {
     use tracing_subscriber::{
         Layer, filter::Targets, fmt, layer::SubscriberExt, registry, util::SubscriberInitExt,
     };
@@ -30,12 +34,18 @@ pub(crate) fn start(config: &Config) -> io::Result<()> {
     // A second call in one process (tests, embedding) keeps the first log.
     match &config.log_file {
         Some(path) => {
-            let file = std::fs::OpenOptions::new().create(true).append(true).open(path)?;
-            let layer = layer.with_writer(std::sync::Mutex::new(file)).with_filter(ours);
+            let failed =
+                |error| UsageError::new(format!("cannot write the log to {}: {error}", shown_path(path)));
+            let file = std::fs::OpenOptions::new().create(true).append(true).open(path).map_err(failed)?;
+            let layer = layer.with_writer(std::sync::Mutex::new(LogLines(file))).with_filter(ours);
             drop(registry().with(layer).try_init());
         }
         None => {
-            drop(registry().with(layer.with_writer(io::stderr).without_time().with_filter(ours)).try_init());
+            drop(
+                registry()
+                    .with(layer.with_writer(output::log_to_stderr).without_time().with_filter(ours))
+                    .try_init(),
+            );
         }
     }
     Ok(())

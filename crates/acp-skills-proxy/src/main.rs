@@ -3,18 +3,23 @@
 //! | file | owns |
 //! |---|---|
 //! | `args/` | the command line, and what it overrides in a configuration file |
-//! | `commands/` | one file each; the only place that prints |
+//! | `commands/` | one file each |
 //! | `error` | errors of the user's world, exit codes |
 //! | `log` | where messages for people go |
+//! | `output` | the only place that prints, which makes text safe to show |
 //! | `report/` | what a record says when it is added up, and as a page |
 //! | `stdio` | our own stdin and stdout |
+//! | `words` | numbers in sentences |
 
 mod args;
 mod commands;
 mod error;
 mod log;
+mod output;
+mod progress;
 mod report;
 mod stdio;
+mod words;
 
 use std::process::ExitCode;
 
@@ -34,6 +39,8 @@ fn main() -> ExitCode {
         Some(Command::Search(args)) => commands::search::run(*args),
         Some(Command::Report(args)) => commands::report::run(args),
         Some(Command::Doctor(args)) => commands::doctor::run(*args),
+        Some(Command::Completions(args)) => commands::completions::run(args),
+        Some(Command::Man(args)) => commands::man::run(args),
         Some(Command::Bridge) => bridge::run().map(|()| ExitCode::SUCCESS).map_err(Into::into),
         #[cfg(unix)]
         Some(Command::Watchdog { part }) => {

@@ -3,6 +3,8 @@
 //! The real descriptors are kept aside without the standard library's buffers. What any dependency prints afterwards
 //! goes to stderr.
 
+#![expect(clippy::disallowed_methods, reason = "the descriptors themselves are what is taken")]
+
 use std::{
     fs::File,
     io::{self, IsTerminal},

@@ -20,3 +20,8 @@ pub use self::{
     json::Node,
     message::{Id, Kind, Message},
 };
+
+/// The example in the README is true.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

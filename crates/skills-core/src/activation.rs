@@ -3,6 +3,16 @@
 //! The body is read at that moment, so an edited skill is current. What is put around the body, and what is replaced
 //! in it, is decided here; reading goes through `files`, and fetching through `fetch`.
 //!
+//! A broken save does not reach a model: while the file of a discovered skill is broken, empty, half written or gone, the
+//! last good text is served instead, and a diagnostic says so. The limits of that:
+//!
+//! - Texts are kept in memory, 256 KiB for the whole process, and none beyond 64 KiB. When the budget is exhausted, skills
+//!   that were activated, or that changed while the process ran, stay first, then those modified most recently. Without a
+//!   kept text activation fails with [`ActivationError::Broken`]; it never gives an empty body.
+//! - A file that was cut in the middle of its body is recognised only for a second after its last modification, and only
+//!   if it is a prefix of the last good text or changes within 20 ms. Otherwise it cannot be told from a deliberate edit.
+//! - A file that was broken when the process started has no last good text.
+//!
 //! ```text
 //! <skill_content name="pdf">
 //! …the body…
@@ -16,17 +26,22 @@
 //! ```
 
 mod body;
+mod error;
+mod stored;
 mod substitute;
 
-use std::fmt::Write;
+use std::{fmt::Write, sync::Arc};
 
 use crate::{
-    Diagnostic, FileError, Guide, Skill, Source,
-    catalog::{escape_attribute, escape_xml, mounted_dir, one_line},
-    files::bundled,
+    catalog::{Guide, escape_attribute, escape_xml, mounted_dir, one_line},
+    diagnostic::Diagnostic,
+    files::{FileError, bundled},
+    skill::{Skill, Source},
 };
 
-pub use body::{ActivationError, BodyCache};
+use body::Body;
+pub use body::BodyCache;
+pub use error::ActivationError;
 
 /// A body with more lines gets a warning.
 pub const LONG_BODY_LINES: usize = 500;
@@ -78,13 +93,13 @@ pub struct Activation {
 /// ```
 ///
 /// # Errors
-/// When the body cannot be read or fetched.
+/// When the body cannot be read or fetched, and there is no last good one.
 pub fn activate(
     skill: &Skill,
     options: &ActivationOptions,
     cache: &BodyCache,
 ) -> Result<Activation, ActivationError> {
-    let body = cache.body(skill)?;
+    let Body { text: body, outdated } = cache.load(skill)?;
     let dir = shown_dir(skill, options.mount.as_deref());
     let arguments = options.arguments.as_deref().unwrap_or_default();
     let (substituted, uses_arguments) = substitute::substitute(&body, dir.as_deref(), arguments);
@@ -99,8 +114,11 @@ pub fn activate(
     if let Some(compatibility) = &skill.properties.compatibility {
         sections.push(format!("Compatibility: {}\n", escape_xml(&one_line(compatibility))));
     }
-    if let Some(files) = bundled_files(skill)? {
-        sections.push(files);
+    match bundled_files(skill) {
+        Ok(files) => sections.extend(files),
+        // The directory may be gone with the file.
+        Err(_) if outdated.is_some() => {}
+        Err(error) => return Err(error.into()),
     }
     if !skill.tools().is_empty() {
         sections.push(tools(skill, options.guide));
@@ -110,7 +128,20 @@ pub fn activate(
         text.push_str(&section);
     }
     text.push_str("</skill_content>");
-    Ok(Activation { text, uses_arguments, diagnostics: long_body(&body).into_iter().collect() })
+    let diagnostics = outdated.into_iter().chain(long_body(&body)).collect();
+    Ok(Activation { text, uses_arguments, diagnostics })
+}
+
+/// The whole `SKILL.md` of a stored skill, with its frontmatter, as [`activate`] reads it: the last good text where what is
+/// on disk cannot be used. Blocks.
+///
+/// # Errors
+/// [`FileError::NoFiles`] for a skill that is not stored, else as [`activate`].
+pub fn skill_md(skill: &Skill) -> Result<Arc<str>, ActivationError> {
+    match &skill.source {
+        Source::Stored(stored) => stored::read(skill, stored).map(|text| text.whole),
+        _ => Err(FileError::NoFiles(skill.name.clone()).into()),
+    }
 }
 
 fn shown_dir(skill: &Skill, mount: Option<&str>) -> Option<String> {
@@ -141,7 +172,9 @@ fn directory(dir: &str, options: &ActivationOptions) -> String {
 /// Where a remote skill is, when it has files to read there.
 #[cfg(feature = "fetch")]
 fn address(skill: &Skill, guide: Guide) -> Option<String> {
-    let Source::Remote(crate::Remote { base: Some(base), files, .. }) = &skill.source else { return None };
+    let Source::Remote(crate::skill::Remote { base: Some(base), files, .. }) = &skill.source else {
+        return None;
+    };
     if files.as_ref().is_some_and(|files| files.is_empty()) {
         return None;
     }

@@ -5,7 +5,11 @@ use std::{path::PathBuf, sync::Arc};
 use schemars::JsonSchema;
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::{Instructions, Properties, Skill, SkillName, SkillTool, Source, ToolError, Virtual};
+use crate::{
+    name::SkillName,
+    skill::{Instructions, Properties, Skill, SkillTool, Source, ToolError, Virtual},
+    text::shown,
+};
 
 /// Builds a virtual skill; see [`Skill::builder`].
 #[derive(Debug)]
@@ -32,12 +36,34 @@ pub enum BuildError {
     #[error("skill `{0}` needs a body, a body file or a body URL")]
     NoBody(SkillName),
     /// Two tools have the same name.
-    #[error("skill `{0}` has two tools named `{1}`")]
+    #[error("skill `{0}` has two tools named `{tool}`", tool = shown(.1))]
     DuplicateTool(SkillName, String),
 }
 
+impl Skill {
+    /// A builder for a skill that is defined in code.
+    ///
+    /// ```
+    /// use skills_core::Skill;
+    /// use serde_json::{Value, json};
+    ///
+    /// let skill = Skill::builder("line-count", "Counts lines. Use when the user asks how long a text is.")
+    ///     .body("Call the tool `count` with `{\"text\": …}`.")
+    ///     .tool("count", "Counts the lines of `text`.", |input: Value| async move {
+    ///         let text = input["text"].as_str().ok_or("`text` must be a string")?;
+    ///         Ok(json!({ "lines": text.lines().count() }))
+    ///     })
+    ///     .build()?;
+    /// assert_eq!(skill.tools().len(), 1);
+    /// # Ok::<(), skills_core::BuildError>(())
+    /// ```
+    pub fn builder(name: impl Into<String>, description: impl Into<String>) -> SkillBuilder {
+        SkillBuilder::new(name.into(), description.into())
+    }
+}
+
 impl SkillBuilder {
-    pub(crate) fn new(name: String, description: String) -> Self {
+    fn new(name: String, description: String) -> Self {
         Self { name, description, instructions: None, tools: Vec::new(), properties: Properties::default() }
     }
 

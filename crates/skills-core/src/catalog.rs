@@ -7,7 +7,10 @@ mod format;
 
 use std::path::Path;
 
-use crate::{Skill, SkillSet, Source};
+use crate::{
+    set::SkillSet,
+    skill::{Skill, Source},
+};
 
 pub use format::Format;
 pub(crate) use format::{escape_attribute, escape_xml};

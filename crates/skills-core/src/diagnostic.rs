@@ -1,17 +1,19 @@
 //! [`Diagnostic`]: what is wrong with a skill, where, and what to do about it.
 //!
-//! A bad skill is a diagnostic, never an outage: whoever loads skills gets a value *and* a list of these.
+//! A bad skill is a diagnostic, never an outage: loading skills gives a value *and* a list of these.
 
-use std::{fmt, path::Path};
+use std::{borrow::Cow, fmt, path::Path};
 
 use serde::Serialize;
+
+use crate::text::{shown, shown_path};
 
 /// How bad it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Severity {
-    /// The skill works; somebody should know.
+    /// The skill works, but its author should know.
     Warning,
     /// The skill cannot be loaded, or breaks the rules it was checked against.
     Error,
@@ -45,9 +47,10 @@ pub struct Diagnostic {
 }
 
 impl Diagnostic {
-    /// A finding that prevents loading, or breaks a rule.
+    /// A finding that prevents loading, or breaks a rule. The message may quote a stranger's file: it is made safe to show.
     pub fn error(code: &'static str, message: impl Into<String>) -> Self {
-        Self { code, severity: Severity::Error, line: 0, column: 0, message: message.into(), help: None }
+        let message = safe(message.into());
+        Self { code, severity: Severity::Error, line: 0, column: 0, message, help: None }
     }
 
     /// A finding that prevents nothing.
@@ -64,13 +67,13 @@ impl Diagnostic {
     /// The same finding with a remedy.
     #[must_use]
     pub fn help(self, help: impl Into<String>) -> Self {
-        Self { help: Some(help.into()), ..self }
+        Self { help: Some(safe(help.into())), ..self }
     }
 
     /// The finding as one text with the file it is about: `skill/SKILL.md:3:14: error[name-too-long]: …`.
     pub fn in_file(&self, file: &Path) -> String {
         let space = if self.line == 0 { " " } else { "" };
-        format!("{}:{space}{self}", file.display())
+        format!("{}:{space}{self}", shown_path(file))
     }
 
     /// Whether this finding is an error.
@@ -92,5 +95,28 @@ impl fmt::Display for Diagnostic {
             write!(f, "\n  help: {help}")?;
         }
         Ok(())
+    }
+}
+
+fn safe(text: String) -> String {
+    match shown(&text) {
+        Cow::Borrowed(_) => text,
+        Cow::Owned(safe) => safe,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_of_a_strangers_text_reaches_the_terminal() {
+        let diagnostic = Diagnostic::warning("name-not-directory", "the name `\u{1b}[2J\u{202e}a\nb` is odd")
+            .help("rename \u{9b}31m")
+            .at(3, 7);
+        assert_eq!(
+            diagnostic.in_file(Path::new("/s\u{7}/SKILL.md")),
+            "/s\\u{7}/SKILL.md:3:7: warning[name-not-directory]: the name `\\u{1b}[2J\\u{202e}a b` is odd\n  help: rename \\u{9b}31m"
+        );
     }
 }

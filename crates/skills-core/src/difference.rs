@@ -1,10 +1,13 @@
-//! [`Difference`]: what is other in one set of skills than in another.
+//! [`Difference`]: how one set of skills differs from another.
 
 use std::sync::Arc;
 
-use crate::{Skill, SkillSet, set::Entry};
+use crate::{
+    set::{Entry, SkillSet},
+    skill::Skill,
+};
 
-/// What is other in a set of skills than it was in an earlier one, each list in the order of its set.
+/// How a set of skills differs from an earlier one, each list in the order of its set.
 ///
 /// ```
 /// use skills_core::{Difference, Skill, SkillSet};
@@ -18,10 +21,11 @@ use crate::{Skill, SkillSet, set::Entry};
 /// assert!(difference.changed.is_empty());
 /// ```
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct Difference {
     /// Skills that were not there before.
     pub added: Vec<Arc<Skill>>,
-    /// Skills that are not there any more, as they were.
+    /// Skills that are gone, as they were.
     pub removed: Vec<Arc<Skill>>,
     /// Skills that differ ([`Skill::is_same_as`]), as they are now. The scope does not count.
     pub changed: Vec<Arc<Skill>>,
@@ -30,7 +34,7 @@ pub struct Difference {
 }
 
 impl Difference {
-    /// What is other in `after` than in `before`.
+    /// How `after` differs from `before`.
     ///
     /// Two snapshots that share most of their skills cost little more than a look at the others.
     pub fn between(before: &SkillSet, after: &SkillSet) -> Self {
@@ -65,7 +69,7 @@ impl Difference {
     }
 }
 
-/// Who found a skill makes no difference to whom it is for.
+/// The scope does not count: it says how a skill was found, not what it is.
 fn is_same(old: &Skill, new: &Skill) -> bool {
     if old.scope == new.scope {
         return old.is_same_as(new);

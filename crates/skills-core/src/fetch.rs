@@ -1,7 +1,7 @@
 //! [`get`]: a small text or file from the web, for skills that live behind a URL.
 //!
-//! Only `https`, or `http` on loopback; within a size and a time; and a redirect is checked like the address that
-//! somebody wrote down, so that no server can send us to a service of this machine. Blocking: call it off the
+//! Only `https`, or `http` on loopback; within a size and a time; and a redirect is checked like the first address,
+//! so that no server can send us to a service of this machine. Blocking: call it off the
 //! threads of an async runtime.
 
 use std::{
@@ -10,6 +10,8 @@ use std::{
 };
 
 use ureq::http::{StatusCode, Uri, header};
+
+use crate::text::shown;
 
 /// Size limit of instructions behind a URL, in bytes.
 pub const MAX_BODY_BYTES: u64 = 1024 * 1024;
@@ -39,21 +41,21 @@ impl Default for Limits {
 #[non_exhaustive]
 pub enum FetchError {
     /// The address is not `https://…`, nor `http://…` on loopback.
-    #[error("cannot fetch {url}: only https, or http on this machine's loopback, is allowed")]
+    #[error("cannot fetch {}: only https, or http on this machine's loopback, is allowed", shown(url))]
     Refused {
         /// The address.
         url: String,
     },
     /// A server sent us where we do not go.
-    #[error("cannot fetch {url}: it redirects to {to}, which is not allowed")]
+    #[error("cannot fetch {}: it redirects to {}, which is not allowed", shown(url), shown(to))]
     Redirect {
         /// The address that was asked for.
         url: String,
         /// Where it led.
         to: String,
     },
-    /// The server answered with something else than success.
-    #[error("cannot fetch {url}: the server answered {status}")]
+    /// The server answered with a failure.
+    #[error("cannot fetch {}: the server answered {status}", shown(url))]
     Status {
         /// The address that was asked for.
         url: String,
@@ -61,21 +63,21 @@ pub enum FetchError {
         status: u16,
     },
     /// The content is larger than the limit.
-    #[error("cannot fetch {url}: it is larger than {max_bytes} bytes")]
+    #[error("cannot fetch {}: it is larger than {max_bytes} bytes", shown(url))]
     TooLarge {
         /// The address that was asked for.
         url: String,
         /// The limit.
         max_bytes: u64,
     },
-    /// The content is no text.
-    #[error("cannot fetch {url}: it is not UTF-8 text")]
+    /// The content is not text.
+    #[error("cannot fetch {}: it is not UTF-8 text", shown(url))]
     NotText {
         /// The address that was asked for.
         url: String,
     },
     /// Network, TLS, time limit.
-    #[error("cannot fetch {url}: {source}")]
+    #[error("cannot fetch {}: {source}", shown(url))]
     Transport {
         /// The address that was asked for.
         url: String,

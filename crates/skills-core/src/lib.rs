@@ -1,10 +1,6 @@
-//! [Agent Skills](https://agentskills.io) for any agent loop: load them, list them to a model, activate them, read and
-//! run what comes with them.
+#![doc = include_str!("../README.md")]
 //!
-//! A skill is a directory with a `SKILL.md`, or is defined in code ([`Skill::builder`]). A model sees it in three steps,
-//! each only when the task needs it: name and description ([`Catalog`]), instructions (`activate_skill`), files and tools
-//! (`read_skill_file`, `call_skill_tool`). This crate knows no protocol and no model; it gives texts, tool definitions,
-//! and answers to tool calls.
+//! # By tool calls
 //!
 //! ```
 //! # #[cfg(not(feature = "toolbox"))] fn main() {}
@@ -65,7 +61,7 @@
 //! |---|---|
 //! | [`frontmatter`] | what does a `SKILL.md` say, and what is wrong with it? |
 //! | [`discovery`] | where are skills, and which one wins a name? |
-//! | [`set`] | which skills are there? And what is other than before ([`Difference`])? |
+//! | [`set`] | which skills are there? And how do they differ from those before ([`Difference`])? |
 //! | [`catalog`] | what does a model see before it activates a skill? |
 //! | [`activation`] | what does it see then? |
 //! | [`files`] | what is in a skill's directory? Confined to it by the operating system. |
@@ -75,6 +71,7 @@
 //! | [`search`] | which skills fit a task, when there are too many to list? |
 //! | [`toolbox`] | all of that as tools |
 //! | [`typed`] | what does a tool written in Rust take? |
+//! | [`text`] | what may be shown of a stranger's text? |
 //!
 //! # Features
 //!
@@ -99,6 +96,7 @@ pub mod exec;
 pub mod fetch;
 pub mod files;
 pub mod frontmatter;
+mod last_good;
 pub mod name;
 #[cfg(feature = "fetch")]
 pub mod remote;
@@ -106,6 +104,7 @@ pub mod search;
 pub mod set;
 pub mod skill;
 pub mod source;
+pub mod text;
 pub mod toolbox;
 pub mod typed;
 
@@ -118,9 +117,11 @@ pub use discovery::{Discovery, LoadError, load_dir};
 pub use files::{FileContent, FileEntry, FileError, Listing, ReadOptions, SkillFiles};
 pub use name::{NameRule, SkillName};
 #[cfg(feature = "fetch")]
-pub use remote::{Remote, RemoteIndex};
+pub use remote::RemoteIndex;
 pub use schemars;
 pub use set::{SkillSet, SkillSetBuilder};
+#[cfg(feature = "fetch")]
+pub use skill::Remote;
 pub use skill::{
     CallContext, Instructions, Properties, Scope, Skill, SkillTool, Source, Stored, ToolError, ToolHandler,
     Virtual,

@@ -10,6 +10,8 @@ use serde::Serialize;
 use unicode_normalization::UnicodeNormalization;
 use unicode_properties::{GeneralCategoryGroup, UnicodeGeneralCategory};
 
+pub use crate::text::sanitize;
+
 /// Longest name that the specification allows, in characters.
 pub const MAX_NAME_CHARS: usize = 64;
 
@@ -30,7 +32,7 @@ pub const MAX_NAME_CHARS: usize = 64;
 pub struct SkillName(Box<str>);
 
 impl SkillName {
-    /// The name in `text` without what nobody can see or type; `None` when nothing is left.
+    /// The name in `text` without invisible characters; `None` when nothing is left.
     pub fn new(text: &str) -> Option<Self> {
         let text = text.trim();
         if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic()) {
@@ -51,7 +53,7 @@ impl SkillName {
         Self::key_of(&self.0)
     }
 
-    /// How a name that somebody typed is compared with [`SkillName::key`].
+    /// The key of a name as a user typed it, to be compared with [`SkillName::key`].
     pub fn key_of(text: &str) -> String {
         text.trim().to_lowercase()
     }
@@ -198,23 +200,4 @@ fn is_name_character(c: char) -> bool {
 
 pub(crate) fn normalized(text: &str) -> Cow<'_, str> {
     if text.is_ascii() { Cow::Borrowed(text) } else { Cow::Owned(text.nfkc().collect()) }
-}
-
-/// `text` without control characters (line breaks and tabs become spaces) and without the bidirectional and
-/// invisible formatting characters that can make a reader see something else than a model.
-pub fn sanitize(text: &str) -> String {
-    text.chars()
-        .filter_map(|c| match c {
-            '\n' | '\r' | '\t' => Some(' '),
-            c if c.is_control() || is_deceptive(c) => None,
-            c => Some(c),
-        })
-        .collect()
-}
-
-/// Whether `c` reorders or hides the text around it (Unicode bidirectional controls, tags, zero-width marks).
-pub fn is_deceptive(c: char) -> bool {
-    matches!(c,
-        '\u{200B}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2060}'..='\u{2064}'
-        | '\u{2066}'..='\u{2069}' | '\u{FEFF}' | '\u{E0000}'..='\u{E007F}')
 }

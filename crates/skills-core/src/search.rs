@@ -11,7 +11,7 @@ mod words;
 
 use std::{cmp::Reverse, collections::HashMap, sync::Arc};
 
-use crate::{Skill, SkillSet};
+use crate::skill::Skill;
 use words::{Names, Words};
 
 /// What a word counts, by where it stands.
@@ -73,7 +73,7 @@ pub struct Hits {
     pub total: usize,
 }
 
-/// An index over the skills of a set that a model may see ([`SkillSet::listed`]).
+/// An index over the skills of a set that a model may see ([`SkillSet::listed`](crate::SkillSet::listed)).
 ///
 /// ```
 /// use skills_core::{Skill, SkillSet, search::{Query, SearchIndex}};
@@ -101,9 +101,8 @@ pub struct SearchIndex {
 }
 
 impl SearchIndex {
-    /// Indexes a set; about 10 µs a skill.
-    pub fn new(skills: &SkillSet) -> Self {
-        let skills: Vec<Arc<Skill>> = skills.listed().cloned().collect();
+    /// Indexes skills; about 10 µs each.
+    pub(crate) fn over(skills: Vec<Arc<Skill>>) -> Self {
         let (mut words, mut names) = (Words::default(), Names::default());
         let mut postings: Vec<Vec<(u32, f32)>> = Vec::new();
         let mut lengths = Vec::with_capacity(skills.len());

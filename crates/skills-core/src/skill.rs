@@ -3,10 +3,21 @@
 //! This file owns the data. How a `SKILL.md` becomes a [`Skill`] is `frontmatter`, where skills are found is
 //! `discovery`, and what a model gets to read is `catalog` and `activation`.
 
+#[cfg(feature = "fetch")]
+mod digest;
+#[cfg(feature = "fetch")]
+mod remote;
+
 use std::{
     fmt,
     path::{Path, PathBuf},
     sync::Arc,
+};
+
+#[cfg(feature = "fetch")]
+pub use self::{
+    digest::Sha256,
+    remote::{Remote, RemoteFile},
 };
 
 use futures::future::BoxFuture;
@@ -14,7 +25,7 @@ use indexmap::IndexMap;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::SkillName;
+use crate::name::SkillName;
 
 /// One skill: what the catalog shows of it, and where its instructions come from.
 #[derive(Debug, Clone)]
@@ -91,7 +102,7 @@ pub enum Source {
     Virtual(Virtual),
     /// Listed by an index on the web; body and files are fetched when they are needed.
     #[cfg(feature = "fetch")]
-    Remote(crate::Remote),
+    Remote(Remote),
 }
 
 /// The directory of a stored skill.
@@ -104,12 +115,14 @@ pub struct Stored {
     pub file_name: &'static str,
     /// Tells one text of the file from another; 0 when the text is not known.
     pub(crate) stamp: u64,
+    /// Whether that text had all that a skill has, so that one without is broken.
+    pub(crate) is_complete: bool,
 }
 
 impl Stored {
     /// A skill in `dir` (absolute), read from `file_name` in it.
     pub fn new(dir: impl Into<Arc<Path>>, file_name: &'static str) -> Self {
-        Self { dir: dir.into(), file_name, stamp: 0 }
+        Self { dir: dir.into(), file_name, stamp: 0, is_complete: false }
     }
 
     /// Whether discovery has found it; then the path of its directory is canonical.
@@ -187,27 +200,7 @@ impl Skill {
         }
     }
 
-    /// A builder for a skill that is defined in code.
-    ///
-    /// ```
-    /// use skills_core::Skill;
-    /// use serde_json::{Value, json};
-    ///
-    /// let skill = Skill::builder("line-count", "Counts lines. Use when the user asks how long a text is.")
-    ///     .body("Call the tool `count` with `{\"text\": …}`.")
-    ///     .tool("count", "Counts the lines of `text`.", |input: Value| async move {
-    ///         let text = input["text"].as_str().ok_or("`text` must be a string")?;
-    ///         Ok(json!({ "lines": text.lines().count() }))
-    ///     })
-    ///     .build()?;
-    /// assert_eq!(skill.tools().len(), 1);
-    /// # Ok::<(), skills_core::BuildError>(())
-    /// ```
-    pub fn builder(name: impl Into<String>, description: impl Into<String>) -> crate::SkillBuilder {
-        crate::SkillBuilder::new(name.into(), description.into())
-    }
-
-    /// Whether this is `other` as far as anybody can see: every field is the same, and so are the instructions of a
+    /// Whether nothing visible differs from `other`: every field is the same, and so are the instructions of a
     /// stored skill. Of skills that are not stored only the fields are compared.
     pub fn is_same_as(&self, other: &Self) -> bool {
         let sources = match (&self.source, &other.source) {

@@ -1,12 +1,14 @@
 //! [`SkillSource`]: where skills come from, whatever that is: a directory, a configuration, a registry on the network.
 //!
-//! A source is asked, page by page, by whoever builds a [`SkillSet`] from several of them. The functions may block.
+//! A [`SkillSet`] built from several sources asks each of them page by page. The functions may block.
 
 use std::sync::Arc;
 
 use crate::{
-    Skill, SkillName, SkillSet, SkillSetBuilder,
+    name::SkillName,
     search::{Hits, Query},
+    set::{SkillSet, SkillSetBuilder},
+    skill::Skill,
 };
 
 /// How many skills [`SkillSetBuilder::add_source`] asks for at once.

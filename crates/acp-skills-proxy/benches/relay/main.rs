@@ -14,7 +14,7 @@
 //! Without `--bench`, as `cargo test` runs it, everything runs once and small, to see that it runs. Nothing is ever
 //! asserted about time.
 
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a bench prints")]
+#![expect(clippy::print_stdout, clippy::print_stderr, clippy::disallowed_methods, reason = "a bench prints")]
 
 mod agent;
 mod instructions;

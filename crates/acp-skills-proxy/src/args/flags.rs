@@ -1,12 +1,22 @@
 //! The flags, in the groups in which the help shows them, each with what it overrides in a configuration file.
+//!
+//! A new flag is a field in one of the groups here and the field of the same name in [`Config`].
 
-use std::{ffi::OsString, path::PathBuf, time::Duration};
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
-use clap::{Args, builder::TypedValueParser};
+use clap::{
+    Args,
+    builder::{PathBufValueParser, TypedValueParser},
+};
 
 use acp_skills::{
     config::{
         CatalogLocation, Config, ConfigError, Discover, LogLevel, SandboxKind, SearchTool, SkillEntry, Words,
+        expand_home,
     },
     intercept::{Activation, Approve, CatalogIn, McpMode, ToolPolicy},
     skills_core::{
@@ -14,6 +24,43 @@ use acp_skills::{
         exec::{Environment, ScriptCwd},
     },
 };
+
+/// Declares a group of flags, each of which overrides the field of [`Config`] that has its name.
+macro_rules! flags {
+    ($(#[$group:meta])* struct $name:ident { $($(#[$flag:meta])* $field:ident: $type:ty,)* }) => {
+        #[derive(Debug, Clone, Default, Args)]
+        $(#[$group])*
+        pub(crate) struct $name {
+            $($(#[$flag])* pub $field: $type,)*
+        }
+
+        impl $name {
+            fn override_in(self, config: &mut Config) {
+                $(self.$field.overrides(&mut config.$field);)*
+            }
+        }
+    };
+}
+
+/// A flag that can be left out; then the file decides.
+trait Flag {
+    fn overrides(self, value: &mut Self);
+}
+
+impl<T> Flag for Option<T> {
+    fn overrides(self, value: &mut Self) {
+        if self.is_some() {
+            *value = self;
+        }
+    }
+}
+
+/// A switch, which a flag can only turn on.
+impl Flag for bool {
+    fn overrides(self, value: &mut Self) {
+        *value |= self;
+    }
+}
 
 /// Flags of the proxy itself.
 #[derive(Debug, Clone, Default, Args)]
@@ -49,10 +96,10 @@ pub(crate) struct ProxyArgs {
 #[command(next_help_heading = "Skills")]
 pub(crate) struct SkillArgs {
     /// A skill: a directory with a SKILL.md. Repeatable; the order is kept.
-    #[arg(long = "skill", value_name = "DIR")]
+    #[arg(long = "skill", value_name = "DIR", value_parser = path())]
     pub skill: Vec<PathBuf>,
     /// A directory to look for skills in, to depth 6. Repeatable.
-    #[arg(long = "skills", value_name = "DIR")]
+    #[arg(long = "skills", value_name = "DIR", value_parser = path())]
     pub roots: Vec<PathBuf>,
     /// A web site that offers skills, by its address or that of its index.json (https, or http on loopback): names and
     /// descriptions are fetched at the start, the rest when it is used. Repeatable. Anybody who can change the site
@@ -83,126 +130,132 @@ pub(crate) struct SkillArgs {
     #[arg(long, overrides_with = "watch")]
     pub no_watch: bool,
     /// A file with everything that flags can say, and with skills of its own; flags win.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = path())]
     pub config: Option<PathBuf>,
 }
 
-/// What the model sees at the start.
-#[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "Catalog")]
-pub(crate) struct CatalogArgs {
-    /// Where names and descriptions go: the system prompt where the agent takes one (`auto`, `system`), else in front
-    /// of the first prompt (`prompt`); or nowhere (`off`) [default: auto].
-    #[arg(long, value_name = "PLACE")]
-    pub catalog_in: Option<CatalogIn>,
-    /// How they are written [default: xml].
-    #[arg(long, value_name = "FORMAT")]
-    pub catalog_format: Option<Format>,
-    /// How much of each skill [default: full].
-    #[arg(long, value_name = "DETAIL")]
-    pub catalog_detail: Option<Detail>,
-    /// How long the catalog may get, in characters: descriptions are shortened first [default: 8000].
-    #[arg(long, value_name = "CHARS")]
-    pub catalog_budget: Option<usize>,
-    /// Whether the catalog names the SKILL.md files [default: none].
-    #[arg(long, value_name = "WHICH")]
-    pub location: Option<CatalogLocation>,
-    /// Name the SKILL.md files as PREFIX/NAME/SKILL.md, for agents that see them elsewhere.
-    #[arg(long, value_name = "PREFIX", conflicts_with = "location")]
-    pub mount: Option<String>,
+flags! {
+    /// What the model sees at the start.
+    #[command(next_help_heading = "Catalog")]
+    struct CatalogArgs {
+        /// Where names and descriptions go: the system prompt where the agent takes one (`auto`, `system`), else in front
+        /// of the first prompt (`prompt`); or nowhere (`off`) [default: auto].
+        #[arg(long, value_name = "PLACE")]
+        catalog_in: Option<CatalogIn>,
+        /// How they are written [default: xml].
+        #[arg(long, value_name = "FORMAT")]
+        catalog_format: Option<Format>,
+        /// How much of each skill [default: full].
+        #[arg(long, value_name = "DETAIL")]
+        catalog_detail: Option<Detail>,
+        /// How long the catalog may get, in characters: descriptions are shortened first [default: 8000].
+        #[arg(long, value_name = "CHARS")]
+        catalog_budget: Option<usize>,
+        /// Whether the catalog names the SKILL.md files [default: none].
+        #[arg(long, value_name = "WHICH")]
+        location: Option<CatalogLocation>,
+        /// Name the SKILL.md files as PREFIX/NAME/SKILL.md, for agents that see them elsewhere.
+        #[arg(long, value_name = "PREFIX", conflicts_with = "location")]
+        mount: Option<String>,
+    }
 }
 
-/// How the agent gets the tools.
-#[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "Tools")]
-pub(crate) struct ServerArgs {
-    /// How the agent reaches the skills server: by what it advertises (`auto`), or one way; `off` leaves it to read
-    /// the files with its own tools [default: auto].
-    #[arg(long, value_name = "HOW")]
-    pub mcp: Option<McpMode>,
-    /// How many seconds the first prompt of a session waits until the agent has the tools [default: 2].
-    #[arg(long, value_name = "SECONDS", value_parser = seconds())]
-    pub mcp_wait: Option<Duration>,
-    /// Who activates skills: the model (`model`), the proxy, which puts the skills that fit in front of each prompt
-    /// (`prompt`; for agents without tools), or the proxy where the model has no tools of ours (`hybrid`)
-    /// [default: model].
-    #[arg(long, value_name = "WHO")]
-    pub activation: Option<Activation>,
-    /// Whether the model can search the skills: when the catalog does not hold them all (`auto`), or `on` or `off`
-    /// [default: auto].
-    #[arg(long, value_name = "WHEN")]
-    pub search: Option<SearchTool>,
+flags! {
+    /// How the agent gets the tools.
+    #[command(next_help_heading = "Tools")]
+    struct ServerArgs {
+        /// How the agent reaches the skills server: by what it advertises (`auto`), or one way; `off` leaves it to read
+        /// the files with its own tools [default: auto].
+        #[arg(long, value_name = "HOW")]
+        mcp: Option<McpMode>,
+        /// How many seconds the first prompt of a session waits until the agent has the tools [default: 2].
+        #[arg(long, value_name = "SECONDS", value_parser = seconds())]
+        mcp_wait: Option<Duration>,
+        /// Who activates skills: the model (`model`), the proxy, which puts the skills that fit in front of each prompt
+        /// (`prompt`; for agents without tools), or the proxy where the model has no tools of ours (`hybrid`)
+        /// [default: model].
+        #[arg(long, value_name = "WHO")]
+        activation: Option<Activation>,
+        /// Whether the model can search the skills: when the catalog does not hold them all (`auto`), or `on` or `off`
+        /// [default: auto].
+        #[arg(long, value_name = "WHEN")]
+        search: Option<SearchTool>,
+    }
 }
 
-/// Whether and how scripts of skills are run.
-#[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "Scripts")]
-pub(crate) struct ScriptArgs {
-    /// Let the model run scripts of stored skills with `run_skill_script`. Without this, scripts are only text.
-    #[arg(long)]
-    pub allow_scripts: bool,
-    /// How many seconds a script may run [default: 30].
-    #[arg(long, value_name = "SECONDS", value_parser = seconds())]
-    pub script_timeout: Option<Duration>,
-    /// Where scripts run: in the session's directory or in the skill's [default: session].
-    #[arg(long, value_name = "WHERE")]
-    pub script_cwd: Option<ScriptCwd>,
-    /// Which variables scripts get: all of ours, or only what programs need to start [default: inherit].
-    #[arg(long, value_name = "WHICH")]
-    pub script_env: Option<Environment>,
-    /// How many bytes of stdout and of stderr the model gets [default: 20480].
-    #[arg(long, value_name = "BYTES")]
-    pub max_output: Option<usize>,
-    /// Run scripts in a sandbox: with bubblewrap, the skill read-only, the session's directory writable, no network.
-    #[arg(long, value_name = "KIND")]
-    pub sandbox: Option<SandboxKind>,
-    /// Let scripts in the sandbox use the network.
-    #[arg(long, requires = "sandbox")]
-    pub sandbox_net: bool,
+flags! {
+    /// Whether and how scripts of skills are run.
+    #[command(next_help_heading = "Scripts")]
+    struct ScriptArgs {
+        /// Let the model run scripts of stored skills with `run_skill_script`. Without this, scripts are only text.
+        #[arg(long)]
+        allow_scripts: bool,
+        /// How many seconds a script may run [default: 30].
+        #[arg(long, value_name = "SECONDS", value_parser = seconds())]
+        script_timeout: Option<Duration>,
+        /// Where scripts run: in the session's directory or in the skill's [default: session].
+        #[arg(long, value_name = "WHERE")]
+        script_cwd: Option<ScriptCwd>,
+        /// Which variables scripts get: all of ours, or only what programs need to start [default: inherit].
+        #[arg(long, value_name = "WHICH")]
+        script_env: Option<Environment>,
+        /// How many bytes of stdout and of stderr the model gets [default: 20480].
+        #[arg(long, value_name = "BYTES")]
+        max_output: Option<usize>,
+        /// Run scripts in a sandbox: with bubblewrap, the skill read-only, the session's directory writable, no network.
+        #[arg(long, value_name = "KIND")]
+        sandbox: Option<SandboxKind>,
+        /// Let scripts in the sandbox use the network.
+        #[arg(long, requires = "sandbox")]
+        sandbox_net: bool,
+    }
 }
 
-/// What users type, and what they are asked.
-#[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "Commands and permissions")]
-pub(crate) struct UserArgs {
-    /// Let `$NAME` at the start of a prompt invoke a skill, as `/NAME` and `/skill:NAME` do.
-    #[arg(long)]
-    pub dollar: bool,
-    /// Which requests for permission are granted without asking, once each: those for our own tools that only read
-    /// (`own`), or `none` [default: own].
-    #[arg(long, value_name = "WHICH")]
-    pub approve: Option<Approve>,
-    /// What the `allowed-tools` of active skills mean: tools outside of them are logged (`permissive`); those inside
-    /// are granted once when you invoked the skill by command (`approval`); those outside are refused (`strict`). This
-    /// is advice and no sandbox: a call that the agent does not ask about is not seen [default: permissive].
-    #[arg(long, value_name = "POLICY")]
-    pub tool_policy: Option<ToolPolicy>,
+flags! {
+    /// What users type, and what they are asked.
+    #[command(next_help_heading = "Commands and permissions")]
+    struct UserArgs {
+        /// Let `$NAME` at the start of a prompt invoke a skill, as `/NAME` and `/skill:NAME` do.
+        #[arg(long)]
+        dollar: bool,
+        /// Which requests for permission are granted without asking, once each: those for our own tools that only read
+        /// (`own`), or `none` [default: own].
+        #[arg(long, value_name = "WHICH")]
+        approve: Option<Approve>,
+        /// What the `allowed-tools` of active skills mean: tools outside of them are logged (`permissive`); those inside
+        /// are granted once when you invoked the skill by command (`approval`); those outside are refused (`strict`). This
+        /// is advice and no sandbox: a call that the agent does not ask about is not seen [default: permissive].
+        #[arg(long, value_name = "POLICY")]
+        tool_policy: Option<ToolPolicy>,
+    }
 }
 
-/// What is kept.
-#[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "Record")]
-pub(crate) struct RecordArgs {
-    /// Append what happens with the skills to this file, one JSON object a line: names, times, sizes and outcomes, and
-    /// never contents. `acp-skills-proxy report` reads it.
-    #[arg(long, value_name = "FILE")]
-    pub events: Option<PathBuf>,
-    /// Remember in this directory, by name, which skills were activated in which session, for when the session is
-    /// loaded or resumed.
-    #[arg(long, value_name = "DIR")]
-    pub state: Option<PathBuf>,
+flags! {
+    /// What is kept.
+    #[command(next_help_heading = "Record")]
+    struct RecordArgs {
+        /// Append what happens with the skills to this file, one JSON object a line: names, times, sizes and outcomes, and
+        /// never contents. `acp-skills-proxy report` reads it.
+        #[arg(long, value_name = "FILE", value_parser = path())]
+        events: Option<PathBuf>,
+        /// Remember in this directory, by name, which skills were activated in which session, for when the session is
+        /// loaded or resumed.
+        #[arg(long, value_name = "DIR", value_parser = path())]
+        state: Option<PathBuf>,
+    }
 }
 
-/// Messages for people.
-#[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "Messages")]
-pub(crate) struct LogArgs {
-    /// What is written to stderr or --log-file [default: warn].
-    #[arg(long, value_name = "LEVEL", env = "ACP_SKILLS_LOG")]
-    pub log: Option<LogLevel>,
-    /// Write messages to this file instead of stderr.
-    #[arg(long, value_name = "FILE")]
-    pub log_file: Option<PathBuf>,
+flags! {
+    /// Messages for people.
+    #[command(next_help_heading = "Messages")]
+    struct LogArgs {
+        /// What is written to stderr or --log-file [default: warn].
+        #[arg(long, value_name = "LEVEL", env = "ACP_SKILLS_LOG")]
+        log: Option<LogLevel>,
+        /// Write messages to this file instead of stderr.
+        #[arg(long, value_name = "FILE", value_parser = path())]
+        log_file: Option<PathBuf>,
+    }
 }
 
 impl ProxyArgs {
@@ -216,23 +269,22 @@ impl ProxyArgs {
             None => Config::default(),
         };
         self.skills.override_in(&mut config);
+        // Two ways to say the same; a flag for one replaces the file's other.
+        if self.catalog.location.is_some() {
+            config.mount = None;
+        }
         self.catalog.override_in(&mut config);
         self.server.override_in(&mut config);
         self.scripts.override_in(&mut config);
         self.user.override_in(&mut config);
         self.record.override_in(&mut config);
         self.log.override_in(&mut config);
-        if !self.agent.is_empty() {
-            config.agent = Words(self.agent);
+        if let Some((program, arguments)) = self.agent.split_first() {
+            // What comes after it is the agent's own affair.
+            let program = expand_home(Path::new(program)).into_os_string();
+            config.agent = Words([&[program], arguments].concat());
         }
         Ok(config)
-    }
-}
-
-/// What a flag says wins over what the file says.
-fn set<T>(value: &mut Option<T>, flag: Option<T>) {
-    if flag.is_some() {
-        *value = flag;
     }
 }
 
@@ -253,74 +305,21 @@ impl SkillArgs {
         if !self.exclude.is_empty() {
             config.exclude = self.exclude;
         }
-        set(&mut config.max_skills, self.max_skills);
-        config.strict |= self.strict;
+        self.max_skills.overrides(&mut config.max_skills);
+        self.strict.overrides(&mut config.strict);
         if self.watch || self.no_watch {
             config.watch = Some(!self.no_watch);
         }
     }
 }
 
-impl CatalogArgs {
-    fn override_in(self, config: &mut Config) {
-        set(&mut config.catalog_in, self.catalog_in);
-        set(&mut config.catalog_format, self.catalog_format);
-        set(&mut config.catalog_detail, self.catalog_detail);
-        set(&mut config.catalog_budget, self.catalog_budget);
-        // Two ways to say the same; a flag for one replaces the file's other.
-        if self.location.is_some() {
-            config.mount = None;
-        }
-        set(&mut config.location, self.location);
-        set(&mut config.mount, self.mount);
-    }
-}
-
-impl ServerArgs {
-    fn override_in(self, config: &mut Config) {
-        set(&mut config.mcp, self.mcp);
-        set(&mut config.mcp_wait, self.mcp_wait);
-        set(&mut config.activation, self.activation);
-        set(&mut config.search, self.search);
-    }
-}
-
-impl ScriptArgs {
-    fn override_in(self, config: &mut Config) {
-        config.allow_scripts |= self.allow_scripts;
-        set(&mut config.script_timeout, self.script_timeout);
-        set(&mut config.script_cwd, self.script_cwd);
-        set(&mut config.script_env, self.script_env);
-        set(&mut config.max_output, self.max_output);
-        set(&mut config.sandbox, self.sandbox);
-        config.sandbox_net |= self.sandbox_net;
-    }
-}
-
-impl UserArgs {
-    fn override_in(self, config: &mut Config) {
-        config.dollar |= self.dollar;
-        set(&mut config.approve, self.approve);
-        set(&mut config.tool_policy, self.tool_policy);
-    }
-}
-
-impl RecordArgs {
-    fn override_in(self, config: &mut Config) {
-        set(&mut config.events, self.events);
-        set(&mut config.state, self.state);
-    }
-}
-
-impl LogArgs {
-    fn override_in(self, config: &mut Config) {
-        set(&mut config.log, self.log);
-        set(&mut config.log_file, self.log_file);
-    }
+/// Reads a path, in which `~` is the home directory: no shell has expanded it in the settings of an editor.
+pub(crate) fn path() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().map(|path| expand_home(&path))
 }
 
 /// Reads a number of seconds such as `2` or `0.5`.
-fn seconds() -> impl TypedValueParser<Value = Duration> {
+pub(crate) fn seconds() -> impl TypedValueParser<Value = Duration> {
     clap::builder::NonEmptyStringValueParser::new().try_map(|text| {
         text.parse()
             .ok()

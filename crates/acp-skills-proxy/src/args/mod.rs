@@ -1,9 +1,16 @@
-//! The command line: its help, and which command it means. `flags` has the flags, and what of a configuration file they
-//! override.
+//! The command line: its help, and which command it means.
+//!
+//! | file | owns |
+//! |---|---|
+//! | `flags` | the flags, and what of a configuration file they override |
+//! | `mistakes` | what a wrong command line probably meant |
 
 mod flags;
+mod mistakes;
+#[cfg(test)]
+mod tests;
 
-use std::{env, ffi::OsString};
+use std::{env, ffi::OsString, process};
 
 use acp_skills::mcp::bridge;
 #[cfg(unix)]
@@ -11,7 +18,7 @@ use acp_skills::processes::watchdog;
 use clap::{Parser, Subcommand, error::ErrorKind};
 
 pub(crate) use self::flags::*;
-use crate::{commands, stdio};
+use crate::{commands, error, output, stdio};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -36,14 +43,14 @@ Nothing is written into the project. stdout carries the protocol; messages go to
 #[derive(Debug, Parser)]
 #[command(
     name = "acp-skills-proxy",
-    version,
+    version = env!("ACP_SKILLS_PROXY_VERSION"),
     about = "Agent Skills for every ACP agent, in any editor",
     long_about = "Agent Skills for every ACP agent, in any editor.\n\nAn editor starts the proxy in place of the agent. The proxy starts the agent, forwards everything, and adds the skills: \
                   their names and descriptions for the model, and the tools to load and use them.",
     after_long_help = EXAMPLES,
     after_help = "`--help` shows examples, exit codes and every flag in full.",
     args_conflicts_with_subcommands = true,
-    disable_help_subcommand = true,
+    max_term_width = 120,
     subcommand_negates_reqs = true,
 )]
 pub(crate) struct Cli {
@@ -70,6 +77,11 @@ pub(crate) enum Command {
     Report(commands::report::ReportArgs),
     /// Start an agent through the proxy and tell, step by step, whether skills would work with it.
     Doctor(Box<commands::doctor::DoctorArgs>),
+    /// Print a script that completes command lines in your shell.
+    Completions(commands::completions::CompletionsArgs),
+    /// (internal) Writes the manual pages, for packages.
+    #[command(hide = true)]
+    Man(commands::man::ManArgs),
     /// (internal) The stdio transport of the skills server; agents start it.
     #[command(name = bridge::SUBCOMMAND, hide = true)]
     Bridge,
@@ -82,7 +94,7 @@ pub(crate) enum Command {
     },
 }
 
-/// Reads the command line. To let its user log in to the agent, a client runs our command on a terminal with arguments
+/// Reads the command line, or ends the program with what is wrong with it. To let its user log in to the agent, a client runs our command on a terminal with arguments
 /// added for the agent; where the agent stands in the configuration file there is no `--` in front of them.
 pub(crate) fn parse() -> (Cli, Vec<OsString>) {
     let words: Vec<OsString> = env::args_os().collect();
@@ -101,5 +113,13 @@ pub(crate) fn parse() -> (Cli, Vec<OsString>) {
             }
         }
     }
-    error.exit()
+    if !error.use_stderr() {
+        // Help and version.
+        error.exit();
+    }
+    match mistakes::explain(&error, &words) {
+        Some(explained) => drop(error::report(&explained.into())),
+        None => output::complain_as(&error.render()),
+    }
+    process::exit(error::EXIT_USAGE.into())
 }

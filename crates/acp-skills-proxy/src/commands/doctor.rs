@@ -1,37 +1,27 @@
 //! `doctor`: starts the agent through the proxy and tells, step by step, whether skills would work with it.
 
-use std::{
-    ffi::OsString,
-    process::ExitCode,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc},
-    time::{Duration, Instant},
-};
+mod look;
+mod visit;
 
-use anyhow::Context;
+use std::{ffi::OsString, process::ExitCode, sync::Arc, time::Duration};
+
 use clap::Args;
 use serde::Serialize;
-use serde_json::Value;
 
-use super::permission;
+use self::{
+    look::{Look, Step},
+    visit::Visit,
+};
+use super::{permission, skills};
 use crate::{
-    args::{CatalogArgs, LogArgs, ProxyArgs, ScriptArgs, ServerArgs, SkillArgs},
-    error::UsageError,
-    log,
+    args::{CatalogArgs, LogArgs, ProxyArgs, ScriptArgs, ServerArgs, SkillArgs, seconds},
+    error, log, output,
+    words::count,
 };
-use acp_skills::{
-    activity::Activity,
-    config::Settings,
-    intercept::{McpMode, OPEN, SERVER_NAME},
-    one_shot::{Client, OneShot, Trace},
-};
+use acp_skills::{config::Settings, intercept::McpMode, one_shot::OneShot};
 
 /// How long the agent may take to fetch our tools before that counts as never. Longer than a prompt would wait.
 const PATIENCE: Duration = Duration::from_secs(8);
-
-const OVER_ACP: &str = "the ACP connection";
-
-/// How long all of it may take.
-const SILENCE: Duration = Duration::from_mins(1);
 
 /// Flags of `doctor`.
 #[derive(Debug, Args)]
@@ -49,6 +39,9 @@ pub(crate) struct DoctorArgs {
     /// Allow, once each, everything that the agent asks permission for; without this it is refused.
     #[arg(long)]
     yes: bool,
+    /// How many seconds all of it may take.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds(), default_value = "30")]
+    timeout: Duration,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -67,17 +60,6 @@ pub(crate) struct DoctorArgs {
     agent: Vec<OsString>,
 }
 
-/// One step.
-#[derive(Debug, Clone, Serialize)]
-struct Step {
-    #[serde(rename = "step")]
-    name: &'static str,
-    ok: bool,
-    /// Since the start.
-    ms: u128,
-    detail: String,
-}
-
 #[derive(Debug, Serialize)]
 struct Report {
     works: bool,
@@ -89,28 +71,27 @@ struct Report {
 /// # Errors
 /// As the proxy itself.
 pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
-    let DoctorArgs { prompt, yes, json, skills, catalog, server, scripts, log, agent } = args;
+    let DoctorArgs { prompt, yes, timeout, json, skills, catalog, server, scripts, log, agent } = args;
     let config =
         ProxyArgs { skills, catalog, server, scripts, log, agent, ..ProxyArgs::default() }.config()?;
     log::start(&config)?;
     let settings = Settings::resolve(config)?;
+    let is_built_in = settings.agent.is_empty();
     let toolbox = settings.toolbox;
-    let skills = settings.skills.load()?;
-    let cwd = std::env::current_dir()?;
-    let found = skills.at(Some(&cwd));
-    if found.is_empty() {
-        return Err(UsageError::new("there is no skill to look for")
-            .hint("name one with `--skill DIR`, or a directory to look in with `--skills DIR`")
-            .into());
+    let loaded = skills::load(settings.skills)?;
+    if loaded.here.is_empty() {
+        return Err(loaded.none("look for").into());
     }
-    let stored = found.iter().filter(|skill| skill.dir().is_some()).count();
+    let cwd = std::env::current_dir()?;
+    let stored = loaded.here.iter().filter(|skill| skill.dir().is_some()).count();
     let wants_tools = settings.policy.mcp != McpMode::Off;
-    let (listed, tools) = mpsc::channel();
-    let look = Arc::new(Look { start: Instant::now(), steps: Mutex::default(), listed: Mutex::new(listed) });
+    let (look, tools) = Look::start(!json);
+    let look = Arc::new(look);
     let seen = Arc::clone(&look);
-    let visit = Visit { look: Arc::clone(&look), tools, wants_tools, prompt };
+    let patience = PATIENCE.min(timeout / 2);
+    let visit = Visit { look: Arc::clone(&look), tools, wants_tools, patience, prompt };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let talk = OneShot::with_library(skills.into_library())
+    let talk = OneShot::with_library(loaded.library.into_library())
         .toolbox(toolbox)
         .policy(settings.policy)
         .agent(settings.agent)
@@ -118,182 +99,61 @@ pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
         .on_permission(permission::decide(yes))
         .trace(move |trace| seen.trace(&trace))
         .converse(move |client| visit.run(client, &cwd));
-    let outcome = runtime.block_on(async {
-        let silent = || anyhow::anyhow!("the agent does not answer within {} s", SILENCE.as_secs());
-        match tokio::time::timeout(SILENCE, talk).await {
-            Ok(outcome) => Ok(outcome?),
-            Err(_) => Err(silent()),
-        }
-    });
+    let outcome = runtime.block_on(async { tokio::time::timeout(timeout, talk).await });
+    let outcome = outcome.map(|talked| talked.map_err(anyhow::Error::from));
     runtime.shutdown_background();
+    let mut hint = None;
     let works = match outcome {
-        Ok((Ok(connected), _)) => {
-            let (ok, detail) = match (connected, wants_tools, stored) {
-                (true, _, _) => (true, "the model has the tools".to_owned()),
-                (false, false, 1..) => (
-                    true,
-                    format!("the model reads the files of {stored} skills itself, as `--mcp off` wants"),
-                ),
-                (false, true, 1..) => (
-                    false,
-                    format!(
-                        "the proxy would fall back to naming the files of {stored} skills; whether the model can read them is the agent's affair"
-                    ),
-                ),
-                (false, _, 0) => (false, "there is no fallback: none of the skills is a file".to_owned()),
-            };
-            look.step("skills", ok, detail);
-            ok
+        Ok(Ok((Ok(connected), _))) => {
+            let (works, detail) = verdict(connected, wants_tools, stored);
+            look.step("skills", works, detail);
+            works
         }
-        Ok((Err(error), _)) | Err(error) => {
-            look.step("failed", false, format!("{error:#}"));
+        Ok(Ok((Err(error), _)) | Err(error)) => {
+            hint = error::hint(&error);
+            look.step("failed", false, error::message(&error));
+            false
+        }
+        Err(_) => {
+            let (waited, waiting) = (timeout.as_secs_f64(), look.waiting());
+            look.step("failed", false, format!("not done after {waited} s: {waiting}"));
+            hint = Some("`--timeout SECONDS` waits longer".to_owned());
             false
         }
     };
-    let report = Report { works, steps: look.steps().clone() };
+    let report = Report { works, steps: look.finish() };
     if json {
-        println!("{}", serde_json::to_string_pretty(&report)?);
+        output::print_json(&report)?;
     } else {
-        print(&report);
+        output::print(&conclusion(works, is_built_in, hint.as_deref()))?;
     }
     Ok(ExitCode::from(u8::from(!works)))
 }
 
-fn print(report: &Report) {
-    for step in &report.steps {
-        let mark = if step.ok { "ok  " } else { "FAIL" };
-        println!("{mark} {:>6} ms  {:<12} {}", step.ms, step.name, step.detail);
-    }
-    println!(
-        "\n{}",
-        if report.works { "Skills work with this agent." } else { "Skills do not work with this agent." }
-    );
-}
-
-/// What is seen from outside.
-struct Look {
-    start: Instant,
-    steps: Mutex<Vec<Step>>,
-    listed: Mutex<mpsc::Sender<()>>,
-}
-
-impl Look {
-    fn steps(&self) -> MutexGuard<'_, Vec<Step>> {
-        self.steps.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn step(&self, step: &'static str, ok: bool, detail: impl Into<String>) {
-        self.steps().push(Step {
-            name: step,
-            ok,
-            ms: self.start.elapsed().as_millis(),
-            detail: detail.into(),
-        });
-    }
-
-    fn trace(&self, trace: &Trace<'_>) {
-        match trace {
-            Trace::ToAgent(message) if message["method"] == "session/new" => self.set_up(&message["params"]),
-            Trace::ToAgent(message) if message["method"] == "session/prompt" => {
-                let blocks = message["params"]["prompt"].as_array().into_iter().flatten();
-                if blocks
-                    .into_iter()
-                    .any(|block| block["text"].as_str().is_some_and(|text| text.starts_with(OPEN)))
-                {
-                    self.step("catalog", true, "in front of the prompt");
-                }
-            }
-            Trace::Activity(Activity::Listed { revision, .. }) => {
-                let revision = revision.as_deref().unwrap_or("of an unknown revision");
-                self.step("tools", true, format!("the agent fetched the list of tools (MCP {revision})"));
-                // The visit may be over.
-                let _ = self.listed.lock().unwrap_or_else(PoisonError::into_inner).send(());
-            }
-            Trace::Activity(Activity::Called(call)) => {
-                self.step("call", !call.output.is_error, format!("the model called {}", call.tool));
-            }
-            Trace::Permission(request, chosen) => {
-                self.step("permission", true, permission::describe(request, *chosen));
-            }
-            _ => {}
-        }
-    }
-
-    /// Whether the server is reached over the connection that is there: then there is nothing to wait for.
-    fn over_acp(&self) -> bool {
-        self.steps().iter().any(|step| step.name == "transport" && step.detail.starts_with(OVER_ACP))
-    }
-
-    /// What we put into `session/new`.
-    fn set_up(&self, params: &Value) {
-        let servers = params["mcpServers"].as_array().into_iter().flatten();
-        let ours = servers
-            .into_iter()
-            .find(|server| server["name"].as_str().is_some_and(|name| name.starts_with(SERVER_NAME)));
-        match ours {
-            Some(server) => {
-                let (transport, why) = match server["type"].as_str() {
-                    Some("acp") => (OVER_ACP, "the agent advertises it"),
-                    Some("http") => ("HTTP on loopback", "the agent advertises it"),
-                    _ => ("stdio, through a bridge process", "the agent advertises neither ACP nor HTTP"),
-                };
-                self.step("transport", true, format!("{transport}: {why}, or a flag says so"));
-            }
-            None => self.step("transport", true, "none: switched off, or the agent refused it"),
-        }
-        let place = if params.get("systemPrompt").is_some() {
-            "in the system prompt"
-        } else if params["_meta"].get("systemPrompt").is_some() {
-            "in the system prompt, the way of older versions of Claude's adapter"
-        } else {
-            return self.step("placement", true, "the catalog goes in front of the first prompt");
-        };
-        self.step("placement", true, format!("the catalog is {place}"));
+/// Whether skills would work when the agent is `connected` to our tools, and why.
+fn verdict(connected: bool, wants_tools: bool, stored: usize) -> (bool, String) {
+    let files = format!("the files of {}", count(stored, "skill"));
+    match (connected, wants_tools, stored) {
+        (true, ..) => (true, "the model has the tools".to_owned()),
+        (false, _, 0) => (false, "there is no fallback: none of the skills is a file".to_owned()),
+        (false, false, _) => (true, format!("the model reads {files} itself, as `--mcp off` wants")),
+        (false, true, _) => (
+            false,
+            format!(
+                "the proxy would fall back to naming {files}; whether the model can read them is the agent's affair"
+            ),
+        ),
     }
 }
 
-/// The conversation.
-struct Visit {
-    look: Arc<Look>,
-    tools: mpsc::Receiver<()>,
-    wants_tools: bool,
-    prompt: Option<String>,
-}
-
-impl Visit {
-    /// Returns whether the agent has our tools.
-    fn run(self, client: &mut Client, cwd: &std::path::Path) -> anyhow::Result<bool> {
-        let answer = client.initialize().context("initialize")?;
-        let info = &answer["agentInfo"];
-        let name = info["name"].as_str().unwrap_or("an agent without a name");
-        let version = info["version"].as_str().unwrap_or_default();
-        self.look.step(
-            "initialize",
-            true,
-            format!("{name} {version}, protocol version {}", answer["protocolVersion"]),
-        );
-        let capabilities = &answer["agentCapabilities"];
-        let detail = format!(
-            "mcpCapabilities {}, systemPrompt {}, loadSession {}",
-            capabilities["mcpCapabilities"],
-            capabilities["sessionCapabilities"]["systemPrompt"],
-            capabilities["loadSession"],
-        );
-        self.look.step("capabilities", true, detail);
-        let session =
-            client.new_session(cwd).context("session/new (does the agent want you to log in first?)")?;
-        self.look.step("session/new", true, "the agent opened a session");
-        let mut connected =
-            self.wants_tools && (self.look.over_acp() || self.tools.recv_timeout(PATIENCE).is_ok());
-        if let Some(prompt) = &self.prompt {
-            let end = client.prompt(&session, prompt).context("session/prompt")?;
-            self.look.step("prompt", true, format!("the turn ended: {}", end["stopReason"]));
-            connected |= self.tools.try_recv().is_ok();
-        }
-        if self.wants_tools && !connected {
-            let text = format!("the agent did not fetch the list of tools within {} s", PATIENCE.as_secs());
-            self.look.step("tools", false, text);
-        }
-        Ok(connected)
+fn conclusion(works: bool, is_built_in: bool, hint: Option<&str>) -> String {
+    let hint = hint.map_or_else(String::new, |hint| format!("hint: {hint}\n"));
+    match (works, is_built_in) {
+        (true, true) => format!(
+            "\nSkills work with the built-in agent. To look at yours, put its command after `--`:\n\
+             acp-skills-proxy doctor … -- claude-agent-acp\n{hint}"
+        ),
+        (true, false) => format!("\nSkills work with this agent.\n{hint}"),
+        (false, _) => format!("\nSkills do not work with this agent.\n{hint}"),
     }
 }

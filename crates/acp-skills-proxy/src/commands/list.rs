@@ -1,6 +1,12 @@
 //! `list`: which skills there are, where they come from, what they cost, and which were left out.
 
-use std::{env, path::PathBuf, process::ExitCode};
+mod text;
+
+use std::{
+    iter,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use clap::Args;
 use serde::Serialize;
@@ -9,14 +15,17 @@ use skills_core::{
     activation::BodyCache,
     estimate_tokens,
     files::bundled,
-    name::sanitize,
     set::{Entry, Shadowed, Skipped},
 };
 
-use super::table::{self, Align, Table};
+use super::{
+    paths::{Meaning, meaning},
+    skills, table,
+};
 use crate::{
-    args::{CatalogArgs, LogArgs, ProxyArgs, SkillArgs},
-    log,
+    args::{CatalogArgs, LogArgs, ProxyArgs, SkillArgs, path},
+    log, output,
+    progress::Progress,
 };
 use acp_skills::config::Settings;
 
@@ -24,10 +33,13 @@ use acp_skills::config::Settings;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  acp-skills-proxy list --skills ~/skills
+  acp-skills-proxy list ~/skills
   acp-skills-proxy list --discover user,project
   acp-skills-proxy list --config skills.yaml --json")]
 pub(crate) struct ListArgs {
+    /// The directory of a skill, a SKILL.md, or a directory to look for skills in; the same as --skills. Repeatable.
+    #[arg(value_name = "PATH", value_parser = path())]
+    paths: Vec<PathBuf>,
     /// Print JSON: `skills`, `shadowed`, `skipped` and `catalog`.
     #[arg(long)]
     json: bool,
@@ -84,18 +96,27 @@ struct CatalogSize {
 /// # Errors
 /// The command line, the configuration or a named skill is wrong, or stdout cannot be written.
 pub(crate) fn run(args: ListArgs) -> anyhow::Result<ExitCode> {
-    let ListArgs { json, skills, catalog, log } = args;
+    let ListArgs { paths, json, mut skills, catalog, log } = args;
+    for path in &paths {
+        skills.roots.push(match meaning(path, "list")? {
+            Meaning::Skill(file) => file.parent().unwrap_or(Path::new("/")).to_owned(),
+            Meaning::Root(dir) => dir,
+        });
+    }
     let config = ProxyArgs { skills, catalog, log, ..ProxyArgs::default() }.config()?;
     log::start(&config)?;
     let settings = Settings::resolve(config)?;
-    let set = settings.skills.load()?.at(env::current_dir().ok().as_deref());
-    let report = Report::new(&set, &settings.policy.catalog);
-    let text = if json {
-        serde_json::to_string_pretty(&report)? + "\n"
+    let loaded = skills::load(settings.skills)?;
+    let report = Report::new(&loaded.here, &settings.policy.catalog);
+    if json {
+        output::print_json(&report)?;
+    } else if report.skills.is_empty() && report.skipped.is_empty() {
+        let hints = loaded.why_none().into_iter().map(|sentence| format!("hint: {sentence}"));
+        let lines: Vec<_> = iter::once("There are no skills.".to_owned()).chain(hints).collect();
+        output::print(&(lines.join("\n") + "\n"))?;
     } else {
-        report.to_text(table::terminal_width())
-    };
-    super::print(&text)?;
+        output::print(&text::of(&report, &loaded.library.missing(), table::terminal_width()))?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -106,70 +127,17 @@ impl<'a> Report<'a> {
             shown: catalog.shown,
             omitted: catalog.omitted,
         });
+        let progress = Progress::steps("reading skills", set.len());
+        let row = |entry| {
+            progress.step();
+            Row::new(entry, options)
+        };
         Self {
-            skills: set.entries().iter().map(|entry| Row::new(entry, options)).collect(),
+            skills: set.entries().iter().map(row).collect(),
             shadowed: set.shadowed(),
             skipped: set.skipped(),
             catalog: catalog.unwrap_or_default(),
         }
-    }
-
-    fn to_text(&self, width: Option<usize>) -> String {
-        let mut lines = Vec::new();
-        if !self.skills.is_empty() {
-            lines.push(self.table(width));
-        }
-        lines.push(self.summary());
-        for shadowed in self.shadowed {
-            let (loser, winner) = (place(shadowed.path.as_ref()), place(shadowed.by.as_ref()));
-            lines.push(format!("shadowed: {} in {loser}, by the one in {winner}", shadowed.name));
-        }
-        for row in &self.skills {
-            let path = row.url.map_or_else(|| place(row.path.as_ref()), str::to_owned);
-            lines.extend(row.diagnostics.iter().map(|diagnostic| located(row.name, &path, diagnostic)));
-        }
-        for skipped in self.skipped {
-            let path = skipped.path.display().to_string();
-            lines.extend(skipped.diagnostics.iter().map(|diagnostic| located("skipped", &path, diagnostic)));
-        }
-        lines.join("\n") + "\n"
-    }
-
-    fn table(&self, width: Option<usize>) -> String {
-        let mut table = Table::new([
-            ("NAME", Align::Left),
-            ("SCOPE", Align::Left),
-            ("CATALOG", Align::Right),
-            ("BODY", Align::Right),
-            ("FILES", Align::Right),
-            ("DESCRIPTION", Align::Left),
-        ]);
-        for row in &self.skills {
-            let body = row.body_tokens.map_or_else(|| "?".to_owned(), |tokens| tokens.to_string());
-            let description = sanitize(row.description).split_whitespace().collect::<Vec<_>>().join(" ");
-            table.row([
-                row.name.to_owned(),
-                row.scope.to_string(),
-                row.catalog_tokens.to_string(),
-                body,
-                row.files.to_string(),
-                description,
-            ]);
-        }
-        table.render(width)
-    }
-
-    fn summary(&self) -> String {
-        let count = match self.skills.len() {
-            0 => return "There are no skills.".to_owned(),
-            1 => "1 skill".to_owned(),
-            count => format!("{count} skills"),
-        };
-        let omitted = match self.catalog.omitted {
-            0 => String::new(),
-            omitted => format!(", which leaves {omitted} of them out"),
-        };
-        format!("\n{count}; about {} tokens in the catalog{omitted}.", self.catalog.tokens)
     }
 }
 
@@ -204,14 +172,4 @@ fn body_tokens(skill: &Skill) -> Option<usize> {
         _ => {}
     }
     BodyCache::default().body(skill).ok().map(|body| estimate_tokens(&body))
-}
-
-fn place(path: Option<&PathBuf>) -> String {
-    path.map_or_else(|| "the configuration".to_owned(), |path| path.display().to_string())
-}
-
-/// `NAME: PATH:3:14: warning[code]: …`
-fn located(name: &str, path: &str, diagnostic: &Diagnostic) -> String {
-    let separator = if diagnostic.line == 0 { ": " } else { ":" };
-    format!("{name}: {path}{separator}{diagnostic}")
 }

@@ -2,6 +2,7 @@
 
 use std::{ffi::OsString, path::Path, process::ExitCode};
 
+use super::record;
 use crate::{args::ProxyArgs, error::UsageError, log, stdio};
 use acp_skills::{
     activation_store::ActivationStore,
@@ -81,10 +82,7 @@ fn keep(
     events: Option<&Path>,
     state: Option<&Path>,
 ) -> Result<(Option<EventFile>, Option<ActivationStore>), UsageError> {
-    let events = events.map(|path| {
-        EventFile::open(path)
-            .map_err(|error| UsageError::new(format!("cannot write events to {}: {error}", path.display())))
-    });
+    let events = events.map(record::open);
     let memory = state.map(|dir| {
         ActivationStore::open(dir)
             .map_err(|error| UsageError::new(format!("cannot keep state in {}: {error}", dir.display())))

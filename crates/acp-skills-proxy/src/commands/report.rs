@@ -12,8 +12,11 @@ use clap::Args;
 
 use super::table::{self, Align, Table};
 use crate::{
+    args::path,
     error::UsageError,
+    output,
     report::{CALLS, Summary, minute, page},
+    words::count,
 };
 use acp_skills::events::read;
 
@@ -33,10 +36,10 @@ Examples:
   zcat old.jsonl.gz | acp-skills-proxy report - events.jsonl")]
 pub(crate) struct ReportArgs {
     /// Files that `--events` wrote; `-` is stdin.
-    #[arg(required = true, value_name = "FILE")]
+    #[arg(required = true, value_name = "FILE", value_parser = path())]
     files: Vec<PathBuf>,
     /// Also write a page with charts, which opens from disk and loads nothing.
-    #[arg(long, value_name = "OUT")]
+    #[arg(long, value_name = "OUT", value_parser = path())]
     html: Option<PathBuf>,
 }
 
@@ -59,7 +62,7 @@ pub(crate) fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
         result.map_err(|error| UsageError::new(format!("cannot read {name}: {error}")))?;
         names.push(name);
     }
-    super::print(&text(&summary, table::terminal_width()))?;
+    output::print(&text(&summary, table::terminal_width()))?;
     if let Some(out) = html {
         fs::write(&out, page(&summary, &names))
             .map_err(|error| UsageError::new(format!("cannot write {}: {error}", out.display())))?;
@@ -72,9 +75,9 @@ fn text(summary: &Summary, width: Option<usize>) -> String {
         return "There are no events.\n".to_owned() + &rest(summary);
     };
     let mut parts = vec![format!(
-        "{} events of {} sessions, {} to {} UTC",
-        summary.events,
-        summary.sessions.len(),
+        "{} of {}, {} to {} UTC",
+        count(summary.events, "event"),
+        count(summary.sessions.len(), "session"),
         minute(first),
         minute(last)
     )];
@@ -87,7 +90,8 @@ fn text(summary: &Summary, width: Option<usize>) -> String {
         if unused.len() > MAX_NAMES {
             let _ = write!(names, " and {} more", unused.len() - MAX_NAMES);
         }
-        parts.push(format!("Never used, {} of {} skills: {names}", unused.len(), summary.skills.len()));
+        let all = count(summary.skills.len(), "skill");
+        parts.push(format!("Never used, {} of {all}: {names}", unused.len()));
     }
     let rest = rest(summary);
     if !rest.is_empty() {
@@ -103,6 +107,7 @@ fn skills(summary: &Summary, width: Option<usize>) -> Option<String> {
         ("MODEL", Align::Right),
         ("USER", Align::Right),
         ("PROXY", Align::Right),
+        ("TOKENS", Align::Right),
         ("FILES", Align::Right),
         ("TOOLS", Align::Right),
         ("SCRIPTS", Align::Right),
@@ -121,6 +126,7 @@ fn skills(summary: &Summary, width: Option<usize>) -> Option<String> {
             model,
             user,
             proxy,
+            skill.tokens.to_string(),
             files,
             tools,
             scripts,

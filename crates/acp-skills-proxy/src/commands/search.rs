@@ -1,14 +1,18 @@
 //! `search`: ranks the skills by what they do, as the model's `search_skills` does.
 
-use std::process::ExitCode;
+use std::{fmt::Write, process::ExitCode};
 
 use clap::Args;
 use serde_json::json;
-use skills_core::{Source, search::Query};
+use skills_core::{
+    Source,
+    search::{Hit, Query},
+};
 
+use super::skills;
 use crate::{
     args::{ProxyArgs, SkillArgs},
-    error::UsageError,
+    output,
 };
 use acp_skills::config::Settings;
 
@@ -43,13 +47,11 @@ pub(crate) struct SearchArgs {
 pub(crate) fn run(args: SearchArgs) -> anyhow::Result<ExitCode> {
     let SearchArgs { words, tags, limit, json, skills } = args;
     let settings = Settings::resolve(ProxyArgs { skills, ..ProxyArgs::default() }.config()?)?;
-    let skills = settings.skills.load()?.at(std::env::current_dir().ok().as_deref());
-    if skills.is_empty() {
-        return Err(UsageError::new("there is no skill to search")
-            .hint("name a directory to look in with `--skills DIR`")
-            .into());
+    let loaded = skills::load(settings.skills)?;
+    if loaded.here.is_empty() {
+        return Err(loaded.none("search").into());
     }
-    let found = skills.search(&Query { text: words.join(" "), tags, limit: Some(limit) });
+    let found = loaded.here.search(&Query { text: words.join(" "), tags, limit: Some(limit) });
     if json {
         let hits = found.hits.iter().map(|hit| {
             let skill = &hit.skill;
@@ -60,15 +62,16 @@ pub(crate) fn run(args: SearchArgs) -> anyhow::Result<ExitCode> {
             }
             hit
         });
-        println!("{}", serde_json::to_string_pretty(&hits.collect::<Vec<_>>())?);
+        output::print_json(&hits.collect::<Vec<_>>())?;
     } else {
-        for hit in &found.hits {
-            println!("{}\n    {}", hit.skill.name, hit.skill.description.replace('\n', " "));
-        }
+        let line =
+            |hit: &Hit| format!("{}\n    {}\n", hit.skill.name, hit.skill.description.replace('\n', " "));
+        let mut text: String = found.hits.iter().map(line).collect();
         let left = found.total.saturating_sub(found.hits.len());
         if left > 0 {
-            println!("… and {left} more (--limit)");
+            let _ = writeln!(text, "… and {left} more (--limit)");
         }
+        output::print(&text)?;
     }
     Ok(ExitCode::from(u8::from(found.hits.is_empty())))
 }

@@ -1,15 +1,16 @@
-//! [`Table`]: columns that line up, and a last one that is cut where the terminal ends.
+//! [`Table`]: columns that line up, cut so that they fit the terminal.
 
+use skills_core::text::shown;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Between two columns.
 const GAP: &str = "  ";
 
-/// A column that is not the last is never wider than this.
+/// On a terminal a column that is not the last is never wider than this.
 const MAX_WIDTH: usize = 40;
 
-/// The last column is never cut below this.
-const MIN_LAST_WIDTH: usize = 16;
+/// A column of words is never cut below this.
+const MIN_WIDTH: usize = 16;
 
 /// How wide the terminal is; `None` when stdout is none, and then nothing is cut. `COLUMNS` overrides.
 pub(crate) fn terminal_width() -> Option<usize> {
@@ -17,13 +18,15 @@ pub(crate) fn terminal_width() -> Option<usize> {
     columns.or_else(|| terminal_size::terminal_size().map(|(width, _)| width.0.into()))
 }
 
-/// On which side of its column a text is.
+/// On which side of its column a text is, and where it may be cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Align {
     /// Words.
     Left,
-    /// Numbers.
+    /// Numbers, which are never cut.
     Right,
+    /// Like words, but it is their beginning that is cut.
+    Path,
 }
 
 /// Rows of `N` texts, each in one line.
@@ -39,9 +42,9 @@ impl<const N: usize> Table<N> {
         Self { align: header.map(|(_, align)| align), rows: vec![header.map(|(title, _)| title.to_owned())] }
     }
 
-    /// Adds a row.
+    /// Adds a row. What is not safe to show counts as what is shown of it.
     pub(crate) fn row(&mut self, row: [String; N]) {
-        self.rows.push(row);
+        self.rows.push(row.map(|text| shown(&text).into_owned()));
     }
 
     /// The lines, no wider than `width` terminal columns if that is possible; `None` cuts nothing.
@@ -52,28 +55,39 @@ impl<const N: usize> Table<N> {
                 widths[column] = widths[column].max(text.width());
             }
         }
-        let Some(last) = N.checked_sub(1) else { return String::new() };
         if let Some(width) = width {
-            for column in &mut widths[..last] {
-                *column = (*column).min(MAX_WIDTH);
-            }
-            let before: usize = widths[..last].iter().map(|width| width + GAP.len()).sum();
-            widths[last] = widths[last].min(width.saturating_sub(before).max(MIN_LAST_WIDTH));
+            self.fit(&mut widths, width);
         }
         let lines: Vec<String> = self.rows.iter().map(|row| self.line(row, &widths)).collect();
         lines.join("\n")
     }
 
+    /// Makes columns narrower until all of them fit into `width`, always the widest of those that may be cut.
+    fn fit(&self, widths: &mut [usize; N], width: usize) {
+        let may_be_cut = |column: &usize| self.align[*column] != Align::Right;
+        for column in (0..N).filter(may_be_cut) {
+            let most = if column + 1 == N { width.max(MIN_WIDTH) } else { MAX_WIDTH };
+            widths[column] = widths[column].min(most);
+        }
+        while widths.iter().sum::<usize>() + GAP.len() * N.saturating_sub(1) > width {
+            let widest = (0..N).filter(may_be_cut).max_by_key(|&column| widths[column]);
+            match widest.filter(|&column| widths[column] > MIN_WIDTH) {
+                Some(widest) => widths[widest] -= 1,
+                None => break,
+            }
+        }
+    }
+
     fn line(&self, row: &[String; N], widths: &[usize; N]) -> String {
         let mut line = String::new();
         for (column, text) in row.iter().enumerate() {
-            let text = fit(text, widths[column]);
+            let text = cut(text, widths[column], self.align[column]);
             let padding = " ".repeat(widths[column].saturating_sub(text.width()));
             if column > 0 {
                 line.push_str(GAP);
             }
             match self.align[column] {
-                Align::Left => line.extend([&*text, &padding]),
+                Align::Left | Align::Path => line.extend([&*text, &padding]),
                 Align::Right => line.extend([&*padding, &text]),
             }
         }
@@ -83,20 +97,21 @@ impl<const N: usize> Table<N> {
 }
 
 /// `text`, cut to `width` terminal columns.
-fn fit(text: &str, width: usize) -> String {
+fn cut(text: &str, width: usize, align: Align) -> String {
     if text.width() <= width {
         return text.to_owned();
     }
     let mut room = width.saturating_sub(1);
-    let kept: String = text
-        .chars()
-        .take_while(|c| {
-            let fits = c.width().unwrap_or(0) <= room;
-            room = room.saturating_sub(c.width().unwrap_or(0));
-            fits
-        })
-        .collect();
-    format!("{}…", kept.trim_end())
+    let fits = |c: &char| {
+        let fits = c.width().unwrap_or(0) <= room;
+        room = room.saturating_sub(c.width().unwrap_or(0));
+        fits
+    };
+    if align == Align::Path {
+        let kept: Vec<char> = text.chars().rev().take_while(fits).collect();
+        return format!("…{}", kept.into_iter().rev().collect::<String>().trim_start());
+    }
+    format!("{}…", text.chars().take_while(fits).collect::<String>().trim_end())
 }
 
 #[cfg(test)]
@@ -145,9 +160,40 @@ mod tests {
 
     #[test]
     fn wide_characters_count_double() {
+        let fit = |text, width| cut(text, width, Align::Left);
         assert_eq!(fit("代码审查", 8), "代码审查");
         assert_eq!(fit("代码审查", 7), "代码审…");
         assert_eq!(fit("代码审查", 6), "代码…");
         assert_eq!(fit("ab", 1), "…");
+    }
+
+    #[test]
+    fn paths_keep_their_end() {
+        let mut table = Table::new([("WHERE", Align::Path), ("N", Align::Right), ("TEXT", Align::Left)]);
+        let path = "~/a/long/way/down/to/a/directory/that/has/a/skill";
+        table.row([path, "1", "words that say what it is for"].map(str::to_owned));
+        table.row(["x\u{1b}\n", "1000000000", "words"].map(str::to_owned));
+        let check = |width, expected: Expect| expected.assert_eq(&table.render(width));
+        check(
+            None,
+            expect![[r#"
+                WHERE                                                       N  TEXT
+                ~/a/long/way/down/to/a/directory/that/has/a/skill           1  words that say what it is for
+                x\u{1b}                                            1000000000  words"#]],
+        );
+        check(
+            Some(60),
+            expect![[r#"
+                WHERE                             N  TEXT
+                …ctory/that/has/a/skill           1  words that say what it…
+                x\u{1b}                  1000000000  words"#]],
+        );
+        check(
+            Some(0),
+            expect![[r#"
+                WHERE                      N  TEXT
+                …hat/has/a/skill           1  words that say…
+                x\u{1b}           1000000000  words"#]],
+        );
     }
 }

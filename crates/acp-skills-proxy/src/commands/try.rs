@@ -2,22 +2,26 @@
 
 use std::{
     ffi::OsString,
+    fmt::Write,
+    io,
+    path::PathBuf,
     process::ExitCode,
-    sync::{Mutex, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 
 use clap::Args;
 use serde_json::Value;
 use skills_core::toolbox::Content;
+use tokio::sync::oneshot;
 
-use super::permission;
+use super::{permission, record, skills};
 use crate::{
-    args::{CatalogArgs, LogArgs, ProxyArgs, ScriptArgs, ServerArgs, SkillArgs, UserArgs},
-    error::UsageError,
-    log,
+    args::{CatalogArgs, LogArgs, ProxyArgs, RecordArgs, ScriptArgs, ServerArgs, SkillArgs, UserArgs, path},
+    log, output,
+    words::count,
 };
 use acp_skills::{
-    activity::{Activity, ToolCall},
+    activity::{self, Activity, Observer, ToolCall},
     config::Settings,
     one_shot::{OneShot, Trace},
 };
@@ -44,6 +48,9 @@ pub(crate) struct TryArgs {
     /// Allow, once each, everything that the agent asks permission for; without this it is refused.
     #[arg(long)]
     yes: bool,
+    /// Append what happens with the skills to this file, as the proxy does.
+    #[arg(long, value_name = "FILE", value_parser = path())]
+    events: Option<PathBuf>,
     #[command(flatten)]
     skills: SkillArgs,
     #[command(flatten)]
@@ -66,39 +73,59 @@ pub(crate) struct TryArgs {
 /// # Errors
 /// As the proxy itself; also when the agent refuses.
 pub(crate) fn run(args: TryArgs) -> anyhow::Result<ExitCode> {
-    let TryArgs { prompt, full, yes, skills, catalog, server, scripts, user, log, agent } = args;
-    let config =
-        ProxyArgs { skills, catalog, server, scripts, user, log, agent, ..ProxyArgs::default() }.config()?;
+    let TryArgs { prompt, full, yes, events, skills, catalog, server, scripts, user, log, agent } = args;
+    let record = RecordArgs { events, ..RecordArgs::default() };
+    let config = ProxyArgs { skills, catalog, server, scripts, user, record, log, agent }.config()?;
     log::start(&config)?;
+    let events = config.events.clone();
     let settings = Settings::resolve(config)?;
     let toolbox = settings.toolbox;
-    let skills = settings.skills.load()?;
-    if skills.at(std::env::current_dir().ok().as_deref()).is_empty() {
-        return Err(UsageError::new("there is no skill to try")
-            .hint("name one with `--skill DIR`, or a directory to look in with `--skills DIR`")
-            .into());
+    let loaded = skills::load(settings.skills)?;
+    if loaded.here.is_empty() {
+        return Err(loaded.none("try").into());
     }
+    let events = events.as_deref().map(record::open).transpose()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let show = Show { full, last: Mutex::new(Kind::Nothing) };
-    let answer = runtime.block_on(
-        OneShot::with_library(skills.into_library())
-            .toolbox(toolbox)
-            .policy(settings.policy)
-            .agent(settings.agent)
-            .bridge(std::env::current_exe()?)
-            .prompt(prompt)
-            .on_permission(permission::decide(yes))
-            .trace(move |trace| show.trace(&trace))
-            .run(),
-    )?;
-    println!("\n\n── the turn ended: {}", answer.stop_reason);
+    let (end, nobody_reads) = oneshot::channel();
+    let show = Show {
+        full,
+        last: Mutex::new(Kind::Nothing),
+        end: Mutex::new(Some(end)),
+        record: events.as_ref().map(activity::record_to),
+    };
+    let turn = OneShot::with_library(loaded.library.into_library())
+        .toolbox(toolbox)
+        .policy(settings.policy)
+        .agent(settings.agent)
+        .bridge(std::env::current_exe()?)
+        .prompt(prompt)
+        .on_permission(permission::decide(yes))
+        .trace(move |trace| show.trace(&trace))
+        .run();
+    let answer = runtime.block_on(async {
+        tokio::select! {
+            biased;
+            answer = turn => answer.map(Some).map_err(anyhow::Error::from),
+            // Nobody pays for a turn that nobody sees; the agent ends with it.
+            Ok(end) = nobody_reads => end.map(|()| None).map_err(Into::into),
+        }
+    });
     runtime.shutdown_background();
+    // What is recorded is to be whole before we go.
+    drop(events);
+    if let Some(answer) = answer? {
+        output::print(&format!("\n\n── the turn ended: {}\n", answer.stop_reason))?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 
 struct Show {
     full: bool,
     last: Mutex<Kind>,
+    /// Taken when nobody can be shown anything any more.
+    end: Mutex<Option<oneshot::Sender<io::Result<()>>>>,
+    /// Writes the record.
+    record: Option<Observer>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -116,6 +143,11 @@ impl Show {
         match trace {
             Trace::ToAgent(message) => self.received(message),
             Trace::Activity(Activity::Called(call)) => self.called(call),
+            Trace::Activity(activity) => {
+                if let Some(record) = &self.record {
+                    record(activity);
+                }
+            }
             Trace::Update(update) => self.update(update),
             Trace::Permission(request, chosen) => {
                 self.section(Kind::Permission, &permission::describe(request, *chosen));
@@ -124,12 +156,25 @@ impl Show {
         }
     }
 
+    /// Prints, as long as somebody reads it.
+    fn put(&self, text: &str) {
+        let end = match output::print(text) {
+            Ok(true) => return,
+            Ok(false) => Ok(()),
+            Err(error) => Err(error),
+        };
+        if let Some(ends) = lock(&self.end).take() {
+            // The turn may be over.
+            drop(ends.send(end));
+        }
+    }
+
     /// Begins a section, unless it goes on.
     fn section(&self, kind: Kind, title: &str) {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = lock(&self.last);
         if *last != kind || matches!(kind, Kind::Call | Kind::Permission) {
             let space = if *last == Kind::Nothing { "" } else { "\n" };
-            println!("{space}── {title}");
+            self.put(&format!("{space}── {title}\n"));
         }
         *last = kind;
     }
@@ -141,23 +186,24 @@ impl Show {
                 self.section(Kind::Received, "the agent received session/new, with");
                 for server in params["mcpServers"].as_array().into_iter().flatten() {
                     let how = server["type"].as_str().unwrap_or("stdio");
-                    println!("   MCP server `{}` ({how})", server["name"].as_str().unwrap_or_default());
+                    let name = server["name"].as_str().unwrap_or_default();
+                    self.put(&format!("   MCP server `{name}` ({how})\n"));
                 }
                 for block in params["systemPrompt"]["content"].as_array().into_iter().flatten() {
-                    println!("   in the system prompt:");
-                    indented(block["text"].as_str().unwrap_or_default(), usize::MAX);
+                    self.put("   in the system prompt:\n");
+                    self.indented(block["text"].as_str().unwrap_or_default(), usize::MAX);
                 }
                 if let Some(text) = params["_meta"]["systemPrompt"]["append"].as_str() {
-                    println!("   in the system prompt:");
-                    indented(text, usize::MAX);
+                    self.put("   in the system prompt:\n");
+                    self.indented(text, usize::MAX);
                 }
             }
             "session/prompt" => {
                 self.section(Kind::Nothing, "the agent received the prompt");
                 for block in params["prompt"].as_array().into_iter().flatten() {
                     match block["text"].as_str() {
-                        Some(text) => indented(text, usize::MAX),
-                        None => indented(&block.to_string(), usize::MAX),
+                        Some(text) => self.indented(text, usize::MAX),
+                        None => self.indented(&block.to_string(), usize::MAX),
                     }
                 }
                 self.section(Kind::Received, "the agent works");
@@ -174,38 +220,43 @@ impl Show {
         let lines = if self.full { usize::MAX } else { SHOWN_LINES };
         for content in &call.output.content {
             match content {
-                Content::Text(text) => indented(text, lines),
-                Content::Image { media_type, data } => println!("   ({media_type}, {} bytes)", data.len()),
-                _ => println!("   (something that cannot be shown here)"),
+                Content::Text(text) => self.indented(text, lines),
+                Content::Image { media_type, data } => {
+                    self.put(&format!("   ({media_type}, {} bytes)\n", data.len()));
+                }
+                _ => self.put("   (something that cannot be shown here)\n"),
             }
         }
     }
 
     fn update(&self, update: &Value) {
-        use std::io::Write;
         let text = update["content"]["text"].as_str().unwrap_or_default();
         match update["sessionUpdate"].as_str().unwrap_or_default() {
             "agent_message_chunk" => {
                 self.section(Kind::Answer, "the answer");
-                print!("{text}");
+                self.put(text);
             }
             "agent_thought_chunk" => {
                 self.section(Kind::Thought, "a thought");
-                print!("{text}");
+                self.put(text);
             }
-            _ => return,
+            _ => {}
         }
-        // Chunks are shown as they come; whoever closed stdout does not want them.
-        drop(std::io::stdout().flush());
+    }
+
+    fn indented(&self, text: &str, lines: usize) {
+        let all: Vec<_> = text.trim_end().lines().collect();
+        let mut shown = String::new();
+        for line in all.iter().take(lines) {
+            let _ = writeln!(shown, "   {line}");
+        }
+        if all.len() > lines {
+            let _ = writeln!(shown, "   … {} (--full shows all)", count(all.len() - lines, "more line"));
+        }
+        self.put(&shown);
     }
 }
 
-fn indented(text: &str, lines: usize) {
-    let all: Vec<_> = text.trim_end().lines().collect();
-    for line in all.iter().take(lines) {
-        println!("   {line}");
-    }
-    if all.len() > lines {
-        println!("   … {} more lines (--full shows all)", all.len() - lines);
-    }
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

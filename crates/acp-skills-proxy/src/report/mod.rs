@@ -19,6 +19,7 @@ use jiff::Timestamp;
 use skills_core::name::sanitize;
 
 pub(crate) use self::{durations::Durations, page::page};
+use crate::words::plural;
 use acp_skills::events::{By, Decision, EventKind, FallbackReason, Outcome, Record, Rule, read::Line};
 
 /// How many lines that are no events are named one by one.
@@ -225,35 +226,40 @@ impl Summary {
 
     /// What else there is to say: what happened, and how many times.
     pub(crate) fn notes(&self) -> Vec<(String, u64)> {
-        let permission = |(decision, rule): &(Decision, Option<Rule>)| {
+        let permission = |(decision, rule): &(Decision, Option<Rule>), count| {
             let decision = match decision {
-                Decision::Allowed => "permissions granted",
-                Decision::Refused => "permissions refused",
-                Decision::Asked => "permissions left to the user",
+                Decision::Allowed => "granted",
+                Decision::Refused => "refused",
+                Decision::Asked => "left to the user",
             };
             let why = match rule {
                 Some(Rule::Own) => " for tools of the skills server",
                 Some(Rule::AllowedTools) => " because of `allowed-tools`",
                 None => "",
             };
-            format!("{decision}{why}")
+            format!("{} {decision}{why}", plural(count, "permission"))
         };
-        let fallback = |reason: &FallbackReason| match reason {
-            FallbackReason::NotConnected => "sessions whose agent did not fetch the tools in time",
-            FallbackReason::Refused => "sessions that the agent refused with the skills server",
-            FallbackReason::NoServer => "sessions without a skills server",
+        let fallback = |reason: &FallbackReason, count| {
+            let what = match reason {
+                FallbackReason::NotConnected => "whose agent did not fetch the tools in time",
+                FallbackReason::Refused => "that the agent refused with the skills server",
+                FallbackReason::NoServer => "without a skills server",
+            };
+            format!("{} {what}", plural(count, "session"))
+        };
+        let unknown = |event: &str, count| {
+            format!("{} `{event}` of a newer version, passed over", plural(count, "event"))
         };
         let mut notes: Vec<(String, u64)> =
-            self.permissions.iter().map(|(key, count)| (permission(key), *count)).collect();
-        notes.extend(self.fallbacks.iter().map(|(reason, count)| (fallback(reason).to_owned(), *count)));
-        notes.push(("reloads that a session saw".to_owned(), self.reloads));
-        notes.push(("events that were dropped".to_owned(), self.dropped));
-        notes.extend(
-            self.unknown
-                .iter()
-                .map(|(event, count)| (format!("events `{event}` of a newer version, passed over"), *count)),
-        );
-        notes.push(("lines that are no events".to_owned(), self.bad.1));
+            self.permissions.iter().map(|(key, &count)| (permission(key, count), count)).collect();
+        notes.extend(self.fallbacks.iter().map(|(reason, &count)| (fallback(reason, count), count)));
+        notes.push((plural(self.reloads, "reload") + " that a session saw", self.reloads));
+        let were = if self.dropped == 1 { "was" } else { "were" };
+        notes.push((format!("{} that {were} dropped", plural(self.dropped, "event")), self.dropped));
+        notes.extend(self.unknown.iter().map(|(event, &count)| (unknown(event, count), count)));
+        let bad = self.bad.1;
+        let are_none = if bad == 1 { "that is no event" } else { "that are no events" };
+        notes.push((format!("{} {are_none}", plural(bad, "line")), bad));
         notes.retain(|(_, count)| *count > 0);
         notes
     }

@@ -13,6 +13,8 @@ use super::{
     durations, minute, shown,
 };
 
+use crate::words::{self, count, plural};
+
 const TEMPLATE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
 
@@ -85,14 +87,14 @@ fn head(summary: &Summary, files: &[String]) -> String {
     };
     let files = match files {
         [one] => format!("<code>{}</code>", escape(&shown(one))),
-        many => format!("{} files", many.len()),
+        many => count(many.len(), "file"),
     };
     let agents: Vec<_> =
         summary.agents.iter().map(|(agent, count)| format!("{} ({count})", escape(agent))).collect();
     let agents = match agents.len() {
         0 => String::new(),
         1..=6 => format!(" · {}", agents.join(", ")),
-        many => format!(" · {many} agents"),
+        many => format!(" · {}", count(many, "agent")),
     };
     format!("<p class=\"soft\">{when} · {files}{agents}</p>\n")
 }
@@ -102,12 +104,15 @@ fn tiles(summary: &Summary) -> String {
     let calls: u64 = summary.calls.iter().map(super::Calls::count).sum();
     let failed: u64 = summary.calls.iter().map(|calls| calls.outcomes[1]).sum();
     let tiles = [
-        (grouped(summary.sessions.len() as u64), "sessions"),
-        (grouped(summary.calls[0].outcomes[0]), "activations"),
-        (format!("{used} of {}", summary.skills.len()), "skills used"),
-        (grouped(calls), "calls in all"),
-        (grouped(failed), "failed calls"),
-        (format!("≈ {}", grouped(summary.skills.values().map(|skill| skill.tokens).sum())), "tokens given"),
+        (grouped(summary.sessions.len() as u64), plural(summary.sessions.len(), "session")),
+        (grouped(summary.calls[0].outcomes[0]), plural(summary.calls[0].outcomes[0], "activation")),
+        (format!("{used} of {}", summary.skills.len()), "skills used".to_owned()),
+        (grouped(calls), plural(calls, "call") + " in all"),
+        (grouped(failed), plural(failed, "failed call")),
+        (
+            format!("≈ {}", grouped(summary.skills.values().map(|skill| skill.tokens).sum())),
+            "tokens given".to_owned(),
+        ),
     ];
     let mut html = "<ul class=\"tiles\">\n".to_owned();
     for (number, what) in tiles {
@@ -185,10 +190,11 @@ fn skills(summary: &Summary) -> String {
             label: grouped(skill.activated()),
         })
         .collect();
-    let titles = ["Skill", "#Model", "#User", "#Proxy", "#Other", "#Failed", "#p50"];
+    let titles = ["Skill", "#Model", "#User", "#Proxy", "#Tokens", "#Other", "#Failed", "#p50"];
     let row = |(name, skill): &(&str, &Use)| {
         let mut cells = vec![escape(name)];
         cells.extend(skill.activations.iter().map(|&count| grouped(count)));
+        cells.push(grouped(skill.tokens));
         cells.push(grouped(skill.calls.iter().sum()));
         cells.push(grouped(skill.errors));
         cells.push(skill.time.shown(50));
@@ -204,7 +210,8 @@ fn skills(summary: &Summary) -> String {
     let below = match others.len() {
         0 => String::new(),
         count => format!(
-            "<details><summary>The other {count} skills</summary>\n{}</details>\n",
+            "<details><summary>The other {}</summary>\n{}</details>\n",
+            words::count(count, "skill"),
             table("Activations and other calls", &titles, &rows(others))
         ),
     };
@@ -269,7 +276,8 @@ fn over_time(summary: &Summary) -> String {
     let below = match older.len() {
         0 => String::new(),
         count => format!(
-            "<details><summary>{count} earlier rows</summary>\n{}</details>\n",
+            "<details><summary>{}</summary>\n{}</details>\n",
+            words::count(count, "earlier row"),
             table("Calls, earlier", &titles, &older)
         ),
     };
@@ -336,10 +344,10 @@ fn never_used(summary: &Summary) -> String {
     let items = items(names.iter().map(|name| escape(name)));
     let open = if names.len() <= 30 { " open" } else { "" };
     format!(
-        "<section>\n<h2>Never used</h2>\n<p class=\"note\">{} of the {} skills that sessions had.</p>\n\
+        "<section>\n<h2>Never used</h2>\n<p class=\"note\">{} of the {} that sessions had.</p>\n\
          <details{open}><summary>Their names</summary>\n<ul class=\"names\">{items}</ul></details>\n</section>\n",
         names.len(),
-        summary.skills.len()
+        count(summary.skills.len(), "skill")
     )
 }
 

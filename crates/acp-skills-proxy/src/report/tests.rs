@@ -78,12 +78,12 @@ fn adding_up() {
     );
     let notes: Vec<_> = summary.notes().iter().map(|(what, count)| format!("{count} {what}")).collect();
     expect![[r#"
-        1 permissions left to the user
-        1 sessions whose agent did not fetch the tools in time
-        1 reloads that a session saw
+        1 permission left to the user
+        1 session whose agent did not fetch the tools in time
+        1 reload that a session saw
         7 events that were dropped
-        1 events `moon_landing` of a newer version, passed over
-        1 lines that are no events"#]]
+        1 event `moon_landing` of a newer version, passed over
+        1 line that is no event"#]]
     .assert_eq(&notes.join("\n"));
     assert!(summary.bad.0[0].starts_with("x.jsonl:14: "), "{:?}", summary.bad);
 }

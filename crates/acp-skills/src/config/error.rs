@@ -6,6 +6,8 @@ use skills_core::LoadError;
 
 use crate::library::remote::SourceFailure;
 
+use super::SyntaxError;
+
 /// Why a configuration cannot be used. The message says what is wrong, [`hint`](Self::hint) what to do.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -19,13 +21,8 @@ pub enum ConfigError {
         source: io::Error,
     },
     /// The configuration file is not what it should be.
-    #[error("{}: {message}", path.display())]
-    Syntax {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong, with line and column.
-        message: String,
-    },
+    #[error(transparent)]
+    Syntax(#[from] SyntaxError),
     /// A value is out of its range, or a pattern is wrong.
     #[error("{0}")]
     Value(String),
@@ -58,8 +55,9 @@ pub enum ConfigError {
 
 impl ConfigError {
     /// What to do about it, where that is known.
-    pub fn hint(&self) -> Option<&'static str> {
+    pub fn hint(&self) -> Option<&str> {
         match self {
+            Self::Syntax(error) => error.help.as_deref(),
             Self::Source { source: SourceFailure::Index(_), .. } => {
                 Some("a source is a web site with skills, or the address of its index.json")
             }

@@ -7,14 +7,18 @@
 //! | `virtual_skill` | skills that are defined in the file |
 //! | `choices` | words that only this crate acts on |
 //! | `settings` | what a configuration comes to: a policy, skills, tools |
+//! | `home` | `~` in paths |
 //! | `scripts` | how scripts run |
 //! | `error` | what can be wrong |
+//! | `syntax` | what can be wrong with the text of a file |
 
 mod choices;
 mod entries;
 mod error;
+mod home;
 mod scripts;
 mod settings;
+mod syntax;
 mod virtual_skill;
 mod words;
 
@@ -34,7 +38,9 @@ pub use self::{
     choices::{CatalogLocation, Discover, LogLevel, SandboxKind, SearchTool, Validation},
     entries::SkillEntry,
     error::ConfigError,
+    home::expand_home,
     settings::{Settings, SkillSources},
+    syntax::{Place, SyntaxError},
     virtual_skill::VirtualSkill,
     words::Words,
 };
@@ -124,11 +130,15 @@ pub struct Config {
 /// A number of seconds such as `2` or `0.5`.
 fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
     let seconds = Option::<f64>::deserialize(deserializer)?;
-    seconds.map(|seconds| Duration::try_from_secs_f64(seconds).map_err(D::Error::custom)).transpose()
+    let duration = |seconds| {
+        Duration::try_from_secs_f64(seconds)
+            .map_err(|_| D::Error::custom("not a number of seconds, such as 2 or 0.5"))
+    };
+    seconds.map(duration).transpose()
 }
 
 impl Config {
-    /// Reads a file. Relative paths in it become relative to its directory.
+    /// Reads a file. Relative paths in it become relative to its directory, and `~` is the home directory.
     ///
     /// # Errors
     /// [`ConfigError::Unreadable`], and [`ConfigError::Syntax`] with line and column when the file is not what it should
@@ -138,18 +148,15 @@ impl Config {
         let text = std::fs::read_to_string(path).map_err(unreadable)?;
         let base = std::path::absolute(path).map_err(unreadable)?;
         Self::parse(&text, base.parent().unwrap_or(Path::new("")))
-            .map_err(|message| ConfigError::Syntax { path: path.to_owned(), message })
+            .map_err(|error| SyntaxError::new(path.to_owned(), &text, &error).into())
     }
 
-    fn parse(text: &str, base: &Path) -> Result<Self, String> {
+    fn parse(text: &str, base: &Path) -> Result<Self, Box<serde_yaml::Error>> {
         if text.trim().is_empty() {
             return Ok(Self::default());
         }
-        let mut config: Self = serde_yaml::from_str(text).map_err(|error| {
-            let text = error.to_string();
-            text.strip_prefix("error: ").unwrap_or(&text).to_owned()
-        })?;
-        let absolute = |path: &mut PathBuf| *path = base.join(&*path);
+        let mut config: Self = serde_yaml::from_str(text).map_err(Box::new)?;
+        let absolute = |path: &mut PathBuf| *path = base.join(expand_home(path));
         config.roots.iter_mut().for_each(absolute);
         config.log_file.iter_mut().for_each(absolute);
         config.events.iter_mut().for_each(absolute);
@@ -174,8 +181,8 @@ impl Config {
 /// A program with a relative path is relative to the file; a bare name is looked up in `PATH`.
 fn relative_program(words: &mut Words, base: &Path) {
     if let Some(program) = words.0.first_mut() {
-        let path = Path::new(&*program);
-        if path.is_relative() && path.components().count() > 1 {
+        let path = expand_home(Path::new(&*program));
+        if path.components().count() > 1 {
             *program = base.join(path).into();
         }
     }

@@ -12,6 +12,7 @@ use skills_core::{
     frontmatter::{ParseContext, Verdict, validate_bytes},
 };
 
+use super::missing;
 use crate::lock::lock;
 
 /// The skills of a configuration, by precedence: those that were named, those of the session's project, those of a scan,
@@ -115,6 +116,12 @@ impl DirectoryLibrary {
     pub fn at(&self, cwd: Option<&Path>) -> SkillSet {
         let project = cwd.and_then(|cwd| self.project_search(cwd)).map(|discovery| discovery.find());
         self.assemble(project.as_ref())
+    }
+
+    /// What was asked for and is not there, in sentences: directories without a skill, filters that leave none. What
+    /// cannot be loaded is among the [skills that were skipped](SkillSet::skipped).
+    pub fn missing(&self) -> Vec<String> {
+        missing::sentences(&self.scan.discovery, &self.scan.get())
     }
 
     /// The search for the skills of the project that `cwd` is in.

@@ -5,10 +5,12 @@
 //! | `mod` | what a library is |
 //! | `directories` | the skills that a configuration names, as they are found on disk |
 //! | `snapshots` | the sets that sessions get, and the rescan where something has changed |
+//! | `missing` | what was asked for and is not there |
 //! | `remote` | the skills of web sites |
 //! | `watch/` | noticing that skills have changed |
 
 mod directories;
+mod missing;
 pub(crate) mod remote;
 mod snapshots;
 mod watch;

@@ -7,7 +7,7 @@ use std::{
     time::Instant,
 };
 
-use skills_core::{Difference, Skill, SkillSet, discovery::Changes};
+use skills_core::{Diagnostic, Difference, Skill, SkillSet, discovery::Changes};
 
 use super::{
     Library, Reloaded, SkillLibrary, WhenReloaded,
@@ -78,7 +78,8 @@ impl Finder {
 
     /// A bad skill is a warning in the log, never an outage, and is logged once for as long as it is bad.
     fn warn<'s>(&mut self, sets: impl IntoIterator<Item = &'s SkillSet>, all: bool) {
-        let now: HashSet<String> = sets.into_iter().flat_map(warnings).collect();
+        let missing = self.skills.missing();
+        let now: HashSet<String> = sets.into_iter().flat_map(warnings).chain(missing).collect();
         for warning in now.difference(&self.warned) {
             tracing::warn!("{warning}");
         }
@@ -218,25 +219,40 @@ fn is_touched(path: &Path, changes: &Changes) -> bool {
     changes.touches(&real) || changes.replaces(&real) || changes.replaces(path)
 }
 
+/// What to do about it, in a line of its own.
+fn remedy(finding: &Diagnostic) -> String {
+    finding.help.as_ref().map_or_else(String::new, |help| format!("\n  help: {help}"))
+}
+
 /// What is wrong with the skills of a set.
 fn warnings(skills: &SkillSet) -> Vec<String> {
     let mut lines = Vec::new();
     for skipped in skills.skipped() {
         for finding in skipped.diagnostics.iter().filter(|finding| finding.is_error()) {
-            lines.push(format!("skipped {}: {}", skipped.path.display(), finding.message));
+            let remedy = remedy(finding);
+            lines.push(format!("skipped {}: {}{remedy}", skipped.path.display(), finding.message));
         }
     }
     for entry in skills.entries() {
         for finding in entry.diagnostics.iter().filter(|finding| finding.is_error()) {
             let name = &entry.skill.name;
             lines.push(format!(
-                "the skill `{name}` cannot be loaded again and stays as it was: {}",
-                finding.message
+                "the skill `{name}` cannot be loaded again and stays as it was: {}{}",
+                finding.message,
+                remedy(finding)
             ));
         }
     }
     for shadowed in skills.shadowed() {
-        lines.push(format!("skill `{}` is shadowed by another of this name", shadowed.name));
+        let place = |path: &Option<PathBuf>| match path {
+            Some(path) => path.display().to_string(),
+            None => "the configuration".to_owned(),
+        };
+        let (loser, winner) = (place(&shadowed.path), place(&shadowed.by));
+        lines.push(format!(
+            "the skill `{}` in {loser} is shadowed by another of this name\n  help: rename it, or the one in {winner}",
+            shadowed.name
+        ));
     }
     lines
 }

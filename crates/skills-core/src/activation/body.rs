@@ -4,54 +4,19 @@ use std::{
     collections::HashMap,
     fs::File,
     io::{self, Read},
-    path::{Path, PathBuf},
+    path::Path,
     sync::{Arc, Mutex, PoisonError},
+    time::SystemTime,
 };
 
+use super::{error::ActivationError, stored};
 use crate::{
-    FileError, Instructions, Skill, SkillFiles, Source,
+    diagnostic::Diagnostic,
     frontmatter::{self, MAX_FILE_BYTES},
+    last_good::{LastGood, is_unfinished},
+    skill::{Instructions, Skill, Source},
+    text::shown_path,
 };
-
-/// Why a skill cannot be activated.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ActivationError {
-    /// The skill's directory or its `SKILL.md` cannot be read.
-    #[error(transparent)]
-    File(#[from] FileError),
-    /// The file with the instructions of a virtual skill cannot be read.
-    #[error("cannot read the instructions in {}: {source}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// What the operating system says.
-        source: io::Error,
-    },
-    /// The instructions are larger than what can be loaded.
-    #[error("the instructions in {} have more than {MAX_FILE_BYTES} bytes", path.display())]
-    TooLarge {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The instructions cannot be fetched.
-    #[cfg(feature = "fetch")]
-    #[error(transparent)]
-    Fetch(#[from] crate::fetch::FetchError),
-    /// The instructions of a remote skill cannot be fetched, or are not what its index says.
-    #[cfg(feature = "fetch")]
-    #[error(transparent)]
-    Remote(#[from] crate::remote::RemoteError),
-    /// The program is about to end, or reading panicked.
-    #[error("reading the instructions was interrupted")]
-    Interrupted,
-    /// The instructions are behind a URL, and this build cannot fetch.
-    #[error("cannot fetch {url}: this program was built without the feature `fetch`")]
-    NoFetch {
-        /// The address.
-        url: String,
-    },
-}
 
 /// What was fetched: each text once, however many skills, sessions and threads ask. Cheap to clone; clones share.
 ///
@@ -59,34 +24,62 @@ pub enum ActivationError {
 #[derive(Debug, Clone, Default)]
 pub struct BodyCache {
     fetched: Arc<Mutex<HashMap<String, Slot>>>,
+    /// What the files of virtual skills said, by their paths.
+    files: Arc<LastGood>,
+}
+
+/// The instructions of a skill.
+pub(super) struct Body {
+    pub(super) text: Arc<str>,
+    /// Why these are not what is on disk.
+    pub(super) outdated: Option<Diagnostic>,
 }
 
 /// Locked while it is being filled, so that others wait instead of fetching too.
 type Slot = Arc<Mutex<Option<Arc<str>>>>;
 
 impl BodyCache {
-    /// The body of `skill`, without frontmatter; from the cache only when it is behind a URL.
+    /// The body of `skill`, without frontmatter, as [`activate`](super::activate) gives it.
     ///
     /// # Errors
     /// When it cannot be read or fetched.
     pub fn body(&self, skill: &Skill) -> Result<Arc<str>, ActivationError> {
-        match &skill.source {
+        self.load(skill).map(|body| body.text)
+    }
+
+    pub(super) fn load(&self, skill: &Skill) -> Result<Body, ActivationError> {
+        let text = match &skill.source {
             Source::Stored(stored) => {
-                let head = SkillFiles::of(skill)?.head(stored.file_name, MAX_FILE_BYTES as u64)?;
-                if !head.complete {
-                    return Err(ActivationError::TooLarge { path: stored.file() });
-                }
-                Ok(frontmatter::body(&frontmatter::decode(&head.bytes)).into())
+                let text = stored::read(skill, stored)?;
+                return Ok(Body { text: text.body().into(), outdated: text.outdated });
             }
             Source::Virtual(skill) => match &skill.instructions {
-                Instructions::Inline(text) => Ok(Arc::clone(text)),
-                Instructions::File(path) => Ok(frontmatter::body(&frontmatter::decode(&read(path)?)).into()),
-                Instructions::Url(url) => self.fetched(url, || fetch(url)),
+                Instructions::Inline(text) => Arc::clone(text),
+                Instructions::File(path) => return self.file(path),
+                Instructions::Url(url) => self.fetched(url, || fetch(url))?,
             },
             // Another hash is another text, even at the same address.
             #[cfg(feature = "fetch")]
-            Source::Remote(remote) => self.fetched(&remote.key(), || Ok(remote.skill_md()?)),
-        }
+            Source::Remote(remote) => self.fetched(&remote.key(), || Ok(remote.skill_md()?))?,
+        };
+        Ok(Body { text, outdated: None })
+    }
+
+    /// The body in a file, or the last one while the file is gone, empty or half written.
+    fn file(&self, path: &Path) -> Result<Body, ActivationError> {
+        let last = self.files.get(path);
+        let why = match (read(path), &last) {
+            (Ok(file), Some(last)) if file.is_half_saved(last) => "the file is empty or half written".into(),
+            (Ok(file), _) => {
+                self.files.used(&path.into(), &file.text);
+                return Ok(Body { text: frontmatter::body(&file.text).into(), outdated: None });
+            }
+            (Err(error), None) => return Err(error),
+            (Err(error), Some(_)) => error.to_string(),
+        };
+        let text = last.as_deref().map(frontmatter::body).unwrap_or_default().into();
+        let message = format!("these are the last good instructions in {}: {why}", shown_path(path));
+        Ok(Body { text, outdated: Some(Diagnostic::warning("instructions-outdated", message)) })
     }
 
     fn fetched(
@@ -118,11 +111,25 @@ fn fetch(url: &str) -> Result<String, ActivationError> {
     Err(ActivationError::NoFetch { url: url.to_owned() })
 }
 
-/// The file that somebody named in a configuration; it may be anywhere.
-fn read(path: &Path) -> Result<Vec<u8>, ActivationError> {
+/// A file with instructions, as it is on disk.
+struct OnDisk {
+    text: String,
+    modified: Option<SystemTime>,
+}
+
+impl OnDisk {
+    fn is_half_saved(&self, last: &str) -> bool {
+        let is_empty = |text| frontmatter::body(text).trim().is_empty();
+        is_empty(&self.text) && !is_empty(last) || is_unfinished(&self.text, last, self.modified)
+    }
+}
+
+/// Reads a file named in a configuration; it may be anywhere.
+fn read(path: &Path) -> Result<OnDisk, ActivationError> {
     let failed = |source| ActivationError::Read { path: path.to_owned(), source };
     let file = File::open(path).map_err(failed)?;
-    if !file.metadata().map_err(failed)?.is_file() {
+    let metadata = file.metadata().map_err(failed)?;
+    if !metadata.is_file() {
         return Err(failed(io::Error::other("it is not a regular file")));
     }
     let mut bytes = Vec::new();
@@ -130,5 +137,5 @@ fn read(path: &Path) -> Result<Vec<u8>, ActivationError> {
     if bytes.len() > MAX_FILE_BYTES {
         return Err(ActivationError::TooLarge { path: path.to_owned() });
     }
-    Ok(bytes)
+    Ok(OnDisk { text: frontmatter::decode(&bytes).into_owned(), modified: metadata.modified().ok() })
 }

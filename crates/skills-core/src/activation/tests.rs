@@ -4,7 +4,10 @@ use expect_test::{Expect, expect};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{SkillName, SkillTool, Source, Stored};
+use crate::{
+    name::SkillName,
+    skill::{SkillTool, Source, Stored},
+};
 
 fn stored(dir: &Path, skill_md: &str) -> Skill {
     fs::write(dir.join("SKILL.md"), skill_md).unwrap();

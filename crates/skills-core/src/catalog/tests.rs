@@ -2,7 +2,10 @@ use expect_test::{Expect, expect};
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Properties, SkillName, Stored};
+use crate::{
+    name::SkillName,
+    skill::{Properties, Stored},
+};
 
 fn inline(name: &str, description: &str) -> Skill {
     Skill::builder(name, description).body("Do it.").build().unwrap()

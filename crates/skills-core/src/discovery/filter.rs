@@ -2,7 +2,7 @@
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
-use crate::SkillName;
+use crate::{name::SkillName, text::shown};
 
 /// Takes a name that matches a glob to include (any, when there are none) and no glob to exclude. Case does not count.
 ///
@@ -21,9 +21,9 @@ pub struct Filter {
     exclude: Option<GlobSet>,
 }
 
-/// A glob that is none.
+/// A text that is not a valid glob.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{glob}` is not a glob: {reason}")]
+#[error("`{}` is not a glob: {reason}", shown(glob))]
 #[non_exhaustive]
 pub struct FilterError {
     /// The text.
@@ -65,7 +65,7 @@ where
     let mut any = None;
     for glob in globs {
         let glob = glob.as_ref();
-        // A name is no path: a backslash escapes on every platform.
+        // A name is not a path: a backslash escapes on every platform.
         let compiled = GlobBuilder::new(glob).case_insensitive(true).backslash_escape(true).build();
         set.add(compiled.map_err(|source| error(glob, &source))?);
         any = Some(glob.to_owned());

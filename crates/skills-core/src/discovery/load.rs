@@ -2,21 +2,25 @@
 
 use std::{
     ffi::{OsStr, OsString},
-    fmt, fs,
-    hash::{DefaultHasher, Hasher},
     io,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
+use super::names::may_have_skills;
 use crate::{
-    Diagnostic, FileError, Scope, Skill, SkillFiles, Source,
-    files::SKILL_FILE_NAMES,
+    diagnostic::Diagnostic,
+    files::{FileError, SKILL_FILE_NAMES, SkillFiles},
     frontmatter::{self, ParseContext},
+    last_good::LastGood,
+    skill::{Scope, Skill, Source},
 };
 
-/// A skill that somebody named and that cannot be loaded. One of the diagnostics is an error.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A skill that the user named and that cannot be loaded. At least one of the diagnostics is an error; its code says why.
+///
+/// Displays as `cannot load the skill …/SKILL.md:1:1: error[…]: …`, one line and its remedy for each error.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("cannot load the skill {}", errors(path, diagnostics))]
 #[non_exhaustive]
 pub struct LoadError {
     /// The `SKILL.md`, or the directory that should have one.
@@ -25,20 +29,10 @@ pub struct LoadError {
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// `cannot load the skill …/SKILL.md:1:1: error[…]: …`, one line and its remedy for each error.
-impl fmt::Display for LoadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let errors = self.diagnostics.iter().filter(|it| it.is_error());
-        for (index, diagnostic) in errors.enumerate() {
-            let start = if index == 0 { "cannot load the skill " } else { "\n" };
-            let separator = if diagnostic.line == 0 { ": " } else { ":" };
-            write!(f, "{start}{}{separator}{diagnostic}", self.path.display())?;
-        }
-        Ok(())
-    }
+fn errors(path: &Path, diagnostics: &[Diagnostic]) -> String {
+    let errors = diagnostics.iter().filter(|it| it.is_error());
+    errors.map(|error| error.in_file(path)).collect::<Vec<_>>().join("\n")
 }
-
-impl std::error::Error for LoadError {}
 
 impl LoadError {
     /// A skill that cannot be loaded from `path`, and why.
@@ -63,7 +57,7 @@ pub(super) enum Visit {
         /// Why the file cannot be loaded any more; the skill is as it was before that.
         broken: Option<LoadError>,
     },
-    /// No skill, but perhaps there are some in the directories in it. When it has a `SKILL.md` that cannot be loaded,
+    /// Not a skill, but its subdirectories may have some. When it has a `SKILL.md` that cannot be loaded,
     /// the error says why.
     Plain(Option<LoadError>, Vec<Child>),
 }
@@ -90,7 +84,7 @@ pub(super) struct Child {
     pub(super) is_link: bool,
 }
 
-/// Loads the skill in `dir`; the path of its `SKILL.md` will do as well.
+/// Loads the skill in `dir`, which may also be the path of its `SKILL.md`.
 ///
 /// # Errors
 /// When there is nothing that can be loaded: no such directory, no `SKILL.md` in it, no frontmatter, or no
@@ -107,7 +101,7 @@ pub fn load_dir(dir: &Path) -> Result<(Skill, Vec<Diagnostic>), LoadError> {
     };
     let dir_name = dir_name.or_else(|| real.file_name().map(ToOwned::to_owned)).unwrap_or_default();
     match visit(&real, &dir_name, Scope::Named) {
-        // Nobody else has it yet.
+        // Nothing else holds it yet.
         Ok(Visit::Skill { skill, diagnostics, .. }) => Ok((Arc::unwrap_or_clone(skill), diagnostics)),
         Ok(Visit::Plain(Some(error), _)) => Err(error),
         Ok(Visit::Plain(None, _)) => {
@@ -124,7 +118,7 @@ pub fn load_dir(dir: &Path) -> Result<(Skill, Vec<Diagnostic>), LoadError> {
 ///
 /// The directory is listed only when it has no `SKILL.md`: most directories that are visited are skills.
 pub(super) fn visit(real: &Path, dir_name: &OsStr, scope: Scope) -> io::Result<Visit> {
-    let files = match SkillFiles::open(real) {
+    let files = match SkillFiles::open_canonical(real) {
         Ok(files) => files,
         Err(FileError::Directory { source, .. }) => return Err(source),
         Err(error) => return Err(io::Error::other(error)),
@@ -139,10 +133,10 @@ pub(super) fn visit(real: &Path, dir_name: &OsStr, scope: Scope) -> io::Result<V
     }
     let mut children = Vec::new();
     let mut other_spelling = None;
-    for entry in fs::read_dir(real)? {
+    for entry in files.entries()? {
         let entry = entry?;
         let kind = entry.file_type()?;
-        if (kind.is_dir() || kind.is_symlink()) && is_searched(&entry.file_name()) {
+        if (kind.is_dir() || kind.is_symlink()) && may_have_skills(&entry.file_name()) {
             children.push(Child { name: entry.file_name(), is_link: kind.is_symlink() });
         }
         if !kind.is_dir() {
@@ -164,44 +158,36 @@ pub(super) fn visit(real: &Path, dir_name: &OsStr, scope: Scope) -> io::Result<V
 /// Loads the skill from the file with this name; `None` when there is no such file.
 fn load(files: &SkillFiles, real: &Path, dir_name: &OsStr, file_name: &'static str) -> Option<Loaded> {
     let broken = |diagnostics| Some(Err(LoadError { path: real.join(file_name), diagnostics }));
-    let head = match files.head_if_exists(file_name, frontmatter::MAX_FRONTMATTER_BYTES as u64) {
+    let head = match files.head_if_exists(file_name.as_ref(), frontmatter::MAX_FRONTMATTER_BYTES as u64) {
         Ok(head) => head?,
-        Err(error) => {
-            let diagnostic = Diagnostic::error(error.code(), error.to_string());
-            return broken(vec![match error {
-                FileError::Outside { .. } => {
-                    diagnostic.help("link the skill's directory instead of the file")
-                }
-                _ => diagnostic,
-            }]);
-        }
+        Err(error) => return broken(vec![error.to_diagnostic()]),
     };
+    let other_spelling = files.other_spelling(file_name.as_ref());
+    let spelled = other_spelling.as_deref().unwrap_or(file_name.as_ref());
+    let file_name = skill_file_name(Some(spelled)).unwrap_or(file_name);
     let directory = dir_name.to_string_lossy();
     let context = ParseContext { directory: Some(&directory), file_bytes: Some(head.size) };
-    let (skill, mut diagnostics) =
-        frontmatter::parse_bytes(&head.bytes, &context).into_stored(real, file_name);
-    if file_name != SKILL_FILE_NAMES[0] {
-        let message = format!("the file is named {file_name}, and most agents will not find it");
+    let parsed = frontmatter::parse_bytes(&head.bytes, &context);
+    let is_complete = parsed.is_complete();
+    let (skill, mut diagnostics) = parsed.into_stored(real, file_name);
+    if spelled != SKILL_FILE_NAMES[0] {
+        let message = format!("the file is named {}, and most agents will not find it", spelled.display());
         diagnostics.push(Diagnostic::warning("file-name", message).help("rename it to SKILL.md"));
     }
     diagnostics.sort_by_key(|it| (it.line, it.column));
     match skill {
         Some(mut skill) => {
             if let Source::Stored(stored) = &mut skill.source {
-                stored.stamp = stamp(&head.bytes, head.size);
+                (stored.stamp, stored.is_complete) = (head.stamp(), is_complete);
+                if is_complete && head.complete {
+                    let text = frontmatter::decode(&head.bytes);
+                    LastGood::of_found_skills().found(&stored.dir, &text, head.modified);
+                }
             }
             Some(Ok((Box::new(skill), diagnostics)))
         }
         None => broken(diagnostics),
     }
-}
-
-/// Tells one text from another: by its beginning, which is all of it for nearly every skill, and by its size.
-fn stamp(beginning: &[u8], size: u64) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    hasher.write(beginning);
-    hasher.write_u64(size);
-    hasher.finish()
 }
 
 /// The name of a skill's file that `name` is.
@@ -214,14 +200,5 @@ pub(super) fn unreadable(error: &io::Error) -> Diagnostic {
         io::ErrorKind::NotFound => Diagnostic::error("no-such-directory", "there is no such directory"),
         io::ErrorKind::NotADirectory => Diagnostic::error("not-a-directory", "this is not a directory"),
         _ => Diagnostic::error("unreadable-directory", format!("cannot read the directory: {error}")),
-    }
-}
-
-/// Whether a directory with this name may have skills.
-fn is_searched(name: &OsString) -> bool {
-    let bytes = name.as_encoded_bytes();
-    match bytes {
-        [b'.', ..] => matches!(bytes, b".skills" | b".agents" | b".claude"),
-        _ => !matches!(bytes, b"node_modules" | b"target"),
     }
 }

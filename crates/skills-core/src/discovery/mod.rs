@@ -33,6 +33,7 @@
 mod filter;
 mod load;
 mod named;
+mod names;
 mod roots;
 mod visits;
 mod walk;
@@ -48,7 +49,10 @@ pub use named::NamedSkill;
 pub use roots::{Root, project_roots, user_roots, user_roots_in};
 pub use visits::{Changes, Seen, Visits};
 
-use crate::{Scope, SkillSet, SkillSetBuilder};
+use crate::{
+    set::{SkillSet, SkillSetBuilder},
+    skill::Scope,
+};
 
 /// What a scan may cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,9 +73,11 @@ impl Default for Limits {
 
 /// A search for skills. Running it twice gives the same result in the same order, unless files changed.
 ///
-/// Below a root, directories that start with a dot are passed over, except `.skills`, `.agents` and `.claude`; so are
-/// `node_modules` and `target`, and everything inside a skill. Links to directories are followed, each directory is
-/// visited once. Within a root, skills come in the order of their paths.
+/// Below a root, the directories of version control, package managers and build tools (`.git`, `node_modules`, `.venv`,
+/// `target` …) are passed over, and everything inside a skill. Of other hidden directories `.skills`, `.agents` and `.claude`
+/// are searched, and all of them below a root that the user named ([`Scope::Scanned`]): public repositories keep skills in
+/// `.curated` or `.github/skills`. Links to directories are followed, in a project those that stay in it ([`Root::within`]);
+/// each directory is visited once. Within a root, skills come in the order of their paths, those in hidden directories last.
 #[derive(Debug, Clone, Default)]
 pub struct Discovery {
     /// Where to look. The order counts within a scope; scopes are scanned in the order of their precedence.
@@ -163,7 +169,7 @@ impl Discovery {
     }
 }
 
-/// Whether nobody is surprised that a root of this scope does not exist.
+/// Whether a missing root of this scope is normal and not worth reporting.
 fn may_be_absent(scope: Scope) -> bool {
     matches!(scope, Scope::Project | Scope::User)
 }

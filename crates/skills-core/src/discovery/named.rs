@@ -1,4 +1,4 @@
-//! [`NamedSkill`]: a skill that somebody named, whatever becomes of its file.
+//! [`NamedSkill`]: a skill that the user named, whatever becomes of its file.
 
 use std::{
     path::{Path, PathBuf},
@@ -6,9 +6,13 @@ use std::{
 };
 
 use super::{load::LoadError, visits::half_saved};
-use crate::{Diagnostic, SkillSetBuilder, set::Skipped, skill::Skill};
+use crate::{
+    diagnostic::Diagnostic,
+    set::{SkillSetBuilder, Skipped},
+    skill::Skill,
+};
 
-/// A skill that somebody named. When it cannot be loaded any more it stays as it was; when its `SKILL.md` is gone, so is
+/// A skill that the user named. When it can no longer be loaded, it stays as it was; when its `SKILL.md` is gone, so is
 /// the skill, until there is one again.
 #[derive(Debug, Clone)]
 pub struct NamedSkill {
@@ -41,7 +45,7 @@ impl NamedSkill {
         }
     }
 
-    /// What is the same is shared with what was there before, and what is half saved is broken.
+    /// Shares the skill with the previous one when nothing changed; a half-saved file counts as broken.
     fn judge(
         &self,
         result: Result<(Skill, Vec<Diagnostic>), LoadError>,

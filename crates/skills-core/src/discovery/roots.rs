@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::Scope;
+use crate::skill::Scope;
 
 /// A directory to scan for skills.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,15 +15,24 @@ pub struct Root {
     pub path: PathBuf,
     /// The scope of what is found there.
     pub scope: Scope,
+    /// Links are followed to what is in this directory; `None` follows them anywhere.
+    pub boundary: Option<PathBuf>,
 }
 
 impl Root {
     /// A directory with skills of this scope.
     pub fn new(scope: Scope, path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into(), scope }
+        Self { path: path.into(), scope, boundary: None }
     }
 
-    /// A directory that somebody gave to be scanned.
+    /// The same, but links that lead out of `boundary` are not followed, not even one in `path` itself. For directories that
+    /// the user did not name.
+    #[must_use]
+    pub fn within(self, boundary: impl Into<PathBuf>) -> Self {
+        Self { boundary: Some(boundary.into()), ..self }
+    }
+
+    /// A directory that the user named, to be scanned.
     pub fn scanned(path: impl Into<PathBuf>) -> Self {
         Self::new(Scope::Scanned, path)
     }
@@ -59,13 +68,15 @@ pub fn user_roots_in(home: Option<&Path>, config: Option<&Path>) -> Vec<Root> {
 /// to the root of the repository (where there is a `.git`), the nearest first. Outside of a repository only `cwd` counts.
 /// They need not exist.
 ///
-/// Whoever can write to the project decides what is there: ask the user before these are scanned.
+/// Whoever can write to the project decides what is there: ask the user before these are scanned. Links are followed
+/// within the repository, or `cwd`, alone: one that leads to `/` would offer whatever is on the machine.
 pub fn project_roots(cwd: &Path) -> Vec<Root> {
     let cwd = dunce::canonicalize(cwd).unwrap_or_else(|_| cwd.to_owned());
     // In a worktree or submodule `.git` is a file.
     let levels = cwd.ancestors().position(|dir| dir.join(".git").exists()).map_or(1, |above| above + 1);
+    let project = cwd.ancestors().nth(levels - 1).unwrap_or(&cwd);
     let places = cwd.ancestors().take(levels).flat_map(|dir| IN_PROJECT.map(|place| dir.join(place)));
-    places.map(|path| Root::new(Scope::Project, path)).collect()
+    places.map(|path| Root::new(Scope::Project, path).within(project)).collect()
 }
 
 #[cfg(test)]
@@ -129,5 +140,19 @@ mod tests {
                 "repo/.claude/skills",
             ],
         );
+    }
+
+    #[test]
+    fn boundaries() {
+        let base = tempfile::tempdir().unwrap();
+        let base = dunce::canonicalize(base.path()).unwrap();
+        let cwd = base.join("repo/a");
+        fs::create_dir_all(&cwd).unwrap();
+        let boundaries = || -> Vec<_> { project_roots(&cwd).into_iter().map(|it| it.boundary).collect() };
+        assert_eq!(boundaries(), vec![Some(cwd.clone()); 3]);
+        fs::create_dir(base.join("repo/.git")).unwrap();
+        assert_eq!(boundaries(), vec![Some(base.join("repo")); 6]);
+        assert!(user_roots_in(Some(&base), None).iter().all(|root| root.boundary.is_none()));
+        assert_eq!(Root::scanned(&base).boundary, None);
     }
 }

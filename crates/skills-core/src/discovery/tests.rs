@@ -6,7 +6,7 @@ use expect_test::{Expect, expect};
 use tempfile::TempDir;
 
 use super::*;
-use crate::Skill;
+use crate::skill::Skill;
 
 /// A tree of files; `name=x` in place of a text writes a skill of that name.
 fn tree(files: &[(&str, &str)]) -> TempDir {
@@ -80,7 +80,10 @@ fn nested_skills() {
             (".agents/skills/e/SKILL.md", "name=e"),
             (".skills/f/SKILL.md", "name=f"),
             (".hidden/g/SKILL.md", "name=g"),
+            ("group/.curated/k/SKILL.md", "name=k"),
+            ("group/.system/more/l/SKILL.md", "name=l"),
             (".git/h/SKILL.md", "name=h"),
+            ("group/.venv/lib/m/SKILL.md", "name=m"),
             ("node_modules/i/SKILL.md", "name=i"),
             ("target/j/SKILL.md", "name=j"),
             ("SKILL.md.txt", "name=k"),
@@ -92,8 +95,62 @@ fn nested_skills() {
             scanned f .skills/f
             scanned a a
             scanned b b
-            scanned c group/c"#]],
+            scanned c group/c
+            scanned g .hidden/g
+            scanned k group/.curated/k
+            scanned l group/.system/more/l"#]],
     );
+}
+
+/// A copy in a hidden directory does not shadow the skill itself.
+#[test]
+fn hidden_directories_come_last() {
+    check(
+        &[(".backup/a/SKILL.md", "name=a"), ("a/SKILL.md", "name=a"), (".b/SKILL.md", "name=b")],
+        Limits::default(),
+        expect![[r#"
+            scanned a a
+            scanned b .b name-not-directory
+            shadowed a .backup/a/SKILL.md by a/SKILL.md"#]],
+    );
+    // Nor do hidden directories use up the limits.
+    check(
+        &[(".a/x", ""), (".b/x", ""), ("c/x", ""), ("d/SKILL.md", "name=d")],
+        Limits { max_dirs: 3, ..Limits::default() },
+        expect![[r#"
+            scanned d d
+            skipped : too-many-directories"#]],
+    );
+}
+
+#[test]
+fn hidden_directories_of_projects_and_users() {
+    let root = tree(&[
+        (".skills/.curated/a/SKILL.md", "name=a"),
+        (".skills/b/SKILL.md", "name=b"),
+        (".agents/skills/.x/c/SKILL.md", "name=c"),
+        (".agents/skills/.claude/skills/d/SKILL.md", "name=d"),
+    ]);
+    let base = dunce::canonicalize(root.path()).unwrap();
+    let roots = project_roots(&base).into_iter().chain(user_roots_in(Some(&base), None));
+    let set = Discovery::new(roots).find();
+    expect![[r#"
+        project b .skills/b
+        project d .agents/skills/.claude/skills/d"#]]
+    .assert_eq(&show(&set, &base));
+
+    // What one root passes over another one finds, also with a memory of what was seen.
+    let search = Discovery::new([
+        Root::new(Scope::Project, base.join(".skills")),
+        Root::scanned(base.join(".skills/.curated")),
+    ]);
+    let mut visits = Visits::default();
+    for _ in 0..3 {
+        let mut skills = SkillSet::builder();
+        search.run_again(&mut visits, &Changes::default(), &mut skills);
+        let names: Vec<_> = skills.build().iter().map(|skill| skill.name.to_string()).collect();
+        assert_eq!(names, ["b", "a"]);
+    }
 }
 
 #[test]
@@ -408,6 +465,72 @@ mod unix {
                 scanned a real/a
                 scanned c real/b/c"#]],
         );
+    }
+
+    /// A repository comes from strangers; links in it must not make skills of what else is on the machine.
+    #[test]
+    fn links_out_of_a_project_are_not_followed() {
+        let root = tree(&[
+            ("elsewhere/a/SKILL.md", "name=a"),
+            ("elsewhere/.skills/b/SKILL.md", "name=b"),
+            ("repo/.git/HEAD", ""),
+            ("repo/.skills/own/SKILL.md", "name=own"),
+            ("repo/packages/x/skill/SKILL.md", "name=skill"),
+            ("repo/work/file", ""),
+        ]);
+        let base = dunce::canonicalize(root.path()).unwrap();
+        let find = || Discovery::new(project_roots(&base.join("repo/work"))).find();
+        let check = |expected: Expect| {
+            let set = find();
+            let messages: Vec<_> =
+                set.skipped().iter().map(|it| it.diagnostics[0].in_file(&it.path)).collect();
+            let shown = format!("{}\n{}", show(&set, &base), messages.join("\n"));
+            expected.assert_eq(&shown.replace(base.to_str().unwrap(), "[BASE]"));
+        };
+        // What stays in the repository is followed: such links keep one copy for several agents.
+        fs::create_dir(base.join("repo/.claude")).unwrap();
+        symlink("../.skills", base.join("repo/.claude/skills")).unwrap();
+        symlink("../packages/x/skill", base.join("repo/.skills/linked")).unwrap();
+        check(expect![[r#"
+            project skill repo/packages/x/skill name-not-directory
+            project own repo/.skills/own
+        "#]]);
+
+        symlink("/", base.join("repo/.skills/root")).unwrap();
+        check(expect![[r#"
+            project skill repo/packages/x/skill name-not-directory
+            project own repo/.skills/own
+            skipped repo/.skills: link-out-of-project
+            [BASE]/repo/.skills: error[link-out-of-project]: [BASE]/repo/.skills/root leads out of the project, to /, and is not followed
+              help: if it is yours, give the directory that it leads to as one to scan"#]]);
+
+        // By two links, through the parent, with the name of a skill, in the place of the whole root, or of one above it.
+        symlink("../../elsewhere", base.join("repo/packages/out")).unwrap();
+        symlink("../packages/out", base.join("repo/.skills/twice")).unwrap();
+        symlink("../../elsewhere/a", base.join("repo/.skills/a")).unwrap();
+        symlink("../../..", base.join("repo/.skills/up")).unwrap();
+        symlink(base.join("elsewhere/.skills"), base.join("repo/work/.skills")).unwrap();
+        symlink("../../elsewhere", base.join("repo/work/.agents")).unwrap();
+        fs::create_dir(base.join("elsewhere/skills")).unwrap();
+        check(expect![[r#"
+            project skill repo/packages/x/skill name-not-directory
+            project own repo/.skills/own
+            skipped repo/work/.skills: link-out-of-project
+            skipped repo/work/.agents/skills: link-out-of-project
+            skipped repo/.skills: link-out-of-project
+            [BASE]/repo/work/.skills: error[link-out-of-project]: [BASE]/repo/work/.skills leads out of the project, to [BASE]/elsewhere/.skills, and is not followed
+              help: if it is yours, give the directory that it leads to as one to scan
+            [BASE]/repo/work/.agents/skills: error[link-out-of-project]: [BASE]/repo/work/.agents/skills leads out of the project, to [BASE]/elsewhere/skills, and is not followed
+              help: if it is yours, give the directory that it leads to as one to scan
+            [BASE]/repo/.skills: error[link-out-of-project]: 4 links lead out of the project and are not followed, for example [BASE]/repo/.skills/a to [BASE]/elsewhere/a
+              help: if it is yours, give the directory that it leads to as one to scan"#]]);
+
+        // A directory that the user names is followed wherever it leads.
+        let named = Discovery::new([Root::scanned(base.join("repo/.skills/twice"))]).find();
+        assert_eq!(named.iter().map(|skill| skill.name.as_str()).collect::<Vec<_>>(), ["b", "a"]);
+        // A directory whose name merely begins with that of the boundary is outside of it.
+        let beside = Root::new(Scope::Project, base.join("repo/.skills")).within(base.join("rep"));
+        assert!(Discovery::new([beside]).find().is_empty());
     }
 
     #[test]

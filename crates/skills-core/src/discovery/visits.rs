@@ -7,7 +7,11 @@ use std::{
 };
 
 use super::load::{LoadError, Visit};
-use crate::{Diagnostic, Skill};
+use crate::{
+    diagnostic::{Diagnostic, Severity},
+    frontmatter::is_half_saved,
+    skill::Skill,
+};
 
 /// What has changed on disk since the last search. All paths are canonical.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -31,7 +35,7 @@ impl Changes {
         !self.everything && self.directories.is_empty() && self.trees.is_empty()
     }
 
-    /// Whether `dir` has to be looked at again for its own sake; whoever walks down knows what is in a tree.
+    /// Whether `dir` itself has to be looked at again. Does not look for a tree above it, see [`Changes::replaces`].
     pub fn touches(&self, dir: &Path) -> bool {
         self.everything || self.directories.contains(dir) || self.trees.contains(dir)
     }
@@ -62,9 +66,9 @@ pub struct Visits {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Seen<'a> {
-    /// Its canonical path, for whoever keeps it to share.
+    /// Its canonical path, shared with the skill.
     pub dir: &'a Arc<Path>,
-    /// Whether it is a skill; if it is none, there may be some below it.
+    /// Whether it is a skill; if not, there may be some below it.
     pub is_skill: bool,
 }
 
@@ -75,8 +79,8 @@ impl Visits {
     }
 }
 
-/// What becomes of a visit, for whoever saw the directory `before`: what is the same is shared, and a skill that is
-/// broken now stays as it was.
+/// Compares a visit with the one `before`: a skill that did not change is shared, and one that is broken now stays as it
+/// was.
 pub(super) fn settle(visit: Visit, before: Option<&Arc<Visit>>) -> Arc<Visit> {
     let Some(Visit::Skill { skill: old, diagnostics: old_findings, .. }) = before.map(|before| &**before)
     else {
@@ -99,17 +103,16 @@ pub(super) fn settle(visit: Visit, before: Option<&Arc<Visit>>) -> Arc<Visit> {
     }
 }
 
-/// The finding that a file ends in its frontmatter, when that is new: whoever writes it has not finished.
-pub(crate) fn half_saved(now: &[Diagnostic], before: &[Diagnostic]) -> Option<Diagnostic> {
-    let is_open = |finding: &&Diagnostic| finding.code == "frontmatter-not-closed";
-    let finding = now.iter().find(is_open)?;
-    let was_open = before.iter().any(|finding| is_open(&finding));
-    (!was_open).then(|| Diagnostic { severity: crate::Severity::Error, ..finding.clone() })
+/// The finding that a file ends in or right after its frontmatter, when that is new: the save has not finished.
+pub(super) fn half_saved(now: &[Diagnostic], before: &[Diagnostic]) -> Option<Diagnostic> {
+    let was_so = |now: &Diagnostic| before.iter().any(|before| before.code == now.code);
+    let finding = now.iter().find(|finding| is_half_saved(finding) && !was_so(finding))?;
+    Some(Diagnostic { severity: Severity::Error, ..finding.clone() })
 }
 
 fn file(skill: &Skill) -> PathBuf {
     match &skill.source {
-        crate::Source::Stored(stored) => stored.file(),
+        crate::skill::Source::Stored(stored) => stored.file(),
         _ => PathBuf::new(),
     }
 }

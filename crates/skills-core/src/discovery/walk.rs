@@ -17,9 +17,14 @@ use super::{
     Changes, Discovery, Root,
     load::{Child, Visit, unreadable, visit},
     may_be_absent,
+    names::is_hidden,
     visits::settle,
 };
-use crate::{Diagnostic, Scope, Skill, set::Skipped};
+use crate::{
+    diagnostic::Diagnostic,
+    set::Skipped,
+    skill::{Scope, Skill},
+};
 
 /// Directories that are visited before the limits are checked again.
 const BATCH: usize = 1024;
@@ -30,22 +35,31 @@ const CHUNK: usize = 16;
 /// More threads than this wait for the file system, not for each other.
 const MAX_THREADS: usize = 8;
 
-/// What one root has, sorted by path.
+/// What one root has, sorted by path; skills in hidden directories come last.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub(super) skills: Vec<(Arc<Skill>, Vec<Diagnostic>)>,
     pub(super) skipped: Vec<Skipped>,
 }
 
+/// Where a skill comes among those of a root.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    is_hidden: bool,
+    path: PathBuf,
+}
+
 /// A directory to visit.
 #[derive(Debug)]
 struct Candidate {
-    /// Its path as somebody would type it, which sorts and names it.
+    /// Its path as a user would type it, by which it is sorted and named.
     path: PathBuf,
-    /// Its canonical path, if that is another.
+    /// Its canonical path, if that differs.
     real: Option<PathBuf>,
     /// It is in a directory that came or was replaced.
     is_new: bool,
+    /// It is hidden, or in a hidden directory.
+    is_hidden: bool,
 }
 
 /// What the search before this one saw, what has changed since, and what this one sees.
@@ -64,7 +78,7 @@ impl Candidate {
         visit(self.real(), self.path.file_name().unwrap_or_default(), scope)
     }
 
-    /// A directory in this one; `None` for a link that leads to no directory.
+    /// A directory in this one, by its name or by a link; `None` for a link that leads to no directory.
     fn child(&self, child: &Child, memory: Option<&Memory<'_>>) -> Option<Self> {
         let path = self.path.join(&child.name);
         let real = if child.is_link {
@@ -72,7 +86,8 @@ impl Candidate {
         } else {
             self.real.as_ref().map(|real| real.join(&child.name))
         };
-        let mut child = Self { path, real, is_new: self.is_new };
+        let is_hidden = self.is_hidden || is_hidden(&child.name);
+        let mut child = Self { path, real, is_new: self.is_new, is_hidden };
         child.is_new |= memory.is_some_and(|memory| memory.changes.trees.contains(child.real()));
         Some(child)
     }
@@ -87,8 +102,12 @@ pub(super) fn walk(
     memory: Option<&mut Memory<'_>>,
 ) -> Found {
     let (skills, skipped) = (Vec::new(), Vec::new());
-    let mut walk = Walk { root, search, space, seen, memory, plain: 0, skills, skipped };
+    let boundary = root.boundary.as_deref();
+    let boundary = boundary.map(|dir| dunce::canonicalize(dir).unwrap_or_else(|_| dir.to_owned()));
+    let mut walk =
+        Walk { root, boundary, search, space, seen, memory, plain: 0, leading_out: None, skills, skipped };
     match dunce::canonicalize(&root.path) {
+        Ok(real) if walk.leads_out(&real) => walk.refuse(root.path.clone(), real),
         Ok(real) => walk.run(real),
         Err(error) if error.kind() == io::ErrorKind::NotFound && may_be_absent(root.scope) => {}
         Err(error) => walk.report(&root.path, unreadable(&error)),
@@ -98,14 +117,25 @@ pub(super) fn walk(
 
 struct Walk<'a, 'm> {
     root: &'a Root,
+    /// The canonical directory that no link may lead out of.
+    boundary: Option<PathBuf>,
     search: &'a Discovery,
     space: usize,
     seen: &'a mut HashSet<PathBuf>,
     memory: Option<&'a mut Memory<'m>>,
     /// How many directories turned out not to be skills.
     plain: usize,
-    skills: Vec<(PathBuf, Arc<Skill>, Vec<Diagnostic>)>,
+    /// The links that were not followed.
+    leading_out: Option<LeadingOut>,
+    skills: Vec<(Place, Arc<Skill>, Vec<Diagnostic>)>,
     skipped: Vec<Skipped>,
+}
+
+/// Links that lead out of the boundary: how many, and the first of them with where it leads.
+struct LeadingOut {
+    number: usize,
+    link: PathBuf,
+    target: PathBuf,
 }
 
 /// A limit that ends the walk.
@@ -120,7 +150,8 @@ impl Walk<'_, '_> {
             self.root.path.clone()
         };
         let is_new = self.memory.as_ref().is_some_and(|memory| memory.changes.replaces(&real));
-        let mut level = vec![Candidate { real: (path != real).then_some(real), path, is_new }];
+        let real = (path != real).then_some(real);
+        let mut level = vec![Candidate { path, real, is_new, is_hidden: false }];
         for _ in 0..=self.search.limits.max_depth {
             let mut next = Vec::new();
             let mut candidates = level.into_iter();
@@ -134,6 +165,8 @@ impl Walk<'_, '_> {
                     return self.report(&self.root.path, diagnostic);
                 }
             }
+            // Hidden directories must not use up the limits before the others have been visited.
+            next.sort_by_key(|it| it.is_hidden);
             level = next;
         }
         level.retain(|it| !self.seen.contains(it.real()));
@@ -156,14 +189,24 @@ impl Walk<'_, '_> {
                     }
                     let mut diagnostics = diagnostics.clone();
                     diagnostics.extend(broken.iter().flat_map(|error| error.diagnostics.iter().cloned()));
-                    self.skills.push((candidate.path.clone(), Arc::clone(skill), diagnostics));
+                    let place = Place { is_hidden: candidate.is_hidden, path: candidate.path.clone() };
+                    self.skills.push((place, Arc::clone(skill), diagnostics));
                     continue;
                 }
                 Ok(Visit::Plain(broken, children)) => {
                     let broken = broken.iter();
                     self.skipped.extend(broken.map(|it| Skipped::new(&it.path, it.diagnostics.clone())));
-                    let memory = self.memory.as_deref();
-                    next.extend(children.iter().filter_map(|child| candidate.child(child, memory)));
+                    let hidden_too = self.root.scope == Scope::Scanned;
+                    for child in children.iter().filter(|it| hidden_too || !is_hidden(&it.name)) {
+                        match candidate.child(child, self.memory.as_deref()) {
+                            Some(child) if self.leads_out(child.real()) => {
+                                let Candidate { path, real, .. } = child;
+                                self.refuse(path, real.unwrap_or_default());
+                            }
+                            Some(child) => next.push(child),
+                            None => {}
+                        }
+                    }
                 }
                 Err(error) => self.report(&candidate.path, unreadable(error)),
             }
@@ -211,6 +254,15 @@ impl Walk<'_, '_> {
         visits.collect()
     }
 
+    /// Whether a canonical path is beyond the directory that no link may lead out of.
+    fn leads_out(&self, real: &Path) -> bool {
+        self.boundary.as_ref().is_some_and(|boundary| !real.starts_with(boundary))
+    }
+
+    fn refuse(&mut self, link: PathBuf, target: PathBuf) {
+        self.leading_out.get_or_insert(LeadingOut { number: 0, link, target }).number += 1;
+    }
+
     fn too_deep(&self, number: usize, example: &Path) -> Diagnostic {
         let message = format!(
             "{number} {} more than {} levels below were not searched, for example {}",
@@ -242,6 +294,18 @@ impl Walk<'_, '_> {
     }
 
     fn finish(mut self) -> Found {
+        if let Some(LeadingOut { number, link, target }) = self.leading_out.take() {
+            let (link, target) = (link.display(), target.display());
+            let message = match number {
+                1 => format!("{link} leads out of the project, to {target}, and is not followed"),
+                _ => format!(
+                    "{number} links lead out of the project and are not followed, for example {link} to {target}"
+                ),
+            };
+            let diagnostic = Diagnostic::error("link-out-of-project", message);
+            let help = "if it is yours, give the directory that it leads to as one to scan";
+            self.report(&self.root.path, diagnostic.help(help));
+        }
         self.skills.sort_by(|a, b| a.0.cmp(&b.0));
         self.skipped.sort_by(|a, b| a.path.cmp(&b.path));
         let skills = self.skills.into_iter().map(|(_, skill, diagnostics)| (skill, diagnostics)).collect();

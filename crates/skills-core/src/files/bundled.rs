@@ -1,7 +1,7 @@
 //! The files of a skill, wherever they are: below a directory, or on the web.
 
 use super::{FileContent, FileError, ReadOptions, SkillFiles};
-use crate::Skill;
+use crate::skill::Skill;
 
 /// The files that come with a skill.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub struct Bundled {
 /// [`FileError::NoFiles`] for a virtual skill, [`FileError::Directory`] when the directory cannot be opened.
 pub fn bundled(skill: &Skill, max: usize) -> Result<Bundled, FileError> {
     #[cfg(feature = "fetch")]
-    if let crate::Source::Remote(remote) = &skill.source {
+    if let crate::skill::Source::Remote(remote) = &skill.source {
         let known = remote.files.as_deref().unwrap_or_default();
         let files = known.iter().take(max).map(|file| (file.path.clone(), file.size)).collect();
         let complete = remote.files.is_some() || remote.base.is_none();
@@ -41,7 +41,7 @@ pub fn bundled(skill: &Skill, max: usize) -> Result<Bundled, FileError> {
 pub fn read(skill: &Skill, path: &str, options: ReadOptions) -> Result<FileContent, FileError> {
     match &skill.source {
         #[cfg(feature = "fetch")]
-        crate::Source::Remote(remote) => remote.read(path, options),
+        crate::skill::Source::Remote(remote) => remote.read(path, options),
         _ => SkillFiles::of(skill)?.read(path, options),
     }
 }

@@ -30,7 +30,7 @@ pub struct ReadOptions {
 pub enum FileContent {
     /// Text.
     Text {
-        /// The lines that were asked for, with their line ends; bytes that are no UTF-8 are replaced.
+        /// The lines that were asked for, with their line ends; bytes that are not UTF-8 are replaced.
         text: String,
         /// The number of the first line in `text`, from 1.
         first_line: u64,

@@ -2,19 +2,28 @@
 
 use std::{io, path::PathBuf};
 
-use crate::SkillName;
+use crate::{diagnostic::Diagnostic, name::SkillName, text::shown_path};
 
 /// Why a file cannot be read. The texts are written for the model that asked.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileError {
     /// The skill's own directory cannot be opened.
-    #[error("cannot open the skill's directory {}: {source}", dir.display())]
+    #[error("cannot open the skill's directory {}: {source}", shown_path(dir))]
     Directory {
         /// The directory.
         dir: PathBuf,
         /// What the operating system says.
         source: io::Error,
+    },
+    /// There is a link in the path of the skill's directory, which had none when the skill was found.
+    #[error(
+        "cannot open the skill's directory {}: there is a link in its path now; look for the skills again",
+        shown_path(dir)
+    )]
+    LinkInPath {
+        /// The directory.
+        dir: PathBuf,
     },
     /// The skill is virtual.
     #[error("skill `{0}` is defined in code or configuration and has no files")]
@@ -100,6 +109,7 @@ impl FileError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Directory { .. } => "skill-directory-unreadable",
+            Self::LinkInPath { .. } => "link-in-path",
             Self::NoFiles(_) => "no-files",
             Self::Invalid { .. } => "invalid-path",
             Self::Outside { .. } => "outside-skill",
@@ -110,6 +120,15 @@ impl FileError {
             Self::PastEnd { .. } => "past-end",
             Self::Fetch { .. } => "not-fetched",
             Self::Io { .. } => "unreadable",
+        }
+    }
+
+    /// The same as what is wrong with a skill, for people.
+    pub fn to_diagnostic(&self) -> Diagnostic {
+        let diagnostic = Diagnostic::error(self.code(), self.to_string());
+        match self {
+            Self::Outside { .. } => diagnostic.help("link the skill's directory instead of the file"),
+            _ => diagnostic,
         }
     }
 }

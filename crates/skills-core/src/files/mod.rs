@@ -3,38 +3,48 @@
 //! Paths come from models, and skills come from strangers. So no comparison of strings decides what is inside: each
 //! open goes through a handle of the skill's directory ([`cap_std::fs::Dir`]), and the operating system refuses
 //! whatever leads out, be it `..`, an absolute path or a symbolic link that was swapped a moment ago. What was opened
-//! is asked for its type *after* the open, so that there is no moment between check and use either; the open never
-//! blocks, so that a FIFO cannot hold a caller.
+//! is asked for its type *after* the open, so that there is no gap between check and use either; the open never
+//! blocks, so that a FIFO cannot stall a caller.
 //!
 //! This module never writes, never executes and never follows a link out, not even one that the user made.
 
 mod bundled;
 mod content;
+mod directory;
 mod error;
 mod list;
+mod open;
 mod path;
+#[cfg(feature = "fetch")]
+pub(crate) mod remote;
+mod skill_md;
 
 use std::{
+    ffi::{OsStr, OsString},
+    hash::{DefaultHasher, Hasher},
     io::{self, Read},
     path::Path,
 };
 
-use cap_fs_ext::{OpenOptionsMaybeDirExt, OpenOptionsSyncExt};
 use cap_std::{
     ambient_authority,
-    fs::{Dir, File, OpenOptions},
+    fs::{Dir, File, Metadata, ReadDir},
+    time::SystemTime,
 };
 
 pub use bundled::{Bundled, bundled, read};
-#[cfg(feature = "fetch")]
-pub(crate) use content::read as read_content;
 pub use content::{FileContent, ReadOptions};
 pub use error::FileError;
 pub use list::{FileEntry, Listing};
+use open::{Opened, in_plain_words, open_any};
 #[cfg(feature = "fetch")]
-pub(crate) use path::{check as check_path, similar as similar_paths};
+pub use remote::MAX_REMOTE_FILE_BYTES;
+pub use skill_md::SkillMd;
 
-use crate::{Skill, Source};
+use crate::{
+    frontmatter::MAX_FRONTMATTER_BYTES,
+    skill::{Skill, Source},
+};
 
 /// Text beyond this many bytes is left out of one [`SkillFiles::read`], with a sentence that says how to read on;
 /// images beyond it are described, not shown. 2 MiB.
@@ -80,6 +90,8 @@ pub struct Head {
     pub size: u64,
     /// Whether the file has no further bytes.
     pub complete: bool,
+    /// When the file was written to, where the file system says so.
+    pub modified: Option<std::time::SystemTime>,
 }
 
 impl SkillFiles {
@@ -90,30 +102,33 @@ impl SkillFiles {
     pub fn open(dir: &Path) -> Result<Self, FileError> {
         match Dir::open_ambient_dir(dir, ambient_authority()) {
             Ok(dir) => Ok(Self { dir }),
-            Err(source) => Err(FileError::Directory { dir: dir.to_owned(), source }),
+            Err(source) => Err(FileError::Directory { dir: dir.to_owned(), source: in_plain_words(source) }),
         }
     }
 
     /// Opens the directory of a stored skill. Where discovery has found it, that fails when a link has taken its place,
-    /// or that of a directory above it: whoever can write there could lead every read elsewhere.
+    /// or that of a directory above it: it could lead every read elsewhere.
     ///
     /// # Errors
-    /// [`FileError::NoFiles`] for a virtual skill, else as [`SkillFiles::open`].
+    /// [`FileError::NoFiles`] for a virtual skill, [`FileError::LinkInPath`], else as [`SkillFiles::open`].
     pub fn of(skill: &Skill) -> Result<Self, FileError> {
         let Source::Stored(stored) = &skill.source else {
             return Err(FileError::NoFiles(skill.name.clone()));
         };
-        let files = Self::open(&stored.dir)?;
-        if !stored.was_found() {
-            return Ok(files);
-        }
-        // After the open: asked before it, a link could come in between.
-        let source = match dunce::canonicalize(&stored.dir) {
-            Ok(real) if *real == *stored.dir => return Ok(files),
-            Ok(_) => io::Error::other("there is a link in its path now; look for the skills again"),
-            Err(error) => error,
-        };
-        Err(FileError::Directory { dir: stored.dir.to_path_buf(), source })
+        if stored.was_found() { Self::open_canonical(&stored.dir) } else { Self::open(&stored.dir) }
+    }
+
+    /// Opens the directory of a skill by its canonical path, in which no component may have become a link.
+    ///
+    /// # Errors
+    /// [`FileError::LinkInPath`], else as [`SkillFiles::open`].
+    pub(crate) fn open_canonical(dir: &Path) -> Result<Self, FileError> {
+        Ok(Self { dir: directory::open_without_links(dir)? })
+    }
+
+    /// What is directly in the directory, in no order.
+    pub(crate) fn entries(&self) -> io::Result<ReadDir> {
+        self.dir.entries()
     }
 
     /// The files that come with the skill, sorted by path, without its `SKILL.md`; the first `max` of them.
@@ -130,7 +145,8 @@ impl SkillFiles {
     /// A [`FileError`] that says why the path is not served; nothing outside of the directory is ever opened for
     /// reading.
     pub fn read(&self, path: &str, options: ReadOptions) -> Result<FileContent, FileError> {
-        let (file, size) = self.open_file(path)?;
+        let (file, metadata) = self.open_file(path)?;
+        let size = metadata.len();
         if size > HARD_CAP_BYTES {
             return Err(FileError::TooLarge { path: path.to_owned(), size, cap: HARD_CAP_BYTES });
         }
@@ -139,58 +155,54 @@ impl SkillFiles {
 
     /// Reads the first `max` bytes of the file at `path`, as they are.
     ///
-    /// Discovery reads a `SKILL.md` with [`MAX_FRONTMATTER_BYTES`](crate::frontmatter::MAX_FRONTMATTER_BYTES), activation
+    /// Discovery reads a `SKILL.md` with [`MAX_FRONTMATTER_BYTES`], activation
     /// with [`MAX_FILE_BYTES`](crate::frontmatter::MAX_FILE_BYTES).
     ///
     /// # Errors
     /// As [`SkillFiles::read`].
     pub fn head(&self, path: &str, max: u64) -> Result<Head, FileError> {
-        let (file, size) = self.open_file(path)?;
-        Head::read(file, size, max).map_err(|source| FileError::Io { path: path.to_owned(), source })
+        let (file, metadata) = self.open_file(path)?;
+        Head::read(file, &metadata, max).map_err(|source| FileError::Io { path: path.to_owned(), source })
     }
 
-    /// The same for a file that may well not exist, without looking for what was meant; `None` when it does not.
-    pub(crate) fn head_if_exists(&self, path: &str, max: u64) -> Result<Option<Head>, FileError> {
-        match self.open_any(Path::new(path)) {
-            Ok(Opened::File(file, size)) => match Head::read(file, size, max) {
+    /// The same for a file directly in the directory that may well not exist, without looking for what was meant; `None`
+    /// when it does not.
+    pub(crate) fn head_if_exists(&self, name: &OsStr, max: u64) -> Result<Option<Head>, FileError> {
+        let path = || name.to_string_lossy().into_owned();
+        match open_any(&self.dir, Path::new(name)) {
+            Ok(Opened::File(file, metadata)) => match Head::read(file, &metadata, max) {
                 Ok(head) => Ok(Some(head)),
-                Err(source) => Err(FileError::Io { path: path.to_owned(), source }),
+                Err(source) => Err(FileError::Io { path: path(), source }),
             },
-            // A directory with that name is no file, and not worth a word.
+            // A directory with that name is not a skill's file, and not worth a diagnostic.
             Ok(Opened::Dir(_)) => Ok(None),
-            Ok(Opened::Special) => Err(FileError::NotAFile { path: path.to_owned() }),
+            Ok(Opened::Special) => Err(FileError::NotAFile { path: path() }),
             Err(source) if is_absent(&source) => Ok(None),
-            Err(source) => Err(self.explain(path, source)),
+            Err(source) => Err(self.explain(&path(), source)),
         }
     }
 
-    /// The regular file at `path` and its size.
-    fn open_file(&self, path: &str) -> Result<(File, u64), FileError> {
+    /// How the directory spells the name of a file that was opened as `name`, when it spells it differently: some file
+    /// systems ignore case, and what they find under one name others do not.
+    pub(crate) fn other_spelling(&self, name: &OsStr) -> Option<OsString> {
+        let swapped = skill_md::swap_case(name)?;
+        // Nearly every file system tells the two apart, and asking costs less than a listing.
+        self.dir.symlink_metadata(swapped).ok()?;
+        skill_md::other_spelling(self.dir.entries().ok()?.flatten().map(|entry| entry.file_name()), name)
+    }
+
+    /// The regular file at `path`.
+    fn open_file(&self, path: &str) -> Result<(File, Metadata), FileError> {
         let relative = path::check(path)?;
-        match self.open_any(&relative) {
-            Ok(Opened::File(file, size)) => Ok((file, size)),
+        match open_any(&self.dir, &relative) {
+            Ok(Opened::File(file, metadata)) => Ok((file, metadata)),
             Ok(Opened::Dir(dir)) => Err(list::directory_error(path, &dir)),
             Ok(Opened::Special) => Err(FileError::NotAFile { path: path.to_owned() }),
             Err(source) => Err(self.explain(path, source)),
         }
     }
 
-    /// Opens whatever is at `path`, confined and without blocking, and only then looks what it is.
-    fn open_any(&self, path: &Path) -> io::Result<Opened> {
-        let mut options = OpenOptions::new();
-        options.read(true).nonblock(true).maybe_dir(true);
-        let file = self.dir.open_with(path, &options)?;
-        let metadata = file.metadata()?;
-        Ok(if metadata.is_file() {
-            Opened::File(file, metadata.len())
-        } else if metadata.is_dir() {
-            Opened::Dir(Dir::from_std_file(file.into_std()))
-        } else {
-            Opened::Special
-        })
-    }
-
-    /// What an error of the operating system means to somebody who asked for `path`.
+    /// Translates an error of the operating system for the caller who asked for `path`.
     fn explain(&self, path: &str, source: io::Error) -> FileError {
         let path = path.to_owned();
         match source.kind() {
@@ -204,20 +216,14 @@ impl SkillFiles {
             _ if self.dir.symlink_metadata(&path).is_ok_and(|m| is_special(&m)) => {
                 FileError::NotAFile { path }
             }
-            _ => FileError::Io { path, source },
+            _ => FileError::Io { path, source: in_plain_words(source) },
         }
     }
 }
 
-/// What an open gave.
-enum Opened {
-    File(File, u64),
-    Dir(Dir),
-    Special,
-}
-
 impl Head {
-    fn read(file: File, size: u64, max: u64) -> io::Result<Self> {
+    fn read(file: File, metadata: &Metadata, max: u64) -> io::Result<Self> {
+        let (size, modified) = (metadata.len(), metadata.modified().ok().map(SystemTime::into_std));
         let mut bytes = Vec::with_capacity(usize::try_from(size.min(max)).unwrap_or(0) + 1);
         // One byte more than wanted tells whether there are any.
         file.take(max.saturating_add(1)).read_to_end(&mut bytes)?;
@@ -226,7 +232,21 @@ impl Head {
         if !complete {
             bytes.truncate(content::char_boundary(&bytes[..max]));
         }
-        Ok(Self { bytes, size, complete })
+        Ok(Self { bytes, size, complete, modified })
+    }
+
+    /// Tells one text from another: by its beginning, which is all of it for nearly every skill, and by its size.
+    pub(crate) fn stamp(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        let beginning = match self.bytes.get(..MAX_FRONTMATTER_BYTES) {
+            Some(beginning) if self.bytes.len() > MAX_FRONTMATTER_BYTES => {
+                &beginning[..content::char_boundary(beginning)]
+            }
+            _ => &self.bytes,
+        };
+        hasher.write(beginning);
+        hasher.write_u64(self.size);
+        hasher.finish()
     }
 }
 
@@ -234,7 +254,7 @@ fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
-fn is_special(metadata: &cap_std::fs::Metadata) -> bool {
+fn is_special(metadata: &Metadata) -> bool {
     !(metadata.is_file() || metadata.is_dir() || metadata.is_symlink())
 }
 

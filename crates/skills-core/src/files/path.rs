@@ -12,11 +12,28 @@ pub(super) const MAX_CANDIDATES: usize = 1_000;
 /// Names that are suggested at most.
 const MAX_SIMILAR: usize = 3;
 
+/// What is wrong with a path from the root on.
+const ABSOLUTE: &str = "it is absolute; give it relative to the skill's directory";
+
 /// How alike two paths must be to be taken for each other, from 0 to 1.
 const ALIKE: f64 = 0.7;
 
 /// `path` as a relative path of this platform.
-pub(crate) fn check(path: &str) -> Result<PathBuf, FileError> {
+pub(super) fn check(path: &str) -> Result<PathBuf, FileError> {
+    let invalid = |reason| Err(FileError::Invalid { path: path.to_owned(), reason });
+    check_form(path)?;
+    if has_drive(path) {
+        return invalid(ABSOLUTE);
+    }
+    // On Windows a colon names another stream of a file, or another drive.
+    if cfg!(windows) && path.contains(':') {
+        return invalid("it contains a colon");
+    }
+    Ok(PathBuf::from(path))
+}
+
+/// Whether `path` has the form of a path to a file of a skill, wherever the skill is: on this machine or on the web.
+pub(crate) fn check_form(path: &str) -> Result<(), FileError> {
     let invalid = |reason| Err(FileError::Invalid { path: path.to_owned(), reason });
     if path.trim().is_empty() {
         return invalid("it is empty");
@@ -27,12 +44,8 @@ pub(crate) fn check(path: &str) -> Result<PathBuf, FileError> {
     if path.contains('\\') {
         return invalid("it contains a backslash; separate the parts with `/`");
     }
-    if path.starts_with('/') || has_drive(path) {
-        return invalid("it is absolute; give it relative to the skill's directory");
-    }
-    // On Windows a colon names another stream of a file, or another drive.
-    if cfg!(windows) && path.contains(':') {
-        return invalid("it contains a colon");
+    if path.starts_with('/') {
+        return invalid(ABSOLUTE);
     }
     let mut depth = 0_usize;
     for part in path.split('/') {
@@ -43,7 +56,7 @@ pub(crate) fn check(path: &str) -> Result<PathBuf, FileError> {
             _ => depth += 1,
         }
     }
-    Ok(PathBuf::from(path))
+    Ok(())
 }
 
 /// Whether `path` starts like `C:`.

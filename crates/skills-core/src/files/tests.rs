@@ -1,4 +1,4 @@
-//! Confinement: what is below the directory is served, and nothing else, whatever the path and whoever moves files.
+//! Confinement: what is below the directory is served and nothing else, whatever the path and however files move.
 
 use std::fs;
 
@@ -341,7 +341,7 @@ fn a_directory_that_became_a_link() {
             fs::write(base.join(dir).join("secret.txt"), SECRET).unwrap();
         }
         fs::write(base.join("above/skill/SKILL.md"), "---\nname: skill\ndescription: x\n---\n").unwrap();
-        let (skill, _) = crate::load_dir(&base.join("above/skill")).unwrap();
+        let (skill, _) = crate::discovery::load_dir(&base.join("above/skill")).unwrap();
         assert!(SkillFiles::of(&skill).is_ok());
         let place = base.join("above").join(moved);
         let place = if moved == "." { base.join("above") } else { place };
@@ -350,4 +350,24 @@ fn a_directory_that_became_a_link() {
         let error = SkillFiles::of(&skill).unwrap_err();
         assert!(error.to_string().contains("link"), "{error}");
     }
+}
+
+/// Editors, `git checkout` and installers put a new directory in the place of an old one.
+#[test]
+fn a_directory_that_was_replaced() {
+    let root = tempfile::tempdir().unwrap();
+    let base = dunce::canonicalize(root.path()).unwrap();
+    for (dir, text) in [("skill", "old"), ("next", "new")] {
+        fs::create_dir(base.join(dir)).unwrap();
+        fs::write(base.join(dir).join("SKILL.md"), "---\nname: skill\ndescription: x\n---\n").unwrap();
+        fs::write(base.join(dir).join("a.txt"), text).unwrap();
+    }
+    let (skill, _) = crate::discovery::load_dir(&base.join("skill")).unwrap();
+    let read = || show(read(&skill, "a.txt", ReadOptions::default()));
+    assert_eq!(read(), "\"old\"");
+    fs::rename(base.join("skill"), base.join("before")).unwrap();
+    let gone = SkillFiles::of(&skill).unwrap_err();
+    assert!(matches!(&gone, FileError::Directory { source, .. } if source.kind() == io::ErrorKind::NotFound));
+    fs::rename(base.join("next"), base.join("skill")).unwrap();
+    assert_eq!(read(), "\"new\"");
 }

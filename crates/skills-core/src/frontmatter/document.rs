@@ -10,7 +10,7 @@ use super::{
     text::{self, Fault},
     yaml::{self, Cause},
 };
-use crate::Diagnostic;
+use crate::diagnostic::Diagnostic;
 
 /// Reads the bytes of a file, or its beginning.
 pub(super) fn read_bytes(bytes: &[u8], context: &ParseContext<'_>, verdict: Verdict) -> Parsed {

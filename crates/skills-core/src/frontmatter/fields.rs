@@ -14,8 +14,10 @@ use super::{
     yaml::{Kind, Node},
 };
 use crate::{
-    Diagnostic, Properties, SkillName,
-    name::{NameRule, is_deceptive},
+    diagnostic::Diagnostic,
+    name::{NameRule, SkillName},
+    skill::Properties,
+    text::has_hidden,
 };
 
 /// Reads `entries`, which stand in `source`; `None` when there is nothing to tell the model.
@@ -160,7 +162,7 @@ impl<'r, 'a> Reader<'r, 'a> {
             return None;
         };
         self.length(Field::Description, "description-too-long", &description, MAX_DESCRIPTION_CHARS);
-        if !description.is_ascii() && description.contains(is_deceptive) {
+        if !description.is_ascii() && has_hidden(&description) {
             let finding = Diagnostic::warning(
                 "deceptive-characters",
                 "the description has invisible or text-reordering characters; catalogs leave them out",
@@ -354,11 +356,14 @@ impl<'r, 'a> Reader<'r, 'a> {
             let name = key.text().unwrap_or("…");
             let field = self.slots.iter().position(|slot| *slot == Some(index));
             if field.is_none_or(|field| field > Field::AllowedTools as usize) {
-                let finding = Diagnostic::warning(
-                    "unknown-field",
-                    format!("the specification does not know the field `{name}`"),
-                )
-                .help(format!("some clients refuse it; `metadata` may hold it: `metadata:` / `  {name}: …`"));
+                let help = match Field::misspelled(name).filter(|_| field.is_none()) {
+                    Some(meant) => format!("did you mean `{meant}`?"),
+                    None => {
+                        format!("some clients refuse it; `metadata` may hold it: `metadata:` / `  {name}: …`")
+                    }
+                };
+                let message = format!("the specification does not know the field `{name}`");
+                let finding = Diagnostic::warning("unknown-field", message).help(help);
                 self.findings.advice(self.findings.at(key.start, finding));
             }
         }

@@ -1,7 +1,7 @@
 //! Collects diagnostics and weighs each of them by the verdict that is asked for.
 
 use super::{Verdict, yaml::Position};
-use crate::{Diagnostic, Severity};
+use crate::diagnostic::{Diagnostic, Severity};
 
 /// Most findings that are kept beside a fatal one; a file with more has said enough.
 const MAX_FINDINGS: usize = 100;
@@ -19,7 +19,7 @@ impl Findings {
         Self { verdict, lines_before: 0, list: Vec::new() }
     }
 
-    /// Whether somebody asked for the rules of the specification.
+    /// Whether the rules of the specification were asked for.
     pub(super) fn wants_spec(&self) -> bool {
         self.verdict != Verdict::Load
     }
@@ -35,7 +35,7 @@ impl Findings {
         self.push(Diagnostic { severity, ..finding });
     }
 
-    /// No rule is broken, but somebody should know.
+    /// No rule is broken, but the author should know.
     pub(super) fn advice(&mut self, finding: Diagnostic) {
         self.push(Diagnostic { severity: Severity::Warning, ..finding });
     }

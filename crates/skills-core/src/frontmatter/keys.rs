@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use super::text::readable;
-use crate::Properties;
+use crate::skill::Properties;
 
 /// The fields that mean something to us.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,6 +47,18 @@ impl Field {
             "hide-from-discovery" => Self::HideFromDiscovery,
             _ => return None,
         })
+    }
+
+    /// The name of a field that `key`, which is none, is nearly written like.
+    pub(super) fn misspelled(key: &str) -> Option<&'static str> {
+        /// How alike the two have to be, from 0 to 1.
+        const ALIKE: f64 = 0.75;
+        const NAMES: [&str; 6] =
+            ["name", "description", "license", "compatibility", "metadata", "allowed-tools"];
+        let key = kebab(key);
+        let alike = NAMES.map(|name| (strsim::normalized_damerau_levenshtein(&key, name), name));
+        let best = alike.into_iter().max_by(|a, b| a.0.total_cmp(&b.0))?;
+        (best.0 >= ALIKE).then_some(best.1)
     }
 
     /// Whether the value is text and nothing else.
@@ -185,6 +197,22 @@ mod tests {
         check("Read, Bash(a b, c), Write", &["Read", "Bash(a b, c)", "Write"], false);
         check("Bash(git Read", &["Bash(git", "Read"], true);
         check("a) b (c", &["a)", "b", "(c"], true);
+    }
+
+    #[test]
+    fn misspellings() {
+        for (key, meant) in [
+            ("descripton", Some("description")),
+            ("Desciption", Some("description")),
+            ("nmae", None),
+            ("names", Some("name")),
+            ("licence", Some("license")),
+            ("allowed_tool", Some("allowed-tools")),
+            ("author", None),
+            ("", None),
+        ] {
+            assert_eq!(Field::misspelled(key), meant, "{key}");
+        }
     }
 
     #[test]

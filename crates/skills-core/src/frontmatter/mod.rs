@@ -35,7 +35,11 @@ mod yaml;
 
 use std::{borrow::Cow, path::Path, sync::Arc};
 
-use crate::{Diagnostic, Instructions, Properties, Skill, SkillName, Source, Stored, Virtual};
+use crate::{
+    diagnostic::Diagnostic,
+    name::SkillName,
+    skill::{Instructions, Properties, Skill, Source, Stored, Virtual},
+};
 
 /// Largest `SKILL.md` that is loaded.
 pub const MAX_FILE_BYTES: usize = 1024 * 1024;
@@ -52,6 +56,7 @@ pub const MAX_COMPATIBILITY_CHARS: usize = 500;
 
 /// What a text is measured against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum Verdict {
     /// What can be loaded: an error means that there is no skill, everything else is a warning.
     #[default]
@@ -112,6 +117,11 @@ impl Parsed {
         body[..indent_start].rfind(['\n', '\r']).map_or(body, |at| &body[at + 1..])
     }
 
+    /// Whether the text can be loaded, its frontmatter is closed, and it has a body as far as it is known.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.frontmatter.is_some() && !self.diagnostics.iter().any(is_half_saved)
+    }
+
     /// The skill in the directory `dir` (absolute), without its body; `None` when it cannot be loaded.
     pub fn into_stored(
         self,
@@ -146,7 +156,7 @@ pub fn parse(text: &str, context: &ParseContext<'_>) -> Parsed {
 
 /// The same for bytes; offsets in the result refer to [`decode`]`(bytes)`.
 ///
-/// Bytes that are no UTF-8 are replaced, with a diagnostic; a character that the end of `bytes` cuts is left out.
+/// Bytes that are not UTF-8 are replaced, with a diagnostic; a character cut off by the end of `bytes` is left out.
 pub fn parse_bytes(bytes: &[u8], context: &ParseContext<'_>) -> Parsed {
     document::read_bytes(bytes, context, Verdict::Load)
 }
@@ -200,6 +210,11 @@ pub fn validate_bytes(bytes: &[u8], context: &ParseContext<'_>, verdict: Verdict
         };
     }
     sorted(document::read_bytes(bytes, context, verdict).diagnostics)
+}
+
+/// Whether this is what a file shows that is cut: of some it is true for good, of others while they are being saved.
+pub(crate) fn is_half_saved(finding: &Diagnostic) -> bool {
+    matches!(finding.code, "frontmatter-not-closed" | "body-empty")
 }
 
 fn sorted(mut diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {

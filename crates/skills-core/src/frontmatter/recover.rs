@@ -1,4 +1,4 @@
-//! What can be saved from frontmatter that is no valid YAML: one field at a time, and text as it stands.
+//! Recovers what it can from frontmatter that is not valid YAML: one field at a time, and text as it stands.
 //!
 //! A field is a `key:` line with everything below it up to the next one. Each is read alone, so that one unquoted
 //! colon costs nothing but its own quotes. Text that YAML refuses becomes the literal text of the file; a list or
@@ -12,7 +12,7 @@ use super::{
     split::{key, lines},
     yaml::{Cause, Kind, Node, Position, Problem, compose},
 };
-use crate::Diagnostic;
+use crate::diagnostic::Diagnostic;
 
 /// The fields of a mapping, in the order of the file.
 pub(super) type Entries<'a> = Vec<(Node<'a>, Node<'a>)>;
@@ -219,7 +219,7 @@ fn key_at(line: &str, indent: usize) -> Option<(&str, usize)> {
     Some((key, indent + colon))
 }
 
-/// The text that somebody meant who wrote `value` behind a key.
+/// The text that the author of `value` meant.
 fn literal(value: &str) -> Cow<'_, str> {
     let trimmed = value.trim();
     let mut rest = trimmed.lines();

@@ -12,7 +12,7 @@ use super::{
     yaml::{self, Cause, Kind, Node, Position},
 };
 use crate::{
-    Diagnostic,
+    diagnostic::Diagnostic,
     name::{MAX_NAME_CHARS, NameRule, normalized},
 };
 

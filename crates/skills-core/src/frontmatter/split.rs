@@ -127,7 +127,7 @@ pub(super) fn split_earlier<'a>(text: &'a str, found: &Split<'a>) -> Option<Spli
 
 /// The key of a line that reads `key:` or `key: value`, as written and without quotes, and the byte behind the colon.
 ///
-/// A key is one word of letters, digits, `_`, `-` and `.`: prose such as `Note that: …` is none.
+/// A key is one word of letters, digits, `_`, `-` and `.`: prose such as `Note that: …` is not a key.
 pub(super) fn key(line: &str) -> Option<(&str, usize)> {
     let (quote, inner) = match line.as_bytes().first() {
         Some(quote @ (b'"' | b'\'')) => (Some(char::from(*quote)), &line[1..]),

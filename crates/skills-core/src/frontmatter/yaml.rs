@@ -62,7 +62,7 @@ pub(super) struct Problem {
     pub cause: Cause,
 }
 
-/// What somebody can do about a [`Problem`].
+/// What can be done about a [`Problem`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cause {
     /// It is no YAML.
@@ -106,7 +106,7 @@ pub(super) fn compose(source: &str) -> Result<Composed<'_>, Problem> {
 pub(super) fn indent_quoted(source: &str, problem: &Problem) -> Option<String> {
     /// Lines that are indented; each costs a parse.
     const MAX_LINES: usize = 16;
-    /// More than any block has; what stands at the start of such a line is no part of the text.
+    /// More than any block has; what stands at the start of such a line is not part of the text.
     const INDENT: &str = "                                        ";
 
     let mut fixed = source.to_owned();

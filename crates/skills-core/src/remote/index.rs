@@ -10,14 +10,19 @@ use std::{sync::Arc, time::Duration};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Remote, RemoteError, RemoteFile, Sha256, canonical, encoded};
+use super::error::RemoteError;
 use crate::{
-    Diagnostic, Scope, Skill, SkillName, SkillSet, SkillSource, Source,
+    diagnostic::Diagnostic,
     fetch::{self, FetchError, Limits},
-    files::SKILL_FILE_NAMES,
+    files::{
+        SKILL_FILE_NAMES,
+        remote::{canonical, encoded},
+    },
+    name::SkillName,
     search::{Hits, Query},
-    set::Skipped,
-    source::SourceError,
+    set::{SkillSet, Skipped},
+    skill::{Remote, RemoteFile, Scope, Sha256, Skill, Source},
+    source::{SkillSource, SourceError},
 };
 
 /// Largest index that is read. 4 MiB.
@@ -79,7 +84,7 @@ impl RemoteIndex {
     /// Fetches an index. `url` is that of the index (it ends with `.json`), of its directory, or of the site. Blocks.
     ///
     /// # Errors
-    /// The index cannot be fetched or read. What is wrong with one skill in it is no error, see
+    /// The index cannot be fetched or read. A problem with one skill in it is not an error, see
     /// [`SkillSet::skipped`].
     pub fn fetch(url: &str) -> Result<Self, RemoteError> {
         Self::fetch_within(url, fetch::TIMEOUT)
@@ -110,7 +115,7 @@ impl RemoteIndex {
     /// Reads the text of an index that is at `url`. Fetches nothing.
     ///
     /// # Errors
-    /// The text is no index.
+    /// The text is not an index.
     pub fn parse(text: &str, url: &str) -> Result<Self, RemoteError> {
         Self::parse_within(text, url, fetch::TIMEOUT)
     }

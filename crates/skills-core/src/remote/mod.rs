@@ -2,204 +2,23 @@
 //!
 //! Sites publish skills below a [well-known address](https://agentskills.io/well-known-uri): an index with names and
 //! descriptions, and the files, which are fetched when they are asked for. Everything goes through [`crate::fetch`]:
-//! `https` or loopback, limits of size and time, redirects checked. Where the index gives a SHA-256, nothing else than
-//! that is used.
+//! `https` or loopback, limits of size and time, redirects checked. Where the index gives a SHA-256, only content that
+//! matches it is used.
 //!
 //! A model reads what the index names; where the index does not say which files a skill has, whatever is below the
-//! skill's address. Nothing is stored, and scripts are never run: who runs a stranger's program should have seen it, so
-//! a skill with scripts is to be installed first.
+//! skill's address. Nothing is stored, and scripts are never run: install a skill first to run its scripts, so that you
+//! can read them.
 
-mod digest;
+pub(crate) mod error;
 mod index;
 
-use std::{sync::Arc, time::Duration};
-
-pub use digest::Sha256;
+pub use error::RemoteError;
 pub use index::{MAX_INDEX_BYTES, RemoteIndex};
 
-use crate::{
-    FileContent, FileError, ReadOptions,
-    fetch::{self, FetchError, Limits},
-    files::{FileEntry, Listing, SKILL_FILE_NAMES, check_path, read_content, similar_paths},
-    frontmatter,
+pub use crate::{
+    files::MAX_REMOTE_FILE_BYTES as MAX_FILE_BYTES,
+    skill::{Remote, RemoteFile, Sha256},
 };
-
-/// Largest file of a remote skill that is fetched. 8 MiB.
-pub const MAX_FILE_BYTES: u64 = 8 * 1024 * 1024;
-
-/// Entries of a directory that an error names.
-const MAX_NAMED: usize = 50;
-
-/// Where a remote skill is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Remote {
-    /// The address of its `SKILL.md`.
-    pub url: Arc<str>,
-    /// What the index says of that file.
-    pub sha256: Option<Sha256>,
-    /// The address below which its files are, with a `/` at its end; `None` when there are no others.
-    pub base: Option<Arc<str>>,
-    /// The other files, sorted by path; `None` when the index does not say which there are.
-    pub files: Option<Arc<[RemoteFile]>>,
-    /// How long one file may take.
-    pub timeout: Duration,
-}
-
-/// A file that an index names.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct RemoteFile {
-    /// Relative to the skill, separated by `/`; with no part that is empty, `.` or `..`.
-    pub path: String,
-    /// In bytes, when the index says so.
-    pub size: Option<u64>,
-    /// What the index says of its content.
-    pub sha256: Option<Sha256>,
-}
-
-/// Why a site's skills, or one of their files, cannot be had. Every message names the address.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum RemoteError {
-    /// It cannot be fetched.
-    #[error(transparent)]
-    Fetch(#[from] FetchError),
-    /// No address at which an index may be has one.
-    #[error("there is no index of skills at {url}: neither {}", tried.join(" nor "))]
-    NoIndex {
-        /// The address that was given.
-        url: String,
-        /// The addresses that answered 404.
-        tried: Vec<String>,
-    },
-    /// What is at the address is no index.
-    #[error("the index of skills at {url} cannot be read: {message}")]
-    Index {
-        /// The address.
-        url: String,
-        /// What is wrong.
-        message: String,
-    },
-    /// The content is not what the index promised.
-    #[error("{url} is not what its index says: its SHA-256 is {actual} instead of {expected}")]
-    Changed {
-        /// The address.
-        url: String,
-        /// By the index.
-        expected: Sha256,
-        /// Of what came.
-        actual: Sha256,
-    },
-}
-
-impl Remote {
-    /// The text of the `SKILL.md`, with its frontmatter.
-    pub(crate) fn skill_md(&self) -> Result<String, RemoteError> {
-        let bytes = self.fetch(&self.url, self.sha256, frontmatter::MAX_FILE_BYTES as u64)?;
-        Ok(frontmatter::decode(&bytes).into_owned())
-    }
-
-    /// What tells its `SKILL.md` from every other text.
-    pub(crate) fn key(&self) -> String {
-        self.sha256.map_or_else(|| self.url.to_string(), |sha256| format!("{}#{sha256}", self.url))
-    }
-
-    /// Fetches a file. Blocks.
-    ///
-    /// # Errors
-    /// A [`FileError`] that says why the path is not served. Nothing is fetched from anywhere else than below the skill's
-    /// address.
-    pub fn read(&self, path: &str, options: ReadOptions) -> Result<FileContent, FileError> {
-        let wanted = canonical(path)?;
-        let (url, sha256, max) = if SKILL_FILE_NAMES.contains(&wanted.as_str()) {
-            (self.url.to_string(), self.sha256, frontmatter::MAX_FILE_BYTES as u64)
-        } else {
-            let (Some(base), false) = (&self.base, wanted.is_empty()) else {
-                return Err(self.not_found(path, &wanted));
-            };
-            let sha256 = match &self.files {
-                None => None,
-                Some(files) => match files.binary_search_by(|file| file.path.as_str().cmp(&wanted)) {
-                    Ok(at) => files[at].sha256,
-                    Err(_) => return Err(self.not_found(path, &wanted)),
-                },
-            };
-            (format!("{base}{}", encoded(&wanted)), sha256, MAX_FILE_BYTES)
-        };
-        match self.fetch(&url, sha256, max) {
-            Ok(bytes) => read_content(path, &bytes[..], bytes.len() as u64, options),
-            Err(RemoteError::Fetch(FetchError::Status { status: 404 | 410, .. })) => {
-                Err(FileError::NotFound { path: path.to_owned(), similar: Vec::new() })
-            }
-            Err(error) => Err(FileError::Fetch { path: path.to_owned(), source: error.into() }),
-        }
-    }
-
-    fn fetch(&self, url: &str, expected: Option<Sha256>, max_bytes: u64) -> Result<Vec<u8>, RemoteError> {
-        let bytes = fetch::get(url, Limits { max_bytes, timeout: self.timeout })?;
-        if let Some(expected) = expected {
-            let actual = Sha256::of(&bytes);
-            if actual != expected {
-                return Err(RemoteError::Changed { url: url.to_owned(), expected, actual });
-            }
-        }
-        Ok(bytes)
-    }
-
-    /// The error for what the index does not name: perhaps a directory, perhaps a mistake.
-    fn not_found(&self, path: &str, wanted: &str) -> FileError {
-        let files = self.files.as_deref().unwrap_or_default();
-        let prefix = if wanted.is_empty() { String::new() } else { format!("{wanted}/") };
-        let mut entries: Vec<String> = files
-            .iter()
-            .filter_map(|file| file.path.strip_prefix(&prefix))
-            .map(|rest| rest.split_once('/').map_or_else(|| rest.to_owned(), |(dir, _)| format!("{dir}/")))
-            .collect();
-        entries.dedup();
-        let path = path.to_owned();
-        if !entries.is_empty() {
-            let more = entries.len().saturating_sub(MAX_NAMED);
-            entries.truncate(MAX_NAMED);
-            return FileError::IsDirectory { path, entries, more };
-        }
-        let files = files.iter().map(|file| FileEntry { path: file.path.clone(), size: 0 }).collect();
-        let similar = similar_paths(wanted, &Listing { files, more: 0, complete: true });
-        FileError::NotFound { path, similar }
-    }
-}
-
-/// `path` without `.`, `..` and empty parts.
-///
-/// # Errors
-/// It has a form that names no file of a skill, or leads out.
-fn canonical(path: &str) -> Result<String, FileError> {
-    check_path(path)?;
-    let mut parts: Vec<&str> = Vec::new();
-    for part in path.split('/') {
-        match part {
-            "" | "." => {}
-            ".." => drop(parts.pop()),
-            part => parts.push(part),
-        }
-    }
-    Ok(parts.join("/"))
-}
-
-/// A relative path as it stands in an address ([RFC 3986 §2](https://www.rfc-editor.org/rfc/rfc3986#section-2)): whatever
-/// could mean something there is encoded, `%` too.
-fn encoded(path: &str) -> String {
-    use std::fmt::Write;
-    path.bytes().fold(String::with_capacity(path.len()), |mut text, byte| {
-        if byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte) {
-            text.push(char::from(byte));
-        } else {
-            // Writing into a string does not fail.
-            let _ = write!(text, "%{byte:02X}");
-        }
-        text
-    })
-}
 
 #[cfg(test)]
 mod tests;

@@ -3,7 +3,10 @@
 use expect_test::{Expect, expect};
 
 use super::*;
-use crate::Source;
+use crate::{
+    files::remote::{canonical, encoded},
+    skill::Source,
+};
 
 /// What comes of these entries in the index of a site.
 fn check(entries: &str, expected: Expect) {
@@ -44,6 +47,23 @@ fn the_first_draft() {
             Ex Cel https://example.com/.well-known/skills/Ex%20Cel/SKILL.md https://example.com/.well-known/skills/Ex%20Cel/ None
             low https://example.com/.well-known/skills/low/skill.md https://example.com/.well-known/skills/low/ Some([])"#]],
     );
+}
+
+/// What a colon means to Windows does not matter on the web, on any platform.
+#[test]
+fn colons_are_part_of_names() {
+    check(
+        r#"{"name":"a","description":"d","files":["SKILL.md","notes: a.md","C:/b.md","c:"]},
+           {"name":"b","description":"d","files":["SKILL.md","C:\\b.md"]},
+           {"name":"c","description":"d","files":["SKILL.md","c:/../../b.md"]}"#,
+        expect![[r#"
+            a https://example.com/.well-known/skills/a/SKILL.md https://example.com/.well-known/skills/a/ Some(["C:/b.md", "c:", "notes: a.md"])
+            `b` cannot be offered: `C:\\b.md` is not a path to a file of the skill: it contains a backslash; separate the parts with `/`
+            `c` cannot be offered: `c:/../../b.md` leads outside of the skill's directory, and only files inside can be read"#]],
+    );
+    for (path, url) in [("notes: a.md", "notes%3A%20a.md"), ("C:/b.md", "C%3A/b.md")] {
+        assert_eq!(encoded(&canonical(path).unwrap()), url);
+    }
 }
 
 #[test]

@@ -8,9 +8,12 @@ use std::{fs, path::Path};
 use serde_json::Value;
 
 use super::*;
-use crate::frontmatter::{ParseContext, parse};
+use crate::{
+    frontmatter::{ParseContext, parse},
+    set::SkillSet,
+};
 
-/// What somebody might ask, and the name of the skill for it.
+/// What a user might ask, and the name of the skill for it.
 const QUERIES: &[(&str, &str)] = &[
     ("package my kubernetes app as a helm chart", "helm-chart-scaffolding"),
     ("compile a java service to a native binary", "java-add-graalvm-native-image-support"),

@@ -1,5 +1,8 @@
 use super::*;
-use crate::{Properties, SkillTool, ToolError};
+use crate::{
+    set::SkillSet,
+    skill::{Properties, SkillTool, ToolError},
+};
 use serde_json::Value;
 
 fn skill(name: &str, description: &str, properties: Properties) -> Skill {

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, HashMap};
 
 use rust_stemmers::{Algorithm, Stemmer};
 
-use crate::SkillName;
+use crate::name::SkillName;
 
-/// Words that say nothing about what somebody looks for, in queries. Sorted.
+/// Words of a query that say nothing about what is wanted. Sorted.
 const STOP_WORDS: &[&str] = &[
     "a", "about", "an", "and", "any", "are", "as", "at", "be", "by", "can", "do", "does", "for", "from",
     "get", "have", "help", "how", "i", "in", "into", "is", "it", "its", "me", "my", "need", "of", "on", "or",

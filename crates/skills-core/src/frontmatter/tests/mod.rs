@@ -1,4 +1,4 @@
-//! The tables of cases, and what is no table.
+//! The tables of cases, and the tests that are not tables.
 
 mod fields;
 mod malformed;

@@ -1,0 +1,96 @@
+//! The list for people: a table, and what there is to say about it.
+
+use std::path::PathBuf;
+
+use skills_core::{Diagnostic, text::shown_path};
+
+use super::{Report, Row};
+use crate::{
+    commands::{
+        paths::Places,
+        table::{Align, Table},
+    },
+    words::count,
+};
+
+/// The text of `report`; `missing` is what was asked for and is not there.
+pub(super) fn of(report: &Report<'_>, missing: &[String], width: Option<usize>) -> String {
+    let mut lines = Vec::new();
+    if !report.skills.is_empty() {
+        lines.push(table(report, width));
+        lines.push(String::new());
+    }
+    lines.push(summary(report));
+    lines.extend(missing.iter().map(|sentence| format!("missing: {sentence}")));
+    for shadowed in report.shadowed {
+        let (loser, winner) = (place(shadowed.path.as_ref()), place(shadowed.by.as_ref()));
+        lines.push(format!("shadowed: {} in {loser}, by the one in {winner}", shadowed.name));
+    }
+    for row in &report.skills {
+        let path = row.url.map_or_else(|| place(row.path.as_ref()), str::to_owned);
+        lines.extend(row.diagnostics.iter().map(|diagnostic| located(row.name, &path, diagnostic)));
+    }
+    for skipped in report.skipped {
+        let path = shown_path(&skipped.path);
+        lines.extend(skipped.diagnostics.iter().map(|diagnostic| located("skipped", &path, diagnostic)));
+    }
+    lines.join("\n") + "\n"
+}
+
+fn table(report: &Report<'_>, width: Option<usize>) -> String {
+    let mut table = Table::new([
+        ("NAME", Align::Left),
+        ("SCOPE", Align::Left),
+        ("CATALOG", Align::Right),
+        ("BODY", Align::Right),
+        ("FILES", Align::Right),
+        ("WHERE", Align::Path),
+        ("DESCRIPTION", Align::Left),
+    ]);
+    let places = Places::new();
+    for row in &report.skills {
+        let body = row.body_tokens.map_or_else(|| "?".to_owned(), |tokens| tokens.to_string());
+        let description = row.description.split_whitespace().collect::<Vec<_>>().join(" ");
+        table.row([
+            row.name.to_owned(),
+            row.scope.to_string(),
+            row.catalog_tokens.to_string(),
+            body,
+            row.files.to_string(),
+            directory(row, &places),
+            description,
+        ]);
+    }
+    table.render(width)
+}
+
+/// Where a skill is, as short as can be.
+fn directory(row: &Row<'_>, places: &Places) -> String {
+    match (&row.path, row.url) {
+        (Some(file), _) => places.short(file.parent().unwrap_or(file)),
+        (None, Some(url)) => url.trim_end_matches("/SKILL.md").to_owned(),
+        (None, None) => "the configuration".to_owned(),
+    }
+}
+
+fn summary(report: &Report<'_>) -> String {
+    if report.skills.is_empty() {
+        return "There are no skills.".to_owned();
+    }
+    let omitted = match report.catalog.omitted {
+        0 => String::new(),
+        omitted => format!(", which leaves {omitted} of them out"),
+    };
+    let tokens = report.catalog.tokens;
+    format!("{}; about {tokens} tokens in the catalog{omitted}.", count(report.skills.len(), "skill"))
+}
+
+fn place(path: Option<&PathBuf>) -> String {
+    path.map_or_else(|| "the configuration".to_owned(), |path| shown_path(path))
+}
+
+/// `NAME: PATH:3:14: warning[code]: …`
+fn located(name: &str, path: &str, diagnostic: &Diagnostic) -> String {
+    let separator = if diagnostic.line == 0 { ": " } else { ":" };
+    format!("{name}: {path}{separator}{diagnostic}")
+}

@@ -1,0 +1,31 @@
+//! `man`: the manual pages, one for the program and one for each command. For whoever makes a package.
+
+use std::{fs, path::PathBuf, process::ExitCode};
+
+use clap::{Args, CommandFactory};
+use skills_core::text::shown_path;
+
+use crate::{
+    args::{Cli, path},
+    error::UsageError,
+};
+
+/// Flags of `man`.
+#[derive(Debug, Args)]
+pub(crate) struct ManArgs {
+    /// Where the pages go; it is created.
+    #[arg(value_name = "DIR", value_parser = path())]
+    dir: PathBuf,
+}
+
+/// Writes the pages.
+///
+/// # Errors
+/// They cannot be written.
+pub(crate) fn run(args: ManArgs) -> anyhow::Result<ExitCode> {
+    let written =
+        fs::create_dir_all(&args.dir).and_then(|()| clap_mangen::generate_to(Cli::command(), &args.dir));
+    written
+        .map_err(|error| UsageError::new(format!("cannot write to {}: {error}", shown_path(&args.dir))))?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,17 @@
+//! The record that the flags ask for.
+
+use std::path::Path;
+
+use acp_skills::events::EventFile;
+use skills_core::text::shown_path;
+
+use crate::error::UsageError;
+
+/// Opens the file of `--events`.
+///
+/// # Errors
+/// It cannot be opened.
+pub(crate) fn open(path: &Path) -> Result<EventFile, UsageError> {
+    EventFile::open(path)
+        .map_err(|error| UsageError::new(format!("cannot write events to {}: {error}", shown_path(path))))
+}

@@ -1,0 +1,56 @@
+//! The skills that the flags of a command mean, and what to say when there are none.
+
+use std::env;
+
+use acp_skills::{
+    config::{ConfigError, SkillSources},
+    library::DirectoryLibrary,
+};
+use skills_core::{SkillSet, text::shown_path};
+
+use crate::{error::UsageError, progress::Progress, words::count};
+
+/// Skills, as a session in the working directory has them.
+pub(crate) struct Loaded {
+    /// Where they come from.
+    pub(crate) library: DirectoryLibrary,
+    /// What is there now.
+    pub(crate) here: SkillSet,
+}
+
+/// Finds the skills, and shows that it does when that takes long.
+///
+/// # Errors
+/// A skill that was named cannot be loaded, or a site's list of skills cannot be fetched.
+pub(crate) fn load(sources: SkillSources) -> Result<Loaded, ConfigError> {
+    let _progress = Progress::spinner("looking for skills");
+    let library = sources.load()?;
+    let here = library.at(env::current_dir().ok().as_deref());
+    Ok(Loaded { library, here })
+}
+
+impl Loaded {
+    /// Why there are no skills, or what to do about it, in sentences.
+    pub(crate) fn why_none(&self) -> Vec<String> {
+        let mut sentences = self.library.missing();
+        let skipped = self.here.skipped();
+        if let [first, ..] = skipped {
+            let path = shown_path(first.path.parent().unwrap_or(&first.path));
+            let count = count(skipped.len(), "skill");
+            sentences.push(format!("{count} cannot be loaded: `acp-skills-proxy check {path}` says why"));
+        }
+        if sentences.is_empty() {
+            sentences.push(
+                "name a skill with `--skill DIR`, a directory to look in with `--skills DIR`, or your own places with \
+                 `--discover user`"
+                    .to_owned(),
+            );
+        }
+        sentences
+    }
+
+    /// The error of a command that can do nothing without skills: `there is no skill to try`.
+    pub(crate) fn none(&self, purpose: &str) -> UsageError {
+        UsageError::new(format!("there is no skill to {purpose}")).hint(self.why_none().join("\n"))
+    }
+}

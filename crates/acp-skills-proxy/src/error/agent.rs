@@ -1,0 +1,56 @@
+//! What to do about an agent that does not start.
+
+use std::{env, ffi::OsStr, io, path::Path};
+
+use acp_skills::one_shot::StartError;
+use skills_core::text::shown_path;
+
+/// What to do about `error`, where that is known.
+pub(super) fn hint(error: &StartError) -> Option<String> {
+    let program = Path::new(&error.program);
+    match error.source.kind() {
+        _ if error.program.is_empty() => Some("the agent's command is an empty word".to_owned()),
+        io::ErrorKind::NotFound => Some(not_found(program, env::var_os("PATH").as_deref())),
+        io::ErrorKind::PermissionDenied => Some(not_executable(program)),
+        _ => None,
+    }
+}
+
+fn not_found(program: &Path, search: Option<&OsStr>) -> String {
+    let shown = shown_path(program);
+    let words: Vec<_> = shown.split_whitespace().map(str::to_owned).collect();
+    if words.len() > 1 && !program.exists() {
+        let list: Vec<_> = words.iter().map(|word| format!("{word:?}")).collect();
+        return format!(
+            "these are {} words in one: write `-- {}`, in the settings of an editor {}",
+            words.len(),
+            words.join(" "),
+            list.join(", ")
+        );
+    }
+    if program.is_file() {
+        return "the file is there, but the interpreter that its first line names is not".to_owned();
+    }
+    if program.components().count() > 1 {
+        let from = match env::current_dir() {
+            Ok(dir) if program.is_relative() => format!(" from {} on", shown_path(&dir)),
+            _ => String::new(),
+        };
+        return format!("there is no such file{from}");
+    }
+    let search = match search {
+        Some(path) => format!("it is not in PATH, which is {}", shown_path(Path::new(path))),
+        None => "PATH is not set".to_owned(),
+    };
+    format!(
+        "{search}\n(an editor may have another PATH than a terminal: give the program with its directory)"
+    )
+}
+
+fn not_executable(program: &Path) -> String {
+    let shown = shown_path(program);
+    if program.is_dir() {
+        return "it is a directory; the agent is a program".to_owned();
+    }
+    if cfg!(unix) { format!("make it executable: `chmod +x {shown}`") } else { "it is no program".to_owned() }
+}

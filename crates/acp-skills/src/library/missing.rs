@@ -1,0 +1,100 @@
+//! What was asked for and is not there: directories without a skill, filters that leave none.
+
+use skills_core::{
+    Scope, SkillSet,
+    discovery::{Discovery, Root},
+};
+
+/// A sentence for each directory that somebody named, and in which `search` found nothing.
+pub(super) fn sentences(search: &Discovery, found: &SkillSet) -> Vec<String> {
+    let named = search.roots.iter().filter(|root| root.scope == Scope::Scanned);
+    named.filter_map(|root| sentence(search, root, found)).collect()
+}
+
+fn sentence(search: &Discovery, root: &Root, found: &SkillSet) -> Option<String> {
+    let real = dunce::canonicalize(&root.path).unwrap_or_else(|_| root.path.clone());
+    let stored = found.iter().filter_map(|skill| skill.dir());
+    let shadowed = found.shadowed().iter().filter_map(|it| it.path.as_deref());
+    let skipped = found.skipped().iter().map(|it| &*it.path);
+    if stored
+        .chain(shadowed)
+        .chain(skipped)
+        .any(|path| path.starts_with(&real) || path.starts_with(&root.path))
+    {
+        return None;
+    }
+    // Only now, because it looks at all of it: what is there may be a link, or have been found below another root.
+    let everything = Discovery { roots: vec![root.clone()], ..Discovery::default() }.find();
+    let dir = root.path.display();
+    if everything.is_empty() && everything.skipped().is_empty() {
+        return Some(format!(
+            "there is no skill in {dir}: a skill is a directory with a file named SKILL.md, at most {} levels down",
+            search.limits.max_depth
+        ));
+    }
+    let is_filtered =
+        everything.skipped().is_empty() && !everything.iter().any(|skill| search.filter.takes(&skill.name));
+    is_filtered.then(|| {
+        let names: Vec<_> = everything.iter().take(3).map(|skill| format!("`{}`", skill.name)).collect();
+        let more = if everything.len() > names.len() { ", …" } else { "" };
+        format!("`--include` and `--exclude` leave no skill in {dir}, which has {}{more}", names.join(", "))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, path::Path};
+
+    use skills_core::discovery::Filter;
+
+    use super::*;
+
+    fn write(dir: &Path, name: &str) {
+        fs::create_dir_all(dir.join(name)).unwrap();
+        let text = format!("---\nname: {name}\ndescription: d\n---\nBody\n");
+        fs::write(dir.join(name).join("SKILL.md"), text).unwrap();
+    }
+
+    fn check(roots: &[&Path], include: &[&str], expected: &[&str]) {
+        let mut search = Discovery::new(roots.iter().map(Root::scanned));
+        search.filter = Filter::new(include, [""; 0]).unwrap();
+        let found = sentences(&search, &search.find());
+        assert_eq!(found.len(), expected.len(), "{found:?}");
+        for (found, expected) in found.iter().zip(expected) {
+            assert!(found.contains(expected), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let (full, empty, broken) =
+            (dir.path().join("full"), dir.path().join("empty"), dir.path().join("broken"));
+        fs::create_dir(&empty).unwrap();
+        write(&full, "pdf");
+        write(&full, "docx");
+        fs::create_dir_all(broken.join("x")).unwrap();
+        fs::write(broken.join("x/SKILL.md"), "nothing").unwrap();
+        check(&[&full], &[], &[]);
+        check(&[&full, &empty], &[], &["empty: a skill is a directory"]);
+        check(&[&full], &["pdf"], &[]);
+        check(&[&full], &["pfd"], &["full, which has `docx`, `pdf`"]);
+        check(&[&full, &empty], &["x"], &["leave no skill", "there is no skill"]);
+        // Each of these has a warning of its own.
+        check(&[&broken], &["x"], &[]);
+        check(&[&dir.path().join("missing")], &[], &[]);
+        // Found once, below the first of the two.
+        check(&[dir.path(), &full], &[], &[]);
+        check(&[], &["x"], &[]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn behind_a_link() {
+        let dir = tempfile::tempdir().unwrap();
+        write(&dir.path().join("real"), "pdf");
+        fs::create_dir(dir.path().join("links")).unwrap();
+        std::os::unix::fs::symlink(dir.path().join("real/pdf"), dir.path().join("links/pdf")).unwrap();
+        check(&[&dir.path().join("links")], &[], &[]);
+    }
+}

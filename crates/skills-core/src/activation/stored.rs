@@ -1,0 +1,126 @@
+//! The text of a stored skill: what is on disk, or the last good one while that cannot be used.
+
+use std::{
+    sync::Arc,
+    thread,
+    time::{Duration, SystemTime},
+};
+
+use super::error::ActivationError;
+use crate::{
+    diagnostic::Diagnostic,
+    files::{FileError, SkillFiles},
+    frontmatter::{self, MAX_FILE_BYTES, ParseContext, Parsed},
+    last_good::{LastGood, is_recent, is_unfinished},
+    skill::{Skill, Stored},
+};
+
+/// How far apart the pieces of one save are, at most.
+const BETWEEN_PIECES: Duration = Duration::from_millis(20);
+
+/// The text of a `SKILL.md`, and where its body begins.
+pub(super) struct Text {
+    pub(super) whole: Arc<str>,
+    parsed: Parsed,
+    /// Why this is the last good text and not the one on disk.
+    pub(super) outdated: Option<Diagnostic>,
+}
+
+impl Text {
+    fn new(whole: Arc<str>, stored: &Stored) -> Self {
+        let directory = stored.dir.file_name().map(|name| name.to_string_lossy());
+        let context = ParseContext { directory: directory.as_deref(), ..ParseContext::default() };
+        let parsed = frontmatter::parse(&whole, &context);
+        Self { whole, parsed, outdated: None }
+    }
+
+    pub(super) fn body(&self) -> &str {
+        self.parsed.body(&self.whole)
+    }
+}
+
+/// What is on disk.
+struct OnDisk {
+    text: Arc<str>,
+    state: State,
+}
+
+/// What differs when a file has changed between two reads.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct State {
+    stamp: u64,
+    modified: Option<SystemTime>,
+}
+
+/// Reads the text of `skill`, which is stored there.
+///
+/// Discovery found the skill to be good, but by now anything may be on disk. The result is a text that discovery accepted,
+/// or would accept, or else the last such text.
+pub(super) fn read(skill: &Skill, stored: &Stored) -> Result<Text, ActivationError> {
+    let on_disk = read_file(skill, stored);
+    if !stored.was_found() {
+        return on_disk.map(|file| Text::new(file.text, stored));
+    }
+    let kept = LastGood::of_found_skills();
+    let usable = on_disk.and_then(|file| {
+        let state = file.state;
+        let text = judge(file, stored, kept.get(&stored.dir).as_deref())?;
+        settle(skill, stored, state).map(|()| text)
+    });
+    let error = match usable {
+        Ok(text) => {
+            if text.parsed.is_complete() {
+                kept.used(&stored.dir, &text.whole);
+            }
+            return Ok(text);
+        }
+        // The link may be meant to make another skill of it.
+        Err(error @ ActivationError::File(FileError::LinkInPath { .. })) => return Err(error),
+        Err(error) => error,
+    };
+    let Some(last) = kept.get(&stored.dir) else { return Err(error) };
+    let message = format!("these are the last good instructions of the skill: {error}");
+    let outdated = Diagnostic::warning("instructions-outdated", message).help("save the file again");
+    Ok(Text { outdated: Some(outdated), ..Text::new(last, stored) })
+}
+
+fn read_file(skill: &Skill, stored: &Stored) -> Result<OnDisk, ActivationError> {
+    let head = SkillFiles::of(skill)?.head(stored.file_name, MAX_FILE_BYTES as u64)?;
+    if !head.complete {
+        return Err(ActivationError::TooLarge { path: stored.file() });
+    }
+    let text = frontmatter::decode(&head.bytes).into();
+    Ok(OnDisk { text, state: State { stamp: head.stamp(), modified: head.modified } })
+}
+
+/// The text of a file that was read, unless it is broken or only half saved.
+fn judge(file: OnDisk, stored: &Stored, last: Option<&str>) -> Result<Text, ActivationError> {
+    let text = Text::new(file.text, stored);
+    if file.state.stamp == stored.stamp {
+        return Ok(text);
+    }
+    let findings = &text.parsed.diagnostics;
+    let is_flaw = |it: &&Diagnostic| it.is_error() || stored.is_complete && frontmatter::is_half_saved(it);
+    if let Some(finding) = findings.iter().find(is_flaw) {
+        return Err(ActivationError::Broken { path: stored.file(), diagnostic: finding.clone() });
+    }
+    if last.is_some_and(|last| is_unfinished(&text.whole, last, file.state.modified)) {
+        return Err(unfinished(stored));
+    }
+    Ok(text)
+}
+
+/// Waits a moment if the file was modified just now, to see whether more is written to it: editors save a long text in
+/// several pieces.
+fn settle(skill: &Skill, stored: &Stored, read: State) -> Result<(), ActivationError> {
+    if read.stamp == stored.stamp || !is_recent(read.modified) {
+        return Ok(());
+    }
+    thread::sleep(BETWEEN_PIECES);
+    if read_file(skill, stored)?.state == read { Ok(()) } else { Err(unfinished(stored)) }
+}
+
+fn unfinished(stored: &Stored) -> ActivationError {
+    let diagnostic = Diagnostic::error("unfinished", "the file is just being written");
+    ActivationError::Broken { path: stored.file(), diagnostic }
+}

@@ -1,0 +1,99 @@
+//! Which directories are searched, by their names.
+
+use std::ffi::OsStr;
+
+/// Hidden directories in which agents keep skills.
+const OF_AGENTS: [&str; 3] = [".agents", ".claude", ".skills"];
+
+/// Directories that belong to version control, package managers, build tools or a desktop. Sorted.
+const OF_TOOLS: [&str; 48] = [
+    ".Trash",
+    ".Trashes",
+    ".bundle",
+    ".bzr",
+    ".cabal",
+    ".cache",
+    ".cargo",
+    ".composer",
+    ".direnv",
+    ".eggs",
+    ".gem",
+    ".git",
+    ".gradle",
+    ".hg",
+    ".ivy2",
+    ".jj",
+    ".m2",
+    ".mypy_cache",
+    ".next",
+    ".nox",
+    ".npm",
+    ".nuget",
+    ".nuxt",
+    ".nx",
+    ".parcel-cache",
+    ".pijul",
+    ".pnpm-store",
+    ".pub-cache",
+    ".pyenv",
+    ".pytest_cache",
+    ".ruff_cache",
+    ".rustup",
+    ".sl",
+    ".stack",
+    ".svelte-kit",
+    ".svn",
+    ".terraform",
+    ".tox",
+    ".turbo",
+    ".uv",
+    ".venv",
+    ".virtualenvs",
+    ".yarn",
+    "__pycache__",
+    "_darcs",
+    "bower_components",
+    "node_modules",
+    "target",
+];
+
+/// Whether a directory may have skills at all.
+pub(super) fn may_have_skills(name: &OsStr) -> bool {
+    name.to_str().is_none_or(|name| OF_TOOLS.binary_search(&name).is_err())
+}
+
+/// Whether a directory is hidden and not one in which agents keep skills: searched only below a root that the user named.
+pub(super) fn is_hidden(name: &OsStr) -> bool {
+    name.as_encoded_bytes().starts_with(b".") && !OF_AGENTS.iter().any(|known| name == *known)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directories() {
+        assert!(OF_TOOLS.is_sorted());
+        for (name, may_have, hidden) in [
+            ("skills", true, false),
+            (".claude", true, false),
+            (".agents", true, false),
+            (".skills", true, false),
+            (".curated", true, true),
+            (".github", true, true),
+            (".system", true, true),
+            (".git", false, true),
+            (".github2", true, true),
+            (".venv", false, true),
+            ("node_modules", false, false),
+            ("target", false, false),
+            ("targets", true, false),
+        ] {
+            assert_eq!(
+                (may_have_skills(name.as_ref()), is_hidden(name.as_ref())),
+                (may_have, hidden),
+                "{name}"
+            );
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! What a terminal gets: nothing that steers it, whoever wrote it; and what a program does when nobody reads.
+
+use std::{
+    fs,
+    io::{self, PipeReader, Read},
+    path::Path,
+    process::{Command, Output, Stdio},
+};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// Clears the screen, sets the title, rings, overwrites, reorders, hides.
+const HOSTILE: &str = "\u{1b}[2J\u{1b}]0;title\u{7}x\u{9b}31m\u{202e}y\u{2066}z\u{200b}\u{feff}\u{e0041}";
+
+fn program(dir: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_acp-skills-proxy"));
+    command
+        .args(args)
+        .current_dir(dir)
+        .env_remove("ACP_SKILLS_LOG")
+        .env_remove("COLUMNS")
+        .stdin(Stdio::null());
+    command
+}
+
+fn run(dir: &Path, args: &[&str]) -> Output {
+    program(dir, args).output().unwrap()
+}
+
+fn write(dir: &Path, path: &str, text: &str) {
+    let path = dir.join(path);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+/// Skills that are hostile in every word, and where the system allows it in their paths.
+fn hostile() -> TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    // YAML has its own escapes for what it does not take as it is.
+    let quoted = serde_json::to_string(HOSTILE).unwrap();
+    let skill =
+        format!("---\nname: {quoted}\ndescription: {quoted}\n{HOSTILE}: 1\n---\nBody {HOSTILE}\r over\n");
+    write(dir.path(), "skills/a/SKILL.md", &skill);
+    write(
+        dir.path(),
+        "skills/plain/SKILL.md",
+        &format!("---\nname: plain\ndescription: {quoted}\n---\n{HOSTILE}\n"),
+    );
+    write(dir.path(), "skills/broken/SKILL.md", &format!("---\nname: broken\n{HOSTILE} {{ \n---\n"));
+    if cfg!(unix) {
+        let name = "skills/b\u{1b}[2J\u{202e}\nerror: forged";
+        write(dir.path(), &format!("{name}/SKILL.md"), "---\nname: b\n---\n");
+    }
+    let events = format!(
+        "{{\"v\":1,\"time\":\"2026-11-22T08:00:00Z\",\"event\":\"session_started\",\"how\":\"new\",\"agent\":{quoted},\
+         \"proxy\":\"0\",\"skills\":[{quoted}]}}\n{HOSTILE}\n"
+    );
+    write(dir.path(), "events.jsonl", &events);
+    dir
+}
+
+fn assert_safe(what: &str, bytes: &[u8]) {
+    let text = String::from_utf8(bytes.to_vec()).unwrap();
+    let steers = |c: &char| {
+        c.is_control() && *c != '\n' && *c != '\t'
+            || matches!(c, '\u{200b}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+            || matches!(c, '\u{e0000}'..='\u{e007f}')
+    };
+    let found: Vec<char> = text.chars().filter(steers).collect();
+    assert!(found.is_empty(), "{what}: {found:?} in {text:?}");
+    assert!(!text.lines().any(|line| line.starts_with("error: forged")), "{what}: {text}");
+}
+
+#[test]
+fn nothing_steers_the_terminal() {
+    let dir = hostile();
+    for args in [
+        &["list", "--skills", "skills"][..],
+        &["list", "--skills", "skills", "--json"],
+        &["check", "skills"],
+        &["check", "skills", "--json"],
+        &["check", "skills", "--reference"],
+        &["search", "--skills", "skills", "body", "plain"],
+        &["search", "--skills", "skills", "plain", "--json"],
+        &["try", "--skills", "skills", "--full", "--prompt", HOSTILE],
+        &["try", "--skills", "skills", "--full", "--prompt", "Use plain", "--catalog-in", "prompt"],
+        &["doctor", "--skills", "skills"],
+        &["doctor", "--skills", "skills", "--json", "--prompt", HOSTILE],
+        &["report", "events.jsonl"],
+        &["--skill", HOSTILE, "--", "agent"],
+        &["--skill", "skills/broken", "--", "agent"],
+        &["--skills", HOSTILE, "--", "agent"],
+        &["--skill", "skills/plain", "--", HOSTILE],
+        &["--config", HOSTILE],
+        &["check", HOSTILE],
+        &["report", HOSTILE],
+    ] {
+        let output = run(dir.path(), args);
+        assert!(!output.stdout.is_empty() || !output.stderr.is_empty(), "{args:?}");
+        assert_safe(&format!("stdout of {args:?}"), &output.stdout);
+        assert_safe(&format!("stderr of {args:?}"), &output.stderr);
+    }
+}
+
+#[test]
+fn json_loses_no_character() {
+    let dir = hostile();
+    let output = run(dir.path(), &["search", "--skills", "skills", "plain", "--json"]);
+    let hits: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let plain = hits.as_array().unwrap().iter().find(|hit| hit["name"] == "plain").unwrap();
+    // What YAML does not allow at all is not read.
+    let read: String = HOSTILE.chars().filter(|c| !c.is_control() && *c != '\u{feff}').collect();
+    assert_eq!(plain["description"], read);
+}
+
+/// A pipe that nobody reads, for stdout.
+fn closed() -> Stdio {
+    let (reader, writer) = io::pipe().unwrap();
+    drop(reader);
+    writer.into()
+}
+
+#[test]
+fn nobody_reads() {
+    let dir = tempfile::tempdir().unwrap();
+    write(dir.path(), "skills/good/SKILL.md", "---\nname: good\ndescription: Reads files.\n---\nBody\n");
+    write(dir.path(), "bad/SKILL.md", "---\nname: bad\n---\nBody\n");
+    write(dir.path(), "events.jsonl", "");
+    for (args, code) in [
+        (&["list", "--skills", "skills"][..], 0),
+        (&["list", "--skills", "skills", "--json"], 0),
+        (&["check", "skills"], 0),
+        (&["check", "bad"], 1),
+        (&["check", "bad", "--json"], 1),
+        (&["search", "--skills", "skills", "reads"], 0),
+        (&["search", "--skills", "skills", "zebra", "--json"], 1),
+        (&["doctor", "--skills", "skills"], 0),
+        (&["doctor", "--skills", "skills", "--json"], 0),
+        (&["try", "--skills", "skills"], 0),
+        (&["report", "events.jsonl"], 0),
+        (&["--help"], 0),
+    ] {
+        let output = program(dir.path(), args).stdout(closed()).output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!((output.status.code(), &*stderr), (Some(code), ""), "{args:?}");
+    }
+}
+
+/// Who stops reading has seen enough, and does not pay for the rest of the turn.
+#[cfg(unix)]
+#[test]
+fn a_reader_who_leaves_ends_the_turn() {
+    let dir = tempfile::tempdir().unwrap();
+    write(dir.path(), "skills/good/SKILL.md", "---\nname: good\ndescription: Reads files.\n---\nBody\n");
+    // It answers what it must, says a word, and another whenever we write to it; it never ends its turn.
+    write(
+        dir.path(),
+        "agent.sh",
+        r#"say() { printf '%s\n' "$1"; }
+        read -r line; say '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1,"agentCapabilities":{}}}'
+        read -r line; say '{"jsonrpc":"2.0","id":2,"result":{"sessionId":"s"}}'
+        chunk='{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"word "}}}}'
+        while say "$chunk"; do :; done"#,
+    );
+    let args = ["try", "--skills", "skills", "--mcp", "off", "--", "sh", "agent.sh"];
+    let (mut reader, writer): (PipeReader, _) = io::pipe().unwrap();
+    let mut child = program(dir.path(), &args).stdout(writer).stderr(Stdio::piped()).spawn().unwrap();
+    let mut seen = Vec::new();
+    while !String::from_utf8_lossy(&seen).contains("word word") {
+        let mut some = [0; 4096];
+        let count = reader.read(&mut some).unwrap();
+        assert!(count > 0, "{}", String::from_utf8_lossy(&seen));
+        seen.extend_from_slice(&some[..count]);
+    }
+    drop(reader);
+    let mut stderr = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+    assert_eq!((child.wait().unwrap().code(), &*stderr), (Some(0), ""));
+}
