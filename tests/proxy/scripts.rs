@@ -30,6 +30,8 @@ crate::trials!(
     progress_over_http,
     cancelled_over_the_bridge,
     cancelled_over_http,
+    #[cfg(unix)]
+    ended_with_a_proxy_that_is_killed,
     left_by_a_stateless_client,
     a_thousand_calls_at_once,
 );
@@ -47,6 +49,8 @@ fn kit() -> Skills {
         ("until.sh", "while [ ! -e \"$1\" ]; do sleep 0.05; done; echo over"),
         // Whoever reads the FIFO knows how long this and its child live.
         ("hold.sh", "exec 3>\"$1\"; echo held >&3; sleep 600 & sleep 600"),
+        // The same, and takes no notice of being asked to end.
+        ("stubborn.sh", "trap '' TERM; exec 3>\"$1\"; echo held >&3; sleep 600 & sleep 600"),
         (
             "count.sh",
             "mkdir \"$1/$$\" && set -- \"$1\" \"$1\"/*/ && rmdir \"$1/$$\" && echo $(($# - 1)) >>\"$1/seen\"",
@@ -287,6 +291,37 @@ fn cancelled_over_the_bridge() {
     assert_eq!(client.answer(&json!(8))["result"]["structuredContent"]["success"], true);
     client.finish();
     stage.finish();
+}
+
+/// Also tools that are programs; and nobody has time to say goodbye.
+#[cfg(unix)]
+fn ended_with_a_proxy_that_is_killed() {
+    use rustix::process::{Pid, Signal, kill_process};
+    let skills = kit();
+    let script = skills.dir("kit").join("scripts/stubborn.sh");
+    let tool = |path: &str| json!({ "name": "hold", "command": ["sh", script.to_str().expect("text"), path], "timeout": 600 });
+    for name in ["run_skill_script", "call_skill_tool"] {
+        let (path, seen) = fifo(&skills);
+        let virtual_skill =
+            json!({ "name": "held", "description": "Holds.", "body": "x", "tools": [tool(&path)] });
+        let config = skills.write("skills.yaml", &json!({ "skills": ["kit", virtual_skill] }).to_string());
+        let proxy = Proxy::new().flag("--config", config).arg("--allow-scripts");
+        let mut stage = Stage::over_http(proxy.flag("--script-timeout", "600").flag("--mcp", "stdio"));
+        let mut client = bridge(&mut stage);
+        if name == "run_skill_script" {
+            client.send(&request(7, "stubborn.sh", &[&path], None));
+        } else {
+            let params = json!({ "name": name, "arguments": { "skill": "held", "tool": "hold" } });
+            client.send(&json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params }));
+        }
+        expect(&seen, "held\n");
+        let proxy = Pid::from_raw(stage.editor.id().cast_signed()).expect("an id");
+        kill_process(proxy, Signal::KILL).expect("it runs");
+        expect(&seen, "gone");
+        assert_eq!(stage.editor.ended().code(), None, "it was killed");
+        drop(client);
+        fs::remove_file(path).expect("the FIFO");
+    }
 }
 
 /// A session over HTTP: the endpoint and the headers of its requests.

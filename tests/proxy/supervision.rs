@@ -26,6 +26,9 @@ crate::trials!(
     a_child_that_holds_stdout,
     a_child_of_an_agent_whose_editor_left,
     a_proxy_that_is_killed,
+    a_proxy_that_is_killed_while_it_starts,
+    #[cfg(target_os = "linux")]
+    an_agent_that_leaves_its_group,
     the_bridges_end_with_the_proxy,
     an_editor_that_reads_nothing_more,
     an_agent_that_reads_nothing_of_an_editor_that_left,
@@ -249,4 +252,45 @@ fn a_proxy_that_is_killed() {
     kill(&stage.editor, Signal::KILL);
     stage.editor.logged("agent: SIGTERM");
     assert_eq!(stage.editor.ended().code(), None, "it was killed");
+}
+
+/// The agent takes no notice of its stdin. However early the proxy is killed, the agent must not be left: it holds stderr.
+fn a_proxy_that_is_killed_while_it_starts() {
+    let editors: Vec<_> = (0..40)
+        .map(|number| {
+            let editor = Proxy::new().arg("--").arg("sleep").arg("600").start();
+            let delay = Instant::now() + Duration::from_micros(500) * number;
+            while Instant::now() < delay {
+                std::thread::yield_now();
+            }
+            kill(&editor, Signal::KILL);
+            editor
+        })
+        .collect();
+    for editor in editors {
+        let ended = editor.ended();
+        assert_eq!((ended.code(), ended.log.len()), (None, 0), "{:#?}", ended.log);
+    }
+}
+
+/// An agent may make a group or a session of its own; nobody knows better where it is than its number says.
+/// Only here is there a program `setsid`.
+#[cfg(target_os = "linux")]
+fn an_agent_that_leaves_its_group() {
+    let agent = || {
+        Proxy::new()
+            .arg("--")
+            .arg("setsid")
+            .arg("sh")
+            .arg("-c")
+            .arg("trap '' TERM; echo here >&2; sleep 600 & wait")
+    };
+    let mut editor = agent().start();
+    editor.logged("here");
+    editor.close();
+    assert_eq!(editor.ended().code(), Some(128 + 9), "it was ended");
+    let mut editor = agent().start();
+    editor.logged("here");
+    kill(&editor, Signal::KILL);
+    assert_eq!(editor.ended().code(), None, "the proxy was killed");
 }

@@ -23,9 +23,9 @@ mod words;
 
 use std::process::ExitCode;
 
-#[cfg(unix)]
-use acp_skills::agent::watchdog;
 use acp_skills::mcp::bridge;
+#[cfg(unix)]
+use acp_skills::processes::watchdog;
 
 use crate::args::Command;
 
@@ -43,8 +43,8 @@ fn main() -> ExitCode {
         Some(Command::Man(args)) => commands::man::run(args),
         Some(Command::Bridge) => bridge::run().map(|()| ExitCode::SUCCESS).map_err(Into::into),
         #[cfg(unix)]
-        Some(Command::Watchdog { group }) => {
-            watchdog::run(&group).map(|()| ExitCode::SUCCESS).map_err(Into::into)
+        Some(Command::Watchdog { part }) => {
+            watchdog::run(part.as_deref()).map(|()| ExitCode::SUCCESS).map_err(Into::into)
         }
     };
     result.unwrap_or_else(|error| error::report(&error))

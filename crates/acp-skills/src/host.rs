@@ -28,6 +28,7 @@ use crate::{
     events::Record,
     library::{Library, MakeToolbox},
     mcp::Servers,
+    processes::Processes,
 };
 
 /// Where the skills of sessions come from, how they are served, and who is told.
@@ -39,12 +40,20 @@ pub struct Host {
     bridge: Option<PathBuf>,
     observer: Option<Observer>,
     activations: Option<ActivationStore>,
+    processes: Processes,
 }
 
 impl Host {
     /// With skills from `library`, and nothing else decided.
     pub fn new(library: Library) -> Self {
-        Self { library, toolbox: Arc::new(Toolbox::new), bridge: None, observer: None, activations: None }
+        Self {
+            library,
+            toolbox: Arc::new(Toolbox::new),
+            bridge: None,
+            observer: None,
+            activations: None,
+            processes: Processes::default(),
+        }
     }
 
     /// How the tools over the skills are made.
@@ -68,6 +77,15 @@ impl Host {
         Self { activations, ..self }
     }
 
+    /// Where the programs register that the tools run.
+    pub fn processes(self, processes: Processes) -> Self {
+        Self { processes, ..self }
+    }
+
+    pub(crate) fn own_processes(&self) -> &Processes {
+        &self.processes
+    }
+
     /// Our own program, when it is known.
     pub(crate) fn own_program(&self) -> Option<&Path> {
         self.bridge.as_deref()
@@ -75,6 +93,9 @@ impl Host {
 
     /// Begins to serve. The receiver gets what happens. Needs a tokio runtime around it.
     pub(crate) fn start(self) -> (RunningHost, UnboundedReceiver<Input>) {
+        if let Some(program) = self.own_program() {
+            self.processes.prepare(program);
+        }
         let (inputs, receiver) = unbounded_channel();
         let changes: UnboundedSender<Input> = inputs.clone();
         Arc::clone(&self.library).watch(Box::new(move |reloaded| {

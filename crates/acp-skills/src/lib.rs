@@ -71,6 +71,8 @@ pub mod host;
 #[doc(hidden)]
 pub mod mcp;
 #[doc(hidden)]
+pub mod processes;
+#[doc(hidden)]
 pub mod relay;
 
 #[doc(no_inline)]

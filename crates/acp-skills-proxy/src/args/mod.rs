@@ -12,9 +12,9 @@ mod tests;
 
 use std::{env, ffi::OsString, process};
 
-#[cfg(unix)]
-use acp_skills::agent::watchdog;
 use acp_skills::mcp::bridge;
+#[cfg(unix)]
+use acp_skills::processes::watchdog;
 use clap::{Parser, Subcommand, error::ErrorKind};
 
 pub(crate) use self::flags::*;
@@ -85,12 +85,12 @@ pub(crate) enum Command {
     /// (internal) The stdio transport of the skills server; agents start it.
     #[command(name = bridge::SUBCOMMAND, hide = true)]
     Bridge,
-    /// (internal) Ends the agent when the proxy was killed.
+    /// (internal) Ends the agent and the scripts when the proxy was killed.
     #[cfg(unix)]
     #[command(name = watchdog::SUBCOMMAND, hide = true)]
     Watchdog {
-        /// The agent's process group.
-        group: String,
+        /// What it does, when that is not to watch.
+        part: Option<String>,
     },
 }
 

@@ -33,17 +33,22 @@ pub(crate) fn run(args: ProxyArgs, login: Vec<OsString>) -> anyhow::Result<ExitC
     // A client runs the command on a terminal for one thing: to let its user log in to the agent.
     if stdio::is_terminal() {
         settings.agent.extend(login);
-        return Ok(agent::run_in_terminal(&settings.agent)?.into());
+        std::process::exit(agent::run_in_terminal(&settings.agent)?);
+    }
+    let program = std::env::current_exe()?;
+    if !settings.agent.is_empty() {
+        // First, because it takes longer than all else until the agent starts.
+        settings.processes.prepare_agent(&program);
     }
     let skills = settings.skills.load()?;
     let (events, memory) = keep(events.as_deref(), state.as_deref())?;
     let client = stdio::take()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let code: anyhow::Result<u8> = runtime.block_on(async {
-        let bridge = std::env::current_exe()?;
+    let code: anyhow::Result<i32> = runtime.block_on(async {
         let host = Host::new(skills.into_library())
             .toolbox(settings.toolbox)
-            .bridge(bridge)
+            .bridge(program)
+            .processes(settings.processes.clone())
             .observed_by(events.as_ref().map(activity::record_to))
             .remembering(memory.clone());
         let (command, policy) = (settings.agent, settings.policy);
@@ -62,7 +67,7 @@ pub(crate) fn run(args: ProxyArgs, login: Vec<OsString>) -> anyhow::Result<ExitC
     }
     // A thread may still be blocked in a read or a write that nobody will end.
     runtime.shutdown_background();
-    std::process::exit(code?.into());
+    std::process::exit(code?);
 }
 
 fn no_agent() -> UsageError {

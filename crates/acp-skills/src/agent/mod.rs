@@ -1,23 +1,22 @@
 //! The agent's process: how it is started, told to end, and made sure to be gone with all its children.
 //!
 //! Agents are often started through `npx` or `uvx` and start servers of their own, so a signal to the one process that
-//! we know would leave the rest alive: the agent leads a process group (Unix) or a job object (Windows).
+//! we know would leave the rest alive: the agent is in a process group (Unix) or a job object (Windows) of its own.
 
 #[cfg(unix)]
 mod unix;
-#[cfg(unix)]
-pub mod watchdog;
 #[cfg(windows)]
 mod windows;
 
 use std::{
     ffi::{OsStr, OsString},
     io::{self, PipeReader, PipeWriter},
-    path::Path,
     process::{ExitStatus, Stdio},
 };
 
 use process_wrap::tokio::{ChildWrapper, CommandWrap};
+
+use crate::processes::Processes;
 
 #[cfg(unix)]
 use unix as platform;
@@ -26,7 +25,7 @@ use windows as platform;
 
 pub use platform::{code, signals};
 
-/// A signal that asks a process to end, or that a user sent to ours.
+/// A signal that this process got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signal {
     /// The terminal went away.
@@ -43,7 +42,8 @@ pub enum Signal {
 pub struct Agent {
     child: Box<dyn ChildWrapper>,
     group: platform::Group,
-    is_reaped: bool,
+    /// Where the group is registered until the agent was reaped.
+    registered: Option<Processes>,
 }
 
 /// Why an agent did not start.
@@ -69,28 +69,27 @@ impl StartError {
 
 impl Agent {
     /// Starts `command` (a program and its arguments, no shell) with pipes for its stdin and stdout; stderr, working
-    /// directory and environment are ours.
+    /// directory and environment are ours. It is one of `processes` until it was reaped.
     ///
     /// # Errors
     /// The program cannot be started.
-    pub fn start(command: &[OsString]) -> Result<(Self, PipeWriter, PipeReader), StartError> {
+    pub fn start(
+        command: &[OsString],
+        processes: Processes,
+    ) -> Result<(Self, PipeWriter, PipeReader), StartError> {
         let program = command.first().map_or(OsStr::new(""), OsString::as_os_str);
         let failed = |source| StartError { program: program.to_owned(), source };
         let (stdin, to_agent) = io::pipe().map_err(failed)?;
         let (from_agent, stdout) = io::pipe().map_err(failed)?;
-        let mut wrap = CommandWrap::with_new(program, |process| {
+        let mut wrap = CommandWrap::with_new(platform::resolve(program), |process| {
             process.args(&command[1..]).stdin(Stdio::from(stdin)).stdout(Stdio::from(stdout));
         });
-        platform::group(&mut wrap);
+        let prepared = processes.agent_group();
+        platform::group(&mut wrap, prepared);
         let child = wrap.spawn().map_err(failed)?;
-        let group = platform::Group::of(&*child);
-        Ok((Self { child, group, is_reaped: false }, to_agent, from_agent))
-    }
-
-    /// Has the agent ended with all its children should we be killed; `own_program` is our own binary. A step of its own
-    /// because nobody has to wait for it: it takes longer than all else at the start.
-    pub fn watch_over(&mut self, own_program: &Path) {
-        self.group.watch_over(own_program);
+        let group = platform::Group::new(child.id(), prepared);
+        processes.agent_started(prepared, child.id());
+        Ok((Self { child, group, registered: Some(processes) }, to_agent, from_agent))
     }
 
     /// Waits for the agent to end. May be given up and called again.
@@ -102,9 +101,14 @@ impl Agent {
         self.child.inner_mut().wait().await
     }
 
-    /// Sends a signal to the agent and all its children. On Windows, where there are none, this ends them.
-    pub fn signal(&mut self, signal: Signal) {
-        self.group.signal(signal, &mut *self.child);
+    /// Passes on a signal that this process got, to the agent and all its children.
+    pub fn forward(&mut self, signal: Signal) {
+        self.group.forward(signal);
+    }
+
+    /// Asks the agent and all its children to end; where there is no way to ask, ends them.
+    pub fn terminate(&mut self) {
+        self.group.terminate(&mut *self.child);
     }
 
     /// Ends the agent and all its children at once.
@@ -114,8 +118,10 @@ impl Agent {
 
     /// Ends the children that are left of an agent that has ended.
     pub fn reap(&mut self) {
-        self.kill();
-        self.is_reaped = true;
+        if let Some(processes) = self.registered.take() {
+            self.kill();
+            processes.agent_ended(self.group.prepared, self.group.id);
+        }
     }
 
     /// Whether a process of the agent's is still there.
@@ -126,9 +132,7 @@ impl Agent {
 
 impl Drop for Agent {
     fn drop(&mut self) {
-        if !self.is_reaped {
-            self.kill();
-        }
+        self.reap();
     }
 }
 
@@ -136,7 +140,7 @@ impl Drop for Agent {
 ///
 /// # Errors
 /// The program cannot be started.
-pub fn run_in_terminal(command: &[OsString]) -> Result<u8, StartError> {
+pub fn run_in_terminal(command: &[OsString]) -> Result<i32, StartError> {
     let program = command.first().map_or(OsStr::new(""), OsString::as_os_str);
     let failed = |source| StartError { program: program.to_owned(), source };
     platform::run_in_terminal(program, &command[1..]).map_err(failed)

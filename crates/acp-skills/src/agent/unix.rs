@@ -4,49 +4,47 @@ use std::{
     ffi::{OsStr, OsString},
     io,
     os::unix::process::{CommandExt, ExitStatusExt},
-    path::Path,
     process::{Command, ExitStatus},
 };
 
-use process_wrap::tokio::{ChildWrapper, CommandWrap, ProcessGroup};
+use process_wrap::tokio::{ChildWrapper, CommandWrap};
 use rustix::process::{Pid, kill_process_group, test_kill_process_group};
 use tokio::{
     signal::unix::{SignalKind, signal},
     sync::mpsc::{Receiver, channel},
 };
 
-use super::{Signal, watchdog::Watchdog};
+use super::Signal;
 
-pub(super) fn group(command: &mut CommandWrap) {
-    command.wrap(ProcessGroup::leader());
+/// Puts what the command starts into the group that is prepared, or lets it lead one.
+pub(super) fn group(command: &mut CommandWrap, prepared: Option<u32>) {
+    let group = prepared.and_then(|group| i32::try_from(group).ok()).unwrap_or(0);
+    command.command_mut().process_group(group);
 }
 
-/// The process group that the agent leads. It outlives the agent for as long as a child of the agent's lives.
+/// The process groups of the agent. They outlive it for as long as a child of the agent's lives.
 pub(super) struct Group {
-    id: Option<Pid>,
-    /// Dismissed when this goes.
-    watchdog: Option<Watchdog>,
+    /// The group that it was started in, unless that is its own.
+    pub(super) prepared: Option<u32>,
+    /// The agent, and the group that it leads: from the start, or because it made one itself.
+    pub(super) id: Option<u32>,
 }
 
 impl Group {
-    pub(super) fn of(child: &dyn ChildWrapper) -> Self {
-        Self { id: child.id().and_then(|id| Pid::from_raw(id.cast_signed())), watchdog: None }
+    pub(super) fn new(id: Option<u32>, prepared: Option<u32>) -> Self {
+        Self { prepared, id }
     }
 
-    pub(super) fn watch_over(&mut self, own_program: &Path) {
-        let Some(id) = self.id else { return };
-        self.watchdog = Watchdog::start(own_program, id)
-            .inspect_err(|error| tracing::warn!("no watchdog over the agent: {error}"))
-            .ok();
-    }
-
-    pub(super) fn signal(&self, signal: Signal, _child: &mut dyn ChildWrapper) {
-        let signal = match signal {
+    pub(super) fn forward(&self, signal: Signal) {
+        self.send(match signal {
             Signal::Hangup => rustix::process::Signal::HUP,
             Signal::Interrupt => rustix::process::Signal::INT,
             Signal::Terminate => rustix::process::Signal::TERM,
-        };
-        self.send(signal);
+        });
+    }
+
+    pub(super) fn terminate(&self, _child: &mut dyn ChildWrapper) {
+        self.send(rustix::process::Signal::TERM);
     }
 
     pub(super) fn kill(&self, _child: &mut dyn ChildWrapper) {
@@ -54,15 +52,25 @@ impl Group {
     }
 
     pub(super) fn is_alive(&self) -> bool {
-        self.id.is_some_and(|group| test_kill_process_group(group).is_ok())
+        self.all().any(|group| test_kill_process_group(group).is_ok())
     }
 
     fn send(&self, signal: rustix::process::Signal) {
-        if let Some(group) = self.id {
+        for group in self.all() {
             // The only failure is that nobody is left, which is what signals are for.
             let _ = kill_process_group(group, signal);
         }
     }
+
+    fn all(&self) -> impl Iterator<Item = Pid> {
+        let ids = self.prepared.into_iter().chain(self.id);
+        ids.filter_map(|id| Pid::from_raw(id.cast_signed()))
+    }
+}
+
+/// The program to start for a name: the system looks it up.
+pub(super) fn resolve(program: &OsStr) -> OsString {
+    program.to_owned()
 }
 
 /// The signals that somebody sends to us.
@@ -85,9 +93,8 @@ pub fn signals() -> io::Result<Receiver<Signal>> {
 }
 
 /// The exit code to end with: the agent's own, or 128 + the signal that killed it.
-pub fn code(status: ExitStatus) -> u8 {
-    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(125);
-    u8::try_from(code).unwrap_or(125)
+pub fn code(status: ExitStatus) -> i32 {
+    status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(125)
 }
 
 pub(super) fn signal_of(status: ExitStatus) -> Option<String> {
@@ -105,7 +112,7 @@ pub(super) fn signal_of(status: ExitStatus) -> Option<String> {
     Some(format!("signal {number}{name}"))
 }
 
-pub(super) fn run_in_terminal(program: &OsStr, arguments: &[OsString]) -> io::Result<u8> {
+pub(super) fn run_in_terminal(program: &OsStr, arguments: &[OsString]) -> io::Result<i32> {
     // Only returns when it fails: the agent takes our place, our terminal and our process id.
     Err(Command::new(program).args(arguments).exec())
 }

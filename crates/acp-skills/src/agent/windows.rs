@@ -1,34 +1,39 @@
-//! Processes on Windows: job objects, console events.
+//! Processes on Windows: job objects, console events, batch files.
 
 use std::{
     ffi::{OsStr, OsString},
     io,
-    path::Path,
     process::{Command, ExitStatus},
 };
 
-use process_wrap::tokio::{ChildWrapper, CommandWrap, JobObject};
+use process_wrap::tokio::{ChildWrapper, CommandWrap, JobObject, KillOnDrop};
 use tokio::sync::mpsc::{Receiver, channel};
 
 use super::Signal;
 
-pub(super) fn group(command: &mut CommandWrap) {
-    // The job ends its processes when its last handle is closed, so also when we are killed.
-    command.wrap(JobObject);
+/// Puts what the command starts into a job. [`KillOnDrop`] is what makes the wrapper set `KILL_ON_JOB_CLOSE`, with which the
+/// system ends the job when its last handle is closed, so also when this process is killed.
+pub(super) fn group(command: &mut CommandWrap, _prepared: Option<u32>) {
+    command.wrap(KillOnDrop).wrap(JobObject);
 }
 
-/// The job object is part of the child; there is nothing to remember.
-pub(super) struct Group;
+/// The job is part of the child.
+pub(super) struct Group {
+    pub(super) prepared: Option<u32>,
+    pub(super) id: Option<u32>,
+}
 
+#[expect(clippy::unused_self, reason = "the interface of the other systems")]
 impl Group {
-    pub(super) fn of(_child: &dyn ChildWrapper) -> Self {
-        Self
+    pub(super) fn new(id: Option<u32>, prepared: Option<u32>) -> Self {
+        Self { prepared, id }
     }
 
-    /// The job does it.
-    pub(super) fn watch_over(&mut self, _own_program: &Path) {}
+    /// The system tells a console event to everybody on the console, so also to the agent. It may end by itself; whoever
+    /// waits for that ends it later.
+    pub(super) fn forward(&self, _signal: Signal) {}
 
-    pub(super) fn signal(&self, _signal: Signal, child: &mut dyn ChildWrapper) {
+    pub(super) fn terminate(&self, child: &mut dyn ChildWrapper) {
         self.kill(child);
     }
 
@@ -37,10 +42,20 @@ impl Group {
         drop(child.start_kill());
     }
 
-    /// The job ends with our handle to it.
+    /// To end the job does not take a while.
     pub(super) fn is_alive(&self) -> bool {
         false
     }
+}
+
+/// The program to start for a name, found as a shell does: with the endings of `PATHEXT`, so that `npx` is `npx.cmd`.
+///
+/// The standard library starts a batch file through `cmd.exe` only when its ending is there, and then quotes the arguments
+/// such that none of them becomes a command, or refuses those for which that cannot be done
+/// ([`std::process`](std::process#windows-argument-splitting), CVE-2024-24576).
+pub(super) fn resolve(program: &OsStr) -> OsString {
+    // What is not found is reported by whoever starts it.
+    which::which(program).map_or_else(|_| program.to_owned(), OsString::from)
 }
 
 /// The console events that somebody sends to us.
@@ -64,15 +79,15 @@ pub fn signals() -> io::Result<Receiver<Signal>> {
     Ok(receiver)
 }
 
-/// The exit code to end with: the agent's own.
-pub fn code(status: ExitStatus) -> u8 {
-    status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(125)
+/// The exit code to end with: the agent's own, which may be any number of 32 bits.
+pub fn code(status: ExitStatus) -> i32 {
+    status.code().unwrap_or(125)
 }
 
 pub(super) fn signal_of(_status: ExitStatus) -> Option<String> {
     None
 }
 
-pub(super) fn run_in_terminal(program: &OsStr, arguments: &[OsString]) -> io::Result<u8> {
-    Ok(code(Command::new(program).args(arguments).status()?))
+pub(super) fn run_in_terminal(program: &OsStr, arguments: &[OsString]) -> io::Result<i32> {
+    Ok(code(Command::new(resolve(program)).args(arguments).status()?))
 }

@@ -20,6 +20,7 @@ use crate::{
     demo,
     host::Host,
     library::{Library, MakeToolbox},
+    processes::Processes,
     relay::{
         Relay,
         chain::{self, ChainEnd},
@@ -54,6 +55,7 @@ pub struct SkillsProxy {
     policy: Policy,
     bridge: Option<PathBuf>,
     observer: Option<Observer>,
+    processes: Processes,
 }
 
 impl SkillsProxy {
@@ -71,6 +73,7 @@ impl SkillsProxy {
             policy: Policy::default(),
             bridge: None,
             observer: None,
+            processes: Processes::default(),
         }
     }
 
@@ -82,7 +85,8 @@ impl SkillsProxy {
     pub fn from_config(config: Config) -> Result<Self, ConfigError> {
         let settings = Settings::resolve(config)?;
         let library = settings.skills.load()?.into_library();
-        Ok(Self::with_library(library).toolbox(settings.toolbox).policy(settings.policy))
+        let proxy = Self::with_library(library).toolbox(settings.toolbox).policy(settings.policy);
+        Ok(Self { processes: settings.processes, ..proxy })
     }
 
     /// Attaches the skill in a directory, before all others. One that is not there, or broken, is an error when the
@@ -137,7 +141,8 @@ impl SkillsProxy {
     /// Something that is attached cannot be.
     pub(crate) fn into_parts(self) -> Result<(Policy, Host), AttachError> {
         let library = self.attached.in_front_of(self.library)?;
-        let mut host = Host::new(library).toolbox(self.toolbox).observed_by(self.observer);
+        let host = Host::new(library).toolbox(self.toolbox).observed_by(self.observer);
+        let mut host = host.processes(self.processes);
         if let Some(program) = self.bridge {
             host = host.bridge(program);
         }

@@ -1,17 +1,20 @@
 //! How scripts run, as a configuration says.
 
+use std::sync::Arc;
+
 use skills_core::exec::{Executor, Limits, Sandbox, ScriptOptions};
 
 use super::{Config, ConfigError, SandboxKind};
+use crate::processes::Processes;
 
 /// How many scripts run at once.
 const CONCURRENCY: usize = 4;
 
-/// The options; `None` when scripts are not allowed.
+/// The options; `None` when scripts are not allowed. What runs is registered with `processes`.
 ///
 /// # Errors
 /// A sandbox was asked for and does not work here.
-pub(super) fn options(config: &Config) -> Result<Option<ScriptOptions>, ConfigError> {
+pub(super) fn options(config: &Config, processes: &Processes) -> Result<Option<ScriptOptions>, ConfigError> {
     if !config.allow_scripts {
         return Ok(None);
     }
@@ -30,6 +33,6 @@ pub(super) fn options(config: &Config) -> Result<Option<ScriptOptions>, ConfigEr
         cwd: config.script_cwd.unwrap_or_default(),
         limits,
         sandbox,
-        executor: Executor::new(CONCURRENCY),
+        executor: Executor::new(CONCURRENCY).observed_by(Arc::new(processes.clone())),
     }))
 }

@@ -13,7 +13,10 @@ use skills_core::{
 };
 
 use super::{CatalogLocation, Config, ConfigError, Discover, SearchTool, SkillEntry, Validation, scripts};
-use crate::library::{DirectoryLibrary, MakeToolbox, Named, Scan, load_named, remote};
+use crate::{
+    library::{DirectoryLibrary, MakeToolbox, Named, Scan, load_named, remote},
+    processes::Processes,
+};
 
 /// What a configuration comes to: what the proxy does, with which skills.
 #[non_exhaustive]
@@ -26,6 +29,9 @@ pub struct Settings {
     pub skills: SkillSources,
     /// How the tools over a set of skills are made.
     pub toolbox: MakeToolbox,
+    /// The programs that tools run.
+    #[doc(hidden)]
+    pub processes: Processes,
 }
 
 /// Where skills come from.
@@ -39,6 +45,7 @@ pub struct SkillSources {
     strict: bool,
     validation: Validation,
     watch: bool,
+    processes: Processes,
 }
 
 impl Settings {
@@ -57,11 +64,14 @@ impl Settings {
         let search = config.search.unwrap_or_default();
         // The sentence about it only stands in a catalog that does not hold every skill.
         policy.catalog.search = search != SearchTool::Off;
-        let toolbox = make_toolbox(policy.catalog.clone(), search, scripts::options(&config)?);
+        let processes = Processes::default();
+        let scripts = scripts::options(&config, &processes)?;
+        let toolbox = make_toolbox(policy.catalog.clone(), search, scripts);
         policy.dollar = config.dollar;
         policy.approve = config.approve.unwrap_or(policy.approve);
         policy.tool_policy = config.tool_policy.unwrap_or(policy.tool_policy);
-        Ok(Self { agent, policy, toolbox, skills: SkillSources::resolve(config)? })
+        let skills = SkillSources::resolve(config, processes.clone())?;
+        Ok(Self { agent, policy, skills, toolbox, processes })
     }
 }
 
@@ -98,7 +108,7 @@ impl SkillSources {
     ///
     /// # Errors
     /// A glob is wrong.
-    fn resolve(config: Config) -> Result<Self, ConfigError> {
+    fn resolve(config: Config, processes: Processes) -> Result<Self, ConfigError> {
         Ok(Self {
             named: config.skills,
             roots: config.roots,
@@ -110,6 +120,7 @@ impl SkillSources {
             strict: config.strict,
             validation: config.validation,
             watch: config.watch.unwrap_or(true),
+            processes,
         })
     }
 
@@ -129,7 +140,7 @@ impl SkillSources {
                     named.push(Named::Stored(NamedSkill::new(path, skill, diagnostics)));
                 }
                 SkillEntry::Virtual(skill) => {
-                    let (skill, warnings) = skill.build(self.validation)?;
+                    let (skill, warnings) = skill.build_with(self.validation, &self.processes)?;
                     let warnings =
                         warnings.into_iter().map(|text| Diagnostic::warning("missing-program", text));
                     named.push(Named::Fixed(Arc::new(skill), warnings.collect()));

@@ -1,12 +1,13 @@
 //! [`VirtualSkill`]: a skill that is defined in a configuration file, with tools that are commands.
 
-use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 use serde::Deserialize;
 use serde_json::Value;
 use skills_core::{Instructions, Properties, Skill, SkillTool, exec::CommandTool};
 
 use super::{choices::Validation, error::ConfigError, words::Words};
+use crate::processes::Processes;
 
 /// A virtual skill.
 #[derive(Debug, Deserialize)]
@@ -75,6 +76,15 @@ impl VirtualSkill {
     /// # Errors
     /// [`ConfigError::VirtualSkill`] says what is missing or wrong.
     pub fn build(self, default: Validation) -> Result<(Skill, Vec<String>), ConfigError> {
+        self.build_with(default, &Processes::default())
+    }
+
+    /// The same; the programs of its tools are registered with `processes`.
+    pub(crate) fn build_with(
+        self,
+        default: Validation,
+        processes: &Processes,
+    ) -> Result<(Skill, Vec<String>), ConfigError> {
         let validation = self.validation.unwrap_or(default);
         let name = self.name.clone();
         let mut warnings = Vec::new();
@@ -93,7 +103,7 @@ impl VirtualSkill {
             return Err(ConfigError::VirtualSkill(text));
         }
         for tool in self.tools {
-            let tool = tool.build(&name, validation)?;
+            let tool = tool.build(&name, validation, processes)?;
             warnings.extend(
                 tool.missing
                     .as_ref()
@@ -118,13 +128,19 @@ impl VirtualSkill {
 }
 
 impl ToolEntry {
-    fn build(self, skill: &str, validation: Validation) -> Result<SkillTool, ConfigError> {
+    fn build(
+        self,
+        skill: &str,
+        validation: Validation,
+        processes: &Processes,
+    ) -> Result<SkillTool, ConfigError> {
         let name = self.name;
         let wrong = |what: &str| ConfigError::VirtualSkill(format!("skill `{skill}`, tool `{name}`: {what}"));
         let mut words = self.command.0.into_iter();
         let program =
             words.next().filter(|program| !program.is_empty()).ok_or_else(|| wrong("`command` is empty"))?;
         let mut command = CommandTool::new(program).args(words);
+        command.executor = command.executor.observed_by(Arc::new(processes.clone()));
         if let Some(cwd) = self.cwd {
             command = command.cwd(cwd);
         }

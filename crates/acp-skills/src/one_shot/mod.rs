@@ -236,7 +236,7 @@ impl OneShot {
     pub async fn converse<T: Send + 'static>(
         self,
         conversation: impl FnOnce(&mut Client) -> T + Send + 'static,
-    ) -> Result<(T, Option<u8>), OneShotError> {
+    ) -> Result<(T, Option<i32>), OneShotError> {
         let mut proxy = self.proxy;
         if let Some(tracer) = self.tracer.clone() {
             let observer = move |activity: &Activity| tracer(Trace::Activity(activity));

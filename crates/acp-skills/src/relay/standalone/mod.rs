@@ -10,9 +10,10 @@
 mod supervisor;
 mod tap;
 
-use std::{ffi::OsString, io, path::Path};
+use std::{ffi::OsString, io};
 
 use acp_skills_intercept::Policy;
+use tokio::task::spawn_blocking;
 
 use self::supervisor::Supervisor;
 pub use self::tap::Tap;
@@ -60,16 +61,25 @@ impl Standalone {
     ///
     /// # Errors
     /// The agent does not start, or the proxy itself fails.
-    pub async fn run(self) -> Result<u8, StandaloneError> {
+    pub async fn run(self) -> Result<i32, StandaloneError> {
+        let processes = self.host.own_processes().clone();
+        if let Some(program) = self.host.own_program() {
+            processes.prepare_agent(program);
+        }
         let signals = agent::signals()?;
-        let (mut agent, stdin, stdout) = Agent::start(&self.command)?;
+        let (agent, stdin, stdout) = match Agent::start(&self.command, processes.clone()) {
+            Ok(started) => started,
+            Err(error) => {
+                processes.finish();
+                return Err(error.into());
+            }
+        };
         let stdin = tapped(stdin, self.tap);
         let ends = Ends { reader: Box::new(stdout), writer: stdin, hangup: None };
-        let own_program = self.host.own_program().map(Path::to_owned);
         let relay = Relay::start(self.policy, self.host, self.client, ends)?;
-        if let Some(own_program) = own_program {
-            agent.watch_over(&own_program);
-        }
-        Ok(Supervisor::new(agent, relay, signals).run().await?)
+        let code = Supervisor::new(agent, relay, signals).run().await;
+        // Scripts that still run end here.
+        drop(spawn_blocking(move || processes.finish()).await);
+        Ok(code?)
     }
 }

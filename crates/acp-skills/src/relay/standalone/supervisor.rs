@@ -53,7 +53,7 @@ impl Supervisor {
     ///
     /// # Errors
     /// The system does not tell how the agent ended.
-    pub(super) async fn run(mut self) -> io::Result<u8> {
+    pub(super) async fn run(mut self) -> io::Result<i32> {
         let status = self.until_the_agent_ends().await?;
         self.finish(status).await;
         Ok(agent::code(status))
@@ -87,7 +87,7 @@ impl Supervisor {
                     }
                 }
                 Some(signal) = self.signals.recv() => {
-                    self.agent.signal(signal);
+                    self.agent.forward(signal);
                     // Ctrl-C may mean `stop what you are doing` to an agent; the other two mean the end.
                     if signal != Signal::Interrupt {
                         (stage, deadline) = (Stage::Terminating, Some(Instant::now() + AFTER_TERMINATE));
@@ -98,14 +98,14 @@ impl Supervisor {
                     Stage::Stalled(before) => {
                         let written = self.relay.written_to_agent();
                         if written == before {
-                            self.agent.signal(Signal::Terminate);
+                            self.agent.terminate();
                             (stage, deadline) = (Stage::Terminating, Some(Instant::now() + AFTER_TERMINATE));
                         } else {
                             (stage, deadline) = (Stage::Stalled(written), Some(Instant::now() + STALLED));
                         }
                     }
                     Stage::Closing => {
-                        self.agent.signal(Signal::Terminate);
+                        self.agent.terminate();
                         (stage, deadline) = (Stage::Terminating, Some(Instant::now() + AFTER_TERMINATE));
                     }
                     Stage::Terminating => {
@@ -120,7 +120,7 @@ impl Supervisor {
     /// Ends the children that the agent left, delivers what it said last, and answers the requests that it left open.
     async fn finish(mut self, status: ExitStatus) {
         // They would live on otherwise, and one that holds the agent's stdout would keep its end from us.
-        self.agent.signal(Signal::Terminate);
+        self.agent.terminate();
         let deadline = Instant::now() + AFTER_TERMINATE;
         while self.agent.is_alive() && Instant::now() < deadline {
             sleep(POLL).await;

@@ -1,0 +1,73 @@
+//! [`Processes`]: the process groups that this process has started, so that all of them end with it, however it ends.
+//!
+//! A process that ends in good order ends its children itself. One that is killed cannot, so somebody else has to: on Unix a
+//! watchdog, on Windows the system, which ends a job with its last handle.
+//!
+//! | file | owns |
+//! |---|---|
+//! | `mod` | which groups run |
+//! | `unix` | how the watchdog is started and told of them |
+//! | `watchdog` | what it does, in a process of its own |
+//! | `windows` | nothing |
+
+#[cfg_attr(unix, path = "unix.rs")]
+#[cfg_attr(windows, path = "windows.rs")]
+mod system;
+#[cfg(unix)]
+pub mod watchdog;
+
+use std::{
+    collections::HashSet,
+    sync::{Arc, Condvar, Mutex},
+};
+
+use skills_core::exec::ProcessObserver;
+
+use crate::lock::lock;
+
+/// The groups that run, and who watches over them. All clones are the same; with the last one, what is left is ended.
+#[derive(Debug, Clone, Default)]
+pub struct Processes(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    /// Guards everything. Taken alone, and held while a few bytes go into a pipe that never blocks.
+    state: Mutex<State>,
+    /// A guard of the agent's has started, or cannot be.
+    #[cfg_attr(windows, expect(dead_code, reason = "nobody waits there"))]
+    prepared: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    groups: HashSet<u32>,
+    guard: system::Guard,
+}
+
+impl Processes {
+    fn add(&self, id: u32) {
+        let mut state = lock(&self.0.state);
+        if state.groups.insert(id) {
+            state.guard.added(id);
+        }
+    }
+
+    fn remove(&self, id: u32) {
+        let mut state = lock(&self.0.state);
+        if state.groups.remove(&id) {
+            state.guard.removed(id);
+        }
+    }
+}
+
+/// Scripts, and the programs behind tools.
+impl ProcessObserver for Processes {
+    fn started(&self, id: u32) {
+        self.add(id);
+        self.need_watchdog();
+    }
+
+    fn ended(&self, id: u32) {
+        self.remove(id);
+    }
+}
