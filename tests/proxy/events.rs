@@ -86,7 +86,11 @@ fn skills_command(stage: &mut Stage, session: &str, text: &str) -> String {
 /// Has the agent ask for permission; ours are answered by the proxy, and the others by nobody.
 fn ask(stage: &mut Stage, tool: &str) {
     let options = json!([{ "optionId": "yes", "name": "Yes", "kind": "allow_once" }, { "optionId": "no", "name": "No", "kind": "reject_once" }]);
-    let call = json!({ "toolCallId": "1", "name": tool, "title": SECRET, "rawInput": { "command": SECRET } });
+    let input = match tool {
+        "Bash" => json!({ "command": SECRET }),
+        _ => json!({ "skill": SECRET, "path": SECRET }),
+    };
+    let call = json!({ "toolCallId": "1", "name": tool, "title": SECRET, "rawInput": input });
     let params = json!({ "sessionId": "s", "toolCall": call, "options": options });
     stage.says(
         &json!({ "jsonrpc": "2.0", "id": "p", "method": "session/request_permission", "params": params }),
