@@ -34,6 +34,8 @@ fn main() -> ExitCode {
         Some(Command::Search(args)) => commands::search::run(*args),
         Some(Command::Report(args)) => commands::report::run(args),
         Some(Command::Doctor(args)) => commands::doctor::run(*args),
+        Some(Command::Eval(args)) => commands::eval::run(*args),
+        Some(Command::Init(args)) => commands::init::run(args),
         Some(Command::Bridge) => bridge::run().map(|()| ExitCode::SUCCESS),
         #[cfg(unix)]
         Some(Command::Watchdog { group }) => watchdog::run(&group).map(|()| ExitCode::SUCCESS),

@@ -7,6 +7,7 @@ pub mod client;
 pub mod component;
 pub mod config;
 pub mod demo;
+pub mod evaluation;
 pub mod events;
 pub mod host;
 pub mod library;

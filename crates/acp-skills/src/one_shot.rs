@@ -3,7 +3,7 @@
 //! [`OneShot`] takes what the prompt needs, and then the answer comes as a whole ([`OneShot::run`]), as it is said
 //! ([`OneShot::stream`]), or as a Rust type ([`OneShot::parse`]).
 
-mod parse;
+pub(crate) mod parse;
 mod turn;
 
 use std::{

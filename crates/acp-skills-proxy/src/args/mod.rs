@@ -70,6 +70,10 @@ pub(crate) enum Command {
     Report(commands::report::ReportArgs),
     /// Start an agent through the proxy and tell, step by step, whether skills would work with it.
     Doctor(Box<commands::doctor::DoctorArgs>),
+    /// Evaluate a skill on agents: is it loaded when it should be, and are results better with it than without?
+    Eval(Box<commands::eval::EvalArgs>),
+    /// Make a new skill that breaks no rule, with cases to evaluate it by.
+    Init(commands::init::InitArgs),
     /// (internal) The stdio transport of the skills server; agents start it.
     #[command(name = bridge::SUBCOMMAND, hide = true)]
     Bridge,

@@ -4,6 +4,8 @@
 
 pub(crate) mod check;
 pub(crate) mod doctor;
+pub(crate) mod eval;
+pub(crate) mod init;
 pub(crate) mod list;
 pub(crate) mod proxy;
 pub(crate) mod report;

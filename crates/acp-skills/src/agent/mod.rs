@@ -74,12 +74,24 @@ impl Agent {
     /// # Errors
     /// The program cannot be started.
     pub fn start(command: &[OsString]) -> Result<(Self, PipeWriter, PipeReader), StartError> {
+        Self::start_with(command, |_process| ())
+    }
+
+    /// The same with something changed by `configure`: where stderr goes, or the working directory.
+    ///
+    /// # Errors
+    /// The program cannot be started.
+    pub fn start_with(
+        command: &[OsString],
+        configure: impl FnOnce(&mut tokio::process::Command),
+    ) -> Result<(Self, PipeWriter, PipeReader), StartError> {
         let program = command.first().map_or(OsStr::new(""), OsString::as_os_str);
         let failed = |source| StartError { program: program.to_owned(), source };
         let (stdin, to_agent) = io::pipe().map_err(failed)?;
         let (from_agent, stdout) = io::pipe().map_err(failed)?;
         let mut wrap = CommandWrap::with_new(program, |process| {
             process.args(&command[1..]).stdin(Stdio::from(stdin)).stdout(Stdio::from(stdout));
+            configure(process);
         });
         platform::group(&mut wrap);
         let child = wrap.spawn().map_err(failed)?;

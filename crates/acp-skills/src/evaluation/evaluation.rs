@@ -261,31 +261,31 @@ impl Evaluation {
             return Err(EvaluationError::NoCases(self.dir.clone()));
         }
         let mut runs = Vec::new();
-        let (mut turns, compared) = (BTreeMap::new(), self.compared_with());
+        let (mut turns, compared): (BTreeMap<_, usize>, _) = (BTreeMap::new(), self.compared_with());
         // Without the skill nothing can load it.
         let for_queries = [Some(Configuration::WithSkill), self.baseline.is_some().then_some(compared)];
         for number in 1..=self.options.runs {
             for agent in &self.agents {
-                let mut add = |case: Case, configuration, turns_of: usize| {
-                    let agent = agent.name.clone();
-                    *turns.entry(Some(agent.clone())).or_default() += turns_of;
-                    runs.push(RunId { agent, case, configuration, number });
-                };
+                let id = |case, configuration| RunId { agent: agent.name.clone(), case, configuration, number };
                 for place in 0..self.queries.len() {
-                    for configuration in for_queries.into_iter().flatten() {
-                        add(Case::Query(place), configuration, 1);
-                    }
+                    let configurations = for_queries.into_iter().flatten();
+                    runs.extend(configurations.map(|configuration| id(Case::Query(place), configuration)));
                 }
                 for case in &self.evals {
-                    let grades_itself = case.has_sentences() && self.options.grader == Grader::Same;
                     for configuration in [Configuration::WithSkill, compared] {
-                        add(Case::Eval(case.name.clone()), configuration, 1 + usize::from(grades_itself));
-                    }
-                    if case.has_sentences() && matches!(self.options.grader, Grader::Command(_)) {
-                        *turns.entry(None).or_default() += 2;
+                        runs.push(id(Case::Eval(case.name.clone()), configuration));
+                        match &self.options.grader {
+                            Grader::Nobody => {}
+                            _ if !case.has_sentences() => {}
+                            Grader::Same => *turns.entry(Some(agent.name.clone())).or_default() += 1,
+                            Grader::Command(_) => *turns.entry(None).or_default() += 1,
+                        }
                     }
                 }
             }
+        }
+        for run in &runs {
+            *turns.entry(Some(run.agent.clone())).or_default() += 1;
         }
         // All runs of one case, then the next: what is done is of use when somebody ends it early.
         runs.sort_by_key(|run| (run.case.clone(), run.number));

@@ -60,6 +60,11 @@ impl Grade {
         Self { text, passed, evidence: evidence.into(), ungraded: false, skipped: false }
     }
 
+    /// One that cannot hold.
+    pub(super) fn unmet(text: String, why: impl Into<String>) -> Self {
+        Self::told(text, false, why)
+    }
+
     fn ungraded(text: String, why: impl Into<String>) -> Self {
         Self { ungraded: true, ..Self::told(text, false, why) }
     }

@@ -160,6 +160,6 @@ impl Outcome {
 
     /// What went wrong with the run itself.
     pub fn problem(&self) -> Option<String> {
-        self.end.problem()
+        super::run::problem_of(&self.end, matches!(self.run.case, Case::Eval(_)))
     }
 }

@@ -209,9 +209,14 @@ impl ServerHandler for Handler {
         request: ReadResourceRequestParams,
         _context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
+        let uri = request.uri.clone();
         let read =
             move |serving: &Serving, bodies: &BodyCache| resources::read(serving, bodies, &request.uri);
-        Ok(self.off_thread(read).await?.into())
+        let read = self.off_thread(read).await?;
+        if let (Some(observer), Some((skill, path))) = (&self.observer, resources::parse(&uri)) {
+            observer(&Activity::ResourceRead { session: self.session, skill, path });
+        }
+        Ok(read.into())
     }
 
     async fn list_skills(
