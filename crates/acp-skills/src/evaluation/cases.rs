@@ -128,7 +128,7 @@ pub fn read_queries(path: &Path) -> Result<Vec<TriggerCase>, EvaluationError> {
 ///
 /// # Errors
 /// As [`read_queries`].
-pub fn find_queries(dir: &Path) -> Result<Vec<TriggerCase>, EvaluationError> {
+pub(super) fn find_queries(dir: &Path) -> Result<Vec<TriggerCase>, EvaluationError> {
     let path = TRIGGER_CASES.iter().map(|name| dir.join(name)).find(|path| path.exists());
     path.map_or_else(|| Ok(Vec::new()), |path| read_queries(&path))
 }
@@ -137,7 +137,7 @@ pub fn find_queries(dir: &Path) -> Result<Vec<TriggerCase>, EvaluationError> {
 ///
 /// # Errors
 /// The file cannot be read, or a case in it is wrong.
-pub fn find_output_cases(dir: &Path) -> Result<Vec<OutputCase>, EvaluationError> {
+pub(super) fn find_output_cases(dir: &Path) -> Result<Vec<OutputCase>, EvaluationError> {
     let path = dir.join(OUTPUT_CASES);
     let text = match fs::read_to_string(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),

@@ -24,7 +24,7 @@ use acp_skills::{
     agent::{self, Signal},
     config::Settings,
     evaluation::{
-        Allow, Benchmark, EMBEDDED, Evaluation, EvaluationError, Grader, Options, Plan, Report, Sandbox, Triggers,
+        Allow, EMBEDDED, Evaluation, EvaluationError, Grader, Options, Plan, Report, Sandbox,
         Workspace,
     },
 };
