@@ -7,7 +7,7 @@
 //! | `say TEXT` | says it |
 //! | `load NAME` | calls `activate_skill` |
 //! | `resource NAME` | reads the skill's SKILL.md as an MCP resource |
-//! | `read PATH` | says that it read a file with a tool of its own |
+//! | `file NAME` | says that it read a file beside the SKILL.md that the catalog names, with a tool of its own |
 //! | `write FILE TEXT` | writes a file in the session's directory, and tells nobody |
 //! | `edit PATH` | writes a file, and tells of it only afterwards |
 //! | `command` | says that it runs a command |
@@ -21,6 +21,7 @@
 use std::{
     fs,
     io::{self, BufRead, Write},
+    path::PathBuf,
     process::ExitCode,
     thread,
 };
@@ -31,16 +32,20 @@ pub(crate) const ARGUMENT: &str = "scripted-agent";
 
 /// Plays the agent; `grades` is how it grades.
 pub(crate) fn run(grades: &str) -> ExitCode {
-    let mut agent = Agent { cwd: String::new(), server: None, next: 0, calls: 0, grades: grades.to_owned() };
+    let (cwd, location) = (String::new(), PathBuf::new());
+    let mut agent = Agent { cwd, location, server: None, next: 0, calls: 0, grades: grades.to_owned() };
     while let Some(message) = read() {
         let params = &message["params"];
         let id = &message["id"];
         match message["method"].as_str() {
-            Some("initialize") => answer(id, &json!({
-                "protocolVersion": 1,
-                "agentCapabilities": { "mcpCapabilities": { "acp": true } },
-                "agentInfo": { "name": "scripted", "version": "1.0" },
-            })),
+            Some("initialize") => answer(
+                id,
+                &json!({
+                    "protocolVersion": 1,
+                    "agentCapabilities": { "mcpCapabilities": { "acp": true } },
+                    "agentInfo": { "name": "scripted", "version": "1.0" },
+                }),
+            ),
             Some("session/new") => {
                 agent.cwd = params["cwd"].as_str().expect("a directory").to_owned();
                 let servers = params["mcpServers"].as_array().expect("servers");
@@ -49,11 +54,17 @@ pub(crate) fn run(grades: &str) -> ExitCode {
             }
             Some("session/prompt") => {
                 let blocks = params["prompt"].as_array().expect("blocks").iter();
+                let named =
+                    blocks.clone().filter_map(|block| block["text"].as_str()?.split_once("<location>"));
+                let location = named.filter_map(|(_, rest)| rest.split_once("</location>")).next();
+                agent.location = location.map(|(path, _)| path.into()).unwrap_or_default();
                 // What was typed is the last text; what the proxy adds stands before it.
                 let text = blocks.filter_map(|block| block["text"].as_str()).next_back().unwrap_or_default();
                 match agent.obey(text) {
                     Some(result) => answer(id, &result),
-                    None => write(&json!({ "jsonrpc": "2.0", "id": id, "error": { "code": -32603, "message": "no credit" } })),
+                    None => write(
+                        &json!({ "jsonrpc": "2.0", "id": id, "error": { "code": -32603, "message": "no credit" } }),
+                    ),
                 }
             }
             _ => {}
@@ -64,6 +75,8 @@ pub(crate) fn run(grades: &str) -> ExitCode {
 
 struct Agent {
     cwd: String,
+    /// The SKILL.md that the catalog names.
+    location: PathBuf,
     server: Option<Value>,
     next: u64,
     calls: u64,
@@ -90,7 +103,10 @@ impl Agent {
                 "say" => say(rest),
                 "load" => self.load(rest),
                 "resource" => self.resource(rest),
-                "read" => self.tool("read", rest, "completed"),
+                "file" => {
+                    let path = self.location.with_file_name(rest);
+                    self.tool("read", path.to_str().expect("text"), "completed");
+                }
                 "command" => self.tool("execute", "/bin/ls", "in_progress"),
                 "write" => {
                     let (file, text) = rest.split_once(' ').expect("a file and a text");
@@ -120,7 +136,8 @@ impl Agent {
     fn verdicts(&self, text: &str) -> String {
         let count = text.lines().filter(|line| line.starts_with("Assertion ")).count();
         let all = |passed: bool, evidence: &str| {
-            let verdicts = (1..=count).map(|number| json!({ "assertion": number, "passed": passed, "evidence": evidence }));
+            let verdicts = (1..=count)
+                .map(|number| json!({ "assertion": number, "passed": passed, "evidence": evidence }));
             json!({ "verdicts": verdicts.collect::<Vec<_>>() }).to_string()
         };
         match self.grades.as_str() {
@@ -139,8 +156,11 @@ impl Agent {
 
     fn load(&mut self, name: &str) {
         self.tool("other", "activate_skill", "in_progress");
-        self.mcp("tools/call", &json!({ "name": "activate_skill", "arguments": { "name": name } }));
+        let got = self.mcp("tools/call", &json!({ "name": "activate_skill", "arguments": { "name": name } }));
         self.tool("other", "activate_skill", "completed");
+        update(
+            &json!({ "sessionUpdate": "agent_thought_chunk", "content": { "type": "text", "text": got.to_string() } }),
+        );
     }
 
     fn resource(&mut self, name: &str) {
@@ -148,8 +168,8 @@ impl Agent {
     }
 
     /// Asks the skills server, if there is one.
-    fn mcp(&mut self, method: &str, params: &Value) {
-        let Some(server) = self.server.clone() else { return };
+    fn mcp(&mut self, method: &str, params: &Value) -> Value {
+        let Some(server) = self.server.clone() else { return Value::Null };
         let mut params = params.clone();
         params["_meta"] = json!({
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -159,7 +179,7 @@ impl Agent {
         self.next += 1;
         let number = self.next.to_string();
         let message = json!({ "serverId": server, "requestId": number, "method": method, "params": params });
-        self.ask("mcp/message", &message);
+        self.ask("mcp/message", &message)
     }
 
     fn tool(&mut self, kind: &str, path: &str, status: &str) {
@@ -206,11 +226,15 @@ impl Agent {
 }
 
 fn say(text: &str) {
-    update(&json!({ "sessionUpdate": "agent_message_chunk", "content": { "type": "text", "text": format!("{text}\n") } }));
+    update(
+        &json!({ "sessionUpdate": "agent_message_chunk", "content": { "type": "text", "text": format!("{text}\n") } }),
+    );
 }
 
 fn update(update: &Value) {
-    write(&json!({ "jsonrpc": "2.0", "method": "session/update", "params": { "sessionId": "s", "update": update } }));
+    write(
+        &json!({ "jsonrpc": "2.0", "method": "session/update", "params": { "sessionId": "s", "update": update } }),
+    );
 }
 
 fn answer(id: &Value, result: &Value) {

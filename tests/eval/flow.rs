@@ -38,7 +38,8 @@ fn simple() -> Stage {
         { "query": "load demo; hang", "should_trigger": true },
         { "query": "say no", "should_trigger": false },
     ]);
-    let eval = json!({ "id": 1, "name": "it", "prompt": "with load demo; say done", "assertions": ["It is done"] });
+    let eval =
+        json!({ "id": 1, "name": "it", "prompt": "with load demo; say done", "assertions": ["It is done"] });
     Stage::new(&queries, &json!([eval]))
 }
 
@@ -56,16 +57,26 @@ fn agents_beside_each_other() {
     let run = Run::of(&mut command);
     assert_eq!(run.code, Some(1), "{}", run.stderr);
     let comparison = stage.json("iteration-1/comparison.json");
-    let names: Vec<_> = comparison["agents"].as_array().unwrap().iter().map(|it| it["name"].clone()).collect();
+    let names: Vec<_> =
+        comparison["agents"].as_array().unwrap().iter().map(|it| it["name"].clone()).collect();
     assert_eq!(names, ["good", "bad"]);
-    assert_eq!((&comparison["agents"][0]["passed"], &comparison["agents"][1]["passed"]), (&json!(true), &json!(false)));
+    assert_eq!(
+        (&comparison["agents"][0]["passed"], &comparison["agents"][1]["passed"]),
+        (&json!(true), &json!(false))
+    );
     assert_eq!(comparison["queries"][0]["agents"]["bad"]["pass"], true);
     assert_eq!(comparison["evals"][0]["agents"]["good"]["with_skill"]["pass_rate"]["mean"], 1.0);
     for agent in ["good", "bad"] {
-        assert_eq!(stage.json(&format!("iteration-1/{agent}/benchmark.json"))["runs"].as_array().unwrap().len(), 4);
-        assert!(stage.path(&format!("results/iteration-1/{agent}/eval-it/with_skill/run-2/outputs")).is_dir());
+        assert_eq!(
+            stage.json(&format!("iteration-1/{agent}/benchmark.json"))["runs"].as_array().unwrap().len(),
+            4
+        );
+        assert!(
+            stage.path(&format!("results/iteration-1/{agent}/eval-it/with_skill/run-2/outputs")).is_dir()
+        );
     }
-    let line = |name: &str| run.stdout.lines().find(|line| line.starts_with(name)).unwrap_or_default().to_owned();
+    let line =
+        |name: &str| run.stdout.lines().find(|line| line.starts_with(name)).unwrap_or_default().to_owned();
     assert!(line("good").contains("2/2") && line("bad").contains("2/2"), "{}", run.stdout);
 }
 
@@ -93,10 +104,17 @@ fn resuming_makes_only_what_is_missing() {
     fs::remove_file(stage.path("results").join(lost)).unwrap();
     let run = stage.eval(&["--runs", "1", "--resume"], "pass");
     assert_eq!(run.code, Some(0), "{}", run.stderr);
-    assert!(run.stderr.contains("3 runs were done before") && run.stderr.contains("1/1 passed"), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("3 runs were done before") && run.stderr.contains("1/1 passed"),
+        "{}",
+        run.stderr
+    );
     assert_eq!(stage.json(kept)["started"], started);
     assert_eq!(stage.json(lost)["status"], "passed");
-    for (flags, why) in [(&["--runs", "2"][..], "options have changed"), (&["--runs", "1", "--allow", "all"][..], "have changed")] {
+    for (flags, why) in [
+        (&["--runs", "2"][..], "options have changed"),
+        (&["--runs", "1", "--allow", "all"][..], "have changed"),
+    ] {
         let run = stage.eval(&[flags, &["--resume"]].concat(), "pass");
         assert_eq!(run.code, Some(2));
         assert!(run.stderr.contains(why), "{}", run.stderr);
@@ -122,7 +140,8 @@ fn fail_under() {
         { "query": "say no", "should_trigger": true },
     ]);
     let stage = Stage::new(&queries, &json!([]));
-    for (flags, code) in [(&["--fail-under", "0.5"][..], 0), (&["--fail-under", "0.6"][..], 1), (&[][..], 1)] {
+    for (flags, code) in [(&["--fail-under", "0.5"][..], 0), (&["--fail-under", "0.6"][..], 1), (&[][..], 1)]
+    {
         let run = stage.eval(&[&["--runs", "1"], flags].concat(), "pass");
         assert_eq!(run.code, Some(code), "{flags:?} {}", run.stdout);
     }
@@ -136,9 +155,18 @@ fn what_is_wrong_is_said_first() {
     assert!(run.stderr.contains("has no cases") && run.stderr.contains("hint: "), "{}", run.stderr);
     for (evals, said) in [
         (json!({ "evals": [{ "id": 1 }] }), "missing field `prompt`"),
-        (json!({ "evals": [{ "id": 1, "prompt": "x", "assertions": [{ "file_exits": "x" }] }] }), "evals[0]: "),
-        (json!({ "evals": [{ "id": 1, "prompt": "x", "files": ["../../etc/passwd"] }] }), "does not stay in the directory"),
-        (json!({ "evals": [{ "id": 1, "prompt": "x" }, { "id": "1", "prompt": "y" }] }), "two cases are called `1`"),
+        (
+            json!({ "evals": [{ "id": 1, "prompt": "x", "assertions": [{ "file_exits": "x" }] }] }),
+            "evals[0]: ",
+        ),
+        (
+            json!({ "evals": [{ "id": 1, "prompt": "x", "files": ["../../etc/passwd"] }] }),
+            "does not stay in the directory",
+        ),
+        (
+            json!({ "evals": [{ "id": 1, "prompt": "x" }, { "id": "1", "prompt": "y" }] }),
+            "two cases are called `1`",
+        ),
         (json!([]), "evals.json"),
     ] {
         empty.write("demo/evals/evals.json", &evals.to_string());
@@ -212,7 +240,9 @@ fn an_interrupt_keeps_what_is_done() {
     let code = child.wait().unwrap().code();
     assert_eq!(code, Some(1), "{rest}");
     assert!(rest.contains("interrupted") && rest.contains("--resume"), "{rest}");
-    let run = |number: u8| stage.path(&format!("results/iteration-1/triggers/query-0{number}/with_skill/run-1/run.json"));
+    let run = |number: u8| {
+        stage.path(&format!("results/iteration-1/triggers/query-0{number}/with_skill/run-1/run.json"))
+    };
     assert!(run(1).exists() && !run(2).exists() && !run(3).exists());
     // Its stderr is ours too: nobody of the agent's is left, or the pipe would not have ended.
     let again = stage.eval(&["--runs", "1", "--timeout", "300", "--resume", "--dry-run"], "pass");
@@ -232,7 +262,8 @@ fn a_sandbox_keeps_the_agent_in() {
     let elsewhere = tempfile::Builder::new().tempdir_in("/var/tmp").unwrap();
     let target = elsewhere.path().join("made.txt");
     let prompt = format!("with load demo; with write in.txt here; with edit {}; say done", target.display());
-    let eval = json!({ "id": 1, "name": "it", "prompt": prompt, "assertions": [{ "file_exists": "in.txt" }] });
+    let eval =
+        json!({ "id": 1, "name": "it", "prompt": prompt, "assertions": [{ "file_exists": "in.txt" }] });
     let stage = Stage::new(&json!([]), &json!([eval]));
     let run = stage.eval(&["--runs", "1", "--sandbox", "bwrap"], "pass");
     assert_eq!(run.code, Some(1), "{} {}", run.stdout, run.stderr);

@@ -12,7 +12,10 @@ use super::{
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
-        trial("shown::the_page_holds_everything_and_runs_nothing_of_it", the_page_holds_everything_and_runs_nothing_of_it),
+        trial(
+            "shown::the_page_holds_everything_and_runs_nothing_of_it",
+            the_page_holds_everything_and_runs_nothing_of_it,
+        ),
         trial("shown::the_sample_skill_on_the_built_in_agent", the_sample_skill_on_the_built_in_agent),
         trial("shown::a_new_skill_breaks_no_rule", a_new_skill_breaks_no_rule),
     ]
@@ -32,9 +35,13 @@ fn the_page_holds_everything_and_runs_nothing_of_it() {
     let run = stage.eval(&["--runs", "2", "--html", page.to_str().unwrap()], "pass");
     assert_eq!(run.code, Some(0), "{}", run.stderr);
     let html = fs::read_to_string(&page).unwrap();
-    assert!(html.contains("&lt;script&gt;alert(1)") && !html.contains("<script>alert") && !html.contains("<img"));
+    assert!(
+        html.contains("&lt;script&gt;alert(1)") && !html.contains("<script>alert") && !html.contains("<img")
+    );
     assert!(html.contains("default-src 'none'; style-src 'sha256-"));
-    for part in ["feedback.json", "data-case=\"eval-it\"", "Transcript", "a.txt", "without skill", "class=\"heat\""] {
+    for part in
+        ["feedback.json", "data-case=\"eval-it\"", "Transcript", "a.txt", "without skill", "class=\"heat\""]
+    {
         assert!(html.contains(part), "{part}");
     }
     assert_eq!(html.matches("<script>").count(), 1);
@@ -51,7 +58,12 @@ fn the_sample_skill_on_the_built_in_agent() {
     let run = Run::of(&mut command);
     // The built-in agent has no model, and is wrong about some.
     assert_eq!(run.code, Some(1), "{}", run.stderr);
-    for part in ["built in, without a model", "Is it loaded when it should be?", "Are results better with it?", "transfer"] {
+    for part in [
+        "built in, without a model",
+        "Is it loaded when it should be?",
+        "Are results better with it?",
+        "transfer",
+    ] {
         assert!(run.stdout.contains(part), "{part} is not in {}", run.stdout);
     }
     assert!(!run.stdout.contains("the agent failed"), "{}", run.stdout);
@@ -60,7 +72,8 @@ fn the_sample_skill_on_the_built_in_agent() {
 
 fn a_new_skill_breaks_no_rule() {
     let scratch = tempfile::tempdir().unwrap();
-    let run = |words: &[&str]| Run::of(program().args(words).current_dir(scratch.path()).stdin(Stdio::null()));
+    let run =
+        |words: &[&str]| Run::of(program().args(words).current_dir(scratch.path()).stdin(Stdio::null()));
     let made = run(&["init", "pdf-forms"]);
     assert_eq!(made.code, Some(0), "{}", made.stderr);
     let checked = run(&["check", "--reference", "pdf-forms"]);

@@ -25,7 +25,8 @@ impl Stage {
             stage.write("demo/evals/eval_queries.json", &queries.to_string());
         }
         if evals.as_array().is_some_and(|evals| !evals.is_empty()) {
-            stage.write("demo/evals/evals.json", &json!({ "skill_name": "demo", "evals": evals }).to_string());
+            stage
+                .write("demo/evals/evals.json", &json!({ "skill_name": "demo", "evals": evals }).to_string());
         }
         stage
     }
@@ -87,7 +88,8 @@ impl Run {
     }
 
     pub(crate) fn json(&self) -> Value {
-        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {} {}", self.stdout, self.stderr))
+        serde_json::from_str(&self.stdout)
+            .unwrap_or_else(|error| panic!("{error}: {} {}", self.stdout, self.stderr))
     }
 }
 

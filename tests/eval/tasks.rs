@@ -12,14 +12,20 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("tasks::files_as_the_standard_has_them", files_as_the_standard_has_them),
         trial("tasks::the_program_checks_what_it_can", the_program_checks_what_it_can),
         trial("tasks::a_verdict_that_is_none_is_never_a_pass", a_verdict_that_is_none_is_never_a_pass),
-        trial("tasks::sentences_without_a_grader_count_neither_way", sentences_without_a_grader_count_neither_way),
+        trial(
+            "tasks::sentences_without_a_grader_count_neither_way",
+            sentences_without_a_grader_count_neither_way,
+        ),
         trial("tasks::permissions_are_refused_and_told", permissions_are_refused_and_told),
         trial("tasks::edits_outside_are_always_refused", edits_outside_are_always_refused),
         trial("tasks::an_edit_outside_without_asking_fails", an_edit_outside_without_asking_fails),
         trial("tasks::not_loaded_is_not_failed", not_loaded_is_not_failed),
         trial("tasks::a_crash_loses_nothing_else", a_crash_loses_nothing_else),
         trial("tasks::an_older_version_instead_of_none", an_older_version_instead_of_none),
-        trial("tasks::commands_of_a_case_are_run_only_when_allowed", commands_of_a_case_are_run_only_when_allowed),
+        trial(
+            "tasks::commands_of_a_case_are_run_only_when_allowed",
+            commands_of_a_case_are_run_only_when_allowed,
+        ),
     ]
 }
 
@@ -34,10 +40,13 @@ fn keys(value: &Value) -> Vec<&str> {
 }
 
 fn files_as_the_standard_has_them() {
-    let stage = task("with load demo; with write out.txt good work; say done; tokens 42", json!([
-        { "file_exists": "out.txt" },
-        "It is good work",
-    ]));
+    let stage = task(
+        "with load demo; with write out.txt good work; say done; tokens 42",
+        json!([
+            { "file_exists": "out.txt" },
+            "It is good work",
+        ]),
+    );
     let run = stage.eval(&["--runs", "2", "--json", "--jobs", "2"], "quality");
     assert_eq!(run.code, Some(0), "{}", run.stderr);
     assert_eq!(stage.text(&format!("{RUN}/outputs/out.txt")), "good work");
@@ -52,7 +61,10 @@ fn files_as_the_standard_has_them() {
     assert_eq!(timing["total_tokens"], 42);
     assert!(timing["duration_ms"].is_u64() && timing["total_duration_seconds"].is_f64(), "{timing}");
     assert!(timing["executor_start"].is_string() && timing["executor_end"].is_string(), "{timing}");
-    assert!(timing["executor_duration_seconds"].is_f64() && timing["grader_duration_seconds"].is_f64(), "{timing}");
+    assert!(
+        timing["executor_duration_seconds"].is_f64() && timing["grader_duration_seconds"].is_f64(),
+        "{timing}"
+    );
 
     let grading = stage.json(&format!("{RUN}/grading.json"));
     assert_eq!(grading["assertion_results"], grading["expectations"]);
@@ -63,14 +75,18 @@ fn files_as_the_standard_has_them() {
     let summary = json!({ "passed": 2, "failed": 0, "total": 2, "pass_rate": 1.0, "ungraded": 0 });
     assert_eq!(grading["summary"], summary);
     let metrics = &grading["execution_metrics"];
-    for field in ["total_tool_calls", "total_steps", "errors_encountered", "output_chars", "transcript_chars"] {
+    for field in ["total_tool_calls", "total_steps", "errors_encountered", "output_chars", "transcript_chars"]
+    {
         assert!(metrics[field].is_u64(), "{field} in {metrics}");
     }
     assert!(metrics["tool_calls"].is_object());
 
     let benchmark = stage.json("iteration-1/benchmark.json");
     let metadata = &benchmark["metadata"];
-    assert_eq!((&metadata["skill_name"], &metadata["executor_model"]), (&json!("demo"), &json!("scripted-model")));
+    assert_eq!(
+        (&metadata["skill_name"], &metadata["executor_model"]),
+        (&json!("demo"), &json!("scripted-model"))
+    );
     assert_eq!((&metadata["evals_run"], &metadata["runs_per_configuration"]), (&json!([7]), &json!(2)));
     for field in ["skill_path", "analyzer_model", "timestamp"] {
         assert!(metadata[field].is_string(), "{field} in {metadata}");
@@ -87,7 +103,10 @@ fn files_as_the_standard_has_them() {
             ["pass_rate", "passed", "failed", "total", "time_seconds", "tokens", "tool_calls", "errors"]
         );
         assert!(run["configuration"] == "with_skill" || run["configuration"] == "without_skill");
-        assert_eq!((&run["eval_id"], &run["eval_name"], &run["result"]["tokens"]), (&json!(7), &json!("it"), &json!(42)));
+        assert_eq!(
+            (&run["eval_id"], &run["eval_name"], &run["result"]["tokens"]),
+            (&json!(7), &json!("it"), &json!(42))
+        );
     }
     let summary = &benchmark["run_summary"];
     assert_eq!(keys(summary), ["with_skill", "without_skill", "delta"]);
@@ -100,6 +119,8 @@ fn files_as_the_standard_has_them() {
     assert_eq!((&summary["delta"]["pass_rate"], &summary["delta"]["tokens"]), (&json!(1.0), &json!(0.0)));
     let notes = benchmark["notes"].to_string();
     assert!(notes.contains("holds only with the skill: the file `out.txt` exists"), "{notes}");
+    let with = stage.text(&format!("{RUN}/acp.jsonl"));
+    assert!(!with.contains("evals.json"), "the model is not told how it is judged: {with}");
     let without = stage.text("iteration-1/eval-it/without_skill/run-1/acp.jsonl");
     assert!(without.contains("\"mcpServers\":[]") && !without.contains("activate_skill"), "{without}");
 }
@@ -123,7 +144,8 @@ fn the_program_checks_what_it_can() {
     let run = stage.eval(&["--runs", "1", "--json"], "pass");
     assert_eq!(run.code, Some(1), "{}", run.stderr);
     let grading = stage.json(&format!("{RUN}/grading.json"));
-    let passed: Vec<_> = grading["expectations"].as_array().unwrap().iter().map(|it| it["passed"] == true).collect();
+    let passed: Vec<_> =
+        grading["expectations"].as_array().unwrap().iter().map(|it| it["passed"] == true).collect();
     assert_eq!(passed, [true, false, true, false, true, false]);
     let made = stage.json(&format!("{RUN}/run.json"));
     assert_eq!(made["outputs"], json!(["notes.md"]));
@@ -142,7 +164,11 @@ fn a_verdict_that_is_none_is_never_a_pass() {
         assert_eq!(run.code, Some(1), "{grades}: {}", run.stdout);
         let grading = stage.json(&format!("{RUN}/grading.json"));
         let result = &grading["expectations"][0];
-        assert_eq!((&result["passed"], &result["ungraded"]), (&json!(false), &json!(true)), "{grades}: {result}");
+        assert_eq!(
+            (&result["passed"], &result["ungraded"]),
+            (&json!(false), &json!(true)),
+            "{grades}: {result}"
+        );
         assert!(result["evidence"].as_str().unwrap().contains(why), "{grades}: {result}");
         let summary = json!({ "passed": 1, "failed": 1, "total": 2, "pass_rate": 0.5, "ungraded": 1 });
         assert_eq!(grading["summary"], summary, "{grades}");
@@ -156,7 +182,10 @@ fn sentences_without_a_grader_count_neither_way() {
     assert_eq!(run.code, Some(0), "{}", run.stderr);
     let grading = stage.json(&format!("{RUN}/grading.json"));
     assert_eq!(grading["expectations"][0]["passed"], false);
-    assert_eq!(grading["summary"], json!({ "passed": 1, "failed": 0, "total": 1, "pass_rate": 1.0, "ungraded": 1 }));
+    assert_eq!(
+        grading["summary"],
+        json!({ "passed": 1, "failed": 0, "total": 1, "pass_rate": 1.0, "ungraded": 1 })
+    );
 }
 
 fn permissions_are_refused_and_told() {
@@ -187,7 +216,10 @@ fn edits_outside_are_always_refused() {
         assert_eq!(run.code, Some(0), "{}", run.stdout);
         let requests = stage.json(&format!("{RUN}/run.json"))["permissions"].clone();
         assert_eq!(requests.as_array().unwrap().len(), 2);
-        assert!(requests[0]["why"].as_str().unwrap().contains("outside of the run's directory"), "{requests}");
+        assert!(
+            requests[0]["why"].as_str().unwrap().contains("outside of the run's directory"),
+            "{requests}"
+        );
         assert!(!target.exists());
     }
 }
@@ -195,7 +227,10 @@ fn edits_outside_are_always_refused() {
 fn an_edit_outside_without_asking_fails() {
     let elsewhere = tempfile::tempdir().unwrap();
     let target = elsewhere.path().join("made.txt");
-    let stage = task(&format!("with load demo; with edit {}; say done", target.display()), json!([{ "answer_matches": "done" }]));
+    let stage = task(
+        &format!("with load demo; with edit {}; say done", target.display()),
+        json!([{ "answer_matches": "done" }]),
+    );
     let run = stage.eval(&["--runs", "1", "--json"], "pass");
     assert_eq!(run.code, Some(1), "{}", run.stdout);
     let made = stage.json(&format!("{RUN}/run.json"));
@@ -211,7 +246,9 @@ fn not_loaded_is_not_failed() {
     let stage = Stage::new(&json!([]), &evals);
     let run = stage.eval(&["--runs", "1", "--json"], "pass");
     assert_eq!(run.code, Some(1));
-    let status = |case: &str| stage.json(&format!("iteration-1/eval-{case}/with_skill/run-1/run.json"))["status"].clone();
+    let status = |case: &str| {
+        stage.json(&format!("iteration-1/eval-{case}/with_skill/run-1/run.json"))["status"].clone()
+    };
     assert_eq!([status("it"), status("that"), status("never")], ["not_activated", "failed", "failed"]);
     let notes = stage.json("iteration-1/benchmark.json")["notes"].to_string();
     assert!(notes.contains("it: the skill was not loaded in 1 of 1 runs"), "{notes}");
@@ -226,7 +263,10 @@ fn a_crash_loses_nothing_else() {
     let run = stage.eval(&["--runs", "1"], "pass");
     assert_eq!(run.code, Some(1));
     let made = stage.json(&format!("{RUN}/run.json"));
-    assert_eq!((&made["status"], &made["end"]), (&json!("error"), &json!({ "how": "crashed", "why": "exited with code 3" })));
+    assert_eq!(
+        (&made["status"], &made["end"]),
+        (&json!("error"), &json!({ "how": "crashed", "why": "exited with code 3" }))
+    );
     assert!(made["stderr"].as_str().unwrap().contains("boom"));
     assert!(stage.text(&format!("{RUN}/transcript.md")).contains("good"));
     assert_eq!(stage.json(&format!("{RUN}/grading.json"))["summary"]["pass_rate"], 0.0);
@@ -250,7 +290,9 @@ fn an_older_version_instead_of_none() {
 
 fn commands_of_a_case_are_run_only_when_allowed() {
     let assertion = json!({ "command": [super::stage::this(), "--list"], "exit": 0 });
-    for (flags, code, word) in [(&[][..], 1, "--allow checks"), (&["--allow", "checks"][..], 0, "exited with code 0")] {
+    for (flags, code, word) in
+        [(&[][..], 1, "--allow checks"), (&["--allow", "checks"][..], 0, "exited with code 0")]
+    {
         let stage = task("with load demo; say done", json!([assertion.clone()]));
         let run = stage.eval(&[&["--runs", "1", "--json"], flags].concat(), "pass");
         assert_eq!(run.code, Some(code), "{}", run.stdout);

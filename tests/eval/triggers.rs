@@ -8,7 +8,11 @@ use super::{stage::Stage, trial};
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
         trial("triggers::each_way_to_load_and_not_to", each_way_to_load_and_not_to),
-        trial("triggers::a_turn_ends_as_soon_as_its_outcome_is_known", a_turn_ends_as_soon_as_its_outcome_is_known),
+        trial("triggers::a_file_that_the_agent_reads_by_itself", a_file_that_the_agent_reads_by_itself),
+        trial(
+            "triggers::a_turn_ends_as_soon_as_its_outcome_is_known",
+            a_turn_ends_as_soon_as_its_outcome_is_known,
+        ),
         trial("triggers::an_agent_that_fails_is_never_right", an_agent_that_fails_is_never_right),
         trial("triggers::another_skill_is_loaded_instead", another_skill_is_loaded_instead),
         trial("triggers::an_older_version_is_run_beside", an_older_version_is_run_beside),
@@ -28,14 +32,9 @@ fn results(report: &Value) -> &Vec<Value> {
 
 fn each_way_to_load_and_not_to() {
     let stage = Stage::new(&json!([]), &json!([]));
-    let file = stage.path("demo/SKILL.md").canonicalize().unwrap();
-    let read = format!("read {}; say done", file.display());
-    let reference = format!("read {}; say done", file.with_file_name("other.md").display());
     let cases = [
         ("load demo; say loaded", true, 1),
         ("resource demo; say loaded", true, 1),
-        (read.as_str(), true, 1),
-        (reference.as_str(), true, 0),
         ("say I would rather not", true, 0),
         ("load nonsense; say there is none", true, 0),
         ("say no demo here", false, 0),
@@ -47,23 +46,46 @@ fn each_way_to_load_and_not_to() {
     assert_eq!(run.code, Some(1), "{}", run.stderr);
     let report = run.json();
     for ((query, should, triggers), result) in cases.iter().zip(results(&report)) {
-        assert_eq!((&result["triggers"], &result["errors"]), (&json!(triggers), &json!(0)), "{query}: {result}");
+        assert_eq!(
+            (&result["triggers"], &result["errors"]),
+            (&json!(triggers), &json!(0)),
+            "{query}: {result}"
+        );
         assert_eq!(result["pass"], (*triggers == 1) == *should, "{query}");
     }
     let summary = &report["agents"][0]["triggers"]["summary"];
-    assert_eq!(summary["confusion"], json!({ "true_positives": 3, "false_positives": 1, "true_negatives": 1, "false_negatives": 3 }));
-    assert_eq!((&summary["precision"], &summary["recall"], &summary["f1"]), (&json!(0.75), &json!(0.5), &json!(0.6)));
-    assert_eq!((&summary["passed"], &summary["failed"], &summary["total"]), (&json!(4), &json!(4), &json!(8)));
+    assert_eq!(
+        summary["confusion"],
+        json!({ "true_positives": 2, "false_positives": 1, "true_negatives": 1, "false_negatives": 2 })
+    );
+    assert_eq!(
+        (&summary["precision"], &summary["recall"], &summary["f1"]),
+        (&json!(0.6667), &json!(0.5), &json!(0.5714))
+    );
+    assert_eq!(
+        (&summary["passed"], &summary["failed"], &summary["total"]),
+        (&json!(3), &json!(3), &json!(6))
+    );
+}
+
+fn a_file_that_the_agent_reads_by_itself() {
+    let cases = queries(&[("file SKILL.md; hang", true), ("file LICENSE; say done", false)]);
+    let stage = Stage::new(&cases, &json!([]));
+    let run = stage.eval(&["--runs", "1", "--json", "--mcp", "off"], "pass");
+    assert_eq!(run.code, Some(0), "{} {}", run.stdout, run.stderr);
 }
 
 fn a_turn_ends_as_soon_as_its_outcome_is_known() {
     // Each would hang for ever.
-    let stage = Stage::new(&queries(&[
-        ("load demo; hang", true),
-        ("command; hang", false),
-        ("ask edit made.txt; hang", false),
-        ("say I think about it; hang", false),
-    ]), &json!([]));
+    let stage = Stage::new(
+        &queries(&[
+            ("load demo; hang", true),
+            ("command; hang", false),
+            ("ask edit made.txt; hang", false),
+            ("say I think about it; hang", false),
+        ]),
+        &json!([]),
+    );
     let run = stage.eval(&["--runs", "1", "--json", "--timeout", "20", "--jobs", "3"], "pass");
     let report = run.json();
     let ends: Vec<_> = (1..=4)
@@ -76,13 +98,16 @@ fn a_turn_ends_as_soon_as_its_outcome_is_known() {
 
 fn an_agent_that_fails_is_never_right() {
     // Not loading is right for each, but nobody knows what the agent would have done.
-    let stage = Stage::new(&queries(&[
-        ("crash", false),
-        ("refuse", false),
-        ("hang", false),
-        ("stop refusal", false),
-        ("say fine", false),
-    ]), &json!([]));
+    let stage = Stage::new(
+        &queries(&[
+            ("crash", false),
+            ("refuse", false),
+            ("hang", false),
+            ("stop refusal", false),
+            ("say fine", false),
+        ]),
+        &json!([]),
+    );
     let run = stage.eval(&["--runs", "1", "--json", "--timeout", "2", "--jobs", "5"], "pass");
     assert_eq!(run.code, Some(1));
     let report = run.json();
@@ -97,7 +122,10 @@ fn an_agent_that_fails_is_never_right() {
 }
 
 fn another_skill_is_loaded_instead() {
-    let stage = Stage::new(&queries(&[("load rival; say done", true), ("load rival; load demo; hang", true)]), &json!([]));
+    let stage = Stage::new(
+        &queries(&[("load rival; say done", true), ("load rival; load demo; hang", true)]),
+        &json!([]),
+    );
     stage.write_skill("others/rival", "Does demos too.");
     stage.write_skill("others/demo", "The skill itself, installed elsewhere.");
     let others = stage.path("others");
@@ -124,7 +152,8 @@ fn a_split_is_kept() {
     let cases: Vec<_> = cases.iter().map(|(query, should)| (query.as_str(), *should)).collect();
     let stage = Stage::new(&queries(&cases), &json!([]));
     let split = |seed: &str| {
-        let run = stage.eval(&["--runs", "1", "--json", "--split", "0.6", "--seed", seed, "--jobs", "4"], "pass");
+        let run =
+            stage.eval(&["--runs", "1", "--json", "--split", "0.6", "--seed", seed, "--jobs", "4"], "pass");
         let report = run.json();
         let triggers = &report["agents"][0]["triggers"];
         assert_eq!((&triggers["train"]["total"], &triggers["validation"]["total"]), (&json!(6), &json!(4)));

@@ -56,8 +56,7 @@ pub(crate) fn run(args: InitArgs) -> anyhow::Result<ExitCode> {
         });
     }
     let dir = parent.join(&name);
-    let unwritable =
-        |error: io::Error| UsageError::new(format!("cannot make {}: {error}", dir.display()));
+    let unwritable = |error: io::Error| UsageError::new(format!("cannot make {}: {error}", dir.display()));
     fs::create_dir_all(&parent).map_err(unwritable)?;
     // Not what is there already: it may be somebody's work.
     fs::create_dir(&dir).map_err(unwritable)?;

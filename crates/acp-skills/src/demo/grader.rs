@@ -4,7 +4,7 @@
 use serde_json::json;
 
 use super::catalog::words;
-use crate::evaluation::grading::{ASSERTION, OPENING};
+use crate::evaluation::grading::{ASSERTION, OPENING, WORK};
 
 /// Which share of the words of an assertion must stand in one line.
 const ENOUGH: f64 = 0.5;
@@ -16,7 +16,8 @@ pub(super) fn verdicts(request: &str) -> Option<String> {
         let (number, text) = line.strip_prefix(ASSERTION)?.split_once(": ")?;
         Some((number.parse::<usize>().ok()?, text.to_owned()))
     };
-    let material = request.split(ASSERTION).next().unwrap_or_default();
+    let (_, material) = request.split_once(WORK).unwrap_or_default();
+    let material = material.split(ASSERTION).next().unwrap_or_default();
     let verdict = |(number, text): (usize, String)| {
         let (share, line) = best_line(&words(&text), material);
         let passed = share >= ENOUGH;

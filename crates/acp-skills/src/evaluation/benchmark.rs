@@ -11,8 +11,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{
-    Case, Configuration, Evaluation, Grade, Grader, Outcome, OutputCase, Spread, Status,
-    statistics::rounded,
+    Case, Configuration, Evaluation, Grade, Grader, Outcome, OutputCase, Spread, Status, statistics::rounded,
 };
 
 /// From which deviation of its pass rates on a case is called flaky.
@@ -166,7 +165,8 @@ impl ConfigurationSummary {
 
 impl Delta {
     fn between(with: &ConfigurationSummary, without: &ConfigurationSummary) -> Self {
-        let less = |a: &Option<Spread>, b: &Option<Spread>| Some(rounded(a.as_ref()?.mean - b.as_ref()?.mean));
+        let less =
+            |a: &Option<Spread>, b: &Option<Spread>| Some(rounded(a.as_ref()?.mean - b.as_ref()?.mean));
         Self {
             pass_rate: less(&with.pass_rate, &without.pass_rate),
             time_seconds: less(&with.time_seconds, &without.time_seconds),
@@ -194,17 +194,20 @@ impl Benchmark {
             outcomes.iter().filter(is_of).copied().collect()
         };
         let (with, without) = (of(None, Configuration::WithSkill), of(None, compared));
-        let (with_skill, without_skill) = (ConfigurationSummary::of(&with), ConfigurationSummary::of(&without));
+        let (with_skill, without_skill) =
+            (ConfigurationSummary::of(&with), ConfigurationSummary::of(&without));
         let delta = Delta::between(&with_skill, &without_skill);
         let (mut runs, mut cases, mut notes) = (Vec::new(), Vec::new(), Vec::new());
         for case in &evaluation.evals {
-            let (with, without) = (of(Some(&case.name), Configuration::WithSkill), of(Some(&case.name), compared));
+            let (with, without) =
+                (of(Some(&case.name), Configuration::WithSkill), of(Some(&case.name), compared));
             runs.extend(with.iter().map(|outcome| row(case, outcome, "with_skill")));
             runs.extend(without.iter().map(|outcome| row(case, outcome, "without_skill")));
             notes.extend(notes_on(case, &with, &without));
             cases.push(CaseSummary::of(&case.name, &with, &without));
         }
-        let said = |of: fn(&Outcome) -> Option<&String>| with.iter().chain(&without).find_map(|it| of(it)).cloned();
+        let said =
+            |of: fn(&Outcome) -> Option<&String>| with.iter().chain(&without).find_map(|it| of(it)).cloned();
         let executor_model = said(|it| it.model.as_ref()).or_else(|| said(|it| it.agent_info.as_ref()));
         let analyzer_model = match &evaluation.options.grader {
             Grader::Same => executor_model.clone(),
@@ -268,7 +271,8 @@ fn row(case: &OutputCase, outcome: &Outcome, configuration: &'static str) -> Run
     }
     let refused = outcome.permissions.iter().filter(|request| !request.granted);
     notes.extend(refused.map(|request| format!("refused: {} ({})", request.title, request.why)));
-    notes.extend(outcome.outside.iter().map(|path| format!("changed outside of the run's directory: {path}")));
+    notes
+        .extend(outcome.outside.iter().map(|path| format!("changed outside of the run's directory: {path}")));
     RunRow {
         eval_id: case.id.clone(),
         eval_name: case.name.clone(),
@@ -299,7 +303,9 @@ fn notes_on(case: &OutputCase, with: &[&Outcome], without: &[&Outcome]) -> Vec<S
         if all(&ran_with, true) && all(&ran_without, true) {
             notes.push(format!("{name}: always holds in both configurations, so it says nothing: {text}"));
         } else if all(&ran_with, false) && all(&ran_without, false) {
-            notes.push(format!("{name}: never holds in either configuration; it may be wrong or too hard: {text}"));
+            notes.push(format!(
+                "{name}: never holds in either configuration; it may be wrong or too hard: {text}"
+            ));
         } else if all(&ran_with, true) && all(&ran_without, false) {
             notes.push(format!("{name}: holds only with the skill: {text}"));
         } else if all(&ran_with, false) && all(&ran_without, true) {

@@ -201,7 +201,8 @@ impl RawCase {
         let expected_output = self.expected_output.unwrap_or_default();
         if assertions.is_empty() && !expected_output.trim().is_empty() {
             // A case that says nothing more exact says at least this.
-            assertions.push(Assertion::Sentence(format!("The result is what was expected: {expected_output}")));
+            assertions
+                .push(Assertion::Sentence(format!("The result is what was expected: {expected_output}")));
         }
         let should_trigger = self.should_trigger.unwrap_or(true);
         let (id, prompt, files) = (self.id, self.prompt, self.files);
@@ -248,7 +249,9 @@ fn assertion(value: Value) -> Result<Assertion, String> {
         return Ok(Assertion::Check(Check::Command(words, exit)));
     }
     match text("text") {
-        Some(text) if !text.trim().is_empty() && object.len() == 1 => Ok(Assertion::Sentence(text.to_owned())),
+        Some(text) if !text.trim().is_empty() && object.len() == 1 => {
+            Ok(Assertion::Sentence(text.to_owned()))
+        }
         _ => unknown(),
     }
 }

@@ -73,7 +73,9 @@ impl End {
             Self::Finished { stop_reason } if stop_reason == "end_turn" => None,
             Self::Finished { stop_reason } => Some(format!("the turn ended with `{stop_reason}`")),
             Self::Triggered | Self::WorkedWithout { .. } | Self::TimedOut { silent: false } => None,
-            Self::TimedOut { silent: true } => Some("the agent did nothing until the time was over".to_owned()),
+            Self::TimedOut { silent: true } => {
+                Some("the agent did nothing until the time was over".to_owned())
+            }
             Self::Crashed { why } => Some(format!("the agent {why}")),
             Self::Refused { why } => Some(format!("the agent refuses {why}")),
             Self::NotStarted { why } => Some(why.clone()),
@@ -139,7 +141,8 @@ pub(super) async fn converse(
         duration: Duration::ZERO,
     };
     let deadline = time::Instant::now() + script.timeout;
-    let mut client = Client { connection, script, stop, deadline, record, next: 0, begun: None, conversation };
+    let mut client =
+        Client { connection, script, stop, deadline, record, next: 0, begun: None, conversation };
     let end = client.talk().await;
     let mut conversation = client.conversation;
     conversation.duration = client.begun.map(|begun| begun.elapsed()).unwrap_or_default();
@@ -202,7 +205,8 @@ impl Client<'_> {
 
     /// Ends the turn, and hears what the agent still has to say of it: what it cost, for example.
     async fn cancel(&mut self, session: &Value) {
-        let cancel = json!({ "jsonrpc": "2.0", "method": "session/cancel", "params": { "sessionId": session } });
+        let cancel =
+            json!({ "jsonrpc": "2.0", "method": "session/cancel", "params": { "sessionId": session } });
         self.send(&cancel);
         let id = self.next;
         let last_words = async {
@@ -317,7 +321,10 @@ impl Client<'_> {
         {
             self.loaded(&skill)?;
         }
-        if self.script.stop_when_loaded.is_some() && is_work(&call) && self.reads_instructions(&call).is_none() {
+        if self.script.stop_when_loaded.is_some()
+            && is_work(&call)
+            && self.reads_instructions(&call).is_none()
+        {
             let title = if call.title.is_empty() { call.name() } else { &call.title };
             return Err(End::WorkedWithout { call: title.to_owned() });
         }

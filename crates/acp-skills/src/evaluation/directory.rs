@@ -9,10 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use cap_std::{
-    ambient_authority,
-    fs::Dir,
-};
+use cap_std::{ambient_authority, fs::Dir};
 use skills_core::remote::Sha256;
 use tempfile::TempDir;
 
@@ -85,7 +82,8 @@ impl RunDirectory {
                 to.create_dir_all(parent)?;
             }
             to.write(name, &bytes)?;
-            let path = name.components().map(|it| it.as_os_str().to_string_lossy()).collect::<Vec<_>>().join("/");
+            let path =
+                name.components().map(|it| it.as_os_str().to_string_lossy()).collect::<Vec<_>>().join("/");
             made.push(Made { path, bytes: size, text: text(&bytes) });
             Ok(true)
         })?;
@@ -105,6 +103,29 @@ fn text(bytes: &[u8]) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// A copy of the skill in `skill` without its cases, below a directory that goes with it: a model that finds the assertions
+/// among the skill's files is told how it will be judged.
+pub(super) fn without_cases(skill: &Path) -> io::Result<(TempDir, PathBuf)> {
+    let scratch = tempfile::Builder::new().prefix("skill-").tempdir()?;
+    let name = skill.file_name().unwrap_or_default();
+    let path = dunce::canonicalize(scratch.path())?.join(name);
+    fs::create_dir(&path)?;
+    let to = Dir::open_ambient_dir(&path, ambient_authority())?;
+    let from = Dir::open_ambient_dir(skill, ambient_authority())?;
+    for entry in from.read_dir(".")? {
+        let name = entry?.file_name();
+        if name == "evals" || name == ".git" {
+            continue;
+        }
+        match copy(&from, Path::new(&name), &to, Path::new(&name), 0) {
+            // What a link outside of the skill leads to is not served either.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
+            copied => copied?,
+        }
+    }
+    Ok((scratch, path))
 }
 
 /// Copies a file, or a directory with everything in it.
@@ -134,7 +155,8 @@ fn walk(
     visit: &mut dyn FnMut(&Dir, &Path) -> io::Result<bool>,
 ) -> io::Result<bool> {
     let here = if at.as_os_str().is_empty() { Path::new(".") } else { at };
-    let mut names: Vec<_> = dir.read_dir(here)?.map(|entry| Ok(entry?.file_name())).collect::<io::Result<_>>()?;
+    let mut names: Vec<_> =
+        dir.read_dir(here)?.map(|entry| Ok(entry?.file_name())).collect::<io::Result<_>>()?;
     names.sort();
     for name in names {
         let path = at.join(name);
@@ -178,6 +200,22 @@ mod tests {
         assert_eq!(names, [("a.txt", Some("changed")), ("new/d.bin", None)]);
         assert_eq!(fs::read(outputs.path().join("new/d.bin")).unwrap(), [0, 159, 146]);
         assert!(!outputs.path().join("link").exists());
+    }
+
+    #[test]
+    fn agents_get_a_skill_without_its_cases() {
+        let skill = tempfile::tempdir().unwrap();
+        fs::create_dir_all(skill.path().join("evals/files")).unwrap();
+        fs::create_dir_all(skill.path().join("references")).unwrap();
+        for name in ["SKILL.md", "evals/evals.json", "references/evals.md"] {
+            fs::write(skill.path().join(name), name).unwrap();
+        }
+        #[cfg(unix)]
+        std::os::unix::fs::symlink("/etc/passwd", skill.path().join("link")).unwrap();
+        let (_scratch, copy) = without_cases(skill.path()).unwrap();
+        assert_eq!(copy.file_name(), skill.path().file_name());
+        assert!(copy.join("SKILL.md").exists() && copy.join("references/evals.md").exists());
+        assert!(!copy.join("evals").exists() && !copy.join("link").exists());
     }
 
     #[test]

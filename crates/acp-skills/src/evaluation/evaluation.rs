@@ -16,12 +16,14 @@ use skills_core::{
     discovery::{Root, load_dir},
     remote::Sha256,
 };
+use tempfile::TempDir;
 use tokio::sync::watch;
 
 use super::{
-    Allow, Case, Configuration, EvaluationError, Outcome, OutputCase, Report, RunId, Sandbox, TriggerCase, Workspace,
-    cases,
+    Allow, Case, Configuration, EvaluationError, Outcome, OutputCase, Report, RunId, Sandbox, TriggerCase,
+    Workspace, cases,
     connection::{Connection, Launch},
+    directory::without_cases,
     run,
 };
 use crate::library::MakeToolbox;
@@ -115,6 +117,8 @@ pub struct Evaluation {
     pub options: Options,
     toolbox: Option<MakeToolbox>,
     program: Option<PathBuf>,
+    /// Copies of skills without their cases, which are what agents get.
+    copies: Vec<TempDir>,
 }
 
 /// The runs that an evaluation takes.
@@ -150,9 +154,9 @@ impl Evaluation {
     /// # Errors
     /// The skill or its cases cannot be read.
     pub fn new(dir: &Path) -> Result<Self, EvaluationError> {
-        let skill = load(dir)?;
-        let dir = skill.dir().unwrap_or(dir).to_owned();
+        let (dir, skill, copy) = load(dir)?;
         Ok(Self {
+            copies: vec![copy],
             queries: cases::find_queries(&dir)?,
             evals: cases::find_output_cases(&dir)?,
             skill,
@@ -216,7 +220,9 @@ impl Evaluation {
     /// # Errors
     /// It cannot be loaded.
     pub fn baseline(mut self, dir: &Path) -> Result<Self, EvaluationError> {
-        self.baseline = Some(load(dir)?);
+        let (_, skill, copy) = load(dir)?;
+        self.baseline = Some(skill);
+        self.copies.push(copy);
         Ok(self)
     }
 
@@ -266,7 +272,8 @@ impl Evaluation {
         let for_queries = [Some(Configuration::WithSkill), self.baseline.is_some().then_some(compared)];
         for number in 1..=self.options.runs {
             for agent in &self.agents {
-                let id = |case, configuration| RunId { agent: agent.name.clone(), case, configuration, number };
+                let id =
+                    |case, configuration| RunId { agent: agent.name.clone(), case, configuration, number };
                 for place in 0..self.queries.len() {
                     let configurations = for_queries.into_iter().flatten();
                     runs.extend(configurations.map(|configuration| id(Case::Query(place), configuration)));
@@ -417,10 +424,14 @@ fn absolute(command: &[OsString]) -> Vec<OsString> {
     words.collect()
 }
 
-fn load(dir: &Path) -> Result<Arc<Skill>, EvaluationError> {
+/// The skill in a directory: where that is, and the skill as agents get it.
+fn load(dir: &Path) -> Result<(PathBuf, Arc<Skill>, TempDir), EvaluationError> {
     let failed = |source| EvaluationError::Skill { path: dir.to_owned(), source };
-    let absolute = std::path::absolute(dir)
-        .map_err(|source| EvaluationError::Unreadable { path: dir.to_owned(), source })?;
+    let unreadable = |source| EvaluationError::Unreadable { path: dir.to_owned(), source };
+    let absolute = std::path::absolute(dir).map_err(unreadable)?;
     let (skill, _diagnostics) = load_dir(&absolute).map_err(failed)?;
-    Ok(Arc::new(skill))
+    let real = skill.dir().unwrap_or(&absolute).to_owned();
+    let (copy, path) = without_cases(&real).map_err(unreadable)?;
+    let (skill, _diagnostics) = load_dir(&path).map_err(failed)?;
+    Ok((real, Arc::new(skill), copy))
 }

@@ -121,6 +121,9 @@ fn sentence(assertion: &Assertion) -> Option<&str> {
     }
 }
 
+/// What stands in front of the transcript for the grader.
+pub(crate) const WORK: &str = "What the agent said and did:";
+
 /// What a grader answers with.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Verdicts {
@@ -204,7 +207,9 @@ fn verdicts(found: &[Verdict], count: usize) -> Vec<Judged> {
 /// Whether a text says anything.
 fn is_evidence(text: &str) -> bool {
     let words: String = text.to_lowercase().chars().filter(|c| c.is_alphanumeric()).collect();
-    !words.is_empty() && !["na", "none", "null", "nil", "true", "false", "yes", "no", "pass", "passed", "fail", "failed"].contains(&words.as_str())
+    !words.is_empty()
+        && !["na", "none", "null", "nil", "true", "false", "yes", "no", "pass", "passed", "fail", "failed"]
+            .contains(&words.as_str())
 }
 
 fn question(case: &OutputCase, sentences: &[&str], work: &Work<'_>) -> String {
@@ -226,7 +231,7 @@ fn question(case: &OutputCase, sentences: &[&str], work: &Work<'_>) -> String {
     if !case.expected_output.trim().is_empty() {
         part("What a good result is:", &case.expected_output);
     }
-    part("What the agent said and did:", &shortened(work.transcript, MAX_TRANSCRIPT_CHARS));
+    part(WORK, &shortened(work.transcript, MAX_TRANSCRIPT_CHARS));
     for made in work.made.iter().take(MAX_FILES) {
         let content = match &made.text {
             Some(text) => shortened(text, MAX_FILE_CHARS),
@@ -256,7 +261,9 @@ async fn checked(check: &Check, work: &Work<'_>, allow: Allow) -> Grade {
         },
         Check::FileMatches(file, pattern) => match open(work.directory, file) {
             Err(error) => Grade::told(text, false, format!("`{file}`: {error}")),
-            Ok((bytes, _)) if bytes > MAX_FILE_BYTES => Grade::ungraded(text, format!("`{file}` has {bytes} bytes")),
+            Ok((bytes, _)) if bytes > MAX_FILE_BYTES => {
+                Grade::ungraded(text, format!("`{file}` has {bytes} bytes"))
+            }
             Ok((_, content)) => found(text, pattern, &content, &format!("`{file}`")),
         },
         Check::AnswerMatches(pattern) => found(text, pattern, work.answer, "the answer"),
@@ -294,10 +301,13 @@ async fn run(text: String, words: &[String], exit: i32, directory: &Path) -> Gra
         .kill_on_drop(true)
         .output();
     match tokio::time::timeout(COMMAND_TIMEOUT, running).await {
-        Err(_) => Grade::told(text, false, format!("`{shown}` took longer than {} s", COMMAND_TIMEOUT.as_secs())),
+        Err(_) => {
+            Grade::told(text, false, format!("`{shown}` took longer than {} s", COMMAND_TIMEOUT.as_secs()))
+        }
         Ok(Err(error)) => Grade::ungraded(text, format!("`{shown}` cannot be run: {error}")),
         Ok(Ok(output)) => {
-            let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+            let said = String::from_utf8_lossy(&output.stdout).into_owned()
+                + &String::from_utf8_lossy(&output.stderr);
             let said = shortened(said.trim(), 300);
             let how = crate::agent::describe(output.status);
             Grade::told(text, output.status.code() == Some(exit), format!("it {how}: {said}"))
@@ -311,7 +321,8 @@ mod tests {
 
     #[test]
     fn a_verdict_needs_evidence_and_a_number_of_its_own() {
-        let verdict = |assertion, passed, evidence: &str| Verdict { assertion, passed, evidence: evidence.to_owned() };
+        let verdict =
+            |assertion, passed, evidence: &str| Verdict { assertion, passed, evidence: evidence.to_owned() };
         let found = [
             verdict(1, true, "line 3 says so"),
             verdict(2, true, "  "),

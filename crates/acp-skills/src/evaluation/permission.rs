@@ -82,7 +82,8 @@ pub(super) fn paths(call: &Value) -> Vec<PathBuf> {
     let list = |key: &str| call[key].as_array().into_iter().flatten();
     let located = list("locations").map(|location| &location["path"]);
     let differing = list("content").filter(|it| it["type"] == "diff").map(|diff| &diff["path"]);
-    let mut found: Vec<PathBuf> = located.chain(differing).filter_map(Value::as_str).map(PathBuf::from).collect();
+    let mut found: Vec<PathBuf> =
+        located.chain(differing).filter_map(Value::as_str).map(PathBuf::from).collect();
     arguments(&call["rawInput"], &mut found);
     found
 }
@@ -110,7 +111,8 @@ fn arguments(value: &Value, found: &mut Vec<PathBuf>) {
 
 fn names_path(name: &str) -> bool {
     let name: String = name.chars().filter(|c| c.is_ascii_alphanumeric()).collect();
-    ["path", "file", "filename", "target", "destination", "source", "dest", "to", "from"].contains(&name.as_str())
+    ["path", "file", "filename", "target", "destination", "source", "dest", "to", "from"]
+        .contains(&name.as_str())
         || name.ends_with("path")
         || name.ends_with("file")
 }
@@ -174,7 +176,11 @@ mod tests {
             (json!({ "kind": "edit", "rawInput": { "file_path": "../x.txt" } }), Allow::ALL, false),
             (json!({ "kind": "edit", "rawInput": { "file_path": "sub/../../x.txt" } }), Allow::ALL, false),
             (json!({ "kind": "edit", "locations": [{ "path": outside }] }), Allow::ALL, false),
-            (json!({ "kind": "delete", "rawInput": { "edits": [{ "filePath": outside }] } }), Allow::ALL, false),
+            (
+                json!({ "kind": "delete", "rawInput": { "edits": [{ "filePath": outside }] } }),
+                Allow::ALL,
+                false,
+            ),
             (
                 json!({ "kind": "edit", "locations": [{ "path": inside }], "content": [{ "type": "diff", "path": outside }] }),
                 Allow::ALL,

@@ -82,23 +82,30 @@ impl Report {
             })
         });
         let queries = self.agents.iter().find_map(|agent| agent.triggers.as_ref());
-        let queries = queries.into_iter().flat_map(|triggers| triggers.queries.iter().enumerate()).map(|(place, query)| {
-            let of = |agent: &AgentReport| {
-                let result = agent.triggers.as_ref()?.queries.get(place)?;
-                Some((agent.name.clone(), json!({ "trigger_rate": result.trigger_rate, "pass": result.pass })))
-            };
-            let agents: serde_json::Map<_, _> = self.agents.iter().filter_map(of).collect();
-            json!({ "query": query.query, "should_trigger": query.should_trigger, "agents": agents })
-        });
+        let queries = queries.into_iter().flat_map(|triggers| triggers.queries.iter().enumerate()).map(
+            |(place, query)| {
+                let of = |agent: &AgentReport| {
+                    let result = agent.triggers.as_ref()?.queries.get(place)?;
+                    Some((
+                        agent.name.clone(),
+                        json!({ "trigger_rate": result.trigger_rate, "pass": result.pass }),
+                    ))
+                };
+                let agents: serde_json::Map<_, _> = self.agents.iter().filter_map(of).collect();
+                json!({ "query": query.query, "should_trigger": query.should_trigger, "agents": agents })
+            },
+        );
         let cases = self.agents.iter().find_map(|agent| agent.benchmark.as_ref());
-        let cases = cases.into_iter().flat_map(|benchmark| benchmark.cases.iter().enumerate()).map(|(place, case)| {
-            let of = |agent: &AgentReport| {
-                let case = agent.benchmark.as_ref()?.cases.get(place)?;
-                Some((agent.name.clone(), json!(case)))
-            };
-            let agents: serde_json::Map<_, _> = self.agents.iter().filter_map(of).collect();
-            json!({ "eval_name": case.name, "agents": agents })
-        });
+        let cases = cases.into_iter().flat_map(|benchmark| benchmark.cases.iter().enumerate()).map(
+            |(place, case)| {
+                let of = |agent: &AgentReport| {
+                    let case = agent.benchmark.as_ref()?.cases.get(place)?;
+                    Some((agent.name.clone(), json!(case)))
+                };
+                let agents: serde_json::Map<_, _> = self.agents.iter().filter_map(of).collect();
+                json!({ "eval_name": case.name, "agents": agents })
+            },
+        );
         let (queries, cases): (Vec<_>, Vec<_>) = (queries.collect(), cases.collect());
         let agents: Vec<_> = agents.collect();
         json!({ "skill_name": self.skill_name, "agents": agents, "queries": queries, "evals": cases })
@@ -114,13 +121,15 @@ impl AgentReport {
     /// Whether every query and every run of a task with the skill passed.
     pub fn is_passed(&self) -> bool {
         let queries = self.triggers.as_ref().is_none_or(|triggers| triggers.summary.failed == 0);
-        queries && self.benchmark.as_ref().is_none_or(|benchmark| benchmark.cases.iter().all(|case| case.pass))
+        queries
+            && self.benchmark.as_ref().is_none_or(|benchmark| benchmark.cases.iter().all(|case| case.pass))
     }
 
     fn rates(&self) -> impl Iterator<Item = f64> {
-        let queries = self.triggers.as_ref().and_then(|triggers| {
-            super::statistics::rate(triggers.summary.passed, triggers.summary.total)
-        });
+        let queries = self
+            .triggers
+            .as_ref()
+            .and_then(|triggers| super::statistics::rate(triggers.summary.passed, triggers.summary.total));
         let evals = self.benchmark.as_ref().and_then(|it| Some(it.run_summary.with_skill.pass_rate?.mean));
         queries.into_iter().chain(evals)
     }

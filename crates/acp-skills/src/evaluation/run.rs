@@ -1,7 +1,12 @@
 //! One run: a fresh directory, an agent, one prompt, and what came of it. Whatever goes wrong with the agent is part of the
 //! outcome.
 
-use std::{fs, path::{Path, PathBuf}, sync::Arc, time::Duration};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -9,7 +14,8 @@ use skills_core::{Skill, SkillSet, Source};
 use tokio::sync::watch;
 
 use super::{
-    Case, Configuration, End, Evaluation, EvaluationError, Grade, Outcome, OutputCase, RunId, Status, Workspace,
+    Case, Configuration, End, Evaluation, EvaluationError, Grade, Outcome, OutputCase, RunId, Status,
+    Workspace,
     conversation::{Conversation, Script, converse},
     directory::RunDirectory,
     evaluation::AgentCommand,
@@ -74,7 +80,15 @@ impl Run<'_> {
             Ok(directory) => directory,
             Err(error) => {
                 let why = format!("the run's directory cannot be made: {error}");
-                return Ok(Some(self.outcome(started, None, failed(why), &[], String::new(), Vec::new(), None)));
+                return Ok(Some(self.outcome(
+                    started,
+                    None,
+                    failed(why),
+                    &[],
+                    String::new(),
+                    Vec::new(),
+                    None,
+                )));
             }
         };
         let (conversation, stderr) = self.converse(&directory, stop).await;
@@ -84,7 +98,15 @@ impl Run<'_> {
         let transcript = conversation.transcript.markdown();
         self.write("transcript.md", &transcript)?;
         let Task::Eval(case) = self.task else {
-            return Ok(Some(self.outcome(started, Some(&directory), conversation, &[], stderr, Vec::new(), None)));
+            return Ok(Some(self.outcome(
+                started,
+                Some(&directory),
+                conversation,
+                &[],
+                stderr,
+                Vec::new(),
+                None,
+            )));
         };
         let outputs = self.place.join("outputs");
         let kept = directory.keep(&outputs);
@@ -94,7 +116,12 @@ impl Run<'_> {
         let (grades, took) = match problem(&conversation.end, self.task) {
             Some(problem) => (unmet(case, &problem), None),
             None => {
-                let work = Work { directory: &directory.path, made: &made, answer: &answer, transcript: &transcript };
+                let work = Work {
+                    directory: &directory.path,
+                    made: &made,
+                    answer: &answer,
+                    transcript: &transcript,
+                };
                 match grading::grade(self.evaluation, self.agent, case, &work, stop).await {
                     Some(graded) => graded,
                     None => return Ok(None),
@@ -183,7 +210,8 @@ impl Run<'_> {
         };
         let triggered = name.is_some_and(|name| conversation.loaded.iter().any(|it| it == name.as_str()));
         let transcript = &conversation.transcript;
-        let outside = directory.map(|directory| Self::outside(transcript, &directory.path)).unwrap_or_default();
+        let outside =
+            directory.map(|directory| Self::outside(transcript, &directory.path)).unwrap_or_default();
         let problem = problem(&conversation.end, self.task);
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         let mut outcome = Outcome {
@@ -240,7 +268,8 @@ impl Run<'_> {
         let mut outside = Vec::new();
         for tool in transcript.tools() {
             if tool.status == "completed" && matches!(tool.kind.as_str(), "edit" | "delete" | "move") {
-                let call = json!({ "locations": tool.locations, "content": tool.content, "rawInput": tool.input });
+                let call =
+                    json!({ "locations": tool.locations, "content": tool.content, "rawInput": tool.input });
                 let paths = permission::paths(&call).into_iter();
                 let paths = paths.filter(|path| !permission::is_below(path, directory));
                 outside.extend(paths.map(|path| path.to_string_lossy().into_owned()));

@@ -207,7 +207,8 @@ mod tests {
         let texts: Vec<_> = (0..20).map(|number| format!("query {number}")).collect();
         let cases: Vec<_> = texts.iter().enumerate().map(|(n, text)| (text.as_str(), n < 10)).collect();
         let parts = split(&cases, 0.6, 1);
-        let train = |range: std::ops::Range<usize>| parts[range].iter().filter(|it| **it == Part::Train).count();
+        let train =
+            |range: std::ops::Range<usize>| parts[range].iter().filter(|it| **it == Part::Train).count();
         assert_eq!((train(0..10), train(10..20)), (6, 6));
         assert_eq!(parts, split(&cases, 0.6, 1));
         assert_ne!(parts, split(&cases, 0.6, 2));

@@ -191,7 +191,8 @@ impl Transcript {
     }
 
     pub(super) fn metrics(&self) -> Metrics {
-        let mut metrics = Metrics { output_chars: self.answer().chars().count() as u64, ..Metrics::default() };
+        let mut metrics =
+            Metrics { output_chars: self.answer().chars().count() as u64, ..Metrics::default() };
         metrics.transcript_chars = self.markdown().chars().count() as u64;
         for entry in &self.entries {
             match entry {
@@ -219,7 +220,12 @@ impl Transcript {
                 Entry::Tool(tool) => write!(text, "{}", tool.markdown()),
                 Entry::Permission(request) => {
                     let became = if request.granted { "granted" } else { "refused" };
-                    write!(text, "## Permission {became}: {}\n\n{}\n\n", one_line(&request.title), request.why)
+                    write!(
+                        text,
+                        "## Permission {became}: {}\n\n{}\n\n",
+                        one_line(&request.title),
+                        request.why
+                    )
                 }
                 Entry::Note(note) => write!(text, "> {}\n\n", one_line(note)),
             };
@@ -294,7 +300,10 @@ mod tests {
             (json!({ "usage": { "totalTokens": 30, "inputTokens": 20, "outputTokens": 10 } }), Some(30)),
             (json!({ "usage": { "inputTokens": 20, "outputTokens": 10 } }), Some(30)),
             (json!({ "usage": { "inputTokens": 20 } }), None),
-            (json!({ "_meta": { "quota": { "token_count": { "input_tokens": 2, "output_tokens": 1 } } } }), Some(3)),
+            (
+                json!({ "_meta": { "quota": { "token_count": { "input_tokens": 2, "output_tokens": 1 } } } }),
+                Some(3),
+            ),
             (json!({ "_meta": { "promptTokens": 5, "completionTokens": 1 } }), Some(6)),
             (json!({ "stopReason": "end_turn" }), None),
         ] {

@@ -110,9 +110,9 @@ impl Triggers {
         });
         let mut tallies = Vec::new();
         for (place, case) in evaluation.queries.iter().enumerate() {
-            let of_case = outcomes.iter().filter(|it| {
-                it.run.case == Case::Query(place) && it.run.configuration == configuration
-            });
+            let of_case = outcomes
+                .iter()
+                .filter(|it| it.run.case == Case::Query(place) && it.run.configuration == configuration);
             let part = parts.as_ref().map(|parts| parts[place]);
             let mut tally = Tally::new(&case.query, case.should_trigger, part);
             for outcome in of_case {
@@ -195,11 +195,12 @@ impl Tally {
         result.trigger_rate = rate(result.triggers, result.runs);
         result.interval = wilson(result.triggers, result.runs);
         // A run in which the agent failed is on the wrong side, whichever that is.
-        result.pass = match (rate(result.triggers, result.runs), rate(result.triggers + result.errors, result.runs)) {
-            (Some(rate), _) if result.should_trigger => rate >= threshold,
-            (_, Some(rate)) => rate < threshold,
-            _ => false,
-        };
+        result.pass =
+            match (rate(result.triggers, result.runs), rate(result.triggers + result.errors, result.runs)) {
+                (Some(rate), _) if result.should_trigger => rate >= threshold,
+                (_, Some(rate)) => rate < threshold,
+                _ => false,
+            };
     }
 }
 

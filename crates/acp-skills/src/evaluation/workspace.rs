@@ -71,7 +71,9 @@ impl Workspace {
         let iteration = root.join(format!("iteration-{number}"));
         let found = read_json(&iteration.join(MANIFEST))?;
         let wanted = manifest(evaluation);
-        let different = ["version", "skill_name", "agents", "fingerprint"].into_iter().find(|key| found[*key] != wanted[*key]);
+        let different = ["version", "skill_name", "agents", "fingerprint"]
+            .into_iter()
+            .find(|key| found[*key] != wanted[*key]);
         if let Some(key) = different {
             let what = match key {
                 "agents" => "it has other agents",
@@ -139,7 +141,11 @@ impl Workspace {
     }
 
     /// Writes what all outcomes come to.
-    pub(super) fn write_report(&self, evaluation: &Evaluation, report: &Report) -> Result<(), EvaluationError> {
+    pub(super) fn write_report(
+        &self,
+        evaluation: &Evaluation,
+        report: &Report,
+    ) -> Result<(), EvaluationError> {
         for agent in &report.agents {
             let AgentReport { name, triggers, benchmark, .. } = agent;
             let place = self.of_agent(name);

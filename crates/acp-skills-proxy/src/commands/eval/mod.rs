@@ -12,20 +12,13 @@ mod page;
 mod progress;
 mod summary;
 
-use std::{
-    ffi::OsString,
-    io::IsTerminal,
-    path::PathBuf,
-    process::ExitCode,
-    time::Duration,
-};
+use std::{ffi::OsString, io::IsTerminal, path::PathBuf, process::ExitCode, time::Duration};
 
 use acp_skills::{
     agent::{self, Signal},
-    config::Settings,
+    config::{LogLevel, Settings},
     evaluation::{
-        Allow, EMBEDDED, Evaluation, EvaluationError, Grader, Options, Plan, Report, Sandbox,
-        Workspace,
+        Allow, EMBEDDED, Evaluation, EvaluationError, Grader, Options, Plan, Report, Sandbox, Workspace,
     },
 };
 use clap::{Args, ValueEnum};
@@ -214,11 +207,8 @@ pub(crate) fn run(args: EvalArgs) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let root = root.unwrap_or_else(|| Workspace::beside(&evaluation));
-    let workspace = if resume {
-        Workspace::resume(&root, &evaluation)
-    } else {
-        Workspace::create(&root, &evaluation)
-    };
+    let workspace =
+        if resume { Workspace::resume(&root, &evaluation) } else { Workspace::create(&root, &evaluation) };
     let workspace = workspace.map_err(told)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let (report, interrupted) = runtime.block_on(make(&evaluation, &workspace))?;
@@ -266,7 +256,9 @@ async fn make(evaluation: &Evaluation, workspace: &Workspace) -> anyhow::Result<
 fn evaluation(args: EvalArgs) -> anyhow::Result<Evaluation> {
     let EvalArgs { skill, agents, cases, runs, catalog, server, allow_scripts, log, command, .. } = args;
     let scripts = ScriptArgs { allow_scripts, ..ScriptArgs::default() };
-    let config = ProxyArgs { catalog, server, scripts, log, ..ProxyArgs::default() }.config()?;
+    let mut config = ProxyArgs { catalog, server, scripts, log, ..ProxyArgs::default() }.config()?;
+    // What goes wrong in a run is part of its outcome; and libraries complain when an agent is ended in the middle.
+    config.log.get_or_insert(LogLevel::Off);
     log::start(&config)?;
     let settings = Settings::resolve(config)?;
     let mut options = Options::default();
@@ -317,15 +309,19 @@ fn allow(said: &[AllowArg]) -> Allow {
 fn named(said: &[String], command: Vec<OsString>) -> Result<Vec<(String, Vec<OsString>)>, UsageError> {
     if !command.is_empty() {
         let program = std::path::Path::new(&command[0]).file_stem().unwrap_or_default().to_string_lossy();
-        let plain: String =
-            program.chars().map(|c| if c.is_ascii_alphanumeric() || "-_".contains(c) { c } else { '-' }).collect();
+        let plain: String = program
+            .chars()
+            .map(|c| if c.is_ascii_alphanumeric() || "-_".contains(c) { c } else { '-' })
+            .collect();
         let name = if plain.trim_matches('-').is_empty() { "agent".to_owned() } else { plain };
         return Ok(vec![(name, command)]);
     }
     let mut agents = Vec::new();
     for text in said {
         let Some((name, command)) = text.split_once('=') else {
-            return Err(UsageError::new(format!("`{text}` has no name")).hint("--agent claude=claude-agent-acp"));
+            return Err(
+                UsageError::new(format!("`{text}` has no name")).hint("--agent claude=claude-agent-acp")
+            );
         };
         agents.push((name.to_owned(), words(command)?));
     }
@@ -375,7 +371,9 @@ fn announce(evaluation: &Evaluation, plan: &Plan, json: bool) -> anyhow::Result<
     );
     for (agent, turns) in &plan.turns {
         let command = match agent {
-            Some(name) if name == EMBEDDED => "built in, without a model: it says nothing of the skill".to_owned(),
+            Some(name) if name == EMBEDDED => {
+                "built in, without a model: it says nothing of the skill".to_owned()
+            }
             Some(name) => {
                 let found = evaluation.agents.iter().find(|agent| agent.name == *name);
                 let words = found.into_iter().flat_map(|agent| &agent.command);
@@ -420,7 +418,6 @@ fn seconds(text: &str) -> Result<Duration, &'static str> {
     let seconds = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     seconds.filter(|time| !time.is_zero()).ok_or("a number of seconds, such as 2 or 0.5")
 }
-
 
 #[cfg(test)]
 mod tests {

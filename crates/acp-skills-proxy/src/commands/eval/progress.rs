@@ -22,7 +22,8 @@ impl Bar {
     pub(super) fn new(jobs: usize, is_terminal: bool) -> Self {
         let bar = is_terminal.then(|| {
             let bar = ProgressBar::new(0);
-            let style = ProgressStyle::with_template("{bar:24} {pos}/{len} runs, {msg} · {elapsed}, {eta} left");
+            let style =
+                ProgressStyle::with_template("{bar:24} {pos}/{len} runs, {msg} · {elapsed}, {eta} left");
             // The template is fixed, and right.
             if let Ok(style) = style {
                 bar.set_style(style);

@@ -35,24 +35,30 @@ pub(super) fn json(report: &Report, workspace: &Workspace) -> Value {
 pub(super) fn text(report: &Report) -> String {
     let width = terminal_width();
     let mut text = String::new();
-    let with_triggers: Vec<_> = report.agents.iter().filter_map(|agent| Some((agent, agent.triggers.as_ref()?))).collect();
+    let with_triggers: Vec<_> =
+        report.agents.iter().filter_map(|agent| Some((agent, agent.triggers.as_ref()?))).collect();
     if !with_triggers.is_empty() {
         text.push_str("Is it loaded when it should be?\n\n");
-        text.push_str(&rates(&with_triggers).render(width));
-        text.push('\n');
-        text.push_str(&wrong_queries(&with_triggers, width));
+        for table in [rates(&with_triggers).render(width), wrong_queries(&with_triggers, width)] {
+            if !table.is_empty() {
+                text.push_str(table.trim_end());
+                text.push_str("\n\n");
+            }
+        }
     }
-    let with_tasks: Vec<_> =
-        report.agents.iter().filter(|agent| agent.benchmark.is_some()).collect();
+    let with_tasks: Vec<_> = report.agents.iter().filter(|agent| agent.benchmark.is_some()).collect();
     if !with_tasks.is_empty() {
         text.push_str("Are results better with it?\n\n");
-        text.push_str(&tasks(&with_tasks).render(width));
-        text.push('\n');
+        text.push_str(tasks(&with_tasks).render(width).trim_end());
+        text.push_str("\n\n");
         text.push_str(&notes(&with_tasks));
     }
     let errors: u64 = report.agents.iter().map(|agent| agent.errors).sum();
     if errors > 0 {
-        let _ = writeln!(text, "In {errors} runs the agent failed; they count as failed, and say nothing of the skill.");
+        let _ = writeln!(
+            text,
+            "In {errors} runs the agent failed; they count as failed, and say nothing of the skill."
+        );
     }
     if !report.complete {
         text.push_str("Not every run was made.\n");
@@ -74,7 +80,8 @@ fn rates(agents: &[(&AgentReport, &Triggers)]) -> Table<8> {
     ]);
     for (agent, triggers) in agents {
         let mut row = |name: String, rates: &Rates| {
-            let interval = rates.interval.map_or_else(dash, |[low, high]| format!("{}–{}", percent(low), percent(high)));
+            let interval =
+                rates.interval.map_or_else(dash, |[low, high]| format!("{}–{}", percent(low), percent(high)));
             table.row([
                 name,
                 format!("{}/{}", rates.passed, rates.total),
@@ -122,7 +129,7 @@ fn wrong_queries(agents: &[(&AgentReport, &Triggers)], width: Option<usize>) -> 
             ]);
         }
     }
-    if found { format!("{}\n", table.render(width)) } else { String::new() }
+    if found { table.render(width) } else { String::new() }
 }
 
 fn tasks(agents: &[&AgentReport]) -> Table<7> {
@@ -138,7 +145,8 @@ fn tasks(agents: &[&AgentReport]) -> Table<7> {
     for agent in agents {
         let Some(benchmark) = &agent.benchmark else { continue };
         for case in &benchmark.cases {
-            let statuses = case.statuses.iter().map(|(word, count)| format!("{count} {}", word.replace('_', " ")));
+            let statuses =
+                case.statuses.iter().map(|(word, count)| format!("{count} {}", word.replace('_', " ")));
             table.row([
                 agent.name.clone(),
                 case.name.clone(),
@@ -150,7 +158,8 @@ fn tasks(agents: &[&AgentReport]) -> Table<7> {
             ]);
         }
         let all = &benchmark.run_summary;
-        let delta = all.delta.pass_rate.map_or_else(String::new, |delta| format!("{:+.0} points", delta * 100.0));
+        let delta =
+            all.delta.pass_rate.map_or_else(String::new, |delta| format!("{:+.0} points", delta * 100.0));
         table.row([
             agent.name.clone(),
             "all".to_owned(),
@@ -193,7 +202,7 @@ fn times(with: Option<Spread>, without: Option<Spread>, unit: &str) -> String {
 }
 
 fn short(figure: f64) -> String {
-    if figure >= 100.0 { format!("{figure:.0}") } else { format!("{figure:.1}") }
+    if figure >= 100.0 || figure.fract() == 0.0 { format!("{figure:.0}") } else { format!("{figure:.1}") }
 }
 
 fn mean(spread: Option<Spread>) -> String {

@@ -118,16 +118,19 @@ fn head(evaluation: &Evaluation, workspace: &Workspace, report: &Report) -> Stri
 fn tiles(report: &Report) -> String {
     let mut tiles = Vec::new();
     for agent in &report.agents {
-        let name = if report.agents.len() > 1 { format!(" · {}", escape(&agent.name)) } else { String::new() };
+        let name =
+            if report.agents.len() > 1 { format!(" · {}", escape(&agent.name)) } else { String::new() };
         if let Some(triggers) = &agent.triggers {
             let summary = &triggers.summary;
             tiles.push((format!("{}/{}", summary.passed, summary.total), format!("queries pass{name}")));
         }
         if let Some(benchmark) = &agent.benchmark {
             let all = &benchmark.run_summary;
-            let rate = |spread: Option<acp_skills::evaluation::Spread>| shown(spread.map(|spread| spread.mean));
+            let rate =
+                |spread: Option<acp_skills::evaluation::Spread>| shown(spread.map(|spread| spread.mean));
             tiles.push((rate(all.with_skill.pass_rate), format!("of assertions hold with it{name}")));
-            let delta = all.delta.pass_rate.map_or_else(|| "–".to_owned(), |it| format!("{:+.0}", it * 100.0));
+            let delta =
+                all.delta.pass_rate.map_or_else(|| "–".to_owned(), |it| format!("{:+.0}", it * 100.0));
             tiles.push((delta, format!("points more than without{name}")));
         }
     }
@@ -157,7 +160,8 @@ fn heat_map(evaluation: &Evaluation, report: &Report) -> String {
     let without = if compared == Configuration::OldSkill { "older" } else { "without" };
     let has_tasks = !evaluation.evals.is_empty();
     let mut html = "<section>\n<h2>Agents and cases</h2>\n<p class=\"note\">For a query, the share of runs that were right; for a \
-                    task, the mean share of assertions that hold. A cell leads to its first run.</p>\n<div class=\"scroll\"><table \
+                    task, the mean share of assertions that hold. A cell leads to a run, the first \
+                    one that fell short if there is one.</p>\n<div class=\"scroll\"><table \
                     class=\"heat\">\n<thead><tr><th scope=\"col\">Case</th>"
         .to_owned();
     for agent in &report.agents {
@@ -169,8 +173,10 @@ fn heat_map(evaluation: &Evaluation, report: &Report) -> String {
     }
     html.push_str("</tr></thead>\n<tbody>\n");
     let cell = |agent: &AgentReport, case: &Case, configuration: Configuration| {
-        let runs: Vec<_> =
-            report.outcomes_of(&agent.name, case).filter(|it| it.run.configuration == configuration).collect();
+        let runs: Vec<_> = report
+            .outcomes_of(&agent.name, case)
+            .filter(|it| it.run.configuration == configuration)
+            .collect();
         let Some(first) = runs.first() else { return "<td class=\"rn\">–</td>".to_owned() };
         let rates: Vec<f64> = match case {
             Case::Query(_) => runs.iter().map(|it| if it.is_passed() { 1.0 } else { 0.0 }).collect(),
@@ -183,7 +189,11 @@ fn heat_map(evaluation: &Evaluation, report: &Report) -> String {
     };
     for (place, query) in evaluation.queries.iter().enumerate() {
         let should = if query.should_trigger { "should load" } else { "should not load" };
-        let _ = write!(html, "<tr><th scope=\"row\">{} <span class=\"soft\">· {should}</span></th>", escape(&query.query));
+        let _ = write!(
+            html,
+            "<tr><th scope=\"row\">{} <span class=\"soft\">· {should}</span></th>",
+            escape(&query.query)
+        );
         for agent in &report.agents {
             html.push_str(&cell(agent, &Case::Query(place), Configuration::WithSkill));
             if has_tasks {

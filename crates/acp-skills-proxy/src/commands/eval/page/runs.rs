@@ -98,7 +98,8 @@ fn run(workspace: &Workspace, outcome: &Outcome, left: &mut usize) -> String {
         let became = if request.granted { "granted" } else { "refused" };
         format!("{became}: {} ({}; {})", request.title, request.kind, request.why)
     }));
-    facts.extend(outcome.outside.iter().map(|path| format!("changed outside of the run's directory: {path}")));
+    facts
+        .extend(outcome.outside.iter().map(|path| format!("changed outside of the run's directory: {path}")));
     if !facts.is_empty() {
         let items: String = facts.iter().map(|fact| format!("<li>{}</li>", escape(fact))).collect();
         let _ = writeln!(html, "<ul class=\"notes\">{items}</ul>");
@@ -129,7 +130,11 @@ fn run(workspace: &Workspace, outcome: &Outcome, left: &mut usize) -> String {
         let _ = writeln!(html, "<p class=\"note\">and {} more files</p>", outcome.outputs.len() - MAX_FILES);
     }
     if !outcome.stderr.trim().is_empty() {
-        let _ = writeln!(html, "<details><summary>stderr</summary><pre>{}</pre></details>", escape(&outcome.stderr));
+        let _ = writeln!(
+            html,
+            "<details><summary>stderr</summary><pre>{}</pre></details>",
+            escape(&outcome.stderr)
+        );
     }
     html + "</div></details>\n"
 }

@@ -2,13 +2,14 @@
 
 use std::fmt::Write;
 
-use acp_skills::evaluation::{ConfigurationSummary, Configuration, Rates, Report, Spread};
+use acp_skills::evaluation::{Configuration, ConfigurationSummary, Rates, Report, Spread};
 
 use super::{escape, shown};
 
 /// Whether the skill is loaded when it should be.
 pub(super) fn triggers(report: &Report, threshold: f64) -> String {
-    let with: Vec<_> = report.agents.iter().filter_map(|agent| Some((agent, agent.triggers.as_ref()?))).collect();
+    let with: Vec<_> =
+        report.agents.iter().filter_map(|agent| Some((agent, agent.triggers.as_ref()?))).collect();
     let Some((_, first)) = with.first() else { return String::new() };
     let mut html = format!(
         "<section>\n<h2>Is it loaded when it should be?</h2>\n<p class=\"note\">The share of runs in which the skill was loaded; \
@@ -16,7 +17,9 @@ pub(super) fn triggers(report: &Report, threshold: f64) -> String {
          scope=\"col\">Agent</th>",
         super::percent(threshold)
     );
-    for title in ["Queries", "Right runs", "95 %", "Precision", "Recall", "F1", "pass@k", "pass^k", "Agent failed"] {
+    for title in
+        ["Queries", "Right runs", "95 %", "Precision", "Recall", "F1", "pass@k", "pass^k", "Agent failed"]
+    {
         let _ = write!(html, "<th scope=\"col\" class=\"n\">{title}</th>");
     }
     html.push_str("</tr></thead>\n<tbody>\n");
@@ -50,7 +53,11 @@ pub(super) fn triggers(report: &Report, threshold: f64) -> String {
             let mark = if result.pass { ("passed", "✓") } else { ("failed", "✗") };
             let figure = format!("{}/{}", result.triggers, result.runs);
             let picture = rate_picture(result.trigger_rate, result.interval, threshold);
-            let _ = write!(html, "<td>{picture}<span class=\"{}\">{} {figure}</span></td>", mark.0, mark.1);
+            let _ = write!(
+                html,
+                "<td class=\"told\">{picture}<span class=\"{}\">{} {figure}</span></td>",
+                mark.0, mark.1
+            );
             instead.extend(result.loaded_instead.keys().map(|name| escape(name)));
         }
         instead.sort();
@@ -61,7 +68,9 @@ pub(super) fn triggers(report: &Report, threshold: f64) -> String {
 }
 
 fn rates(name: &str, rates: &Rates) -> String {
-    let interval = rates.interval.map_or_else(|| "–".to_owned(), |[low, high]| format!("{:.0}–{:.0} %", low * 100.0, high * 100.0));
+    let interval = rates
+        .interval
+        .map_or_else(|| "–".to_owned(), |[low, high]| format!("{:.0}–{:.0} %", low * 100.0, high * 100.0));
     let mut html = format!("<tr><th scope=\"row\">{name}</th>");
     for cell in [
         format!("{}/{}", rates.passed, rates.total),
@@ -96,7 +105,8 @@ fn rate_picture(rate: Option<f64>, interval: Option<[f64; 2]>, threshold: f64) -
 
 /// Whether results are better with the skill.
 pub(super) fn tasks(report: &Report, compared: Configuration) -> String {
-    let with: Vec<_> = report.agents.iter().filter_map(|agent| Some((agent, agent.benchmark.as_ref()?))).collect();
+    let with: Vec<_> =
+        report.agents.iter().filter_map(|agent| Some((agent, agent.benchmark.as_ref()?))).collect();
     if with.is_empty() {
         return String::new();
     }
@@ -156,7 +166,8 @@ fn pair(with: Option<Spread>, without: Option<Spread>) -> String {
 }
 
 fn figures(with: Option<Spread>, without: Option<Spread>, places: usize) -> String {
-    let figure = |spread: Option<Spread>| spread.map_or_else(|| "–".to_owned(), |it| format!("{:.places$}", it.mean));
+    let figure =
+        |spread: Option<Spread>| spread.map_or_else(|| "–".to_owned(), |it| format!("{:.places$}", it.mean));
     format!("{} : {}", figure(with), figure(without))
 }
 
@@ -164,7 +175,11 @@ fn figures(with: Option<Spread>, without: Option<Spread>, places: usize) -> Stri
 pub(super) fn notes(report: &Report) -> String {
     let mut items = String::new();
     for agent in &report.agents {
-        let name = if report.agents.len() > 1 { format!("<b>{}</b> · ", escape(&agent.name)) } else { String::new() };
+        let name = if report.agents.len() > 1 {
+            format!("<b>{}</b> · ", escape(&agent.name))
+        } else {
+            String::new()
+        };
         for note in agent.benchmark.iter().flat_map(|benchmark| &benchmark.notes) {
             let _ = writeln!(items, "<li>{name}{}</li>", escape(note));
         }
