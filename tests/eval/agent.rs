@@ -148,7 +148,7 @@ impl Agent {
                 let verdict = json!({ "assertion": 1, "passed": true, "evidence": "it says so" });
                 json!({ "verdicts": [verdict, verdict] }).to_string()
             }
-            "quality" => all(text.contains("good work"), "it says: good work"),
+            "quality" => all(text.contains("The file `out.txt`"), "out.txt says: good work"),
             "crash" => std::process::exit(4),
             _ => format!("Here you are:\n```json\n{}\n```", all(true, "it says so")),
         }

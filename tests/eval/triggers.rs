@@ -86,7 +86,7 @@ fn a_turn_ends_as_soon_as_its_outcome_is_known() {
         ]),
         &json!([]),
     );
-    let run = stage.eval(&["--runs", "1", "--json", "--timeout", "20", "--jobs", "3"], "pass");
+    let run = stage.eval(&["--runs", "1", "--json", "--timeout", "8", "--jobs", "3"], "pass");
     let report = run.json();
     let ends: Vec<_> = (1..=4)
         .map(|number| stage.json(&format!("iteration-1/triggers/query-0{number}/with_skill/run-1/run.json")))
@@ -108,7 +108,7 @@ fn an_agent_that_fails_is_never_right() {
         ]),
         &json!([]),
     );
-    let run = stage.eval(&["--runs", "1", "--json", "--timeout", "2", "--jobs", "5"], "pass");
+    let run = stage.eval(&["--runs", "1", "--json", "--timeout", "8", "--jobs", "5"], "pass");
     assert_eq!(run.code, Some(1));
     let report = run.json();
     let passes: Vec<_> = results(&report).iter().map(|result| result["pass"].as_bool().unwrap()).collect();

@@ -18,6 +18,8 @@ pub(super) fn verdicts(request: &str) -> Option<String> {
     };
     let (_, material) = request.split_once(WORK).unwrap_or_default();
     let material = material.split(ASSERTION).next().unwrap_or_default();
+    // What the user asked for shows nothing.
+    let (_, material) = material.split_once("## Agent").unwrap_or_default();
     let verdict = |(number, text): (usize, String)| {
         let (share, line) = best_line(&words(&text), material);
         let passed = share >= ENOUGH;

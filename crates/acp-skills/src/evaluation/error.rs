@@ -40,7 +40,9 @@ pub enum EvaluationError {
     #[error("two agents are called `{0}`")]
     SameName(String),
     /// The name of an agent cannot name a directory.
-    #[error("`{0}` cannot name an agent: letters, digits, `-`, `_` and `.` can")]
+    #[error(
+        "`{0}` cannot name an agent: a name has letters, digits, `-`, `_` and `.`, and is none that cases have"
+    )]
     AgentName(String),
     /// The workspace holds an evaluation of something else.
     #[error("cannot resume {}: {reason}", path.display())]

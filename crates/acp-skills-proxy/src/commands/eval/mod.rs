@@ -313,7 +313,10 @@ fn named(said: &[String], command: Vec<OsString>) -> Result<Vec<(String, Vec<OsS
             .chars()
             .map(|c| if c.is_ascii_alphanumeric() || "-_".contains(c) { c } else { '-' })
             .collect();
-        let name = if plain.trim_matches('-').is_empty() { "agent".to_owned() } else { plain };
+        let plain = plain.trim_matches(['-', '_']);
+        // Nobody chose this name, so it is never a wrong one.
+        let is_taken = plain.is_empty() || plain.starts_with("eval-") || plain == "triggers";
+        let name = if is_taken { "agent".to_owned() } else { plain.to_owned() };
         return Ok(vec![(name, command)]);
     }
     let mut agents = Vec::new();

@@ -114,7 +114,7 @@ fn run(workspace: &Workspace, outcome: &Outcome, left: &mut usize) -> String {
             };
             let _ = writeln!(
                 html,
-                "<tr><th scope=\"row\">{}</th><td class=\"{class}\">{word}</td><td>{}</td></tr>",
+                "<tr><th scope=\"row\">{}</th><td class=\"told {class}\">{word}</td><td>{}</td></tr>",
                 escape(&grade.text),
                 escape(&grade.evidence)
             );
