@@ -6,7 +6,7 @@ use std::{
     ffi::OsString,
     io::{self, BufRead, BufReader, Read, Write},
     path::{Path, PathBuf},
-    process::Stdio,
+    process::{ExitStatus, Stdio},
     sync::{Arc, Mutex, PoisonError},
     thread,
     time::Duration,
@@ -248,22 +248,24 @@ async fn supervise(mut agent: Agent, is_over: oneshot::Receiver<()>) -> String {
     };
     let status = match by_itself {
         Some(status) => status,
-        None => match timeout(GRACE, agent.wait()).await {
-            Ok(status) => status,
-            Err(_) => {
-                agent.signal(Signal::Terminate);
-                let told = timeout(GRACE, agent.wait()).await;
-                agent.kill();
-                match told {
-                    Ok(status) => status,
-                    Err(_) => agent.wait().await,
-                }
-            }
-        },
+        None => end(&mut agent).await,
     };
     // Children of the agent's would live on, and hold its pipes.
     agent.bury();
     status.map_or_else(|error| format!("cannot be waited for: {error}"), agent::describe)
+}
+
+/// Has an agent end whose stdin is closed.
+async fn end(agent: &mut Agent) -> io::Result<ExitStatus> {
+    if let Ok(status) = timeout(GRACE, agent.wait()).await {
+        return status;
+    }
+    agent.signal(Signal::Terminate);
+    if let Ok(status) = timeout(GRACE, agent.wait()).await {
+        return status;
+    }
+    agent.kill();
+    agent.wait().await
 }
 
 /// The end of what a process writes to stderr.

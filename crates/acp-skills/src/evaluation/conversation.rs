@@ -120,6 +120,8 @@ pub(super) struct Conversation {
     /// What the agent is, as it says: name and version.
     pub(super) agent: Option<String>,
     pub(super) model: Option<String>,
+    /// What the agent wrote to stderr, once it has ended.
+    pub(super) stderr: String,
     /// Of the turn alone.
     pub(super) duration: Duration,
 }
@@ -138,6 +140,7 @@ pub(super) async fn converse(
         permissions: Vec::new(),
         agent: None,
         model: None,
+        stderr: String::new(),
         duration: Duration::ZERO,
     };
     let deadline = time::Instant::now() + script.timeout;

@@ -2,6 +2,7 @@
 //! believed: a verdict counts when it is one, is about one assertion, and comes with evidence.
 
 use std::{
+    fmt::Write,
     path::Path,
     process::Stdio,
     time::{Duration, Instant},
@@ -225,7 +226,7 @@ fn question(case: &OutputCase, sentences: &[&str], work: &Work<'_>) -> String {
          tools.\n"
     );
     let mut part = |title: &str, body: &str| {
-        text.push_str(&format!("\n{title}\n--- {mark}\n{}\n--- {mark}\n", body.trim_end()));
+        let _ = write!(text, "\n{title}\n--- {mark}\n{}\n--- {mark}\n", body.trim_end());
     };
     part("The task:", &case.prompt);
     if !case.expected_output.trim().is_empty() {
@@ -242,11 +243,11 @@ fn question(case: &OutputCase, sentences: &[&str], work: &Work<'_>) -> String {
     if work.made.is_empty() {
         text.push_str("\nIt made no files.\n");
     } else if work.made.len() > MAX_FILES {
-        text.push_str(&format!("\nIt made {} more files.\n", work.made.len() - MAX_FILES));
+        let _ = writeln!(text, "\nIt made {} more files.", work.made.len() - MAX_FILES);
     }
     text.push('\n');
     for (place, sentence) in sentences.iter().enumerate() {
-        text.push_str(&format!("{ASSERTION}{}: {}\n", place + 1, sentence.replace('\n', " ")));
+        let _ = writeln!(text, "{ASSERTION}{}: {}", place + 1, sentence.replace('\n', " "));
     }
     text
 }

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 /// What an agent may do without a person.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub struct Allow {
     /// Read and write files in the run's directory.
     pub edits: bool,
@@ -110,7 +111,7 @@ fn arguments(value: &Value, found: &mut Vec<PathBuf>) {
 }
 
 fn names_path(name: &str) -> bool {
-    let name: String = name.chars().filter(|c| c.is_ascii_alphanumeric()).collect();
+    let name: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
     ["path", "file", "filename", "target", "destination", "source", "dest", "to", "from"]
         .contains(&name.as_str())
         || name.ends_with("path")

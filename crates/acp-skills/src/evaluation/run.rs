@@ -60,6 +60,15 @@ impl<'a> Task<'a> {
     }
 }
 
+/// What was made in a run, and what became of its assertions.
+#[derive(Default)]
+struct Judged {
+    outputs: Vec<String>,
+    grades: Vec<Grade>,
+    /// How long the grader took.
+    took: Option<Duration>,
+}
+
 struct Run<'a> {
     evaluation: &'a Evaluation,
     agent: &'a AgentCommand,
@@ -80,70 +89,46 @@ impl Run<'_> {
             Ok(directory) => directory,
             Err(error) => {
                 let why = format!("the run's directory cannot be made: {error}");
-                return Ok(Some(self.outcome(
-                    started,
-                    None,
-                    failed(why),
-                    &[],
-                    String::new(),
-                    Vec::new(),
-                    None,
-                )));
+                return Ok(Some(self.outcome(started, None, failed(why), Judged::default())));
             }
         };
-        let (conversation, stderr) = self.converse(&directory, stop).await;
+        let conversation = self.converse(&directory, stop).await;
         if conversation.end == End::Interrupted {
             return Ok(None);
         }
         let transcript = conversation.transcript.markdown();
         self.write("transcript.md", &transcript)?;
         let Task::Eval(case) = self.task else {
-            return Ok(Some(self.outcome(
-                started,
-                Some(&directory),
-                conversation,
-                &[],
-                stderr,
-                Vec::new(),
-                None,
-            )));
+            return Ok(Some(self.outcome(started, Some(&directory), conversation, Judged::default())));
         };
         let outputs = self.place.join("outputs");
         let kept = directory.keep(&outputs);
         let made = kept.map_err(|source| EvaluationError::Unwritable { path: outputs, source })?;
         let answer = conversation.transcript.answer();
         self.write("answer.md", &answer)?;
-        let (grades, took) = match problem(&conversation.end, self.task) {
-            Some(problem) => (unmet(case, &problem), None),
-            None => {
-                let work = Work {
-                    directory: &directory.path,
-                    made: &made,
-                    answer: &answer,
-                    transcript: &transcript,
-                };
-                match grading::grade(self.evaluation, self.agent, case, &work, stop).await {
-                    Some(graded) => graded,
-                    None => return Ok(None),
-                }
+        let (grades, took) = if let Some(problem) = problem(&conversation.end, self.task) {
+            (unmet(case, &problem), None)
+        } else {
+            let (directory, transcript) = (directory.path.as_path(), transcript.as_str());
+            let work = Work { directory, made: &made, answer: &answer, transcript };
+            match grading::grade(self.evaluation, self.agent, case, &work, stop).await {
+                Some(graded) => graded,
+                None => return Ok(None),
             }
         };
         let made: Vec<_> = made.into_iter().map(|made| made.path).collect();
-        let outcome = self.outcome(started, Some(&directory), conversation, &made, stderr, grades, took);
+        let judged = Judged { outputs: made, grades, took };
+        let outcome = self.outcome(started, Some(&directory), conversation, judged);
         self.write_json("timing.json", &timing(&outcome))?;
         self.write_json("grading.json", &grading_file(&outcome))?;
         Ok(Some(outcome))
     }
 
-    /// Starts the agent and talks to it. Also says what it wrote to stderr.
-    async fn converse(
-        &self,
-        directory: &RunDirectory,
-        stop: &watch::Receiver<bool>,
-    ) -> (Conversation, String) {
+    /// Starts the agent and talks to it.
+    async fn converse(&self, directory: &RunDirectory, stop: &watch::Receiver<bool>) -> Conversation {
         let evaluation = self.evaluation;
         let skills = self.skills();
-        let instructions: Vec<_> = skills.iter().flatten().filter_map(|skill| instructions(skill)).collect();
+        let instructions: Vec<_> = skills.iter().flatten().filter_map(instructions).collect();
         let skills = skills.map(|skills| {
             let mut set = SkillSet::builder();
             for skill in skills {
@@ -167,7 +152,7 @@ impl Run<'_> {
         };
         let mut connection = match evaluation.open(&self.agent.command, &directory.path, skills) {
             Ok(connection) => connection,
-            Err(error) => return (failed(format!("{error:#}")), String::new()),
+            Err(error) => return failed(format!("{error:#}")),
         };
         let mut conversation = converse(&mut connection, &script, stop.clone()).await;
         let ended = connection.close().await;
@@ -176,7 +161,8 @@ impl Run<'_> {
             let how = format!("the agent {why}");
             conversation.transcript.note(how);
         }
-        (conversation, ended.stderr)
+        conversation.stderr = ended.stderr;
+        conversation
     }
 
     /// The skills of the agent; `None` for an agent without the proxy.
@@ -199,10 +185,7 @@ impl Run<'_> {
         started: Timestamp,
         directory: Option<&RunDirectory>,
         conversation: Conversation,
-        outputs: &[String],
-        stderr: String,
-        grades: Vec<Grade>,
-        grader: Option<Duration>,
+        judged: Judged,
     ) -> Outcome {
         let name = match self.id.configuration {
             Configuration::OldSkill => self.evaluation.baseline.as_ref().map(|skill| &skill.name),
@@ -221,17 +204,17 @@ impl Run<'_> {
             triggered,
             started,
             duration_ms: millis(conversation.duration),
-            grader_ms: grader.map(millis),
+            grader_ms: judged.took.map(millis),
             tokens: transcript.tokens(),
             metrics: transcript.metrics(),
             permissions: conversation.permissions,
             outside,
-            outputs: outputs.to_vec(),
-            grades,
+            outputs: judged.outputs,
+            grades: judged.grades,
             answer: transcript.answer(),
             agent_info: conversation.agent,
             model: conversation.model,
-            stderr: if problem.is_some() { stderr } else { String::new() },
+            stderr: if problem.is_some() { conversation.stderr } else { String::new() },
             end: conversation.end,
         };
         outcome.status = match problem {
@@ -321,6 +304,7 @@ fn failed(why: String) -> Conversation {
         permissions: Vec::new(),
         agent: None,
         model: None,
+        stderr: String::new(),
         duration: Duration::ZERO,
     }
 }

@@ -59,7 +59,7 @@ enum Entry {
     User(String),
     Agent(String),
     Thought(String),
-    Tool(ToolUse),
+    Tool(Box<ToolUse>),
     Permission(PermissionRequest),
     Note(String),
 }
@@ -113,7 +113,7 @@ impl Transcript {
         let id = update["toolCallId"].as_str().unwrap_or_default();
         let known = self.entries.iter().rposition(|it| matches!(it, Entry::Tool(tool) if tool.id == id));
         let place = known.unwrap_or_else(|| {
-            self.entries.push(Entry::Tool(ToolUse { id: id.to_owned(), ..ToolUse::default() }));
+            self.entries.push(Entry::Tool(Box::new(ToolUse { id: id.to_owned(), ..ToolUse::default() })));
             self.entries.len() - 1
         });
         let Entry::Tool(tool) = &mut self.entries[place] else { unreachable!("it was found as a tool call") };
@@ -185,7 +185,7 @@ impl Transcript {
     /// Every tool call.
     pub(super) fn tools(&self) -> impl Iterator<Item = &ToolUse> {
         self.entries.iter().filter_map(|entry| match entry {
-            Entry::Tool(tool) => Some(tool),
+            Entry::Tool(tool) => Some(&**tool),
             _ => None,
         })
     }
