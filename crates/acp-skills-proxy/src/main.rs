@@ -42,6 +42,8 @@ fn main() -> ExitCode {
         Some(Command::Completions(args)) => commands::completions::run(args),
         Some(Command::Man(args)) => commands::man::run(args),
         Some(Command::Bridge) => bridge::run().map(|()| ExitCode::SUCCESS).map_err(Into::into),
+        Some(Command::Eval(args)) => commands::eval::run(*args),
+        Some(Command::Init(args)) => commands::init::run(args),
         #[cfg(unix)]
         Some(Command::Watchdog { part }) => {
             watchdog::run(part.as_deref()).map(|()| ExitCode::SUCCESS).map_err(Into::into)

@@ -38,6 +38,15 @@ pub enum Activity {
         /// The revision of MCP that it speaks, when it says so.
         revision: Option<String>,
     },
+    /// The agent read a file of a skill as a resource.
+    ResourceRead {
+        /// Whose session.
+        session: SessionKey,
+        /// The skill.
+        skill: String,
+        /// The file, relative to the skill's directory.
+        path: String,
+    },
     /// The model called a tool.
     Called(Box<ToolCall>),
     /// An event of the record: what `--events` writes.

@@ -52,6 +52,7 @@ mod client;
 pub mod component;
 pub mod config;
 mod demo;
+pub mod evaluation;
 pub mod events;
 pub mod library;
 mod lock;

@@ -82,6 +82,10 @@ pub(crate) enum Command {
     /// (internal) Writes the manual pages, for packages.
     #[command(hide = true)]
     Man(commands::man::ManArgs),
+    /// Evaluate a skill on agents: is it loaded when it should be, and are results better with it than without?
+    Eval(Box<commands::eval::EvalArgs>),
+    /// Make a new skill that breaks no rule, with cases to evaluate it by.
+    Init(commands::init::InitArgs),
     /// (internal) The stdio transport of the skills server; agents start it.
     #[command(name = bridge::SUBCOMMAND, hide = true)]
     Bridge,

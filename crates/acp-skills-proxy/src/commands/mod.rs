@@ -3,6 +3,8 @@
 pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod doctor;
+pub(crate) mod eval;
+pub(crate) mod init;
 pub(crate) mod list;
 pub(crate) mod man;
 mod paths;

@@ -77,12 +77,25 @@ impl Agent {
         command: &[OsString],
         processes: Processes,
     ) -> Result<(Self, PipeWriter, PipeReader), StartError> {
+        Self::start_with(command, processes, |_process| ())
+    }
+
+    /// The same with something changed by `configure`: where stderr goes, or the working directory.
+    ///
+    /// # Errors
+    /// The program cannot be started.
+    pub fn start_with(
+        command: &[OsString],
+        processes: Processes,
+        configure: impl FnOnce(&mut tokio::process::Command),
+    ) -> Result<(Self, PipeWriter, PipeReader), StartError> {
         let program = command.first().map_or(OsStr::new(""), OsString::as_os_str);
         let failed = |source| StartError { program: program.to_owned(), source };
         let (stdin, to_agent) = io::pipe().map_err(failed)?;
         let (from_agent, stdout) = io::pipe().map_err(failed)?;
         let mut wrap = CommandWrap::with_new(platform::resolve(program), |process| {
             process.args(&command[1..]).stdin(Stdio::from(stdin)).stdout(Stdio::from(stdout));
+            configure(process);
         });
         let prepared = processes.agent_group();
         platform::group(&mut wrap, prepared);

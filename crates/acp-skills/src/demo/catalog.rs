@@ -63,6 +63,11 @@ pub(super) fn choose<'a>(skills: &'a [Skill], request: &str) -> Option<&'a Skill
     skills.iter().rev().max_by_key(|skill| score(&skill.name, &skill.description, request))
 }
 
+/// Whether a skill shares a word with the request.
+pub(super) fn fits(skill: &Skill, request: &str) -> bool {
+    score(&skill.name, &skill.description, request) > 0
+}
+
 /// The tool that shares most words with the request, when that is more than what `skill` does.
 pub(super) fn choose_tool<'a>(tools: &'a [Tool], skill: Option<&Skill>, request: &str) -> Option<&'a Tool> {
     let least = skill.map_or(0, |skill| score(&skill.name, &skill.description, request));
@@ -77,7 +82,7 @@ fn score(name: &str, description: &str, request: &str) -> usize {
 }
 
 /// Words of four letters and more, without endings that differ between asking and describing.
-fn words(text: &str) -> Vec<String> {
+pub(super) fn words(text: &str) -> Vec<String> {
     let words = text.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase);
     let words = words.map(|word| word.trim_end_matches("ing").trim_end_matches(['s', 'e']).to_owned());
     words.filter(|word| word.chars().count() > 3).collect()

@@ -6,6 +6,7 @@
 //! over the ACP connection or a stdio entry; where it has neither, it reads the files that the catalog names.
 
 mod catalog;
+mod grader;
 mod tools;
 
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -22,20 +23,24 @@ const NAME: &str = "acp-skills-demo-agent";
 /// # Errors
 /// Reading or writing failed.
 pub(crate) fn serve(reader: impl Read, writer: impl Write) -> io::Result<()> {
-    let mut agent =
-        Agent { wire: Wire { reader: BufReader::new(reader), writer, next: 0 }, session: None, count: 0 };
-    while let Some(message) = agent.wire.read()? {
-        if message.get("method").is_some() {
-            agent.handle(&message)?;
-        }
-    }
-    Ok(())
+    Agent::new(reader, writer).serve()
+}
+
+/// The same for an agent that uses a skill only when it shares a word with the prompt, as evaluations need it. Otherwise it
+/// takes the first one, to have something to show.
+///
+/// # Errors
+/// Reading or writing failed.
+pub(crate) fn serve_selectively(reader: impl Read, writer: impl Write) -> io::Result<()> {
+    Agent { is_selective: true, ..Agent::new(reader, writer) }.serve()
 }
 
 struct Agent<R, W> {
     wire: Wire<R, W>,
     session: Option<Session>,
     count: u32,
+    /// Whether a skill that has nothing to do with the prompt is left alone.
+    is_selective: bool,
 }
 
 struct Session {
@@ -88,6 +93,20 @@ impl<R: Read, W: Write> Wire<R, W> {
 }
 
 impl<R: Read, W: Write> Agent<R, W> {
+    fn new(reader: R, writer: W) -> Self {
+        let wire = Wire { reader: BufReader::new(reader), writer, next: 0 };
+        Self { wire, session: None, count: 0, is_selective: false }
+    }
+
+    fn serve(mut self) -> io::Result<()> {
+        while let Some(message) = self.wire.read()? {
+            if message.get("method").is_some() {
+                self.handle(&message)?;
+            }
+        }
+        Ok(())
+    }
+
     fn handle(&mut self, message: &Value) -> io::Result<()> {
         let params = &message["params"];
         let result = match message["method"].as_str().unwrap_or_default() {
@@ -137,9 +156,15 @@ impl<R: Read, W: Write> Agent<R, W> {
             params["prompt"].as_array().into_iter().flatten().filter_map(|b| b["text"].as_str()).collect();
         let (skills, request) = catalog::read(&texts);
         let skill = catalog::choose(&skills, &request);
-        let answer = match (self.with_plain_tool(&mut session, skill, &request)?, skill) {
+        let skill = skill.filter(|skill| !self.is_selective || catalog::fits(skill, &request));
+        let by_tool = match grader::verdicts(&request) {
+            Some(verdicts) => Some(verdicts),
+            None => self.with_plain_tool(&mut session, skill, &request)?,
+        };
+        let answer = match (by_tool, skill) {
             (Some(answer), _) => answer,
-            (None, None) => "I see no skills.".to_owned(),
+            (None, None) if skills.is_empty() => "I see no skills.".to_owned(),
+            (None, None) => "I see no skill that fits.".to_owned(),
             (None, Some(skill)) => match server_for(skill, &mut session.servers) {
                 Some(server) => self.with_tools(&session.id, server, skill, &request)?,
                 None => with_files(skill),

@@ -205,9 +205,14 @@ impl ServerHandler for Handler {
         request: ReadResourceRequestParams,
         _context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
+        let uri = request.uri.clone();
         let read =
             move |serving: &Serving, bodies: &BodyCache| resources::read(serving, bodies, &request.uri);
-        Ok(self.blocking(read).await?.into())
+        let read = self.blocking(read).await?;
+        if let (Some(observer), Some((skill, path))) = (&self.observer, resources::parse(&uri)) {
+            observer(&Activity::ResourceRead { session: self.session, skill, path });
+        }
+        Ok(read.into())
     }
 
     async fn list_skills(

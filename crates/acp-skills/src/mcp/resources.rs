@@ -43,7 +43,7 @@ fn uri(skill: &Skill, path: &str) -> String {
 }
 
 /// The name and the path in a URI.
-fn parse(uri: &str) -> Option<(String, String)> {
+pub(super) fn parse(uri: &str) -> Option<(String, String)> {
     let (name, path) = uri.strip_prefix(SCHEME)?.split_once('/')?;
     let decoded = |text: &str| Some(percent_decode_str(text).decode_utf8().ok()?.into_owned());
     Some((decoded(name)?, decoded(path)?))

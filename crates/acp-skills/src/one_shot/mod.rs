@@ -4,7 +4,7 @@
 //! ([`OneShot::stream`]), or as a Rust type ([`OneShot::parse`]).
 
 mod error;
-mod parse;
+pub(crate) mod parse;
 mod turn;
 
 use std::{

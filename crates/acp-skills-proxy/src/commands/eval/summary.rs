@@ -1,0 +1,222 @@
+//! What is told at the end: tables for people, agents beside each other, and JSON for programs.
+
+use std::fmt::Write;
+
+use acp_skills::evaluation::{AgentReport, Rates, Report, Spread, Status, Triggers, Workspace};
+use serde_json::{Value, json};
+
+use super::super::table::{Align, Table, terminal_width};
+
+/// How many notes are told; all of them are in `benchmark.json`.
+const MAX_NOTES: usize = 12;
+
+/// A status in words.
+pub(super) fn word(status: Status) -> &'static str {
+    match status {
+        Status::Passed => "passed",
+        Status::NotActivated => "not activated",
+        Status::Ungraded => "ungraded",
+        Status::Error => "agent failed",
+        _ => "failed",
+    }
+}
+
+/// The result as JSON: a promise to scripts; more fields may be added.
+pub(super) fn json(report: &Report, workspace: &Workspace) -> Value {
+    let mut value = json!(report);
+    value["passed"] = report.is_passed().into();
+    value["least_rate"] = json!(report.least_rate());
+    value["workspace"] = json!(workspace.iteration());
+    value["comparison"] = report.comparison();
+    value
+}
+
+/// The result for people.
+pub(super) fn text(report: &Report) -> String {
+    let width = terminal_width();
+    let mut text = String::new();
+    let with_triggers: Vec<_> =
+        report.agents.iter().filter_map(|agent| Some((agent, agent.triggers.as_ref()?))).collect();
+    if !with_triggers.is_empty() {
+        text.push_str("Is it loaded when it should be?\n\n");
+        for table in [rates(&with_triggers).render(width), wrong_queries(&with_triggers, width)] {
+            if !table.is_empty() {
+                text.push_str(table.trim_end());
+                text.push_str("\n\n");
+            }
+        }
+    }
+    let with_tasks: Vec<_> = report.agents.iter().filter(|agent| agent.benchmark.is_some()).collect();
+    if !with_tasks.is_empty() {
+        text.push_str("Are results better with it?\n\n");
+        text.push_str(tasks(&with_tasks).render(width).trim_end());
+        text.push_str("\n\n");
+        text.push_str(&notes(&with_tasks));
+    }
+    let errors: u64 = report.agents.iter().map(|agent| agent.errors).sum();
+    if errors > 0 {
+        let _ = writeln!(
+            text,
+            "In {errors} runs the agent failed; they count as failed, and say nothing of the skill."
+        );
+    }
+    if !report.complete {
+        text.push_str("Not every run was made.\n");
+    }
+    text.push_str(if report.is_passed() { "Everything passed.\n" } else { "Something fell short.\n" });
+    text
+}
+
+fn rates(agents: &[(&AgentReport, &Triggers)]) -> Table<8> {
+    let mut table = Table::new([
+        ("Agent", Align::Left),
+        ("Queries", Align::Right),
+        ("Right runs", Align::Right),
+        ("95 %", Align::Right),
+        ("Precision", Align::Right),
+        ("Recall", Align::Right),
+        ("F1", Align::Right),
+        ("All of k", Align::Right),
+    ]);
+    for (agent, triggers) in agents {
+        let mut row = |name: String, rates: &Rates| {
+            let interval =
+                rates.interval.map_or_else(dash, |[low, high]| format!("{}–{}", percent(low), percent(high)));
+            table.row([
+                name,
+                format!("{}/{}", rates.passed, rates.total),
+                shown(rates.accuracy),
+                interval,
+                shown(rates.precision),
+                shown(rates.recall),
+                shown(rates.f1),
+                shown(rates.pass_all_k),
+            ]);
+        };
+        row(agent.name.clone(), &triggers.summary);
+        for (part, rates) in [("train", &triggers.train), ("validation", &triggers.validation)] {
+            if let Some(rates) = rates {
+                row(format!("  {part}"), rates);
+            }
+        }
+        if let Some(old) = &triggers.old_skill {
+            row("  older version".to_owned(), &old.summary);
+        }
+    }
+    table
+}
+
+/// The queries that do not pass, and what was loaded instead.
+fn wrong_queries(agents: &[(&AgentReport, &Triggers)], width: Option<usize>) -> String {
+    let mut table = Table::new([
+        ("Agent", Align::Left),
+        ("Should", Align::Left),
+        ("Did", Align::Right),
+        ("Instead", Align::Left),
+        ("Query", Align::Left),
+    ]);
+    let mut found = false;
+    for (agent, triggers) in agents {
+        for query in triggers.queries.iter().filter(|query| !query.pass && query.runs > 0) {
+            found = true;
+            let instead: Vec<_> = query.loaded_instead.keys().map(String::as_str).collect();
+            table.row([
+                agent.name.clone(),
+                if query.should_trigger { "load" } else { "not load" }.to_owned(),
+                format!("{}/{}", query.triggers, query.runs),
+                instead.join(", "),
+                query.query.split_whitespace().collect::<Vec<_>>().join(" "),
+            ]);
+        }
+    }
+    if found { table.render(width) } else { String::new() }
+}
+
+fn tasks(agents: &[&AgentReport]) -> Table<7> {
+    let mut table = Table::new([
+        ("Agent", Align::Left),
+        ("Task", Align::Left),
+        ("With", Align::Right),
+        ("Without", Align::Right),
+        ("Time", Align::Right),
+        ("Tokens", Align::Right),
+        ("Runs with it", Align::Left),
+    ]);
+    for agent in agents {
+        let Some(benchmark) = &agent.benchmark else { continue };
+        for case in &benchmark.cases {
+            let statuses =
+                case.statuses.iter().map(|(word, count)| format!("{count} {}", word.replace('_', " ")));
+            table.row([
+                agent.name.clone(),
+                case.name.clone(),
+                mean(case.with_skill.pass_rate),
+                mean(case.without_skill.pass_rate),
+                times(case.with_skill.time_seconds, case.without_skill.time_seconds, " s"),
+                times(case.with_skill.tokens, case.without_skill.tokens, ""),
+                statuses.collect::<Vec<_>>().join(", "),
+            ]);
+        }
+        let all = &benchmark.run_summary;
+        let delta =
+            all.delta.pass_rate.map_or_else(String::new, |delta| format!("{:+.0} points", delta * 100.0));
+        table.row([
+            agent.name.clone(),
+            "all".to_owned(),
+            mean(all.with_skill.pass_rate),
+            mean(all.without_skill.pass_rate),
+            times(all.with_skill.time_seconds, all.without_skill.time_seconds, " s"),
+            times(all.with_skill.tokens, all.without_skill.tokens, ""),
+            delta,
+        ]);
+    }
+    table
+}
+
+fn notes(agents: &[&AgentReport]) -> String {
+    let mut lines = Vec::new();
+    for agent in agents {
+        let notes = agent.benchmark.iter().flat_map(|benchmark| &benchmark.notes);
+        let name = if agents.len() > 1 { format!("{}: ", agent.name) } else { String::new() };
+        lines.extend(notes.map(|note| format!("- {name}{note}\n")));
+    }
+    let more = lines.len().saturating_sub(MAX_NOTES);
+    lines.truncate(MAX_NOTES);
+    if more > 0 {
+        lines.push(format!("- … and {more} more in benchmark.json\n"));
+    }
+    if !lines.is_empty() {
+        lines.push("\n".to_owned());
+    }
+    lines.concat()
+}
+
+fn times(with: Option<Spread>, without: Option<Spread>, unit: &str) -> String {
+    match (with, without) {
+        (None, None) => dash(),
+        (with, without) => {
+            let figure = |spread: Option<Spread>| spread.map_or_else(dash, |spread| short(spread.mean));
+            format!("{} : {}{unit}", figure(with), figure(without))
+        }
+    }
+}
+
+fn short(figure: f64) -> String {
+    if figure >= 100.0 || figure.fract() == 0.0 { format!("{figure:.0}") } else { format!("{figure:.1}") }
+}
+
+fn mean(spread: Option<Spread>) -> String {
+    shown(spread.map(|spread| spread.mean))
+}
+
+fn shown(rate: Option<f64>) -> String {
+    rate.map_or_else(dash, percent)
+}
+
+fn percent(rate: f64) -> String {
+    format!("{:.0} %", rate * 100.0)
+}
+
+fn dash() -> String {
+    "–".to_owned()
+}

@@ -1,0 +1,147 @@
+//! `init`: a new skill that breaks no rule, with cases to evaluate it by.
+
+use std::{
+    fs::{self, OpenOptions},
+    io::{self, Write},
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use clap::Args;
+use skills_core::{
+    Severity,
+    frontmatter::{self, ParseContext, Verdict},
+};
+
+use crate::error::UsageError;
+
+/// Flags of `init`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  acp-skills-proxy init code-review
+  acp-skills-proxy init code-review --in skills --description 'Reviews code. Use when the user asks for a review.'")]
+pub(crate) struct InitArgs {
+    /// The name: lowercase letters, digits and single hyphens, at most 64.
+    name: String,
+    /// The directory in which the skill's own directory is made.
+    #[arg(long = "in", value_name = "DIR", default_value = ".")]
+    parent: PathBuf,
+    /// What it does and when to use it.
+    #[arg(long, value_name = "TEXT")]
+    description: Option<String>,
+}
+
+/// Makes the skill.
+///
+/// # Errors
+/// The name or the description breaks a rule, or there is such a directory.
+pub(crate) fn run(args: InitArgs) -> anyhow::Result<ExitCode> {
+    let InitArgs { name, parent, description } = args;
+    let title = name.replace('-', " ");
+    let description = description.unwrap_or_else(|| {
+        format!("Does {title}, step by step. Use when the user asks for {title}, or names a file and wants {title} for it.")
+    });
+    // JSON is YAML, and quotes what has to be quoted.
+    let skill = SKILL
+        .replace("{name}", &serde_json::to_string(&name)?)
+        .replace("{description}", &serde_json::to_string(&description)?)
+        .replace("{title}", &title);
+    let broken = frontmatter::validate(&skill, &ParseContext::in_directory(&name), Verdict::Reference);
+    if let Some(rule) = broken.iter().find(|rule| rule.severity == Severity::Error).or(broken.first()) {
+        let error = UsageError::new(format!("`{name}` cannot be a skill: {}", rule.message));
+        return Err(match &rule.help {
+            Some(help) => error.hint(help.clone()).into(),
+            None => error.into(),
+        });
+    }
+    let dir = parent.join(&name);
+    let unwritable = |error: io::Error| UsageError::new(format!("cannot make {}: {error}", dir.display()));
+    fs::create_dir_all(&parent).map_err(unwritable)?;
+    // Not what is there already: it may be somebody's work.
+    fs::create_dir(&dir).map_err(unwritable)?;
+    for (file, text) in [
+        ("SKILL.md", skill.as_str()),
+        ("evals/eval_queries.json", &fill(QUERIES, &name, &title)),
+        ("evals/evals.json", &fill(EVALS, &name, &title)),
+        ("evals/files/notes.txt", NOTES),
+    ] {
+        write(&dir.join(file), text).map_err(unwritable)?;
+    }
+    crate::output::print(&format!(
+        "Made {0}: fill in SKILL.md, then the cases in evals/.\n\n  acp-skills-proxy check --reference {0}\n  \
+         acp-skills-proxy eval {0} -- YOUR-AGENT\n",
+        dir.display()
+    ))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn fill(text: &str, name: &str, title: &str) -> String {
+    text.replace("{name}", name).replace("{title}", title)
+}
+
+fn write(path: &Path, text: &str) -> io::Result<()> {
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    OpenOptions::new().write(true).create_new(true).open(path)?.write_all(text.as_bytes())
+}
+
+const SKILL: &str = "\
+---
+name: {name}
+description: {description}
+---
+
+# {title}
+
+1. Find out what the user wants, and which files it is about.
+2. Do it. Write down here what a model would not know by itself: your conventions, the order of steps, what to avoid.
+3. Check the result before you answer: what must be true of it?
+
+Long material goes into files beside this one, for example `references/details.md`; name them here, and they are read when
+they are needed.
+";
+
+const QUERIES: &str = r#"[
+  { "query": "Please help me with {title} for notes.txt", "should_trigger": true },
+  { "query": "I need {title}, where do I start?", "should_trigger": true },
+  { "query": "What is the capital of France?", "should_trigger": false },
+  { "query": "Rename the file old.txt to new.txt", "should_trigger": false }
+]
+"#;
+
+const EVALS: &str = r#"{
+  "skill_name": "{name}",
+  "evals": [
+    {
+      "id": 1,
+      "name": "short-summary",
+      "prompt": "Do {title} for notes.txt, and write the result to result.md.",
+      "expected_output": "A file result.md with what the notes say, ordered as the skill wants it.",
+      "files": ["evals/files/notes.txt"],
+      "assertions": [
+        { "file_exists": "result.md" },
+        "The result names all three topics of the notes"
+      ]
+    },
+    {
+      "id": 2,
+      "name": "no-input",
+      "prompt": "Do {title} for missing.txt.",
+      "expected_output": "The agent says that there is no such file, and makes nothing up.",
+      "files": [],
+      "assertions": [
+        { "answer_matches": "(?i)(not|no|cannot|can't|missing)" },
+        "The answer says that the file does not exist, and invents no contents"
+      ]
+    }
+  ]
+}
+"#;
+
+const NOTES: &str = "\
+Monday: the release is late, because a test fails on Windows.
+Tuesday: Ana found the reason, a path with a backslash.
+Wednesday: budget for next year; nothing is decided.
+";

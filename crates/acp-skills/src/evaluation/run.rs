@@ -1,0 +1,358 @@
+//! One run: a fresh directory, an agent, one prompt, and what came of it. Whatever goes wrong with the agent is part of the
+//! outcome.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use skills_core::{Skill, SkillSet, Source};
+use tokio::sync::watch;
+
+use super::{
+    Case, Configuration, End, Evaluation, EvaluationError, Grade, Outcome, OutputCase, RunId, Status,
+    Workspace,
+    conversation::{Conversation, Script, converse},
+    directory::RunDirectory,
+    evaluation::AgentCommand,
+    grading::{self, Work},
+    permission,
+    transcript::{Metrics, Transcript},
+};
+
+/// Makes a run and keeps its files. `None` when the evaluation was ended meanwhile.
+pub(super) async fn run(
+    evaluation: &Evaluation,
+    workspace: &Workspace,
+    id: RunId,
+    stop: &watch::Receiver<bool>,
+) -> Result<Option<Outcome>, EvaluationError> {
+    let (Some(agent), Some(task)) = (evaluation.agent(&id.agent), Task::of(evaluation, &id)) else {
+        return Ok(None);
+    };
+    let place = workspace.fresh_run(&id)?;
+    let run = Run { evaluation, agent, task, id: &id, place };
+    let Some(outcome) = run.make(stop).await? else { return Ok(None) };
+    workspace.keep(&outcome)?;
+    Ok(Some(outcome))
+}
+
+/// What is asked of the agent.
+#[derive(Clone, Copy)]
+enum Task<'a> {
+    Query { query: &'a str, should_trigger: bool },
+    Eval(&'a OutputCase),
+}
+
+impl<'a> Task<'a> {
+    fn of(evaluation: &'a Evaluation, id: &RunId) -> Option<Self> {
+        match &id.case {
+            Case::Query(place) => {
+                let case = evaluation.queries.get(*place)?;
+                Some(Self::Query { query: &case.query, should_trigger: case.should_trigger })
+            }
+            Case::Eval(name) => evaluation.evals.iter().find(|case| case.name == *name).map(Self::Eval),
+        }
+    }
+}
+
+/// What was made in a run, and what became of its assertions.
+#[derive(Default)]
+struct Judged {
+    outputs: Vec<String>,
+    grades: Vec<Grade>,
+    /// How long the grader took.
+    took: Option<Duration>,
+}
+
+struct Run<'a> {
+    evaluation: &'a Evaluation,
+    agent: &'a AgentCommand,
+    task: Task<'a>,
+    id: &'a RunId,
+    /// Where its files go.
+    place: PathBuf,
+}
+
+impl Run<'_> {
+    async fn make(&self, stop: &watch::Receiver<bool>) -> Result<Option<Outcome>, EvaluationError> {
+        let started = Timestamp::now();
+        let files: &[String] = match self.task {
+            Task::Query { .. } => &[],
+            Task::Eval(case) => &case.files,
+        };
+        let directory = match RunDirectory::new(&self.evaluation.dir, files) {
+            Ok(directory) => directory,
+            Err(error) => {
+                let why = format!("the run's directory cannot be made: {error}");
+                return Ok(Some(self.outcome(started, None, failed(why), Judged::default())));
+            }
+        };
+        let conversation = self.converse(&directory, stop).await;
+        if conversation.end == End::Interrupted {
+            return Ok(None);
+        }
+        let transcript = conversation.transcript.markdown();
+        self.write("transcript.md", &transcript)?;
+        let Task::Eval(case) = self.task else {
+            return Ok(Some(self.outcome(started, Some(&directory), conversation, Judged::default())));
+        };
+        let outputs = self.place.join("outputs");
+        let kept = directory.keep(&outputs);
+        let made = kept.map_err(|source| EvaluationError::Unwritable { path: outputs, source })?;
+        let answer = conversation.transcript.answer();
+        self.write("answer.md", &answer)?;
+        let (grades, took) = if let Some(problem) = problem(&conversation.end, self.task) {
+            (unmet(case, &problem), None)
+        } else {
+            let (directory, transcript) = (directory.path.as_path(), transcript.as_str());
+            let work = Work { directory, made: &made, answer: &answer, transcript };
+            match grading::grade(self.evaluation, self.agent, case, &work, stop).await {
+                Some(graded) => graded,
+                None => return Ok(None),
+            }
+        };
+        let made: Vec<_> = made.into_iter().map(|made| made.path).collect();
+        let judged = Judged { outputs: made, grades, took };
+        let outcome = self.outcome(started, Some(&directory), conversation, judged);
+        self.write_json("timing.json", &timing(&outcome))?;
+        self.write_json("grading.json", &grading_file(&outcome))?;
+        Ok(Some(outcome))
+    }
+
+    /// Starts the agent and talks to it.
+    async fn converse(&self, directory: &RunDirectory, stop: &watch::Receiver<bool>) -> Conversation {
+        let evaluation = self.evaluation;
+        let skills = self.skills();
+        let instructions: Vec<_> = skills.iter().flatten().filter_map(instructions).collect();
+        let skills = skills.map(|skills| {
+            let mut set = SkillSet::builder();
+            for skill in skills {
+                set.add_shared(skill, Vec::new());
+            }
+            set.build()
+        });
+        let (prompt, stop_when_loaded) = match self.task {
+            Task::Query { query, .. } => (query, Some(evaluation.skill.name.as_str())),
+            Task::Eval(case) => (case.prompt.as_str(), None),
+        };
+        let record = self.place.join("acp.jsonl");
+        let script = Script {
+            directory: &directory.path,
+            prompt,
+            timeout: evaluation.options.timeout,
+            allow: evaluation.options.allow,
+            stop_when_loaded,
+            instructions: &instructions,
+            record: Some(&record),
+        };
+        let mut connection = match evaluation.open(&self.agent.command, &directory.path, skills) {
+            Ok(connection) => connection,
+            Err(error) => return failed(format!("{error:#}")),
+        };
+        let mut conversation = converse(&mut connection, &script, stop.clone()).await;
+        let ended = connection.close().await;
+        conversation.end = conversation.end.ended_as(&ended.how);
+        if let End::Crashed { why } = &conversation.end {
+            let how = format!("the agent {why}");
+            conversation.transcript.note(how);
+        }
+        conversation.stderr = ended.stderr;
+        conversation
+    }
+
+    /// The skills of the agent; `None` for an agent without the proxy.
+    fn skills(&self) -> Option<Vec<Arc<Skill>>> {
+        let evaluation = self.evaluation;
+        let skill = match self.id.configuration {
+            Configuration::WithSkill => Arc::clone(&evaluation.skill),
+            Configuration::OldSkill => evaluation.baseline.clone()?,
+            Configuration::WithoutSkill => return None,
+        };
+        let mut skills = vec![skill];
+        if matches!(self.task, Task::Query { .. }) {
+            skills.extend(evaluation.among.iter().cloned());
+        }
+        Some(skills)
+    }
+
+    fn outcome(
+        &self,
+        started: Timestamp,
+        directory: Option<&RunDirectory>,
+        conversation: Conversation,
+        judged: Judged,
+    ) -> Outcome {
+        let name = match self.id.configuration {
+            Configuration::OldSkill => self.evaluation.baseline.as_ref().map(|skill| &skill.name),
+            _ => Some(&self.evaluation.skill.name),
+        };
+        let triggered = name.is_some_and(|name| conversation.loaded.iter().any(|it| it == name.as_str()));
+        let transcript = &conversation.transcript;
+        let outside =
+            directory.map(|directory| Self::outside(transcript, &directory.path)).unwrap_or_default();
+        let problem = problem(&conversation.end, self.task);
+        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        let mut outcome = Outcome {
+            run: self.id.clone(),
+            status: Status::Passed,
+            loaded: conversation.loaded,
+            triggered,
+            started,
+            duration_ms: millis(conversation.duration),
+            grader_ms: judged.took.map(millis),
+            tokens: transcript.tokens(),
+            metrics: transcript.metrics(),
+            permissions: conversation.permissions,
+            outside,
+            outputs: judged.outputs,
+            grades: judged.grades,
+            answer: transcript.answer(),
+            agent_info: conversation.agent,
+            model: conversation.model,
+            stderr: if problem.is_some() { conversation.stderr } else { String::new() },
+            end: conversation.end,
+        };
+        outcome.status = match problem {
+            Some(_) => Status::Error,
+            None => self.status(&outcome),
+        };
+        outcome
+    }
+
+    /// What a run comes to in which the agent did not fail.
+    fn status(&self, outcome: &Outcome) -> Status {
+        let should_trigger = match self.task {
+            Task::Query { should_trigger, .. } => should_trigger,
+            Task::Eval(case) => case.should_trigger,
+        };
+        let has_skill = self.id.configuration != Configuration::WithoutSkill;
+        let is_unmet = |grade: &Grade| !grade.skipped && !grade.ungraded && !grade.passed;
+        if has_skill && should_trigger && !outcome.triggered {
+            Status::NotActivated
+        } else if has_skill && !should_trigger && outcome.triggered
+            || !outcome.outside.is_empty()
+            || outcome.grades.iter().any(is_unmet)
+        {
+            Status::Failed
+        } else if outcome.grades.iter().any(|grade| grade.ungraded && !grade.skipped) {
+            Status::Ungraded
+        } else {
+            Status::Passed
+        }
+    }
+
+    /// Files outside of the run's directory that the agent says it changed.
+    fn outside(transcript: &Transcript, directory: &Path) -> Vec<String> {
+        let mut outside = Vec::new();
+        for tool in transcript.tools() {
+            if tool.status == "completed" && matches!(tool.kind.as_str(), "edit" | "delete" | "move") {
+                let call =
+                    json!({ "locations": tool.locations, "content": tool.content, "rawInput": tool.input });
+                let paths = permission::paths(&call).into_iter();
+                let paths = paths.filter(|path| !permission::is_below(path, directory));
+                outside.extend(paths.map(|path| path.to_string_lossy().into_owned()));
+            }
+        }
+        outside.sort();
+        outside.dedup();
+        outside
+    }
+
+    fn write(&self, name: &str, text: &str) -> Result<(), EvaluationError> {
+        let path = self.place.join(name);
+        fs::write(&path, text).map_err(|source| EvaluationError::Unwritable { path, source })
+    }
+
+    fn write_json(&self, name: &str, value: &Value) -> Result<(), EvaluationError> {
+        self.write(name, &format!("{value:#}\n"))
+    }
+}
+
+/// What went wrong with a run itself. A task that was not finished in time says nothing of its result.
+pub(super) fn problem_of(end: &End, is_task: bool) -> Option<String> {
+    match end {
+        End::TimedOut { .. } if is_task => Some("the time was over before the turn ended".to_owned()),
+        end => end.problem(),
+    }
+}
+
+fn problem(end: &End, task: Task<'_>) -> Option<String> {
+    problem_of(end, matches!(task, Task::Eval(_)))
+}
+
+/// The instructions of a skill as a file, where they are one.
+fn instructions(skill: &Arc<Skill>) -> Option<(PathBuf, String)> {
+    match &skill.source {
+        Source::Stored(stored) => Some((stored.file(), skill.name.to_string())),
+        _ => None,
+    }
+}
+
+/// No conversation.
+fn failed(why: String) -> Conversation {
+    let mut transcript = Transcript::default();
+    transcript.note(why.clone());
+    Conversation {
+        end: End::NotStarted { why },
+        transcript,
+        loaded: Vec::new(),
+        permissions: Vec::new(),
+        agent: None,
+        model: None,
+        stderr: String::new(),
+        duration: Duration::ZERO,
+    }
+}
+
+/// Every assertion of a case, none of them met.
+fn unmet(case: &OutputCase, why: &str) -> Vec<Grade> {
+    case.assertions.iter().map(|assertion| Grade::unmet(assertion.text(), why)).collect()
+}
+
+#[expect(clippy::cast_precision_loss, reason = "times are not that long")]
+fn seconds(ms: u64) -> f64 {
+    ms as f64 / 1000.0
+}
+
+/// `timing.json`, with the names of the standard and of its skill-creator.
+fn timing(outcome: &Outcome) -> Value {
+    let end = outcome.started + Duration::from_millis(outcome.duration_ms);
+    json!({
+        "total_tokens": outcome.tokens.map(|tokens| tokens.total),
+        "duration_ms": outcome.duration_ms,
+        "total_duration_seconds": seconds(outcome.duration_ms + outcome.grader_ms.unwrap_or(0)),
+        "executor_start": outcome.started,
+        "executor_end": end,
+        "executor_duration_seconds": seconds(outcome.duration_ms),
+        "grader_duration_seconds": outcome.grader_ms.map(seconds),
+    })
+}
+
+/// `grading.json`: the results under both names that readers look for.
+fn grading_file(outcome: &Outcome) -> Value {
+    let (passed, total) = outcome.passed_of();
+    let ungraded = outcome.grades.iter().filter(|grade| grade.ungraded).count();
+    let metrics: &Metrics = &outcome.metrics;
+    json!({
+        "assertion_results": outcome.grades,
+        "expectations": outcome.grades,
+        "summary": {
+            "passed": passed,
+            "failed": total - passed,
+            "total": total,
+            "pass_rate": super::statistics::rate(passed, total).unwrap_or(0.0),
+            "ungraded": ungraded,
+        },
+        "execution_metrics": metrics,
+        "timing": {
+            "executor_duration_seconds": seconds(outcome.duration_ms),
+            "grader_duration_seconds": outcome.grader_ms.map(seconds),
+            "total_duration_seconds": seconds(outcome.duration_ms + outcome.grader_ms.unwrap_or(0)),
+        },
+    })
+}

@@ -1,0 +1,222 @@
+//! [`Workspace`]: the files of an evaluation, where the standard and its skill-creator have them.
+//!
+//! ```text
+//! code-review-workspace/iteration-1/
+//!   evaluation.json                       what was evaluated, to go on later
+//!   eval-NAME/with_skill/run-1/           outputs/ transcript.md acp.jsonl answer.md timing.json grading.json run.json
+//!   eval-NAME/without_skill/run-1/        or old_skill/
+//!   triggers/query-01/with_skill/run-1/   transcript.md acp.jsonl run.json
+//!   triggers.json  benchmark.json
+//!   AGENT/…                               with several agents, all of the above but the first for each
+//!   comparison.json                       … and all of them beside each other
+//! ```
+
+use std::{
+    fs,
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
+
+use serde_json::{Value, json};
+
+use super::{AgentReport, Case, Evaluation, EvaluationError, Outcome, Report, RunId};
+
+/// What says what was evaluated.
+const MANIFEST: &str = "evaluation.json";
+/// What says that a run is done, and what came of it.
+const RUN: &str = "run.json";
+/// The version of both. It grows when an older program could not go on with them.
+const VERSION: u32 = 1;
+
+/// The directory of one iteration.
+#[derive(Debug, Clone)]
+pub struct Workspace {
+    iteration: PathBuf,
+    /// Several agents have a directory each.
+    is_shared: bool,
+}
+
+impl Workspace {
+    /// Where a skill's workspace is when nobody says: beside the skill.
+    pub fn beside(evaluation: &Evaluation) -> PathBuf {
+        let parent = evaluation.dir.parent().unwrap_or(&evaluation.dir);
+        parent.join(format!("{}-workspace", evaluation.skill.name))
+    }
+
+    /// The next iteration in `root`, which is made when it is not there.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn create(root: &Path, evaluation: &Evaluation) -> Result<Self, EvaluationError> {
+        if !root.exists() {
+            make(root)?;
+            // It may lie in a repository, and holds what agents made.
+            write(&root.join(".gitignore"), "*\n")?;
+        }
+        let number = iterations(root)?.last().map_or(1, |last| last + 1);
+        let iteration = root.join(format!("iteration-{number}"));
+        fs::create_dir(&iteration)
+            .map_err(|source| EvaluationError::Unwritable { path: iteration.clone(), source })?;
+        write_json(&iteration.join(MANIFEST), &manifest(evaluation))?;
+        Ok(Self { iteration, is_shared: evaluation.agents.len() > 1 })
+    }
+
+    /// The last iteration in `root`, to go on with it; a new one when there is none.
+    ///
+    /// # Errors
+    /// It is of another skill, of other cases or agents, or cannot be read.
+    pub fn resume(root: &Path, evaluation: &Evaluation) -> Result<Self, EvaluationError> {
+        let last = if root.exists() { iterations(root)?.last().copied() } else { None };
+        let Some(number) = last else { return Self::create(root, evaluation) };
+        let iteration = root.join(format!("iteration-{number}"));
+        let found = read_json(&iteration.join(MANIFEST))?;
+        let wanted = manifest(evaluation);
+        let different = ["version", "skill_name", "agents", "fingerprint"]
+            .into_iter()
+            .find(|key| found[*key] != wanted[*key]);
+        if let Some(key) = different {
+            let what = match key {
+                "agents" => "it has other agents",
+                "skill_name" => "it is of another skill",
+                "version" => "it was made by another version of this program",
+                _ => "the skill, its cases or the options have changed since",
+            };
+            return Err(EvaluationError::Resume { path: iteration, reason: what.to_owned() });
+        }
+        Ok(Self { iteration, is_shared: evaluation.agents.len() > 1 })
+    }
+
+    /// The directory of the iteration.
+    pub fn iteration(&self) -> &Path {
+        &self.iteration
+    }
+
+    /// The directory with the results of an agent.
+    pub fn of_agent(&self, agent: &str) -> PathBuf {
+        if self.is_shared { self.iteration.join(agent) } else { self.iteration.clone() }
+    }
+
+    /// The directory of a run.
+    pub fn of_run(&self, id: &RunId) -> PathBuf {
+        let case = match &id.case {
+            Case::Query(place) => format!("triggers/query-{:02}", place + 1),
+            Case::Eval(name) => format!("eval-{name}"),
+        };
+        let run = format!("run-{}", id.number);
+        self.of_agent(&id.agent).join(case).join(id.configuration.as_str()).join(run)
+    }
+
+    /// The directory of a run, empty.
+    pub(super) fn fresh_run(&self, id: &RunId) -> Result<PathBuf, EvaluationError> {
+        let place = self.of_run(id);
+        match fs::remove_dir_all(&place) {
+            Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                return Err(EvaluationError::Unwritable { path: place, source });
+            }
+            _ => make(&place)?,
+        }
+        Ok(place)
+    }
+
+    /// Says that a run is done.
+    pub(super) fn keep(&self, outcome: &Outcome) -> Result<(), EvaluationError> {
+        write_json(&self.of_run(&outcome.run).join(RUN), &json!(outcome))
+    }
+
+    /// What came of those of these runs that are done.
+    pub(super) fn outcomes(&self, runs: &[RunId]) -> Result<Vec<Outcome>, EvaluationError> {
+        let mut outcomes = Vec::new();
+        for id in runs {
+            let path = self.of_run(id).join(RUN);
+            if path.exists() {
+                // A file that is not whole means a run that is not.
+                if let Ok(outcome) = serde_json::from_value::<Outcome>(read_json(&path)?)
+                    && outcome.run == *id
+                {
+                    outcomes.push(outcome);
+                }
+            }
+        }
+        Ok(outcomes)
+    }
+
+    /// Writes what all outcomes come to.
+    pub(super) fn write_report(
+        &self,
+        evaluation: &Evaluation,
+        report: &Report,
+    ) -> Result<(), EvaluationError> {
+        for agent in &report.agents {
+            let AgentReport { name, triggers, benchmark, .. } = agent;
+            let place = self.of_agent(name);
+            if let Some(triggers) = triggers {
+                write_json(&place.join("triggers.json"), &json!(triggers))?;
+            }
+            if let Some(benchmark) = benchmark {
+                write_json(&place.join("benchmark.json"), &json!(benchmark))?;
+            }
+        }
+        if evaluation.agents.len() > 1 {
+            write_json(&self.iteration.join("comparison.json"), &report.comparison())?;
+        }
+        Ok(())
+    }
+}
+
+/// The numbers of the iterations in a workspace, in order.
+fn iterations(root: &Path) -> Result<Vec<u64>, EvaluationError> {
+    let unreadable = |source| EvaluationError::Unreadable { path: root.to_owned(), source };
+    let mut numbers = Vec::new();
+    for entry in fs::read_dir(root).map_err(unreadable)? {
+        let name = entry.map_err(unreadable)?.file_name();
+        let number = name.to_str().and_then(|name| name.strip_prefix("iteration-")?.parse::<u64>().ok());
+        numbers.extend(number);
+    }
+    numbers.sort_unstable();
+    Ok(numbers)
+}
+
+fn manifest(evaluation: &Evaluation) -> Value {
+    let agents = evaluation.agents.iter().map(|agent| {
+        let command: Vec<_> = agent.command.iter().map(|word| word.to_string_lossy()).collect();
+        json!({ "name": agent.name, "command": command })
+    });
+    json!({
+        "version": VERSION,
+        "skill_name": evaluation.skill.name,
+        "skill_path": evaluation.dir,
+        "agents": agents.collect::<Vec<_>>(),
+        "runs_per_configuration": evaluation.options.runs,
+        "fingerprint": evaluation.fingerprint(),
+    })
+}
+
+fn make(path: &Path) -> Result<(), EvaluationError> {
+    fs::create_dir_all(path).map_err(|source| EvaluationError::Unwritable { path: path.to_owned(), source })
+}
+
+/// A file appears whole or not at all: somebody may end us at any time.
+fn write(path: &Path, text: &str) -> Result<(), EvaluationError> {
+    let directory = path.parent().unwrap_or(Path::new("."));
+    let written = tempfile::NamedTempFile::new_in(directory).and_then(|mut file| {
+        file.write_all(text.as_bytes())?;
+        // Results are for whoever may read the directory; the default is the owner alone.
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            file.as_file().set_permissions(fs::Permissions::from_mode(0o644))?;
+        }
+        file.persist(path).map_err(|error| error.error).map(drop)
+    });
+    written.map_err(|source| EvaluationError::Unwritable { path: path.to_owned(), source })
+}
+
+fn write_json(path: &Path, value: &Value) -> Result<(), EvaluationError> {
+    write(path, &format!("{value:#}\n"))
+}
+
+fn read_json(path: &Path) -> Result<Value, EvaluationError> {
+    let unreadable = |source| EvaluationError::Unreadable { path: path.to_owned(), source };
+    let text = fs::read_to_string(path).map_err(unreadable)?;
+    serde_json::from_str(&text).map_err(|error| unreadable(error.into()))
+}

@@ -1,0 +1,256 @@
+//! The scripted agent: it does what the prompt tells it, so that each case of a test says what happens.
+//!
+//! A prompt is a list of orders, separated by `;`. `with ORDER` is carried out only where there is a skills server.
+//!
+//! | order | does |
+//! |---|---|
+//! | `say TEXT` | says it |
+//! | `load NAME` | calls `activate_skill` |
+//! | `resource NAME` | reads the skill's SKILL.md as an MCP resource |
+//! | `file NAME` | says that it read a file beside the SKILL.md that the catalog names, with a tool of its own |
+//! | `write FILE TEXT` | writes a file in the session's directory, and tells nobody |
+//! | `edit PATH` | writes a file, and tells of it only afterwards |
+//! | `command` | says that it runs a command |
+//! | `ask KIND PATH` | asks for permission, and writes the file when it is granted |
+//! | `tokens NUMBER` | reports so many at the end of the turn |
+//! | `stop REASON` | ends the turn with another reason |
+//! | `crash`, `hang`, `refuse` | ends, never answers, answers with an error |
+//!
+//! Asked to grade, it answers as its argument says.
+
+use std::{
+    fs,
+    io::{self, BufRead, Write},
+    path::PathBuf,
+    process::ExitCode,
+    thread,
+};
+
+use serde_json::{Value, json};
+
+pub(crate) const ARGUMENT: &str = "scripted-agent";
+
+/// Plays the agent; `grades` is how it grades.
+pub(crate) fn run(grades: &str) -> ExitCode {
+    let (cwd, location) = (String::new(), PathBuf::new());
+    let mut agent = Agent { cwd, location, server: None, next: 0, calls: 0, grades: grades.to_owned() };
+    while let Some(message) = read() {
+        let params = &message["params"];
+        let id = &message["id"];
+        match message["method"].as_str() {
+            Some("initialize") => answer(
+                id,
+                &json!({
+                    "protocolVersion": 1,
+                    "agentCapabilities": { "mcpCapabilities": { "acp": true } },
+                    "agentInfo": { "name": "scripted", "version": "1.0" },
+                }),
+            ),
+            Some("session/new") => {
+                agent.cwd = params["cwd"].as_str().expect("a directory").to_owned();
+                let servers = params["mcpServers"].as_array().expect("servers");
+                agent.server = servers.iter().find(|it| it["type"] == "acp").map(|it| it["serverId"].clone());
+                answer(id, &json!({ "sessionId": "s", "models": { "currentModelId": "scripted-model" } }));
+            }
+            Some("session/prompt") => {
+                let blocks = params["prompt"].as_array().expect("blocks").iter();
+                let named =
+                    blocks.clone().filter_map(|block| block["text"].as_str()?.split_once("<location>"));
+                let location = named.filter_map(|(_, rest)| rest.split_once("</location>")).next();
+                agent.location = location.map(|(path, _)| path.into()).unwrap_or_default();
+                // What was typed is the last text; what the proxy adds stands before it.
+                let text = blocks.filter_map(|block| block["text"].as_str()).next_back().unwrap_or_default();
+                match agent.obey(text) {
+                    Some(result) => answer(id, &result),
+                    None => write(
+                        &json!({ "jsonrpc": "2.0", "id": id, "error": { "code": -32603, "message": "no credit" } }),
+                    ),
+                }
+            }
+            _ => {}
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+struct Agent {
+    cwd: String,
+    /// The SKILL.md that the catalog names.
+    location: PathBuf,
+    server: Option<Value>,
+    next: u64,
+    calls: u64,
+    grades: String,
+}
+
+impl Agent {
+    /// Carries out the orders; `None` when it refuses.
+    fn obey(&mut self, text: &str) -> Option<Value> {
+        if text.starts_with("You are grading") {
+            let said = self.verdicts(text);
+            say(&said);
+            return Some(json!({ "stopReason": "end_turn" }));
+        }
+        let (mut reason, mut usage) = ("end_turn".to_owned(), Value::Null);
+        for order in text.split(';').map(str::trim) {
+            let order = match order.strip_prefix("with ") {
+                Some(_) if self.server.is_none() => continue,
+                Some(rest) => rest,
+                None => order,
+            };
+            let (word, rest) = order.split_once(' ').unwrap_or((order, ""));
+            match word {
+                "say" => say(rest),
+                "load" => self.load(rest),
+                "resource" => self.resource(rest),
+                "file" => {
+                    let path = self.location.with_file_name(rest);
+                    self.tool("read", path.to_str().expect("text"), "completed");
+                }
+                "command" => self.tool("execute", "/bin/ls", "in_progress"),
+                "write" => {
+                    let (file, text) = rest.split_once(' ').expect("a file and a text");
+                    fs::write(format!("{}/{file}", self.cwd), text).expect("the directory can be written");
+                }
+                "edit" => {
+                    fs::write(rest, "edited").expect("the file can be written");
+                    self.tool("edit", rest, "completed");
+                }
+                "ask" => self.ask_permission(rest),
+                "tokens" => usage = json!({ "totalTokens": rest.parse::<u64>().expect("a number") }),
+                "stop" => rest.clone_into(&mut reason),
+                "crash" => {
+                    eprintln!("boom: the disk is on fire");
+                    std::process::exit(3);
+                }
+                "hang" => loop {
+                    thread::park();
+                },
+                "refuse" => return None,
+                _ => {}
+            }
+        }
+        Some(json!({ "stopReason": reason, "usage": usage }))
+    }
+
+    fn verdicts(&self, text: &str) -> String {
+        let count = text.lines().filter(|line| line.starts_with("Assertion ")).count();
+        let all = |passed: bool, evidence: &str| {
+            let verdicts = (1..=count)
+                .map(|number| json!({ "assertion": number, "passed": passed, "evidence": evidence }));
+            json!({ "verdicts": verdicts.collect::<Vec<_>>() }).to_string()
+        };
+        match self.grades.as_str() {
+            "nonsense" => "All good, 10/10!".to_owned(),
+            "no-evidence" => all(true, " "),
+            "other-type" => r#"{"verdicts": "passed"}"#.to_owned(),
+            "twice" => {
+                let verdict = json!({ "assertion": 1, "passed": true, "evidence": "it says so" });
+                json!({ "verdicts": [verdict, verdict] }).to_string()
+            }
+            "quality" => all(text.contains("The file `out.txt`"), "out.txt says: good work"),
+            "crash" => std::process::exit(4),
+            _ => format!("Here you are:\n```json\n{}\n```", all(true, "it says so")),
+        }
+    }
+
+    fn load(&mut self, name: &str) {
+        self.tool("other", "activate_skill", "in_progress");
+        let got = self.mcp("tools/call", &json!({ "name": "activate_skill", "arguments": { "name": name } }));
+        self.tool("other", "activate_skill", "completed");
+        update(
+            &json!({ "sessionUpdate": "agent_thought_chunk", "content": { "type": "text", "text": got.to_string() } }),
+        );
+    }
+
+    fn resource(&mut self, name: &str) {
+        self.mcp("resources/read", &json!({ "uri": format!("skill://{name}/SKILL.md") }));
+    }
+
+    /// Asks the skills server, if there is one.
+    fn mcp(&mut self, method: &str, params: &Value) -> Value {
+        let Some(server) = self.server.clone() else { return Value::Null };
+        let mut params = params.clone();
+        params["_meta"] = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientInfo": { "name": "scripted", "version": "1.0" },
+            "io.modelcontextprotocol/clientCapabilities": {},
+        });
+        self.next += 1;
+        let number = self.next.to_string();
+        let message = json!({ "serverId": server, "requestId": number, "method": method, "params": params });
+        self.ask("mcp/message", &message)
+    }
+
+    fn tool(&mut self, kind: &str, path: &str, status: &str) {
+        self.calls += 1;
+        let locations = if path.starts_with('/') { json!([{ "path": path }]) } else { json!([]) };
+        update(&json!({
+            "sessionUpdate": "tool_call", "toolCallId": format!("call-{}", self.calls), "title": format!("{kind} {path}"),
+            "kind": kind, "status": status, "locations": locations,
+        }));
+    }
+
+    fn ask_permission(&mut self, rest: &str) {
+        let (kind, path) = rest.split_once(' ').expect("a kind and a path");
+        let path = if path.starts_with('/') { path.to_owned() } else { format!("{}/{path}", self.cwd) };
+        let outcome = self.ask("session/request_permission", &json!({
+            "sessionId": "s",
+            "toolCall": { "toolCallId": "asked", "title": format!("{kind} {path}"), "kind": kind, "rawInput": { "file_path": path } },
+            "options": [
+                { "optionId": "always", "name": "Always", "kind": "allow_always" },
+                { "optionId": "once", "name": "Once", "kind": "allow_once" },
+                { "optionId": "no", "name": "No", "kind": "reject_once" },
+            ],
+        }));
+        let chosen = outcome["outcome"]["optionId"].as_str().unwrap_or_default();
+        assert_ne!(chosen, "always", "nothing is granted for good");
+        if chosen == "once" {
+            fs::write(&path, "granted").expect("the file can be written");
+        }
+        say(&format!("The answer was {chosen}."));
+    }
+
+    fn ask(&mut self, method: &str, params: &Value) -> Value {
+        self.next += 1;
+        let id = format!("agent-{}", self.next);
+        write(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
+        loop {
+            match read() {
+                Some(message) if message["id"] == id.as_str() => return message["result"].clone(),
+                Some(_) => {}
+                None => std::process::exit(0),
+            }
+        }
+    }
+}
+
+fn say(text: &str) {
+    update(
+        &json!({ "sessionUpdate": "agent_message_chunk", "content": { "type": "text", "text": format!("{text}\n") } }),
+    );
+}
+
+fn update(update: &Value) {
+    write(
+        &json!({ "jsonrpc": "2.0", "method": "session/update", "params": { "sessionId": "s", "update": update } }),
+    );
+}
+
+fn answer(id: &Value, result: &Value) {
+    write(&json!({ "jsonrpc": "2.0", "id": id, "result": result }));
+}
+
+fn write(message: &Value) {
+    let mut stdout = io::stdout().lock();
+    // Whoever does not listen any more has ended us.
+    drop(writeln!(stdout, "{message}").and_then(|()| stdout.flush()));
+}
+
+fn read() -> Option<Value> {
+    let mut line = String::new();
+    match io::stdin().lock().read_line(&mut line) {
+        Ok(1..) => Some(serde_json::from_str(&line).expect("a message")),
+        _ => None,
+    }
+}

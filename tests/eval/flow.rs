@@ -1,0 +1,273 @@
+//! Several agents, what is kept and how to go on with it, and what goes wrong before the first run.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, Read},
+    process::Stdio,
+};
+
+use libtest_mimic::Trial;
+use serde_json::{Value, json};
+
+use super::{
+    agent,
+    stage::{Run, Stage, program, this},
+    trial,
+};
+
+pub(crate) fn trials() -> Vec<Trial> {
+    let mut trials = vec![
+        trial("flow::agents_beside_each_other", agents_beside_each_other),
+        trial("flow::a_dry_run_does_nothing", a_dry_run_does_nothing),
+        trial("flow::resuming_makes_only_what_is_missing", resuming_makes_only_what_is_missing),
+        trial("flow::another_iteration_each_time", another_iteration_each_time),
+        trial("flow::fail_under", fail_under),
+        trial("flow::what_is_wrong_is_said_first", what_is_wrong_is_said_first),
+        trial("flow::an_agent_that_is_not_there", an_agent_that_is_not_there),
+        trial("flow::another_grader", another_grader),
+    ];
+    #[cfg(unix)]
+    trials.push(trial("flow::an_interrupt_keeps_what_is_done", an_interrupt_keeps_what_is_done));
+    #[cfg(target_os = "linux")]
+    trials.push(trial("flow::a_sandbox_keeps_the_agent_in", a_sandbox_keeps_the_agent_in));
+    trials
+}
+
+fn simple() -> Stage {
+    let queries = json!([
+        { "query": "load demo; hang", "should_trigger": true },
+        { "query": "say no", "should_trigger": false },
+    ]);
+    let eval =
+        json!({ "id": 1, "name": "it", "prompt": "with load demo; say done", "assertions": ["It is done"] });
+    Stage::new(&queries, &json!([eval]))
+}
+
+/// The command of an agent as one text.
+fn scripted(grades: &str) -> String {
+    format!("'{}' {} {grades}", this().display(), agent::ARGUMENT)
+}
+
+fn agents_beside_each_other() {
+    let stage = simple();
+    let mut command = program();
+    command.arg("eval").arg(stage.path("demo")).arg("--workspace").arg(stage.path("results"));
+    command.args(["--runs", "2", "--jobs", "4", "--agent", &format!("good={}", scripted("pass"))]);
+    command.args(["--agent", &format!("bad={}", scripted("nonsense"))]);
+    let run = Run::of(&mut command);
+    assert_eq!(run.code, Some(1), "{}", run.stderr);
+    let comparison = stage.json("iteration-1/comparison.json");
+    let names: Vec<_> =
+        comparison["agents"].as_array().unwrap().iter().map(|it| it["name"].clone()).collect();
+    assert_eq!(names, ["good", "bad"]);
+    assert_eq!(
+        (&comparison["agents"][0]["passed"], &comparison["agents"][1]["passed"]),
+        (&json!(true), &json!(false))
+    );
+    assert_eq!(comparison["queries"][0]["agents"]["bad"]["pass"], true);
+    assert_eq!(comparison["evals"][0]["agents"]["good"]["with_skill"]["pass_rate"]["mean"], 1.0);
+    for agent in ["good", "bad"] {
+        assert_eq!(
+            stage.json(&format!("iteration-1/{agent}/benchmark.json"))["runs"].as_array().unwrap().len(),
+            4
+        );
+        assert!(
+            stage.path(&format!("results/iteration-1/{agent}/eval-it/with_skill/run-2/outputs")).is_dir()
+        );
+    }
+    let line =
+        |name: &str| run.stdout.lines().find(|line| line.starts_with(name)).unwrap_or_default().to_owned();
+    assert!(line("good").contains("2/2") && line("bad").contains("2/2"), "{}", run.stdout);
+}
+
+fn a_dry_run_does_nothing() {
+    let stage = simple();
+    let run = stage.eval(&["--dry-run", "--runs", "3"], "pass");
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    // 2 queries and 1 task twice, three times each; and as many verdicts as tasks.
+    assert!(run.stdout.contains("12 runs, at most 18 turns"), "{}", run.stdout);
+    assert!(!stage.path("results").exists());
+    let plan = stage.eval(&["--dry-run", "--json", "--no-grader"], "pass").json();
+    assert_eq!((&plan["runs"], &plan["turns"]), (&json!(12), &json!(12)));
+}
+
+fn resuming_makes_only_what_is_missing() {
+    let stage = simple();
+    assert_eq!(stage.eval(&["--runs", "1"], "pass").code, Some(0));
+    let kept = "iteration-1/triggers/query-02/with_skill/run-1/run.json";
+    let lost = "iteration-1/eval-it/with_skill/run-1/run.json";
+    let started = stage.json(kept)["started"].clone();
+    fs::write(stage.path("results").join(lost), "{\"half").unwrap();
+    let run = stage.eval(&["--runs", "1", "--resume"], "pass");
+    // A file that is not whole is somebody else's doing: we write whole ones only.
+    assert_eq!(run.code, Some(2), "{}", run.stderr);
+    fs::remove_file(stage.path("results").join(lost)).unwrap();
+    let run = stage.eval(&["--runs", "1", "--resume"], "pass");
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("3 runs were done before") && run.stderr.contains("1/1 passed"),
+        "{}",
+        run.stderr
+    );
+    assert_eq!(stage.json(kept)["started"], started);
+    assert_eq!(stage.json(lost)["status"], "passed");
+    for (flags, why) in [
+        (&["--runs", "2"][..], "options have changed"),
+        (&["--runs", "1", "--allow", "all"][..], "have changed"),
+    ] {
+        let run = stage.eval(&[flags, &["--resume"]].concat(), "pass");
+        assert_eq!(run.code, Some(2));
+        assert!(run.stderr.contains(why), "{}", run.stderr);
+    }
+    stage.write_skill("demo", "Does something else now.");
+    let run = stage.eval(&["--runs", "1", "--resume"], "pass");
+    assert_eq!(run.code, Some(2), "{}", run.stderr);
+    assert!(!stage.path("results/iteration-2").exists());
+}
+
+fn another_iteration_each_time() {
+    let stage = simple();
+    for number in 1..=2 {
+        assert_eq!(stage.eval(&["--runs", "1", "--only", "queries"], "pass").code, Some(0));
+        assert!(stage.path(&format!("results/iteration-{number}/triggers.json")).exists());
+    }
+    assert_eq!(stage.text(".gitignore"), "*\n");
+}
+
+fn fail_under() {
+    let queries = json!([
+        { "query": "load demo; hang", "should_trigger": true },
+        { "query": "say no", "should_trigger": true },
+    ]);
+    let stage = Stage::new(&queries, &json!([]));
+    for (flags, code) in [(&["--fail-under", "0.5"][..], 0), (&["--fail-under", "0.6"][..], 1), (&[][..], 1)]
+    {
+        let run = stage.eval(&[&["--runs", "1"], flags].concat(), "pass");
+        assert_eq!(run.code, Some(code), "{flags:?} {}", run.stdout);
+    }
+    assert_eq!(stage.eval(&["--fail-under", "2"], "pass").code, Some(2));
+}
+
+fn what_is_wrong_is_said_first() {
+    let empty = Stage::new(&json!([]), &json!([]));
+    let run = empty.eval(&[], "pass");
+    assert_eq!(run.code, Some(2));
+    assert!(run.stderr.contains("has no cases") && run.stderr.contains("hint: "), "{}", run.stderr);
+    for (evals, said) in [
+        (json!({ "evals": [{ "id": 1 }] }), "missing field `prompt`"),
+        (
+            json!({ "evals": [{ "id": 1, "prompt": "x", "assertions": [{ "file_exits": "x" }] }] }),
+            "evals[0]: ",
+        ),
+        (
+            json!({ "evals": [{ "id": 1, "prompt": "x", "files": ["../../etc/passwd"] }] }),
+            "does not stay in the directory",
+        ),
+        (
+            json!({ "evals": [{ "id": 1, "prompt": "x" }, { "id": "1", "prompt": "y" }] }),
+            "two cases are called `1`",
+        ),
+        (json!([]), "evals.json"),
+    ] {
+        empty.write("demo/evals/evals.json", &evals.to_string());
+        let run = empty.eval(&[], "pass");
+        assert_eq!(run.code, Some(2), "{evals}");
+        assert!(run.stderr.contains(said), "{evals}: {}", run.stderr);
+    }
+    assert!(!empty.path("results").exists());
+    let stage = simple();
+    for flags in [
+        &["--agent", "nameless"][..],
+        &["--agent", "a/b=true"],
+        &["--agent", "a=true", "--agent", "A=true"],
+        &["--agent", "a='open"],
+        &["--agent", "eval-it=true"],
+        &["--queries", "no-such-file.json"],
+        &["--runs", "0"],
+    ] {
+        let mut command = program();
+        command.arg("eval").arg(stage.path("demo")).arg("--workspace").arg(stage.path("results")).args(flags);
+        let run = Run::of(&mut command);
+        assert_eq!(run.code, Some(2), "{flags:?} {}", run.stderr);
+    }
+    assert!(!stage.path("results").exists());
+}
+
+fn an_agent_that_is_not_there() {
+    let stage = simple();
+    let mut command = program();
+    command.arg("eval").arg(stage.path("demo")).arg("--workspace").arg(stage.path("results"));
+    let run = Run::of(command.args(["--runs", "1", "--", "no-such-agent-anywhere"]));
+    assert_eq!(run.code, Some(1));
+    assert!(run.stderr.contains("cannot start the agent `no-such-agent-anywhere`"), "{}", run.stderr);
+}
+
+fn another_grader() {
+    let stage = simple();
+    let run = stage.eval(&["--runs", "1", "--only", "tasks", "--grader", &scripted("pass")], "nonsense");
+    assert_eq!(run.code, Some(0), "{} {}", run.stdout, run.stderr);
+    let plan = stage.eval(&["--dry-run", "--json", "--grader", "x"], "pass").json();
+    let turns: Vec<_> = plan["agents"].as_array().unwrap().iter().map(|it| it["turns"].clone()).collect();
+    assert_eq!(turns, [Value::from(6), Value::from(12)]);
+}
+
+#[cfg(unix)]
+fn an_interrupt_keeps_what_is_done() {
+    let queries = json!([
+        { "query": "say first", "should_trigger": false },
+        { "query": "say I am here; hang", "should_trigger": false },
+        { "query": "say last", "should_trigger": false },
+    ]);
+    let stage = Stage::new(&queries, &json!([]));
+    let mut command = stage.command(&["--runs", "1", "--timeout", "300"], "pass");
+    let mut child = command.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    // The first run is over.
+    stderr.read_line(&mut line).unwrap();
+    assert!(line.contains("passed"), "{line}");
+    // And the second has begun to speak.
+    let record = stage.path("results/iteration-1/triggers/query-02/with_skill/run-1/acp.jsonl");
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while !record.exists() {
+        assert!(std::time::Instant::now() < deadline, "the second run does not begin");
+        std::thread::yield_now();
+    }
+    let id = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(id, rustix::process::Signal::INT).unwrap();
+    let mut rest = String::new();
+    stderr.read_to_string(&mut rest).unwrap();
+    let code = child.wait().unwrap().code();
+    assert_eq!(code, Some(1), "{rest}");
+    assert!(rest.contains("interrupted") && rest.contains("--resume"), "{rest}");
+    let run = |number: u8| {
+        stage.path(&format!("results/iteration-1/triggers/query-0{number}/with_skill/run-1/run.json"))
+    };
+    assert!(run(1).exists() && !run(2).exists() && !run(3).exists());
+    // Its stderr is ours too: nobody of the agent's is left, or the pipe would not have ended.
+    let again = stage.eval(&["--runs", "1", "--timeout", "300", "--resume", "--dry-run"], "pass");
+    assert_eq!(again.code, Some(0), "{}", again.stderr);
+}
+
+#[cfg(target_os = "linux")]
+fn a_sandbox_keeps_the_agent_in() {
+    let works = std::process::Command::new("bwrap")
+        .args(["--ro-bind", "/", "/", "--unshare-pid", "true"])
+        .output()
+        .is_ok_and(|output| output.status.success());
+    if !works {
+        eprintln!("skipped: bubblewrap does not work here");
+        return;
+    }
+    let elsewhere = tempfile::Builder::new().tempdir_in("/var/tmp").unwrap();
+    let target = elsewhere.path().join("made.txt");
+    let prompt = format!("with load demo; with write in.txt here; with edit {}; say done", target.display());
+    let eval =
+        json!({ "id": 1, "name": "it", "prompt": prompt, "assertions": [{ "file_exists": "in.txt" }] });
+    let stage = Stage::new(&json!([]), &json!([eval]));
+    let run = stage.eval(&["--runs", "1", "--sandbox", "bwrap"], "pass");
+    assert_eq!(run.code, Some(1), "{} {}", run.stdout, run.stderr);
+    assert!(!target.exists());
+    let made = stage.json("iteration-1/eval-it/with_skill/run-1/run.json");
+    assert_eq!((&made["outputs"], &made["status"]), (&json!(["in.txt"]), &json!("error")), "{made:#}");
+}

@@ -1,0 +1,177 @@
+//! Whether the skill is loaded when it should be, and how soon that is known.
+
+use libtest_mimic::Trial;
+use serde_json::{Value, json};
+
+use super::{stage::Stage, trial};
+
+pub(crate) fn trials() -> Vec<Trial> {
+    vec![
+        trial("triggers::each_way_to_load_and_not_to", each_way_to_load_and_not_to),
+        trial("triggers::a_file_that_the_agent_reads_by_itself", a_file_that_the_agent_reads_by_itself),
+        trial(
+            "triggers::a_turn_ends_as_soon_as_its_outcome_is_known",
+            a_turn_ends_as_soon_as_its_outcome_is_known,
+        ),
+        trial("triggers::an_agent_that_fails_is_never_right", an_agent_that_fails_is_never_right),
+        trial("triggers::another_skill_is_loaded_instead", another_skill_is_loaded_instead),
+        trial("triggers::an_older_version_is_run_beside", an_older_version_is_run_beside),
+        trial("triggers::a_split_is_kept", a_split_is_kept),
+        trial("triggers::rates_and_their_limits", rates_and_their_limits),
+    ]
+}
+
+fn queries(cases: &[(&str, bool)]) -> Value {
+    cases.iter().map(|(query, should)| json!({ "query": query, "should_trigger": should })).collect()
+}
+
+/// The result of each query, in order.
+fn results(report: &Value) -> &Vec<Value> {
+    report["agents"][0]["triggers"]["results"].as_array().expect("results")
+}
+
+fn each_way_to_load_and_not_to() {
+    let stage = Stage::new(&json!([]), &json!([]));
+    let cases = [
+        ("load demo; say loaded", true, 1),
+        ("resource demo; say loaded", true, 1),
+        ("say I would rather not", true, 0),
+        ("load nonsense; say there is none", true, 0),
+        ("say no demo here", false, 0),
+        ("load demo", false, 1),
+    ];
+    let listed: Vec<_> = cases.iter().map(|(query, should, _)| (*query, *should)).collect();
+    stage.write("demo/evals/trigger-evals.json", &queries(&listed).to_string());
+    let run = stage.eval(&["--runs", "1", "--json"], "pass");
+    assert_eq!(run.code, Some(1), "{}", run.stderr);
+    let report = run.json();
+    for ((query, should, triggers), result) in cases.iter().zip(results(&report)) {
+        assert_eq!(
+            (&result["triggers"], &result["errors"]),
+            (&json!(triggers), &json!(0)),
+            "{query}: {result}"
+        );
+        assert_eq!(result["pass"], (*triggers == 1) == *should, "{query}");
+    }
+    let summary = &report["agents"][0]["triggers"]["summary"];
+    assert_eq!(
+        summary["confusion"],
+        json!({ "true_positives": 2, "false_positives": 1, "true_negatives": 1, "false_negatives": 2 })
+    );
+    assert_eq!(
+        (&summary["precision"], &summary["recall"], &summary["f1"]),
+        (&json!(0.6667), &json!(0.5), &json!(0.5714))
+    );
+    assert_eq!(
+        (&summary["passed"], &summary["failed"], &summary["total"]),
+        (&json!(3), &json!(3), &json!(6))
+    );
+}
+
+fn a_file_that_the_agent_reads_by_itself() {
+    let cases = queries(&[("file SKILL.md; hang", true), ("file LICENSE; say done", false)]);
+    let stage = Stage::new(&cases, &json!([]));
+    let run = stage.eval(&["--runs", "1", "--json", "--mcp", "off"], "pass");
+    assert_eq!(run.code, Some(0), "{} {}", run.stdout, run.stderr);
+}
+
+fn a_turn_ends_as_soon_as_its_outcome_is_known() {
+    // Each would hang for ever.
+    let stage = Stage::new(
+        &queries(&[
+            ("load demo; hang", true),
+            ("command; hang", false),
+            ("ask edit made.txt; hang", false),
+            ("say I think about it; hang", false),
+        ]),
+        &json!([]),
+    );
+    let run = stage.eval(&["--runs", "1", "--json", "--timeout", "8", "--jobs", "3"], "pass");
+    let report = run.json();
+    let ends: Vec<_> = (1..=4)
+        .map(|number| stage.json(&format!("iteration-1/triggers/query-0{number}/with_skill/run-1/run.json")))
+        .map(|run| run["end"]["how"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(ends, ["triggered", "worked_without", "worked_without", "timed_out"]);
+    assert_eq!(run.code, Some(0), "{report:#}");
+}
+
+fn an_agent_that_fails_is_never_right() {
+    // Not loading is right for each, but nobody knows what the agent would have done.
+    let stage = Stage::new(
+        &queries(&[
+            ("crash", false),
+            ("refuse", false),
+            ("hang", false),
+            ("stop refusal", false),
+            ("say fine", false),
+        ]),
+        &json!([]),
+    );
+    let run = stage.eval(&["--runs", "1", "--json", "--timeout", "8", "--jobs", "5"], "pass");
+    assert_eq!(run.code, Some(1));
+    let report = run.json();
+    let passes: Vec<_> = results(&report).iter().map(|result| result["pass"].as_bool().unwrap()).collect();
+    assert_eq!(passes, [false, false, false, false, true]);
+    let crash = stage.json("iteration-1/triggers/query-01/with_skill/run-1/run.json");
+    assert_eq!((&crash["status"], &crash["end"]["why"]), (&json!("error"), &json!("exited with code 3")));
+    assert!(crash["stderr"].as_str().unwrap().contains("the disk is on fire"), "{crash}");
+    assert!(run.stderr.contains("exited with code 3; stderr: boom: the disk is on fire"), "{}", run.stderr);
+    let refusal = stage.json("iteration-1/triggers/query-02/with_skill/run-1/run.json");
+    assert!(refusal["end"]["why"].as_str().unwrap().contains("no credit"), "{refusal}");
+}
+
+fn another_skill_is_loaded_instead() {
+    let stage = Stage::new(
+        &queries(&[("load rival; say done", true), ("load rival; load demo; hang", true)]),
+        &json!([]),
+    );
+    stage.write_skill("others/rival", "Does demos too.");
+    stage.write_skill("others/demo", "The skill itself, installed elsewhere.");
+    let others = stage.path("others");
+    let run = stage.eval(&["--runs", "2", "--json", "--among", others.to_str().unwrap()], "pass");
+    let report = run.json();
+    let [first, second] = results(&report).as_slice() else { panic!("two results") };
+    assert_eq!((&first["pass"], &first["loaded_instead"]), (&json!(false), &json!({ "rival": 2 })));
+    assert_eq!((&second["pass"], &second["triggers"]), (&json!(true), &json!(2)));
+}
+
+fn an_older_version_is_run_beside() {
+    let stage = Stage::new(&queries(&[("load demo; hang", true)]), &json!([]));
+    stage.write_skill("old/demo", "Did demos.");
+    let old = stage.path("old/demo");
+    let run = stage.eval(&["--runs", "2", "--json", "--baseline", old.to_str().unwrap()], "pass");
+    let triggers = &run.json()["agents"][0]["triggers"];
+    assert_eq!(triggers["results"][0]["runs"], 2);
+    assert_eq!(triggers["old_skill"]["results"][0]["trigger_rate"], 1.0);
+    assert_eq!(triggers["old_skill"]["description"], "Did demos.");
+}
+
+fn a_split_is_kept() {
+    let cases: Vec<_> = (0..10).map(|number| (format!("say {number}"), number < 5)).collect();
+    let cases: Vec<_> = cases.iter().map(|(query, should)| (query.as_str(), *should)).collect();
+    let stage = Stage::new(&queries(&cases), &json!([]));
+    let split = |seed: &str| {
+        let run =
+            stage.eval(&["--runs", "1", "--json", "--split", "0.6", "--seed", seed, "--jobs", "4"], "pass");
+        let report = run.json();
+        let triggers = &report["agents"][0]["triggers"];
+        assert_eq!((&triggers["train"]["total"], &triggers["validation"]["total"]), (&json!(6), &json!(4)));
+        results(&report).iter().map(|result| result["split"].clone()).collect::<Vec<_>>()
+    };
+    let first = split("1");
+    assert_eq!(first, split("1"));
+    assert_ne!(first, split("7"));
+    assert_eq!(first.iter().take(5).filter(|part| **part == json!("train")).count(), 3);
+}
+
+fn rates_and_their_limits() {
+    let stage = Stage::new(&queries(&[("load demo; hang", true)]), &json!([]));
+    let run = stage.eval(&["--runs", "3", "--jobs", "3"], "pass");
+    assert_eq!(run.code, Some(0), "{}", run.stdout);
+    assert!(run.stdout.contains("100 %") && run.stdout.contains("Everything passed."), "{}", run.stdout);
+    let written = stage.json("iteration-1/triggers.json");
+    let result = &written["results"][0];
+    assert_eq!((&result["trigger_rate"], &result["interval"]), (&json!(1.0), &json!([0.4385, 1.0])));
+    assert_eq!((&written["summary"]["k"], &written["summary"]["pass_all_k"]), (&json!(3), &json!(1.0)));
+}
