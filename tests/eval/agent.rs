@@ -47,7 +47,7 @@ pub(crate) fn run(grades: &str) -> ExitCode {
                 }),
             ),
             Some("session/new") => {
-                agent.cwd = params["cwd"].as_str().expect("a directory").to_owned();
+                params["cwd"].as_str().expect("a directory").clone_into(&mut agent.cwd);
                 let servers = params["mcpServers"].as_array().expect("servers");
                 agent.server = servers.iter().find(|it| it["type"] == "acp").map(|it| it["serverId"].clone());
                 answer(id, &json!({ "sessionId": "s", "models": { "currentModelId": "scripted-model" } }));
@@ -56,7 +56,7 @@ pub(crate) fn run(grades: &str) -> ExitCode {
                 let blocks = params["prompt"].as_array().expect("blocks").iter();
                 let named =
                     blocks.clone().filter_map(|block| block["text"].as_str()?.split_once("<location>"));
-                let location = named.filter_map(|(_, rest)| rest.split_once("</location>")).next();
+                let location = { named }.find_map(|(_, rest)| rest.split_once("</location>"));
                 agent.location = location.map(|(path, _)| path.into()).unwrap_or_default();
                 // What was typed is the last text; what the proxy adds stands before it.
                 let text = blocks.filter_map(|block| block["text"].as_str()).next_back().unwrap_or_default();

@@ -228,7 +228,7 @@ fn an_interrupt_keeps_what_is_done() {
     assert!(line.contains("passed"), "{line}");
     // And the second has begun to speak.
     let record = stage.path("results/iteration-1/triggers/query-02/with_skill/run-1/acp.jsonl");
-    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    let deadline = std::time::Instant::now() + std::time::Duration::from_mins(1);
     while !record.exists() {
         assert!(std::time::Instant::now() < deadline, "the second run does not begin");
         std::thread::yield_now();

@@ -25,6 +25,16 @@ pub(crate) fn print(text: &str) -> io::Result<bool> {
     write(&shown_lines(text))
 }
 
+/// Tells people something that is no result, in a line on stderr.
+pub(crate) fn note(text: &str) {
+    tell(text);
+}
+
+/// Whether people read what is told on stderr as it comes.
+pub(crate) fn stderr_is_terminal() -> bool {
+    io::stderr().is_terminal()
+}
+
 /// The same for a text that may have colours, and nothing else that is for the terminal.
 ///
 /// # Errors

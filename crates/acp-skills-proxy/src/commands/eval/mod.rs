@@ -12,7 +12,7 @@ mod page;
 mod progress;
 mod summary;
 
-use std::{ffi::OsString, io::IsTerminal, path::PathBuf, process::ExitCode, time::Duration};
+use std::{ffi::OsString, fmt::Write, path::PathBuf, process::ExitCode, time::Duration};
 
 use acp_skills::{
     agent::{self, Signal},
@@ -27,7 +27,7 @@ use self::progress::Bar;
 use crate::{
     args::{CatalogArgs, LogArgs, ProxyArgs, ScriptArgs, ServerArgs},
     error::UsageError,
-    log,
+    log, output,
 };
 
 /// Something fell short.
@@ -219,16 +219,16 @@ pub(crate) fn run(args: EvalArgs) -> anyhow::Result<ExitCode> {
             .map_err(|error| UsageError::new(format!("cannot write {}: {error}", path.display())))?;
     }
     if json {
-        crate::output::print(&format!("{:#}\n", summary::json(&report, &workspace)))?;
+        output::print(&format!("{:#}\n", summary::json(&report, &workspace)))?;
     } else {
-        crate::output::print(&summary::text(&report))?;
-        crate::output::print(&format!("\nResults: {}\n", workspace.iteration().display()))?;
+        output::print(&summary::text(&report))?;
+        output::print(&format!("\nResults: {}\n", workspace.iteration().display()))?;
         if let Some(path) = &html {
-            crate::output::print(&format!("Page: {}\n", path.display()))?;
+            output::print(&format!("Page: {}\n", path.display()))?;
         }
     }
     if interrupted {
-        eprintln!("interrupted; what is done is kept, and --resume goes on with it");
+        output::note("interrupted; what is done is kept, and --resume goes on with it");
     }
     let fine = match fail_under {
         Some(rate) => report.complete && report.least_rate().is_some_and(|least| least >= rate),
@@ -246,7 +246,7 @@ async fn make(evaluation: &Evaluation, workspace: &Workspace) -> anyhow::Result<
         let _: Option<Signal> = signals.recv().await;
         interrupted.set(true);
     };
-    let mut bar = Bar::new(evaluation.options.jobs, std::io::stderr().is_terminal());
+    let mut bar = Bar::new(evaluation.options.jobs, output::stderr_is_terminal());
     let report = evaluation.run(workspace, |progress| bar.show(progress), stop).await.map_err(told)?;
     bar.finish();
     Ok((report, interrupted.get()))
@@ -337,13 +337,12 @@ fn words(command: &str) -> Result<Vec<OsString>, UsageError> {
     for c in command.chars() {
         match (quote, c) {
             (Some(open), c) if c == open => quote = None,
-            (Some(_), c) => word.get_or_insert_default().push(c),
             (None, '\'' | '"') => {
                 quote = Some(c);
                 word.get_or_insert_default();
             }
             (None, c) if c.is_whitespace() => words.extend(word.take().map(OsString::from)),
-            (None, c) => word.get_or_insert_default().push(c),
+            (_, c) => word.get_or_insert_default().push(c),
         }
     }
     words.extend(word.map(OsString::from));
@@ -364,7 +363,7 @@ fn announce(evaluation: &Evaluation, plan: &Plan, json: bool) -> anyhow::Result<
             .map(|(agent, turns)| serde_json::json!({ "agent": agent, "turns": turns }))
             .collect();
         let text = serde_json::json!({ "runs": plan.runs.len(), "turns": turns, "agents": agents });
-        crate::output::print(&format!("{text:#}\n"))?;
+        output::print(&format!("{text:#}\n"))?;
         return Ok(());
     }
     let (queries, tasks, runs) = (evaluation.queries.len(), evaluation.evals.len(), evaluation.options.runs);
@@ -386,10 +385,10 @@ fn announce(evaluation: &Evaluation, plan: &Plan, json: bool) -> anyhow::Result<
             None => "judges sentences".to_owned(),
         };
         let name = agent.as_deref().unwrap_or("grader");
-        text.push_str(&format!("  {name}: {turns} turns ({command})\n"));
+        let _ = writeln!(text, "  {name}: {turns} turns ({command})");
     }
     text.push('\n');
-    crate::output::print(&text)?;
+    output::print(&text)?;
     Ok(())
 }
 
