@@ -47,16 +47,16 @@ pub(crate) fn run(grades: &str) -> ExitCode {
                 }),
             ),
             Some("session/new") => {
-                agent.cwd = params["cwd"].as_str().expect("a directory").to_owned();
+                params["cwd"].as_str().expect("a directory").clone_into(&mut agent.cwd);
                 let servers = params["mcpServers"].as_array().expect("servers");
                 agent.server = servers.iter().find(|it| it["type"] == "acp").map(|it| it["serverId"].clone());
                 answer(id, &json!({ "sessionId": "s", "models": { "currentModelId": "scripted-model" } }));
             }
             Some("session/prompt") => {
                 let blocks = params["prompt"].as_array().expect("blocks").iter();
-                let named =
+                let mut named =
                     blocks.clone().filter_map(|block| block["text"].as_str()?.split_once("<location>"));
-                let location = named.filter_map(|(_, rest)| rest.split_once("</location>")).next();
+                let location = named.find_map(|(_, rest)| rest.split_once("</location>"));
                 agent.location = location.map(|(path, _)| path.into()).unwrap_or_default();
                 // What was typed is the last text; what the proxy adds stands before it.
                 let text = blocks.filter_map(|block| block["text"].as_str()).next_back().unwrap_or_default();
@@ -120,7 +120,7 @@ impl Agent {
                 "tokens" => usage = json!({ "totalTokens": rest.parse::<u64>().expect("a number") }),
                 "stop" => rest.clone_into(&mut reason),
                 "crash" => {
-                    eprintln!("boom: the disk is on fire");
+                    io::stderr().write_all(b"boom: the disk is on fire\n").expect("stderr is there");
                     std::process::exit(3);
                 }
                 "hang" => loop {

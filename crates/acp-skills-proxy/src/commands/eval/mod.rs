@@ -12,7 +12,7 @@ mod page;
 mod progress;
 mod summary;
 
-use std::{ffi::OsString, io::IsTerminal, path::PathBuf, process::ExitCode, time::Duration};
+use std::{ffi::OsString, fmt::Write as _, io::IsTerminal, path::PathBuf, process::ExitCode, time::Duration};
 
 use acp_skills::{
     agent::{self, Signal},
@@ -337,13 +337,12 @@ fn words(command: &str) -> Result<Vec<OsString>, UsageError> {
     for c in command.chars() {
         match (quote, c) {
             (Some(open), c) if c == open => quote = None,
-            (Some(_), c) => word.get_or_insert_default().push(c),
             (None, '\'' | '"') => {
                 quote = Some(c);
                 word.get_or_insert_default();
             }
             (None, c) if c.is_whitespace() => words.extend(word.take().map(OsString::from)),
-            (None, c) => word.get_or_insert_default().push(c),
+            (_, c) => word.get_or_insert_default().push(c),
         }
     }
     words.extend(word.map(OsString::from));
@@ -385,7 +384,7 @@ fn announce(evaluation: &Evaluation, plan: &Plan, json: bool) -> anyhow::Result<
             None => "judges sentences".to_owned(),
         };
         let name = agent.as_deref().unwrap_or("grader");
-        text.push_str(&format!("  {name}: {turns} turns ({command})\n"));
+        let _ = writeln!(text, "  {name}: {turns} turns ({command})");
     }
     text.push('\n');
     super::print(&text)?;
@@ -394,13 +393,15 @@ fn announce(evaluation: &Evaluation, plan: &Plan, json: bool) -> anyhow::Result<
 
 /// An error of the user's world, unless it is ours.
 fn told(error: EvaluationError) -> anyhow::Error {
+    if matches!(error, EvaluationError::Unwritable { .. }) {
+        return error.into();
+    }
     let hint = match &error {
         EvaluationError::NoCases(_) => Some(
             "cases are in evals/evals.json and evals/eval_queries.json of the skill; `acp-skills-proxy init NAME` makes a \
              skill with examples",
         ),
         EvaluationError::Resume { .. } => Some("leave out --resume to begin a new iteration"),
-        EvaluationError::Unwritable { .. } => return error.into(),
         _ => None,
     };
     let usage = UsageError::new(error.to_string());

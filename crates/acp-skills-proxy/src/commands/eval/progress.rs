@@ -1,7 +1,7 @@
 //! What is told while runs are made: a bar on a terminal, a line for each run elsewhere. On stderr, so that stdout has the
 //! result alone.
 
-use std::time::Duration;
+use std::{fmt::Write, time::Duration};
 
 use acp_skills::evaluation::{Outcome, Progress, Status};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -11,7 +11,7 @@ const TICK: Duration = Duration::from_millis(500);
 
 /// What is shown.
 pub(super) struct Bar {
-    bar: Option<ProgressBar>,
+    shown: Option<ProgressBar>,
     jobs: usize,
     running: usize,
     over: usize,
@@ -31,7 +31,7 @@ impl Bar {
             bar.enable_steady_tick(TICK);
             bar
         });
-        Self { bar, jobs, running: 0, over: 0, total: 0 }
+        Self { shown: bar, jobs, running: 0, over: 0, total: 0 }
     }
 
     pub(super) fn show(&mut self, progress: &Progress<'_>) {
@@ -41,14 +41,14 @@ impl Bar {
                 if *done > 0 {
                     self.line(&format!("{done} runs were done before"));
                 }
-                if let Some(bar) = &self.bar {
+                if let Some(bar) = &self.shown {
                     bar.set_length(*left as u64);
                 }
             }
             Progress::Started(run) => {
                 self.running += 1;
                 if self.jobs == 1
-                    && let Some(bar) = &self.bar
+                    && let Some(bar) = &self.shown
                 {
                     bar.set_message(run.to_string());
                 }
@@ -58,30 +58,30 @@ impl Bar {
                 self.over += 1;
                 let line = format!("{:>4}/{} {}", self.over, self.total, told(outcome));
                 // On a terminal only what is worth a look; elsewhere a log.
-                if self.bar.is_none() || outcome.status != Status::Passed {
+                if self.shown.is_none() || outcome.status != Status::Passed {
                     self.line(&line);
                 }
-                if let Some(bar) = &self.bar {
+                if let Some(bar) = &self.shown {
                     bar.inc(1);
                 }
             }
             _ => {}
         }
         if self.jobs > 1
-            && let Some(bar) = &self.bar
+            && let Some(bar) = &self.shown
         {
             bar.set_message(format!("{} running", self.running));
         }
     }
 
     pub(super) fn finish(self) {
-        if let Some(bar) = self.bar {
+        if let Some(bar) = self.shown {
             bar.finish_and_clear();
         }
     }
 
     fn line(&self, text: &str) {
-        match &self.bar {
+        match &self.shown {
             Some(bar) => bar.suspend(|| eprintln!("{text}")),
             None => eprintln!("{text}"),
         }
@@ -93,14 +93,14 @@ fn told(outcome: &Outcome) -> String {
     let status = super::summary::word(outcome.status);
     let mut line = format!("{status:<13} {} ({:.1} s)", outcome.run, seconds(outcome.duration_ms));
     if let Some(problem) = outcome.problem() {
-        line.push_str(&format!(": {problem}"));
+        let _ = write!(line, ": {problem}");
         if let Some(last) = outcome.stderr.lines().rev().find(|line| !line.trim().is_empty()) {
-            line.push_str(&format!("; stderr: {}", last.trim()));
+            let _ = write!(line, "; stderr: {}", last.trim());
         }
     }
     let refused = outcome.permissions.iter().filter(|request| !request.granted).count();
     if refused > 0 {
-        line.push_str(&format!(", {refused} permissions refused"));
+        let _ = write!(line, ", {refused} permissions refused");
     }
     line
 }

@@ -101,8 +101,11 @@ fn run(workspace: &Workspace, outcome: &Outcome, left: &mut usize) -> String {
     facts
         .extend(outcome.outside.iter().map(|path| format!("changed outside of the run's directory: {path}")));
     if !facts.is_empty() {
-        let items: String = facts.iter().map(|fact| format!("<li>{}</li>", escape(fact))).collect();
-        let _ = writeln!(html, "<ul class=\"notes\">{items}</ul>");
+        html.push_str("<ul class=\"notes\">");
+        for fact in &facts {
+            let _ = write!(html, "<li>{}</li>", escape(fact));
+        }
+        html.push_str("</ul>\n");
     }
     if !outcome.grades.is_empty() {
         html.push_str("<table><tbody>\n");
