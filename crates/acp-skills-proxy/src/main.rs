@@ -2,7 +2,8 @@
 //!
 //! | file | owns |
 //! |---|---|
-//! | `args/` | the command line, and what it overrides in a configuration file |
+//! | `cli` | the command line as a whole, and what a wrong one probably meant |
+//! | `args` | the flags, and what they override in a configuration file |
 //! | `commands/` | one file each |
 //! | `error` | errors of the user's world, exit codes |
 //! | `log` | where messages for people go |
@@ -12,6 +13,7 @@
 //! | `words` | numbers in sentences |
 
 mod args;
+mod cli;
 mod commands;
 mod error;
 mod log;
@@ -27,10 +29,12 @@ use acp_skills::mcp::bridge;
 #[cfg(unix)]
 use acp_skills::processes::watchdog;
 
-use crate::args::Command;
+use clap::CommandFactory;
+
+use crate::cli::{Cli, Command};
 
 fn main() -> ExitCode {
-    let (cli, login) = args::parse();
+    let (cli, login) = cli::parse();
     let result = match cli.command {
         None => commands::proxy::run(cli.proxy, login),
         Some(Command::Try(args)) => commands::r#try::run(*args),
@@ -39,8 +43,8 @@ fn main() -> ExitCode {
         Some(Command::Search(args)) => commands::search::run(*args),
         Some(Command::Report(args)) => commands::report::run(args),
         Some(Command::Doctor(args)) => commands::doctor::run(*args),
-        Some(Command::Completions(args)) => commands::completions::run(args),
-        Some(Command::Man(args)) => commands::man::run(args),
+        Some(Command::Completions(args)) => commands::completions::run(args, &Cli::command()),
+        Some(Command::Man(args)) => commands::man::run(args, Cli::command()),
         Some(Command::Bridge) => bridge::run().map(|()| ExitCode::SUCCESS).map_err(Into::into),
         Some(Command::Eval(args)) => commands::eval::run(*args),
         Some(Command::Init(args)) => commands::init::run(args),

@@ -13,6 +13,8 @@ mod definitions;
 mod dispatch;
 #[cfg(feature = "toolbox")]
 mod errors;
+#[cfg(feature = "toolbox")]
+mod schema;
 #[cfg(all(feature = "toolbox", feature = "exec"))]
 mod script;
 

@@ -2,10 +2,10 @@
 
 use std::process::ExitCode;
 
-use clap::{Args, Command, CommandFactory};
+use clap::{Args, Command};
 use clap_complete::Shell;
 
-use crate::{args::Cli, output};
+use crate::output;
 
 /// Flags of `completions`.
 #[derive(Debug, Args)]
@@ -20,12 +20,11 @@ pub(crate) struct CompletionsArgs {
     shell: Shell,
 }
 
-/// Prints the script.
+/// Prints the script for `all`, the command line of the program.
 ///
 /// # Errors
 /// Stdout cannot be written.
-pub(crate) fn run(args: CompletionsArgs) -> anyhow::Result<ExitCode> {
-    let all = Cli::command();
+pub(crate) fn run(args: CompletionsArgs, all: &Command) -> anyhow::Result<ExitCode> {
     let name = all.get_name().to_owned();
     // Without what is only for programs.
     let mut command = Command::new(name.clone())

@@ -2,13 +2,10 @@
 
 use std::{fs, path::PathBuf, process::ExitCode};
 
-use clap::{Args, CommandFactory};
+use clap::{Args, Command};
 use skills_core::text::shown_path;
 
-use crate::{
-    args::{Cli, path},
-    error::UsageError,
-};
+use crate::{args::path, error::UsageError};
 
 /// Flags of `man`.
 #[derive(Debug, Args)]
@@ -18,13 +15,12 @@ pub(crate) struct ManArgs {
     dir: PathBuf,
 }
 
-/// Writes the pages.
+/// Writes the pages of `all`, the command line of the program.
 ///
 /// # Errors
 /// They cannot be written.
-pub(crate) fn run(args: ManArgs) -> anyhow::Result<ExitCode> {
-    let written =
-        fs::create_dir_all(&args.dir).and_then(|()| clap_mangen::generate_to(Cli::command(), &args.dir));
+pub(crate) fn run(args: ManArgs, all: Command) -> anyhow::Result<ExitCode> {
+    let written = fs::create_dir_all(&args.dir).and_then(|()| clap_mangen::generate_to(all, &args.dir));
     written
         .map_err(|error| UsageError::new(format!("cannot write to {}: {error}", shown_path(&args.dir))))?;
     Ok(ExitCode::SUCCESS)

@@ -9,6 +9,7 @@
 
 mod chart;
 mod durations;
+mod html;
 mod page;
 #[cfg(test)]
 mod tests;

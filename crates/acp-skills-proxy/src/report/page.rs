@@ -10,7 +10,9 @@ use skills_core::remote::Sha256;
 use super::{
     AUTHORS, CALLS, Summary, Use,
     chart::{self, Bar, Range},
-    durations, minute, shown,
+    durations,
+    html::escape,
+    minute, shown,
 };
 
 use crate::words::{self, count, plural};
@@ -62,22 +64,6 @@ pub(crate) fn page(summary: &Summary, files: &[String]) -> String {
         page.push_str(text);
     }
     page
-}
-
-/// `text` as text or in an attribute.
-pub(super) fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&#39;"),
-            c => escaped.push(c),
-        }
-    }
-    escaped
 }
 
 fn head(summary: &Summary, files: &[String]) -> String {

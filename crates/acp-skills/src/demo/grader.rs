@@ -4,7 +4,7 @@
 use serde_json::json;
 
 use super::catalog::words;
-use crate::evaluation::grading::{ASSERTION, OPENING, WORK};
+use crate::evaluation::wording::{ASSERTION, OPENING, WORK};
 
 /// Which share of the words of an assertion must stand in one line.
 const ENOUGH: f64 = 0.5;

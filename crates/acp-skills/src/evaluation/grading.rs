@@ -20,6 +20,7 @@ use super::{
     directory::Made,
     evaluation::AgentCommand,
     transcript::shortened,
+    wording::{ASSERTION, OPENING, WORK},
 };
 use crate::one_shot::parse;
 
@@ -32,11 +33,6 @@ const MAX_TRANSCRIPT_CHARS: usize = 24_000;
 const MAX_FILE_CHARS: usize = 6_000;
 /// How many files it is given.
 const MAX_FILES: usize = 20;
-
-/// How a prompt for a grader begins.
-pub(crate) const OPENING: &str = "You are grading the work of an agent.";
-/// What stands in front of each assertion for the grader, with its number behind.
-pub(crate) const ASSERTION: &str = "Assertion ";
 
 /// What became of one assertion. The field names are those of the standard.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -121,9 +117,6 @@ fn sentence(assertion: &Assertion) -> Option<&str> {
         Assertion::Check(_) => None,
     }
 }
-
-/// What stands in front of the transcript for the grader.
-pub(crate) const WORK: &str = "What the agent said and did:";
 
 /// What a grader answers with.
 #[derive(Debug, Deserialize, JsonSchema)]

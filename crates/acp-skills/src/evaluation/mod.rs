@@ -28,7 +28,8 @@
 //! | file | owns |
 //! |---|---|
 //! | `cases` | the cases of a skill, as files have them |
-//! | `evaluation` | what is evaluated, how, and which runs that takes; making them |
+//! | `evaluation` | what is evaluated, how, and which runs that takes |
+//! | `runner` | making the runs, some at a time |
 //! | `outcome` | what is known of one run |
 //! | `run` | one run, from its directory to its grades |
 //! | `connection` | the agent of a run, and the proxy in front of it |
@@ -36,7 +37,7 @@
 //! | `permission` | what the agent may do |
 //! | `directory` | where a run works, and what it made there |
 //! | `transcript` | what was said |
-//! | `grading` | whether assertions hold |
+//! | `grading` | whether assertions hold; `wording` has what graders are told by |
 //! | `statistics` | means, rates, intervals |
 //! | `report` | outcomes, added up; `benchmark` and `triggers` have the two kinds |
 //! | `workspace` | the files |
@@ -51,15 +52,17 @@ mod directory;
 mod error;
 #[expect(clippy::module_inception, reason = "the type that everything here is about")]
 mod evaluation;
-pub(crate) mod grading;
+mod grading;
 mod outcome;
 mod permission;
 mod report;
 mod run;
+mod runner;
 mod sandbox;
 mod statistics;
 mod transcript;
 mod triggers;
+pub(crate) mod wording;
 mod workspace;
 
 pub use self::{
@@ -67,11 +70,12 @@ pub use self::{
     cases::{Assertion, Check, OUTPUT_CASES, OutputCase, TRIGGER_CASES, TriggerCase, read_queries},
     conversation::End,
     error::EvaluationError,
-    evaluation::{AgentCommand, EMBEDDED, Evaluation, Grader, Options, Plan, Progress},
+    evaluation::{AgentCommand, EMBEDDED, Evaluation, Grader, Options, Plan},
     grading::Grade,
     outcome::{Case, Configuration, Outcome, RunId, Status},
     permission::{Allow, PermissionRequest},
     report::{AgentReport, Report},
+    runner::Progress,
     sandbox::Sandbox,
     statistics::{Confusion, Part, Spread, pass_all, pass_at, split, wilson},
     transcript::{Metrics, Tokens},

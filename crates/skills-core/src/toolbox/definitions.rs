@@ -1,10 +1,10 @@
 //! What a model is told about the tools.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::{
     ACTIVATE_SKILL, CALL_SKILL_TOOL, READ_SKILL_FILE, SEARCH_SKILLS, ToolDefinition, Toolbox,
-    arguments::Arguments,
+    arguments::Arguments, schema::object,
 };
 use crate::{
     search::{DEFAULT_LIMIT, MAX_LIMIT},
@@ -151,13 +151,5 @@ fn names(toolbox: &Toolbox) -> Value {
     if (1..=MAX_ENUM_NAMES).contains(&names.len()) {
         schema["enum"] = names.into();
     }
-    schema
-}
-
-pub(super) fn object(properties: &Value, required: &[&str]) -> Map<String, Value> {
-    let mut schema = Map::new();
-    schema.insert("type".into(), "object".into());
-    schema.insert("properties".into(), properties.clone());
-    schema.insert("required".into(), required.into());
     schema
 }

@@ -8,8 +8,8 @@ use super::{
     RUN_SKILL_SCRIPT, ToolDefinition, ToolOutput, Toolbox,
     answers::{Answer, off_thread, skill},
     arguments::Arguments,
-    definitions::object,
     errors,
+    schema::object,
 };
 use crate::{
     exec::{ScriptCall, ScriptError, ScriptResult, run_script},

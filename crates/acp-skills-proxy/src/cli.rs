@@ -1,11 +1,6 @@
-//! The command line: its help, and which command it means.
-//!
-//! | file | owns |
-//! |---|---|
-//! | `flags` | the flags, and what of a configuration file they override |
-//! | `mistakes` | what a wrong command line probably meant |
+//! The program's command line as a whole: its help, and which command it means. `mistakes` has what a wrong one probably
+//! meant.
 
-mod flags;
 mod mistakes;
 #[cfg(test)]
 mod tests;
@@ -17,8 +12,7 @@ use acp_skills::mcp::bridge;
 use acp_skills::processes::watchdog;
 use clap::{Parser, Subcommand, error::ErrorKind};
 
-pub(crate) use self::flags::*;
-use crate::{commands, error, output, stdio};
+use crate::{args::ProxyArgs, commands, error, output, stdio};
 
 const EXAMPLES: &str = "\
 Examples:
