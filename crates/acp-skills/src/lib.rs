@@ -57,7 +57,6 @@ pub mod library;
 mod lock;
 pub mod one_shot;
 mod permission;
-mod private;
 mod trace;
 mod worker;
 
@@ -70,6 +69,8 @@ pub mod agent;
 pub mod host;
 #[doc(hidden)]
 pub mod mcp;
+#[doc(hidden)]
+pub mod private;
 #[doc(hidden)]
 pub mod processes;
 #[doc(hidden)]
