@@ -315,6 +315,9 @@ fn ended_with_a_proxy_that_is_killed() {
             client.send(&json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params }));
         }
         expect(&seen, "held\n");
+        // The script may be faster than the proxy, which tells the watchdog of it as soon as the system has started it.
+        client.send(&json!({ "jsonrpc": "2.0", "id": 8, "method": "ping" }));
+        client.answer(&json!(8));
         let proxy = Pid::from_raw(stage.editor.id().cast_signed()).expect("an id");
         kill_process(proxy, Signal::KILL).expect("it runs");
         expect(&seen, "gone");

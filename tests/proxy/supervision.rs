@@ -29,6 +29,8 @@ crate::trials!(
     a_proxy_that_is_killed_while_it_starts,
     #[cfg(target_os = "linux")]
     an_agent_that_leaves_its_group,
+    a_fifo_for_what_is_written,
+    only_the_owner_may_read_what_is_written,
     the_bridges_end_with_the_proxy,
     an_editor_that_reads_nothing_more,
     an_agent_that_reads_nothing_of_an_editor_that_left,
@@ -293,4 +295,30 @@ fn an_agent_that_leaves_its_group() {
     editor.logged("here");
     kill(&editor, Signal::KILL);
     assert_eq!(editor.ended().code(), None, "the proxy was killed");
+}
+
+/// Nobody reads it, and the start must not wait for somebody who does.
+fn a_fifo_for_what_is_written() {
+    let skills = Skills::review();
+    let fifo = skills.path().join("fifo");
+    assert!(std::process::Command::new("mkfifo").arg(&fifo).status().expect("mkfifo").success());
+    for flag in ["--events", "--log-file"] {
+        let ended = skills.proxy().flag(flag, &fifo).agent("scripted").ended();
+        assert_eq!(ended.code(), Some(2), "{:#?}", ended.log);
+        assert!(ended.log[0].ends_with("it is a FIFO that nobody reads"), "{:#?}", ended.log);
+    }
+}
+
+fn only_the_owner_may_read_what_is_written() {
+    use std::os::unix::fs::PermissionsExt;
+    let skills = Skills::review();
+    let path = |name: &str| skills.path().join(name);
+    let proxy = skills.proxy().flag("--events", path("events")).flag("--log-file", path("log"));
+    let mut stage = Stage::over_http(proxy.flag("--state", path("state")).flag("--log", "debug"));
+    stage.new_session("s");
+    stage.finish();
+    for (name, expected) in [("events", 0o600), ("log", 0o600), ("state", 0o700)] {
+        let mode = std::fs::metadata(path(name)).expect("it was written").permissions().mode();
+        assert_eq!(mode & 0o777, expected, "{name}: {mode:o}");
+    }
 }

@@ -1,6 +1,9 @@
 //! Where messages for people go: stderr, or a file.
 
-use acp_skills::config::{Config, LogLevel};
+use acp_skills::{
+    config::{Config, LogLevel},
+    private,
+};
 use skills_core::text::shown_path;
 use tracing_subscriber::filter::LevelFilter;
 
@@ -36,7 +39,7 @@ pub(crate) fn start(config: &Config) -> Result<(), UsageError> {
         Some(path) => {
             let failed =
                 |error| UsageError::new(format!("cannot write the log to {}: {error}", shown_path(path)));
-            let file = std::fs::OpenOptions::new().create(true).append(true).open(path).map_err(failed)?;
+            let file = private::append(path).map_err(failed)?;
             let layer = layer.with_writer(std::sync::Mutex::new(LogLines(file))).with_filter(ours);
             drop(registry().with(layer).try_init());
         }

@@ -58,7 +58,6 @@ pub mod library;
 mod lock;
 pub mod one_shot;
 mod permission;
-mod private;
 mod trace;
 mod worker;
 
@@ -71,6 +70,8 @@ pub mod agent;
 pub mod host;
 #[doc(hidden)]
 pub mod mcp;
+#[doc(hidden)]
+pub mod private;
 #[doc(hidden)]
 pub mod processes;
 #[doc(hidden)]

@@ -37,7 +37,7 @@ impl EventFile {
     /// # Errors
     /// It cannot be opened, or the thread cannot be started.
     pub fn open(path: &Path) -> io::Result<Self> {
-        let file = private::append(path)?;
+        let file = private::append_and_wait(path)?;
         let mut lines = LineWriter::new(file, path.display().to_string());
         let writer = Worker::start("events", MAX_WAITING, move |batch| lines.write(batch))?;
         Ok(Self { writer })

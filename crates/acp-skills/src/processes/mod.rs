@@ -62,9 +62,13 @@ impl Processes {
 
 /// Scripts, and the programs behind tools.
 impl ProcessObserver for Processes {
+    fn starting(&self) {
+        self.need_watchdog();
+        self.wait_for_watchdog();
+    }
+
     fn started(&self, id: u32) {
         self.add(id);
-        self.need_watchdog();
     }
 
     fn ended(&self, id: u32) {

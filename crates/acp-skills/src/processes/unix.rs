@@ -93,10 +93,13 @@ impl HelperProcess {
     }
 }
 
-/// It ends with its pipe, the watchdog after it has ended what is left.
+/// The leader leaves the group to whoever is in it; the watchdog ends what is left.
 impl Drop for HelperProcess {
     fn drop(&mut self) {
-        self.pipe = None;
+        if let Some(mut pipe) = self.pipe.take() {
+            // The leader may have been ended with the agent; to the watchdog this says nothing.
+            drop(pipe.write_all(watchdog::DISMISSAL));
+        }
         drop(self.child.wait());
     }
 }
@@ -161,10 +164,8 @@ impl Processes {
     pub(crate) fn agent_ended(&self, group: Option<u32>, id: Option<u32>) {
         group.into_iter().chain(id).for_each(|id| self.remove(id));
         // It is still there when the watchdog could not be started.
-        let mut state = lock(&self.0.state);
-        let leader = mem::take(&mut state.guard.leader);
-        drop(state);
-        dismiss(leader);
+        let leader = mem::take(&mut lock(&self.0.state).guard.leader);
+        drop(leader);
     }
 
     /// Ends what is left, and who watches. Blocks for as long as that takes.
@@ -172,8 +173,7 @@ impl Processes {
         let mut state = lock(&self.0.state);
         let (leader, watchdog) = (mem::take(&mut state.guard.leader), mem::take(&mut state.guard.watchdog));
         drop(state);
-        dismiss(leader);
-        drop(watchdog);
+        drop((leader, watchdog));
     }
 
     /// Starts the watchdog, in the background, unless there is one.
@@ -192,34 +192,36 @@ impl Processes {
         }
     }
 
+    /// Blocks while the watchdog is being started: what starts in that moment would be known to nobody if this process were
+    /// killed.
+    pub(super) fn wait_for_watchdog(&self) {
+        let mut state = lock(&self.0.state);
+        while matches!(state.guard.watchdog, Helper::Starting) {
+            state = wait(&self.0.prepared, state);
+        }
+    }
+
     fn watched(&self, watchdog: io::Result<HelperProcess>) {
         let mut state = lock(&self.0.state);
-        let state = &mut *state;
-        match watchdog {
-            Ok(mut watchdog) => {
-                for &id in &state.groups {
-                    // If it is gone already, the next to be told shows it.
-                    drop(watchdog.tell(watchdog::ADD, id));
-                }
-                state.guard.watchdog = Helper::Running(watchdog);
-            }
+        let mut watchdog = match watchdog {
+            Ok(watchdog) => watchdog,
             Err(error) => {
                 tracing::warn!("no watchdog over our processes: {error}");
                 state.guard.watchdog = Helper::Failed;
+                drop(state);
+                self.0.prepared.notify_all();
                 return;
             }
+        };
+        for &id in &state.groups {
+            // If it is gone already, the next to be told shows it.
+            drop(watchdog.tell(watchdog::ADD, id));
         }
+        state.guard.watchdog = Helper::Running(watchdog);
         let leader = mem::take(&mut state.guard.leader);
-        dismiss(leader);
-    }
-}
-
-/// Lets the leader go, and leaves the group to whoever is in it.
-fn dismiss(leader: Helper) {
-    if let Helper::Running(mut leader) = leader
-        && let Some(pipe) = &mut leader.pipe
-    {
-        // It may have been ended with the agent.
-        drop(pipe.write_all(watchdog::DISMISSAL));
+        drop(state);
+        self.0.prepared.notify_all();
+        // Not earlier, so that somebody watches all the time.
+        drop(leader);
     }
 }

@@ -43,4 +43,6 @@ impl Processes {
     pub fn finish(&self) {}
 
     pub(super) fn need_watchdog(&self) {}
+
+    pub(super) fn wait_for_watchdog(&self) {}
 }

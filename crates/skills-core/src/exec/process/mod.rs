@@ -19,6 +19,9 @@ pub(super) use system::{ESSENTIAL_VARIABLES, signal};
 ///
 /// The functions are called where programs are started and ended, and must not block.
 pub trait ProcessObserver: fmt::Debug + Send + Sync {
+    /// A program is about to be started. Whoever has to be ready for it first may block here for a moment.
+    fn starting(&self) {}
+
     /// A program has been started. `id` is its process, and on Unix the process group with everything that it starts.
     fn started(&self, id: u32);
 
@@ -38,6 +41,9 @@ pub(super) struct ProcessGroup {
 impl ProcessGroup {
     /// Starts `command` as the leader of a new group.
     pub(super) fn spawn(command: Command, observer: Option<Arc<dyn ProcessObserver>>) -> io::Result<Self> {
+        if let Some(observer) = &observer {
+            observer.starting();
+        }
         let mut wrap = CommandWrap::from(command);
         system::group(&mut wrap);
         let child = wrap.spawn()?;

@@ -1,0 +1,21 @@
+//! What is created takes the rights of the directory that it is in; a user's own directories are private. There are no FIFOs
+//! among the files.
+
+use std::{
+    fs::{DirBuilder, File, OpenOptions},
+    io,
+    path::Path,
+};
+
+pub(super) fn private_file(_options: &mut OpenOptions) {}
+
+pub(super) fn private_dir(_builder: &mut DirBuilder) {}
+
+pub(super) fn explained(error: io::Error, _path: &Path) -> io::Error {
+    error
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "the interface of the other systems")]
+pub(super) fn wait_when_full(_file: &File) -> io::Result<()> {
+    Ok(())
+}
