@@ -98,10 +98,7 @@ fn resuming_makes_only_what_is_missing() {
     let lost = "iteration-1/eval-it/with_skill/run-1/run.json";
     let started = stage.json(kept)["started"].clone();
     fs::write(stage.path("results").join(lost), "{\"half").unwrap();
-    let run = stage.eval(&["--runs", "1", "--resume"], "pass");
-    // A file that is not whole is somebody else's doing: we write whole ones only.
-    assert_eq!(run.code, Some(2), "{}", run.stderr);
-    fs::remove_file(stage.path("results").join(lost)).unwrap();
+    // A disk that lost the end of a file costs one run, and no more.
     let run = stage.eval(&["--runs", "1", "--resume"], "pass");
     assert_eq!(run.code, Some(0), "{}", run.stderr);
     assert!(

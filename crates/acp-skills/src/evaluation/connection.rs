@@ -13,7 +13,7 @@ use std::{
 };
 
 use acp_skills_intercept::Policy;
-use skills_core::SkillSet;
+use skills_core::{SkillSet, exec::SandboxError};
 use tokio::{
     sync::{
         mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
@@ -88,6 +88,9 @@ pub(super) enum OpenError {
     /// It does not start.
     #[error(transparent)]
     Start(#[from] StartError),
+    /// It may not run there in the sandbox.
+    #[error(transparent)]
+    Sandbox(#[from] SandboxError),
     /// The system is out of descriptors or threads.
     #[error("cannot connect to the agent: {0}")]
     Connect(#[from] io::Error),

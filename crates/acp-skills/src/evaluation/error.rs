@@ -3,7 +3,7 @@
 
 use std::{io, path::PathBuf};
 
-use skills_core::LoadError;
+use skills_core::{LoadError, exec::SandboxError};
 
 /// Why an evaluation cannot be made.
 #[derive(Debug, thiserror::Error)]
@@ -61,6 +61,6 @@ pub enum EvaluationError {
         source: io::Error,
     },
     /// The sandbox that was asked for does not work here.
-    #[error("{0}")]
-    Sandbox(String),
+    #[error(transparent)]
+    Sandbox(#[from] SandboxError),
 }

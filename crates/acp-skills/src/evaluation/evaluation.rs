@@ -13,12 +13,13 @@ use acp_skills_intercept::Policy;
 use skills_core::{
     Discovery, Skill, SkillSet,
     discovery::{Root, load_dir},
+    exec::Sandbox,
     remote::Sha256,
 };
 use tempfile::TempDir;
 
 use super::{
-    Allow, Case, Configuration, EvaluationError, OutputCase, RunId, Sandbox, TriggerCase, cases,
+    Allow, Case, Configuration, EvaluationError, OutputCase, RunId, TriggerCase, cases,
     connection::{Connection, Launch, OpenError},
     directory::without_cases,
 };
@@ -72,7 +73,7 @@ pub struct Options {
     pub seed: u64,
     /// What the proxy does.
     pub policy: Policy,
-    /// Where agents run in.
+    /// The sandbox in which agents run, made with the network: without it no model answers.
     pub sandbox: Option<Sandbox>,
 }
 
@@ -322,7 +323,13 @@ impl Evaluation {
         };
         let mut command = absolute(command);
         if let Some(sandbox) = self.options.sandbox.as_ref().filter(|_| !command.is_empty()) {
-            command = sandbox.wrap(&command, directory);
+            // The fallback of agents that take no tools is to read the files, and those are often below `/tmp`.
+            let readable: Vec<_> = skills
+                .iter()
+                .flat_map(SkillSet::iter)
+                .filter_map(|skill| Some(skill.dir()?.to_owned()))
+                .collect();
+            command = sandbox.command(&command, directory, &readable)?;
         }
         Connection::open(&launch, &command, directory, skills)
     }

@@ -33,7 +33,7 @@
 //! | `outcome` | what is known of one run |
 //! | `run` | one run, from its directory to its grades |
 //! | `connection` | the agent of a run, and the proxy in front of it |
-//! | `conversation` | the client's side of a run |
+//! | `conversation` | the client's side of a run, and how it ended (`end`) |
 //! | `permission` | what the agent may do |
 //! | `directory` | where a run works, and what it made there |
 //! | `transcript` | what was said |
@@ -41,7 +41,6 @@
 //! | `statistics` | means, rates, intervals |
 //! | `report` | outcomes, added up; `benchmark` and `triggers` have the two kinds |
 //! | `workspace` | the files |
-//! | `sandbox` | the agent in bubblewrap |
 //! | `error` | what keeps an evaluation from being made |
 
 mod benchmark;
@@ -49,6 +48,7 @@ mod cases;
 mod connection;
 mod conversation;
 mod directory;
+mod end;
 mod error;
 #[expect(clippy::module_inception, reason = "the type that everything here is about")]
 mod evaluation;
@@ -58,7 +58,6 @@ mod permission;
 mod report;
 mod run;
 mod runner;
-mod sandbox;
 mod statistics;
 mod transcript;
 mod triggers;
@@ -68,7 +67,7 @@ mod workspace;
 pub use self::{
     benchmark::{Benchmark, CaseSummary, ConfigurationSummary},
     cases::{Assertion, Check, OUTPUT_CASES, OutputCase, TRIGGER_CASES, TriggerCase, read_queries},
-    conversation::End,
+    end::End,
     error::EvaluationError,
     evaluation::{AgentCommand, EMBEDDED, Evaluation, Grader, Options, Plan},
     grading::Grade,
@@ -76,7 +75,6 @@ pub use self::{
     permission::{Allow, PermissionRequest},
     report::{AgentReport, Report},
     runner::Progress,
-    sandbox::Sandbox,
     statistics::{Confusion, Part, Spread, pass_all, pass_at, split, wilson},
     transcript::{Metrics, Tokens},
     triggers::{QueryResult, Rates, Triggers},

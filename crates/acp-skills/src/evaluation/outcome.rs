@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    conversation::End,
+    end::End,
     grading::Grade,
     permission::PermissionRequest,
     transcript::{Metrics, Tokens},

@@ -128,13 +128,15 @@ impl Workspace {
         let mut outcomes = Vec::new();
         for id in runs {
             let path = self.of_run(id).join(RUN);
-            if path.exists() {
-                // A file that is not whole means a run that is not.
-                if let Ok(outcome) = serde_json::from_value::<Outcome>(read_json(&path)?)
-                    && outcome.run == *id
-                {
-                    outcomes.push(outcome);
-                }
+            let text = match fs::read_to_string(&path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                text => text.map_err(|source| EvaluationError::Unreadable { path, source })?,
+            };
+            // A file that is not whole means a run that is not.
+            if let Ok(outcome) = serde_json::from_str::<Outcome>(&text)
+                && outcome.run == *id
+            {
+                outcomes.push(outcome);
             }
         }
         Ok(outcomes)

@@ -204,12 +204,14 @@ impl Log {
 }
 
 impl ProcessObserver for Log {
-    fn started(&self, id: u32) {
+    fn started(&self, _group: Option<u32>, id: u32) {
         self.0.lock().unwrap().push(("started", id));
     }
 
-    fn ended(&self, id: u32) {
-        self.0.lock().unwrap().push(("ended", id));
+    fn ended(&self, _group: Option<u32>, id: Option<u32>) {
+        if let Some(id) = id {
+            self.0.lock().unwrap().push(("ended", id));
+        }
     }
 }
 

@@ -21,6 +21,9 @@ use crate::exec::{Invocation, descriptors::Descriptors, find_program, std_comman
 
 const BWRAP: &str = "bwrap";
 
+/// The first version that takes more than one filter (`--add-seccomp-fd`): major and minor.
+const OLDEST: (u32, u32) = (0, 6);
+
 /// Where sockets of the system are, beside the user's runtime directory. `/var/run` is `/run` nearly everywhere.
 const SOCKET_DIRECTORIES: [&str; 3] = ["/run", "/tmp", "/var/run"];
 
@@ -45,7 +48,7 @@ impl Bwrap {
         };
         let filters = filter::programs()?;
         let mut bwrap = Self { network, binds_descriptors: false, host: Arc::new(host), filters };
-        bwrap.probe()?;
+        bwrap.probe().map_err(|error| bwrap.too_old().unwrap_or(error))?;
         bwrap.binds_descriptors = bwrap.probe_descriptors().unwrap_or(false);
         Ok(bwrap)
     }
@@ -69,6 +72,41 @@ impl Bwrap {
         Ok(self.confine(invocation, args, opened))
     }
 
+    /// The command line of `command` in the sandbox.
+    pub(super) fn command(
+        &self,
+        command: &[OsString],
+        directory: &Path,
+        readable: &[PathBuf],
+    ) -> Result<Vec<OsString>, SandboxError> {
+        let directory = Directory::open(directory)?.path;
+        let mounts = mounts::of_program(&self.host, &directory, readable)
+            .map_err(|problem| SandboxError::Directory { directory: directory.clone(), problem })?;
+        let mut words = vec![self.host.bwrap.clone().into()];
+        words.extend(mounts);
+        words.extend(self.namespaces());
+        words.extend(["--chdir".into(), directory.into()]);
+        for name in environment::hidden(std::env::vars_os(), is_socket) {
+            words.extend(["--unsetenv".into(), name]);
+        }
+        words.extend(["--die-with-parent", "--"].map(Into::into));
+        words.extend(command.iter().cloned());
+        Ok(words)
+    }
+
+    /// Everything of its own, and no capability.
+    fn namespaces(&self) -> Vec<OsString> {
+        let mut args: Vec<OsString> = ["--unshare-all", "--cap-drop", "ALL"].map(Into::into).into();
+        if is_root() {
+            // For others it is implied, unless bubblewrap is set-user-ID, and then it takes all capabilities away itself.
+            args.push("--unshare-user".into());
+        }
+        if self.network {
+            args.push("--share-net".into());
+        }
+        args
+    }
+
     /// `invocation` with these mounts, and with everything that does not depend on directories.
     fn confine(
         &self,
@@ -77,14 +115,7 @@ impl Bwrap {
         opened: Option<Arc<File>>,
     ) -> Invocation {
         let mut args = mounts;
-        args.extend(["--unshare-all", "--cap-drop", "ALL"].map(Into::into));
-        if is_root() {
-            // For others it is implied, unless bubblewrap is set-user-ID, and then it takes all capabilities away itself.
-            args.push("--unshare-user".into());
-        }
-        if self.network {
-            args.push("--share-net".into());
-        }
+        args.extend(self.namespaces());
         // The script has a say in its variables and in the files of its directory, and the dynamic linker listens to both
         // before bubblewrap confines anything. So the variables are set inside, and bubblewrap starts in `/`.
         for (name, value) in std::mem::take(&mut invocation.env) {
@@ -121,6 +152,14 @@ impl Bwrap {
             None => Ok(()),
             Some(line) => Err(SandboxError::NotConfined(line)),
         }
+    }
+
+    /// What is wrong when the version is. Asked only where something is: distributions mend old versions.
+    fn too_old(&self) -> Option<SandboxError> {
+        let mut command = std::process::Command::new(&self.host.bwrap);
+        let output = command.arg("--version").stdin(Stdio::null()).output().ok()?;
+        let version = String::from_utf8(output.stdout).ok()?.trim().strip_prefix("bubblewrap ")?.to_owned();
+        is_old(&version).then_some(SandboxError::TooOld(version))
     }
 
     /// Whether directories can be given as descriptors: with 0.8.0 of some distributions, and with 0.10.0 of all. A version
@@ -186,6 +225,12 @@ fn unconfined(status: &str) -> Option<String> {
     })
 }
 
+/// Whether a version such as `0.4.1` is older than the oldest that will do.
+fn is_old(version: &str) -> bool {
+    let mut numbers = version.split('.').map(str::parse);
+    matches!((numbers.next(), numbers.next()), (Some(Ok(major)), Some(Ok(minor))) if (major, minor) < OLDEST)
+}
+
 /// The directories that are empty inside, those that exist, links resolved.
 fn socket_directories() -> Vec<PathBuf> {
     let runtime_dir = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|dir| dir.is_absolute());
@@ -210,6 +255,20 @@ fn is_root() -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn versions() {
+        for (version, expected) in [
+            ("0.4.1", true),
+            ("0.5.0", true),
+            ("0.6.0", false),
+            ("0.11.1", false),
+            ("1.0", false),
+            ("x", false),
+        ] {
+            assert_eq!(is_old(version), expected, "{version}");
+        }
+    }
 
     #[test]
     fn what_a_status_must_say() {

@@ -28,7 +28,10 @@ mod filter;
 #[cfg(target_os = "linux")]
 mod mounts;
 
-use std::path::{Path, PathBuf};
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
 
 use super::Invocation;
 use bwrap::Bwrap;
@@ -44,10 +47,13 @@ pub enum SandboxError {
     /// There is no `bwrap`.
     #[error("bubblewrap (`bwrap`) is not installed; it exists for Linux, as the package `bubblewrap`")]
     NotFound,
-    /// `bwrap` is there, but the system does not let it work, or it is too old.
+    /// `bwrap` is there, but does not have what the sandbox needs. Its version.
+    #[error("bubblewrap (`bwrap`) is too old here: it is {0}, and the sandbox needs 0.6.0 or newer")]
+    TooOld(String),
+    /// `bwrap` is there, but the system does not let it work.
     #[error(
-        "bubblewrap (`bwrap`) does not work here: {0}; it must be 0.5.0 or newer, and the system must allow user \
-         namespaces (see `sysctl user.max_user_namespaces kernel.apparmor_restrict_unprivileged_userns`)"
+        "bubblewrap (`bwrap`) does not work here: {0}; the system must allow user namespaces (see `sysctl \
+         user.max_user_namespaces kernel.apparmor_restrict_unprivileged_userns`)"
     )]
     NotWorking(String),
     /// It would be no sandbox for the user root.
@@ -138,6 +144,23 @@ impl Sandbox {
     /// [`SandboxError::Directory`] when scripts will not be run there.
     pub fn check_directory(&self, directory: &Path) -> Result<Option<SandboxWarning>, SandboxError> {
         self.0.check_directory(directory)
+    }
+
+    /// The command line of a program inside the sandbox that is no script of a skill, such as an agent: it writes
+    /// `directory`, where it works, and the home directory, where agents keep logins and sessions; it sees `readable`
+    /// (canonical) wherever that lies. `/run`, `/tmp` and the runtime directory are empty, but unlike a script it may make
+    /// Unix sockets, and reaches abstract ones where it has the network. Blocks on the file system.
+    ///
+    /// # Errors
+    /// [`SandboxError::Directory`] when that directory would undo the sandbox, [`SandboxError::Io`] when it cannot be
+    /// looked at.
+    pub fn command(
+        &self,
+        command: &[OsString],
+        directory: &Path,
+        readable: &[PathBuf],
+    ) -> Result<Vec<OsString>, SandboxError> {
+        self.0.command(command, directory, readable)
     }
 
     /// The same invocation inside the sandbox; `skill_dir` must be canonical.

@@ -54,12 +54,12 @@ pub(super) struct Host {
     pub(super) resolv_conf: Option<PathBuf>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mount {
     Empty,
     ReadOnly,
     ReadOnlyIfExists,
-    Writable,
+    /// With the option that mounts it, and what that option mounts.
+    Writable([OsString; 2]),
 }
 
 /// Whether scripts may work in `directory`, whatever the skill.
@@ -98,6 +98,33 @@ pub(super) fn arguments(
         let name = skill.file_name().unwrap_or_default().to_string_lossy().into_owned();
         return Err(DirectoryProblem::DirectoryOfSkills(name));
     }
+    let mut mounts = emptied(host);
+    if !cwd.starts_with(skill) {
+        mounts.push((cwd, Mount::Writable(bind_cwd)));
+    }
+    mounts.extend(on_the_way.iter().map(|path| (&**path, Mount::ReadOnly)));
+    mounts.push((skill, Mount::ReadOnly));
+    Ok(layered(mounts))
+}
+
+/// What bubblewrap is told about the file system of a program that is no script of a skill: it writes `cwd` and the home
+/// directory, and sees `readable` wherever that lies.
+pub(super) fn of_program(
+    host: &Host,
+    cwd: &Path,
+    readable: &[PathBuf],
+) -> Result<Vec<OsString>, DirectoryProblem> {
+    check(host, cwd)?;
+    let bind = |path: &Path| Mount::Writable(["--bind".into(), path.into()]);
+    let mut mounts = emptied(host);
+    mounts.extend(host.home.iter().map(|home| (&**home, bind(home))));
+    mounts.extend(readable.iter().map(|path| (&**path, Mount::ReadOnly)));
+    mounts.push((cwd, bind(cwd)));
+    Ok(layered(mounts))
+}
+
+/// The directories that are empty, and what is needed of them all the same.
+fn emptied(host: &Host) -> Vec<(&Path, Mount)> {
     // Nobody means a home directory to be empty, whatever a variable says.
     let home_is_in = |dir: &Path| host.home.as_ref().is_some_and(|home| home.starts_with(dir));
     let emptied: Vec<&Path> = host.emptied.iter().map(|dir| &**dir).filter(|dir| !home_is_in(dir)).collect();
@@ -108,26 +135,25 @@ pub(super) fn arguments(
     {
         mounts.push((file, Mount::ReadOnly));
     }
-    if !cwd.starts_with(skill) {
-        mounts.push((cwd, Mount::Writable));
-    }
-    mounts.extend(on_the_way.iter().map(|path| (&**path, Mount::ReadOnly)));
-    mounts.push((skill, Mount::ReadOnly));
-    mounts.sort_by_key(|(path, _)| path.components().count());
+    mounts
+}
 
+/// The arguments for these mounts, over a file system that is read-only. What is deeper comes later.
+fn layered(mut mounts: Vec<(&Path, Mount)>) -> Vec<OsString> {
+    mounts.sort_by_key(|(path, _)| path.components().count());
     let mut arguments = root();
     for (path, mount) in mounts {
         match mount {
             Mount::Empty => arguments.extend(["--tmpfs".into(), path.into()]),
             Mount::ReadOnly => arguments.extend(["--ro-bind".into(), path.into(), path.into()]),
             Mount::ReadOnlyIfExists => arguments.extend(["--ro-bind-try".into(), path.into(), path.into()]),
-            Mount::Writable => {
-                arguments.extend(bind_cwd.clone());
+            Mount::Writable(bind) => {
+                arguments.extend(bind);
                 arguments.push(path.into());
             }
         }
     }
-    Ok(arguments)
+    arguments
 }
 
 /// The part that is the same for all: everything read-only, devices and processes of its own.
@@ -238,6 +264,25 @@ mod tests {
         for directory in ["/home/me/project", "/home/you", "/usr/src/linux", "/usr/local/src/tool"] {
             assert_eq!(warning(directory), None, "{directory}");
         }
+    }
+
+    #[test]
+    fn a_program_writes_its_directory_and_the_home_directory() {
+        let arguments =
+            of_program(&host(), Path::new("/tmp/run-1"), &["/tmp/skill".into(), "/srv/kit".into()]).unwrap();
+        let arguments: Vec<_> = arguments[root().len()..].iter().map(|it| it.to_str().unwrap()).collect();
+        let expected = "--tmpfs /run --tmpfs /tmp --bind /home/me /home/me --ro-bind /tmp/skill /tmp/skill \
+                        --ro-bind /srv/kit /srv/kit --bind /tmp/run-1 /tmp/run-1 \
+                        --ro-bind-try /run/current-system /run/current-system";
+        let sorted = |text: &str| {
+            let mut mounts: Vec<_> = text.split("--").map(|mount| mount.trim().to_owned()).collect();
+            mounts.sort();
+            mounts
+        };
+        assert_eq!(sorted(&arguments.join(" ")), sorted(expected));
+        let position = |wanted: &str| arguments.iter().position(|it| *it == wanted).unwrap();
+        assert!(position("/tmp") < position("/tmp/run-1"), "what is empty comes first");
+        assert!(of_program(&host(), Path::new("/etc"), &[]).is_err());
     }
 
     #[test]

@@ -1,6 +1,9 @@
 //! No bubblewrap: there is no value of this type, so that nothing runs unconfined by mistake.
 
-use std::path::Path;
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
 
 use super::{SandboxError, SandboxWarning};
 use crate::exec::Invocation;
@@ -14,6 +17,15 @@ impl Bwrap {
     }
 
     pub(super) fn check_directory(&self, _: &Path) -> Result<Option<SandboxWarning>, SandboxError> {
+        match *self {}
+    }
+
+    pub(super) fn command(
+        &self,
+        _: &[OsString],
+        _: &Path,
+        _: &[PathBuf],
+    ) -> Result<Vec<OsString>, SandboxError> {
         match *self {}
     }
 

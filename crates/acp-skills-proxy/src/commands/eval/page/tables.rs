@@ -46,7 +46,11 @@ pub(super) fn triggers(report: &Report, threshold: f64) -> String {
     html.push_str("<th scope=\"col\">Loaded instead</th></tr></thead>\n<tbody>\n");
     for (place, query) in first.queries.iter().enumerate() {
         let should = if query.should_trigger { "load" } else { "not load" };
-        let _ = write!(html, "<tr><th scope=\"row\">{}</th><td>{should}</td>", escape(&query.query));
+        let _ = write!(
+            html,
+            "<tr><th scope=\"row\">{}</th><td class=\"told\">{should}</td>",
+            escape(&query.query)
+        );
         let mut instead = Vec::new();
         for (_, triggers) in &with {
             let result = &triggers.queries[place];
