@@ -52,26 +52,30 @@ impl Processes {
         }
     }
 
+    /// Also of one that was made and stayed empty.
     fn remove(&self, id: u32) {
         let mut state = lock(&self.0.state);
+        let leader = state.guard.take_leader(id);
         if state.groups.remove(&id) {
             state.guard.removed(id);
         }
+        drop(state);
+        // Only now may its number be another's.
+        drop(leader);
     }
 }
 
 /// Scripts, and the programs behind tools.
 impl ProcessObserver for Processes {
-    fn starting(&self) {
-        self.need_watchdog();
-        self.wait_for_watchdog();
+    fn starting(&self) -> Option<u32> {
+        self.new_group()
     }
 
-    fn started(&self, id: u32) {
-        self.add(id);
+    fn started(&self, group: Option<u32>, id: u32) {
+        group.into_iter().chain([id]).for_each(|id| self.add(id));
     }
 
-    fn ended(&self, id: u32) {
-        self.remove(id);
+    fn ended(&self, group: Option<u32>, id: Option<u32>) {
+        group.into_iter().chain(id).for_each(|id| self.remove(id));
     }
 }

@@ -9,8 +9,12 @@
 //! Once the agent runs, the watchdog is started, in the background, and told of the groups; then the leader has done its
 //! work. A leader that stayed would get the signals that are meant for the agent, and nobody could tell whether the group is
 //! empty.
+//!
+//! Scripts, and the programs behind tools, get groups in the same way, one for each. Their leaders are not waited for before
+//! their groups have ended: until then, nobody else can have their numbers.
 
 use std::{
+    collections::HashMap,
     io::{self, PipeWriter, Write},
     mem,
     os::unix::process::CommandExt,
@@ -19,7 +23,7 @@ use std::{
     thread,
 };
 
-use super::{Processes, watchdog};
+use super::{Processes, State, watchdog};
 use crate::lock::{lock, wait};
 
 /// Who watches.
@@ -29,6 +33,8 @@ pub(super) struct Guard {
     program: Option<PathBuf>,
     leader: Helper,
     watchdog: Helper,
+    /// The leaders of scripts, by their groups.
+    leaders: HashMap<u32, HelperProcess>,
 }
 
 /// A process of our own program that reads a pipe.
@@ -52,10 +58,25 @@ struct HelperProcess {
 impl Guard {
     pub(super) fn added(&mut self, id: u32) {
         self.tell(watchdog::ADD, id);
+        if matches!(self.watchdog, Helper::Running(_)) {
+            self.dismiss_leader(id);
+        }
     }
 
     pub(super) fn removed(&mut self, id: u32) {
         self.tell(watchdog::REMOVE, id);
+    }
+
+    /// The leader of a script's group. To drop it takes it out of the group, and waits for that.
+    pub(super) fn take_leader(&mut self, id: u32) -> Option<impl Drop + use<>> {
+        self.leaders.remove(&id)
+    }
+
+    /// The watchdog knows the group now.
+    fn dismiss_leader(&mut self, id: u32) {
+        if let Some(leader) = self.leaders.get_mut(&id) {
+            leader.dismiss();
+        }
     }
 
     fn tell(&mut self, sign: char, id: u32) {
@@ -93,13 +114,19 @@ impl HelperProcess {
     }
 }
 
-/// The leader leaves the group to whoever is in it; the watchdog ends what is left.
-impl Drop for HelperProcess {
-    fn drop(&mut self) {
+impl HelperProcess {
+    /// The leader leaves the group to whoever is in it; the watchdog ends what is left.
+    fn dismiss(&mut self) {
         if let Some(mut pipe) = self.pipe.take() {
             // The leader may have been ended with the agent; to the watchdog this says nothing.
             drop(pipe.write_all(watchdog::DISMISSAL));
         }
+    }
+}
+
+impl Drop for HelperProcess {
+    fn drop(&mut self) {
+        self.dismiss();
         drop(self.child.wait());
     }
 }
@@ -172,12 +199,34 @@ impl Processes {
     pub fn finish(&self) {
         let mut state = lock(&self.0.state);
         let (leader, watchdog) = (mem::take(&mut state.guard.leader), mem::take(&mut state.guard.watchdog));
+        let mut leaders = mem::take(&mut state.guard.leaders);
         drop(state);
-        drop((leader, watchdog));
+        // One that is not dismissed ends its group when its pipe ends.
+        for leader in leaders.values_mut() {
+            drop(leader.pipe.take());
+        }
+        drop((leader, watchdog, leaders));
+    }
+
+    /// A group for a script, with a leader; `None` when the script has to lead one itself.
+    pub(super) fn new_group(&self) -> Option<u32> {
+        self.need_watchdog();
+        let program = lock(&self.0.state).guard.program.clone()?;
+        match HelperProcess::start(&program, Some(watchdog::LEADER)) {
+            Ok(leader) => {
+                let id = leader.child.id();
+                lock(&self.0.state).guard.leaders.insert(id, leader);
+                Some(id)
+            }
+            Err(error) => {
+                tracing::warn!("no watchdog over the start of a script: {error}");
+                None
+            }
+        }
     }
 
     /// Starts the watchdog, in the background, unless there is one.
-    pub(super) fn need_watchdog(&self) {
+    fn need_watchdog(&self) {
         let mut state = lock(&self.0.state);
         let Some(program) = state.guard.program.clone() else { return };
         if !matches!(state.guard.watchdog, Helper::Absent) {
@@ -192,15 +241,6 @@ impl Processes {
         }
     }
 
-    /// Blocks while the watchdog is being started: what starts in that moment would be known to nobody if this process were
-    /// killed.
-    pub(super) fn wait_for_watchdog(&self) {
-        let mut state = lock(&self.0.state);
-        while matches!(state.guard.watchdog, Helper::Starting) {
-            state = wait(&self.0.prepared, state);
-        }
-    }
-
     fn watched(&self, watchdog: io::Result<HelperProcess>) {
         let mut state = lock(&self.0.state);
         let mut watchdog = match watchdog {
@@ -208,19 +248,18 @@ impl Processes {
             Err(error) => {
                 tracing::warn!("no watchdog over our processes: {error}");
                 state.guard.watchdog = Helper::Failed;
-                drop(state);
-                self.0.prepared.notify_all();
                 return;
             }
         };
-        for &id in &state.groups {
+        let State { groups, guard } = &mut *state;
+        for &id in groups.iter() {
             // If it is gone already, the next to be told shows it.
             drop(watchdog.tell(watchdog::ADD, id));
+            guard.dismiss_leader(id);
         }
-        state.guard.watchdog = Helper::Running(watchdog);
-        let leader = mem::take(&mut state.guard.leader);
+        guard.watchdog = Helper::Running(watchdog);
+        let leader = mem::take(&mut guard.leader);
         drop(state);
-        self.0.prepared.notify_all();
         // Not earlier, so that somebody watches all the time.
         drop(leader);
     }

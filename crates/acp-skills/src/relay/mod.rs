@@ -77,6 +77,12 @@ impl Relay {
         self.hub.agent_gone(why);
     }
 
+    /// Whether either side has said anything to the other, or something waits to be said to the client.
+    pub fn has_talked(&self) -> bool {
+        let (to_client, to_agent) = (self.hub.lane_to(Side::Client), self.hub.lane_to(Side::Agent));
+        to_client.written() > 0 || to_client.waiting() > 0 || to_agent.written() > 0
+    }
+
     /// How many bytes the client has been sent.
     pub fn written_to_client(&self) -> u64 {
         self.hub.lane_to(Side::Client).written()

@@ -20,7 +20,9 @@ const AFTER_TERMINATE: Duration = Duration::from_secs(2);
 /// How long a client may read nothing of a dead agent's last output, and an agent nothing of what a client said last,
 /// before that counts as never.
 const STALLED: Duration = Duration::from_secs(5);
-/// How often the children of a dead agent are looked after.
+/// How long a client that has not said anything may take to learn that there is no agent.
+const FIRST_REQUEST: Duration = Duration::from_secs(2);
+/// How often the children of a dead agent, and a client that has not said anything, are looked after.
 const POLL: Duration = Duration::from_millis(10);
 
 /// Watches over a relay and its agent.
@@ -30,6 +32,10 @@ pub(super) struct Supervisor {
     signals: Receiver<Signal>,
     /// The agent has closed its stdout, and the client has all that it said.
     is_drained: bool,
+    /// The client will say nothing more, or nothing that somebody hears.
+    is_client_done: bool,
+    /// Somebody wants the proxy to end.
+    is_told_to_end: bool,
 }
 
 /// How far the end of the agent has come.
@@ -46,7 +52,7 @@ enum Stage {
 
 impl Supervisor {
     pub(super) fn new(agent: Agent, relay: Relay, signals: Receiver<Signal>) -> Self {
-        Self { agent, relay, signals, is_drained: false }
+        Self { agent, relay, signals, is_drained: false, is_client_done: false, is_told_to_end: false }
     }
 
     /// Runs until the agent has ended and nothing of it is left. Returns its exit code.
@@ -61,12 +67,12 @@ impl Supervisor {
 
     async fn until_the_agent_ends(&mut self) -> io::Result<ExitStatus> {
         let (mut stage, mut deadline) = (Stage::Running, None);
-        let (mut client_done, mut client_gone) = (false, false);
+        let mut client_gone = false;
         loop {
             tokio::select! {
                 status = self.agent.wait() => return status,
-                _ = &mut self.relay.client_done, if !client_done => {
-                    (client_done, client_gone) = (true, true);
+                _ = &mut self.relay.client_done, if !self.is_client_done => {
+                    (self.is_client_done, client_gone) = (true, true);
                     if matches!(stage, Stage::Running | Stage::Stalled(_)) {
                         (stage, deadline) = (Stage::Closing, Some(Instant::now() + AFTER_EOF));
                     }
@@ -90,6 +96,7 @@ impl Supervisor {
                     self.agent.forward(signal);
                     // Ctrl-C may mean `stop what you are doing` to an agent; the other two mean the end.
                     if signal != Signal::Interrupt {
+                        self.is_told_to_end = true;
                         (stage, deadline) = (Stage::Terminating, Some(Instant::now() + AFTER_TERMINATE));
                     }
                 }
@@ -127,11 +134,23 @@ impl Supervisor {
         }
         self.agent.reap();
         if !self.drained().await {
-            tracing::warn!("the client did not read the agent's last output");
+            tracing::info!("the client did not read the agent's last output");
         }
-        self.relay.agent_gone(&format!("the agent {}", agent::describe(status)));
+        self.answer_all(&format!("the agent {}", agent::describe(status))).await;
         if timeout(STALLED, spawn_blocking(self.relay.close())).await.is_err() {
-            tracing::warn!("the client does not read; open requests are left without an answer");
+            tracing::info!("the client does not read; open requests are left without an answer");
+        }
+    }
+
+    /// Answers what the client asked; and when it has not come to ask anything yet, its first request too.
+    async fn answer_all(&mut self, why: &str) {
+        let deadline = Instant::now() + FIRST_REQUEST;
+        let is_over = self.is_told_to_end || self.relay.has_talked();
+        self.relay.agent_gone(why);
+        while !is_over && !self.is_client_done && !self.relay.has_talked() && Instant::now() < deadline {
+            // What the client says now goes nowhere, and that ends its side.
+            self.is_client_done = timeout(POLL, &mut self.relay.client_done).await.is_ok();
+            self.relay.agent_gone(why);
         }
     }
 

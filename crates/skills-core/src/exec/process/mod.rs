@@ -20,38 +20,49 @@ pub(super) use system::{ESSENTIAL_VARIABLES, signal};
 /// The functions are called where programs are started and ended, and must not block.
 pub trait ProcessObserver: fmt::Debug + Send + Sync {
     /// A program is about to be started. Whoever has to be ready for it first may block here for a moment.
-    fn starting(&self) {}
+    ///
+    /// What it is told of afterwards, it does not learn when this process is killed in between. So it may name a process
+    /// group that exists, and that it watches already, for the program to join (Unix).
+    fn starting(&self) -> Option<u32> {
+        None
+    }
 
-    /// A program has been started. `id` is its process, and on Unix the process group with everything that it starts.
-    fn started(&self, id: u32);
+    /// A program has been started. `group` is what [`starting`](Self::starting) named; `id` is the program's process, and on
+    /// Unix the group that it leads, where it did not join one or has left it to make its own.
+    fn started(&self, group: Option<u32>, id: u32);
 
-    /// All of it has been killed. From now on `id` may be another process; ending that would be an accident.
-    fn ended(&self, id: u32);
+    /// All of it has been killed, or was never started (no `id`). From now on the numbers may be those of others; ending
+    /// these would be an accident.
+    fn ended(&self, group: Option<u32>, id: Option<u32>);
 }
 
 /// A running child and its descendants.
 #[derive(Debug)]
 pub(super) struct ProcessGroup {
     child: Box<dyn ChildWrapper>,
+    /// The group that it was started in, where that is not its own.
+    joined: Option<u32>,
     /// The number of the leader, until the group is killed. Later it may be somebody else's.
     id: Option<u32>,
     observer: Option<Arc<dyn ProcessObserver>>,
 }
 
 impl ProcessGroup {
-    /// Starts `command` as the leader of a new group.
+    /// Starts `command` in the group that `observer` has for it, or as the leader of a new one.
     pub(super) fn spawn(command: Command, observer: Option<Arc<dyn ProcessObserver>>) -> io::Result<Self> {
-        if let Some(observer) = &observer {
-            observer.starting();
-        }
+        let joined = observer.as_ref().and_then(|observer| observer.starting());
         let mut wrap = CommandWrap::from(command);
-        system::group(&mut wrap);
-        let child = wrap.spawn()?;
+        system::group(&mut wrap, joined);
+        let child = wrap.spawn().inspect_err(|_| {
+            if let Some(observer) = &observer {
+                observer.ended(joined, None);
+            }
+        })?;
         let id = child.id();
         if let (Some(observer), Some(id)) = (&observer, id) {
-            observer.started(id);
+            observer.started(joined, id);
         }
-        Ok(Self { child, id, observer })
+        Ok(Self { child, joined, id, observer })
     }
 
     /// The pipes to and from the leader, once.
@@ -67,16 +78,15 @@ impl ProcessGroup {
 
     /// Asks all members to end; `false` where the system has no way to ask.
     pub(super) fn terminate(&self) -> bool {
-        system::terminate(&*self.child)
+        system::terminate(&*self.child, self.joined)
     }
 
     /// Ends all members that are left.
     pub(super) fn kill(&mut self) {
         let Some(id) = self.id.take() else { return };
-        // An error means that nobody is left.
-        let _ = self.child.start_kill();
+        system::kill(&mut *self.child, self.joined);
         if let Some(observer) = &self.observer {
-            observer.ended(id);
+            observer.ended(self.joined, Some(id));
         }
     }
 }

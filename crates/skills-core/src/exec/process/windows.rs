@@ -22,14 +22,21 @@ pub(crate) const ESSENTIAL_VARIABLES: &[&str] = &[
     "windir",
 ];
 
-/// Puts what the command starts into a job; without [`KillOnDrop`] the job would not end with its handle.
-pub(super) fn group(command: &mut CommandWrap) {
+/// Puts what the command starts into a job; without [`KillOnDrop`] the job would not end with its handle. The program is
+/// created suspended, so it is in the job before it runs.
+pub(super) fn group(command: &mut CommandWrap, _joined: Option<u32>) {
     command.wrap(KillOnDrop).wrap(JobObject);
 }
 
 /// There is no signal that asks a program without a window to end.
-pub(super) fn terminate(_: &dyn ChildWrapper) -> bool {
+pub(super) fn terminate(_: &dyn ChildWrapper, _joined: Option<u32>) -> bool {
     false
+}
+
+/// Ends the job.
+pub(super) fn kill(child: &mut dyn ChildWrapper, _joined: Option<u32>) {
+    // An error means that nobody is left.
+    let _ = child.start_kill();
 }
 
 /// There are no signals.
