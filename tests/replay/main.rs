@@ -4,26 +4,27 @@
 //! must see the same bytes, but for what the proxy declares to add. `recordings/proxied` holds what agents said while
 //! they remembered text of ours: the client must see what its user typed, and no word of ours.
 //!
+//! What was recorded is what agents do; what else they might say is made from the schema (`generated`).
+//!
 //! A recording is a file of lines `{"dir":"client"|"agent","msg":…}`; every file that is there is played, and each
 //! `initialize` begins a new process. Names, paths and tokens in them were replaced, long texts shortened.
 
+mod generated;
 mod play;
 #[expect(clippy::disallowed_methods, reason = "recordings are files")]
 mod recording;
 
 use std::collections::HashSet;
 
-use acp_skills_intercept::{Approve, CatalogIn, McpMode, Policy};
+use acp_skills_intercept::{Approve, CatalogIn, Mark, McpMode, Policy, Titles};
 use acp_skills_wire::Node;
+use expect_test::expect;
 use serde_json::{Value, json};
 
 use self::{
     play::{Proxy, policy},
     recording::{Recording, Side, recordings},
 };
-
-const OPEN: &str = "<acp-skills-proxy>";
-const CLOSE: &str = "</acp-skills-proxy>\n";
 
 /// Words that the client must never see.
 const OURS: [&str; 2] = ["acp-skills-proxy", "available_skills"];
@@ -36,6 +37,20 @@ fn each_side_sees_the_same_but_for_what_is_declared() {
         for mcp in [McpMode::Auto, McpMode::Stdio, McpMode::Off] {
             for catalog_in in [CatalogIn::Auto, CatalogIn::Prompt, CatalogIn::Off] {
                 differential(recording, policy(mcp, catalog_in));
+            }
+        }
+    }
+}
+
+#[test]
+fn of_every_message_that_there_is() {
+    for counts in generated::counts() {
+        assert!(counts.iter().all(|&count| count > 0), "the schema is read wrongly: {counts:?}");
+    }
+    for conversation in generated::conversations(0..4) {
+        for mcp in [McpMode::Auto, McpMode::Stdio, McpMode::Off] {
+            for catalog_in in [CatalogIn::Auto, CatalogIn::Prompt, CatalogIn::Off] {
+                differential(&conversation, policy(mcp, catalog_in));
             }
         }
     }
@@ -143,7 +158,9 @@ impl Expected {
             Some("session/prompt") => {
                 let session = message["params"]["sessionId"].as_str().unwrap();
                 let blocks = message["params"]["prompt"].as_array().unwrap();
-                let is_command = blocks[0]["text"].as_str().unwrap().starts_with('/');
+                let mut texts = blocks.iter().filter_map(|block| block["text"].as_str());
+                let is_command =
+                    texts.find(|text| !text.trim().is_empty()).is_some_and(|it| it.starts_with('/'));
                 let is_due = policy.catalog_in != CatalogIn::Off && !in_system && !is_command;
                 if !is_due || !self.told.insert(session.to_owned()) {
                     return sent.to_owned();
@@ -152,7 +169,8 @@ impl Expected {
                 let prompt = edited["params"]["prompt"].as_array().unwrap();
                 assert_eq!(prompt.len(), blocks.len() + 1);
                 assert_is_catalog(&prompt[0]);
-                let ours = format!("{},", prompt[0]);
+                let comma = if blocks.is_empty() { "" } else { "," };
+                let ours = format!("{}{comma}", prompt[0]);
                 without(sent, &ours, false)
             }
             _ => sent.to_owned(),
@@ -166,8 +184,11 @@ fn is_ours(tool: &Value) -> bool {
 
 fn assert_is_catalog(block: &Value) {
     let text = block["text"].as_str().unwrap();
+    let mark = Mark::new(play::RUN);
     assert!(
-        text.starts_with(OPEN) && text.ends_with(CLOSE) && text.contains("<name>review</name>"),
+        text.starts_with(&mark.open())
+            && text.strip_suffix('\n').is_some_and(|text| text.ends_with(&mark.close()))
+            && text.contains("<name>review</name>"),
         "{text}"
     );
 }
@@ -179,24 +200,73 @@ fn without(text: &str, piece: &str, comma: bool) -> String {
     text.replacen(&piece, "", 1)
 }
 
-/// A line for the client without the commands that the proxy adds behind those of the agent.
+/// A line for the client without the commands that the proxy adds in front of those of the agent.
 fn without_our_commands(said: &str, seen: &str) -> String {
     let list = |line| {
         let message = Node::parse(line)?;
         let update = message.at(&["params", "update", "availableCommands"]);
         update.or_else(|| message.at(&["result", "availableCommands"]))
     };
-    let (Some(theirs), Some(all)) = (list(said.as_bytes()), list(seen.as_bytes())) else {
-        return seen.to_owned();
+    let (theirs, all) = match (list(said.as_bytes()), list(seen.as_bytes())) {
+        (Some(theirs), Some(all)) => (theirs, all),
+        // The agent has none, and says nothing of them.
+        (None, Some(all)) => {
+            let list = String::from_utf8_lossy(all.raw());
+            let result = Node::parse(said.as_bytes()).and_then(|message| message.get("result"));
+            let comma = result.is_some_and(|result| result.members().next().is_some());
+            return without(seen, &format!("\"availableCommands\":{list}"), comma);
+        }
+        _ => return seen.to_owned(),
     };
-    let end = |list: Node<'_>, count: usize| {
-        list.elements().take(count).last().map_or(list.span().start + 1, |last| last.span().end)
-    };
-    let count = theirs.elements().count();
-    assert!(all.elements().skip(count).all(|ours| ours.str("name").is_some()), "{seen}");
-    // Where theirs end, what stands between that and the bracket is ours.
-    let rest = &said[end(theirs, count)..];
-    format!("{}{rest}", &seen[..end(all, count)])
+    let count = all.elements().count() - theirs.elements().count();
+    let Some(last) = all.elements().take(count).last() else { return seen.to_owned() };
+    assert!(all.elements().take(count).all(|ours| ours.str("name").is_some()), "{seen}");
+    // From the bracket to the comma behind the last of ours.
+    let comma = usize::from(theirs.elements().next().is_some());
+    format!("{}{}", &seen[..=all.span().start], &seen[last.span().end + comma..])
+}
+
+/// Calls of our tools have titles for people, live and in what is replayed; whatever else the agent says is untouched.
+#[test]
+fn calls_of_ours_have_titles_for_people() {
+    let mut seen_titles = HashSet::new();
+    for recording in &recordings("proxied") {
+        let policy = policy(McpMode::Auto, CatalogIn::Off);
+        let new = |titles| Proxy::new(&Policy { approve: Approve::None, titles, ..policy.clone() }, "demo");
+        let (mut people, mut agent) = (new(Titles::People), new(Titles::Agent));
+        for (side, line) in &recording.lines {
+            if *side == Side::Client && line.contains("\"initialize\"") {
+                (people, agent) = (new(Titles::People), new(Titles::Agent));
+            }
+            let (seen, said) = (people.play(*side, line).to_client, agent.play(*side, line).to_client);
+            assert_eq!(seen.len(), said.len(), "{line}");
+            for (seen, said) in seen.iter().zip(&said).filter(|(seen, said)| seen != said) {
+                let (mut seen, mut said): (Value, Value) =
+                    (serde_json::from_str(seen).unwrap(), serde_json::from_str(said).unwrap());
+                let paths = ["/params/update", "/params/toolCall", "/params/subject/toolCall"];
+                let call = |message: &mut Value| {
+                    let path = paths.iter().find(|path| message.pointer(path).is_some()).expect("a call");
+                    let call = message.pointer_mut(path).unwrap().as_object_mut().unwrap();
+                    (call.remove("title"), call.remove("kind"))
+                };
+                let (title, _) = call(&mut seen);
+                call(&mut said);
+                assert_eq!(seen, said, "{}", recording.name);
+                let title = title.expect("what changes has a title");
+                seen_titles.insert(format!("{}: {}", recording.name, title.as_str().unwrap()));
+            }
+        }
+    }
+    let mut titles: Vec<_> = seen_titles.into_iter().collect();
+    titles.sort();
+    expect![[r#"
+        claude-v2: Skill
+        claude-v2: Skill: demo
+        claude: Skill
+        claude: Skill: demo
+        codex: Skill: demo
+        gemini: Skill: demo"#]]
+    .assert_eq(&titles.join("\n"));
 }
 
 #[test]
@@ -229,7 +299,8 @@ struct Clean {
 impl Clean {
     fn play(mut self, recording: &Recording, skill: &str) -> Self {
         // The editor answered the agent's requests for permission itself when this was recorded.
-        let policy = Policy { approve: Approve::None, ..policy(McpMode::Auto, CatalogIn::Prompt) };
+        let policy = policy(McpMode::Auto, CatalogIn::Prompt);
+        let policy = Policy { approve: Approve::None, titles: Titles::Agent, ..policy };
         let mut proxy = Proxy::new(&policy, skill);
         for (number, (side, line)) in recording.lines.iter().enumerate() {
             let case = format!("{} with {skill}, line {}", recording.name, number + 1);

@@ -10,6 +10,9 @@ use skills_core::{Skill, SkillName, SkillSet, Source, Stored};
 
 use super::recording::Side;
 
+/// The number of the run, of which the marks are made.
+pub(super) const RUN: u64 = 1;
+
 /// The policy of one case.
 pub(super) fn policy(mcp: McpMode, catalog_in: CatalogIn) -> Policy {
     Policy { mcp, catalog_in, ..Policy::default() }
@@ -34,7 +37,7 @@ impl Proxy {
         // Stored, so that it can be used without our server, too; nothing reads it here.
         let stored = Stored::new(Path::new("/skills").join(skill), "SKILL.md");
         let skill = Skill::new(SkillName::new(skill).unwrap(), "Does <things>.", Source::Stored(stored));
-        Self { interceptor: Interceptor::new(policy.clone(), 1), skills: [skill].into_iter().collect() }
+        Self { interceptor: Interceptor::new(policy.clone(), RUN), skills: [skill].into_iter().collect() }
     }
 
     /// Passes on a line of `side`.

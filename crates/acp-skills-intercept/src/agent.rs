@@ -10,7 +10,8 @@ use crate::{
     outputs::{Actions, Effect, Level, Pass, Task},
     requests::{OpenRequest, Purpose, Setup, SetupKind},
     session::SessionKey,
-    strip::{self, Chunk},
+    strip::Stream,
+    updates::ChunkKind,
     version::{self, Turn},
 };
 
@@ -100,32 +101,29 @@ impl Interceptor {
         Pass::Consumed
     }
 
-    /// The user's words, as the agent remembers them: without ours.
-    pub(crate) fn user_message_chunk(
+    /// Words of the user's or the agent's: without ours.
+    pub(crate) fn message_chunk(
         &mut self,
         message: &Message<'_>,
         update: Node<'_>,
+        kind: ChunkKind,
         actions: &mut Actions,
     ) -> Pass {
         let Some(node) = update.at(&["content", "text"]) else { return Pass::Untouched };
         let Some(text) = node.as_str() else { return Pass::Untouched };
         let session = message.session_id().unwrap_or_default().into_owned();
-        let stream = self.strips.entry(session.clone()).or_default();
-        let chunk = stream.chunk(&text, message.line, &mut actions.to_client);
+        let (_, stream) = self.strips.entry(session.clone()).or_insert_with(|| (kind, Stream::default()));
+        let passed = stream.chunk(&text, message.line);
         if stream.is_idle() {
             self.strips.remove(&session);
         }
-        let clean = match &chunk {
-            Chunk::Untouched => &text,
-            Chunk::Text(clean) => clean.as_str(),
-            Chunk::Nothing => "",
-        };
-        self.replayed(&session, &text, clean);
-        match chunk {
-            Chunk::Untouched => Pass::Untouched,
-            Chunk::Text(text) => Pass::Edited(strip::rewrite(message.line, &text)),
-            Chunk::Nothing => Pass::Consumed,
+        if kind == ChunkKind::User {
+            self.replayed(&session, &passed.ours, &passed.clean);
         }
+        let Some(mut lines) = passed.lines else { return Pass::Untouched };
+        let Some(last) = lines.pop() else { return Pass::Consumed };
+        actions.to_client.append(&mut lines);
+        if last == message.line { Pass::Untouched } else { Pass::Edited(last) }
     }
 
     /// Chunks that were kept back, in case the end of our text follows, go on before anything else of their session.
@@ -133,9 +131,7 @@ impl Interceptor {
         if self.strips.is_empty() {
             return;
         }
-        if Self::is_user_message_chunk(message) {
-            return;
-        }
+        let chunk = ChunkKind::of_message(message);
         let session = match message.kind() {
             Kind::Response => match message.id().and_then(|id| self.open.get(&id)) {
                 // It goes on.
@@ -156,7 +152,7 @@ impl Interceptor {
                 }
                 // The end of a turn of a session that we do not know.
                 Some(open) if open.method == "session/prompt" => {
-                    let kept = self.strips.drain().flat_map(|(_, mut stream)| stream.flush());
+                    let kept = self.strips.drain().flat_map(|(_, (_, mut stream))| stream.flush());
                     return actions.to_client.extend(kept);
                 }
                 _ => None,
@@ -164,7 +160,12 @@ impl Interceptor {
             Kind::Request | Kind::Notification => message.session_id().map(Cow::into_owned),
         };
         // What belongs to no session, or to another one, may come in the middle.
-        if let Some(mut stream) = session.and_then(|id| self.strips.remove(&id)) {
+        let Some(id) = session else { return };
+        // It may go on with what was kept back.
+        if chunk.is_some_and(|chunk| self.strips.get(&id).is_some_and(|(kind, _)| *kind == chunk)) {
+            return;
+        }
+        if let Some((_, mut stream)) = self.strips.remove(&id) {
             actions.to_client.append(&mut stream.flush());
         }
     }

@@ -35,6 +35,10 @@ pub(crate) enum AgentKind {
     Codex,
     /// Gemini, which has a tool of its own named `activate_skill`.
     Gemini,
+    /// OpenCode, which has no name for a tool but the title.
+    OpenCode,
+    /// Qwen Code.
+    Qwen,
     /// Any other.
     #[default]
     Other,
@@ -50,6 +54,10 @@ impl AgentKind {
             Self::Codex
         } else if is("gemini") {
             Self::Gemini
+        } else if name == "OpenCode" {
+            Self::OpenCode
+        } else if name == "qwen-code" {
+            Self::Qwen
         } else {
             Self::Other
         }

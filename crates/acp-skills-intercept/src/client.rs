@@ -6,6 +6,7 @@ use acp_skills_wire::{Id, Kind, Message, REQUEST_CANCELLED, build};
 
 use crate::{
     Interceptor,
+    client_facts::ClientFacts,
     outputs::{Actions, Pass},
     requests::{OpenRequest, Purpose},
     session::turns::HeldPrompt,
@@ -31,7 +32,10 @@ impl Interceptor {
         let Some(id) = message.id() else { return Pass::Untouched };
         let method = message.method();
         let (purpose, pass) = match method.as_ref() {
-            "initialize" => (Purpose::Initialize, Pass::Untouched),
+            "initialize" => {
+                self.client = ClientFacts::read(message);
+                (Purpose::Initialize, Pass::Untouched)
+            }
             "session/new" | "session/fork" => self.new_session(message, &id, actions),
             "session/load" | "session/resume" => self.enter_session(message, &id, actions),
             "session/close" | "session/delete" => match message.session_id() {

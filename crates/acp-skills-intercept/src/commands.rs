@@ -19,7 +19,6 @@ use crate::{
     session::{
         Session, SessionKey,
         activations::By,
-        menu::AgentCommands,
         turns::{HeldKind, HeldPrompt, Text},
     },
     typed::Typed,
@@ -49,7 +48,7 @@ impl Command {
         if let Some(found) = typed.word.strip_prefix(menu::PREFIX).and_then(invoke) {
             return Some(found);
         }
-        if AgentCommands::of(&session.menu).has(&typed.word) {
+        if menu::agent_commands(session).has(&typed.word) {
             return None;
         }
         if typed.word == menu::SKILLS { Some(Self::Skills(typed.rest)) } else { invoke(&typed.word) }
@@ -124,7 +123,7 @@ impl Interceptor {
         }
         let Some(session) = self.sessions.get(key) else { return false };
         let text = match what {
-            "" => overview::session(session, &self.policy),
+            "" => overview::session(session),
             "search" if !rest.trim().is_empty() => overview::search(session, rest.trim()),
             _ => overview::USAGE.to_owned(),
         };

@@ -6,22 +6,17 @@
 
 use acp_skills_wire::{Edit, Message, Node};
 
-use crate::{
-    Interceptor,
-    marks::{self, CLOSE, OPEN},
-    outputs::Pass,
-    strip::{Chunk, Stream},
-};
+use crate::{Interceptor, outputs::Pass, strip::Stream};
 
 /// A message without our text.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Restored {
     /// The blocks, each as JSON.
     blocks: Vec<Vec<u8>>,
-    /// The texts as they came.
-    said: String,
     /// The texts that the client sees.
     clean: String,
+    /// What the texts of ours said.
+    ours: Vec<String>,
 }
 
 impl Restored {
@@ -31,27 +26,20 @@ impl Restored {
         // A command whose arguments are the next block.
         let mut command = String::new();
         for block in content.elements() {
-            let Some((node, text)) = block.get("text").and_then(|node| Some((node, node.as_str()?))) else {
+            let Some(text) = block.str("text") else {
                 restored.end_of_text(&mut stream, &mut command);
                 restored.blocks.push(block.raw().to_vec());
                 continue;
             };
-            restored.said.push_str(&text);
-            let mut before = Vec::new();
-            let chunk = stream.chunk(&text, &as_line(block.raw()), &mut before);
-            restored.push_lines(before);
-            let clean = match chunk {
-                Chunk::Untouched => text.into_owned(),
-                Chunk::Text(clean) if ends_with_command(&text) => {
-                    command.push_str(&clean);
-                    continue;
-                }
-                Chunk::Text(clean) => clean,
-                Chunk::Nothing => continue,
-            };
-            let clean = std::mem::take(&mut command) + &clean;
-            restored.clean.push_str(&clean);
-            restored.blocks.push(with_text(block, node, &clean));
+            let line = as_line(block.raw());
+            let mut passed = stream.chunk(&text, &line);
+            restored.ours.append(&mut passed.ours);
+            let mut lines = passed.lines.unwrap_or_else(|| vec![line]);
+            let begins = passed.awaits_arguments.then(|| lines.pop()).flatten();
+            restored.push_lines(lines, &mut command);
+            if let Some(line) = begins {
+                command.push_str(&text_of(&line));
+            }
         }
         restored.end_of_text(&mut stream, &mut command);
         restored
@@ -59,7 +47,7 @@ impl Restored {
 
     /// No text follows that belongs to what was kept back.
     fn end_of_text(&mut self, stream: &mut Stream, command: &mut String) {
-        self.push_lines(stream.flush());
+        self.push_lines(stream.flush(), command);
         if !command.is_empty() {
             let text = serde_json::json!({ "type": "text", "text": command });
             self.clean.push_str(command);
@@ -68,23 +56,27 @@ impl Restored {
         }
     }
 
-    /// Adds blocks that were kept back.
-    fn push_lines(&mut self, lines: Vec<Vec<u8>>) {
+    /// Adds blocks that were decided about, the first one behind the command.
+    fn push_lines(&mut self, lines: Vec<Vec<u8>>, command: &mut String) {
         for line in lines {
             let message = Message::parse(&line);
             let Some(block) = message.and_then(|message| message.param(&["update", "content"])) else {
                 continue;
             };
-            self.clean.push_str(&block.str("text").unwrap_or_default());
-            self.blocks.push(block.raw().to_vec());
+            let Some((node, text)) = block.get("text").and_then(|node| Some((node, node.as_str()?))) else {
+                continue;
+            };
+            let clean = std::mem::take(command) + &text;
+            self.clean.push_str(&clean);
+            self.blocks.push(with_text(block, node, &clean));
         }
     }
 }
 
-/// Whether the arguments of a command of ours follow behind `text`.
-fn ends_with_command(text: &str) -> bool {
-    let ours = text.trim_end().strip_suffix(CLOSE).and_then(|text| text.rsplit_once(OPEN));
-    ours.is_some_and(|(_, ours)| marks::has_arguments(ours))
+fn text_of(line: &[u8]) -> String {
+    let message = Message::parse(line);
+    let text = message.and_then(|message| message.param(&["update", "content", "text"])?.as_str());
+    text.unwrap_or_default().into_owned()
 }
 
 /// A block as the chunk that it would be.
@@ -109,7 +101,7 @@ impl Interceptor {
         let Some(content) = update.get("content").filter(Node::is_array) else { return Pass::Untouched };
         let restored = Restored::read(content);
         if let Some(id) = message.session_id() {
-            self.replayed(&id, &restored.said, &restored.clean);
+            self.replayed(&id, &restored.ours, &restored.clean);
         }
         if content.elements().map(|block| block.raw()).eq(restored.blocks.iter()) {
             return Pass::Untouched;
@@ -125,12 +117,16 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::marks::Mark;
 
     #[test]
     fn blocks() {
         let text = |text: &str| json!({ "text": text, "type": "text" });
-        let ours = |words: &str| text(&marks::wrap(words));
+        let mark = Mark::new(1);
+        let ours = |words: &str| text(&mark.wrap(words));
         let command = || ours("<typed>/review <rest>src</rest></typed>\nDo it.");
+        let whole = mark.wrap("skills\nmore");
+        let (front, back) = (whole[..40].to_owned(), &whole[40..]);
         let image = || json!({ "type": "image", "data": "", "mimeType": "image/png" });
         for (content, expected) in [
             (json!([]), json!([])),
@@ -138,7 +134,7 @@ mod tests {
             (json!([ours("skills"), text("hello"), image()]), json!([text("hello"), image()])),
             (json!([ours("skills"), image()]), json!([image()])),
             // Merged by the agent.
-            (json!([text(&format!("{}hello", marks::wrap("skills")))]), json!([text("hello")])),
+            (json!([text(&format!("{}hello", mark.wrap("skills")))]), json!([text("hello")])),
             // A command becomes one block again; what was beside it stays.
             (json!([ours("skills"), command(), text("src"), image()]), json!([text("/review src"), image()])),
             (json!([command(), image()]), json!([text("/review "), image()])),
@@ -146,13 +142,12 @@ mod tests {
                 json!([ours("<typed>/review</typed>\nDo it."), text("another block")]),
                 json!([text("/review"), text("another block")]),
             ),
-            // Cut off, and split.
-            (json!([text("<acp-skills-proxy>\nskills …"), text("hello")]), json!([text("hello")])),
-            (
-                json!([text("<acp-skills-proxy>\nskills"), text("more\n</acp-skills-proxy>\nhello")]),
-                json!([text("hello")]),
-            ),
+            // Split.
+            (json!([text(&front), text(&format!("{back}hello"))]), json!([text("hello")])),
+            // Not closed, or not ours.
+            (json!([text(&front), text("hello")]), json!([text(&front), text("hello")])),
             (json!([text("I say <acp-skills"), image()]), json!([text("I say <acp-skills"), image()])),
+            (json!([text("<acp-skills-proxy>"), text("x")]), json!([text("<acp-skills-proxy>"), text("x")])),
         ] {
             let line = content.to_string();
             let restored = Restored::read(Node::parse(line.as_bytes()).unwrap());

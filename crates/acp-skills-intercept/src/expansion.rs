@@ -1,13 +1,14 @@
 //! How a command is written for the agent, and what of it the user sees again.
 //!
-//! The agent gets a block of ours with the instructions of the skill, then the user's arguments as the user's own text,
-//! then the user's other blocks. Our block begins with what the user typed:
+//! In place of the block with the command the agent gets a block of ours with the instructions of the skill, then the
+//! user's arguments as the user's own text; the user's other blocks stay where they are. Our block begins with what the
+//! user typed:
 //!
 //! ```text
-//! <acp-skills-proxy>
+//! <acp-skills-proxy:0123abcd07757998>
 //! <typed>/review <rest>src/main.rs</rest></typed>
 //! The user invoked the skill `review` …
-//! </acp-skills-proxy>
+//! </acp-skills-proxy:0123abcd07757998>
 //! ```
 //!
 //! When history or a title comes back, `strip` takes our block out and puts the command in its place; the arguments
@@ -18,7 +19,12 @@ use serde_json::Value;
 use skills_core::SkillName;
 
 use crate::{
-    agent_facts::AgentFacts, briefing::Occasion, marks, outputs::Pass, policy::Policy, session::Session,
+    agent_facts::AgentFacts,
+    briefing::Occasion,
+    marks::{self, Mark},
+    outputs::Pass,
+    policy::Policy,
+    session::Session,
     typed::Typed,
 };
 
@@ -34,28 +40,26 @@ pub(crate) fn write(
     let Some(blocks) = message.param(&["prompt"]).filter(Node::is_array) else { return Pass::Untouched };
     let Some(typed) = Typed::read(blocks) else { return Pass::Untouched };
     let news = session.brief_in_prompt(message, agent, policy, Occasion::Command);
+    let mark = session.mark;
     let mut written: Vec<Vec<u8>> = Vec::new();
-    let mut ours = |text: &str| written.push(marks::block(text).to_string().into_bytes());
-    if let Some(news) = news {
-        ours(&news);
-    }
-    ours(&marks::wrap(&instructions(&typed, skill, text)));
+    let ours = |text: &str| marks::block(text).to_string().into_bytes();
+    written.extend(news.as_deref().map(ours));
     for (index, block) in blocks.elements().enumerate() {
         if index != typed.index {
+            written.push(block.raw().to_vec());
             continue;
         }
+        written.push(ours(&mark.wrap(&instructions(&typed, skill, text))));
         if let Some(node) = block.get("text").filter(|_| !typed.rest.is_empty()) {
             let start = block.span().start;
             let mut edit = Edit::new();
             edit.replace(
                 node.span().start - start..node.span().end - start,
-                arguments(&typed.rest).to_string(),
+                arguments(&typed.rest, session.mark).to_string(),
             );
             written.push(edit.apply(block.raw()));
         }
     }
-    let others = blocks.elements().enumerate().filter(|(index, _)| *index != typed.index);
-    written.extend(others.map(|(_, block)| block.raw().to_vec()));
     let mut edit = Edit::new();
     edit.replace(blocks.span(), [b"[".as_slice(), &written.join(&b','), b"]"].concat());
     Pass::Edited(edit.apply(message.line))
@@ -76,9 +80,9 @@ fn instructions(typed: &Typed, skill: &SkillName, text: Option<&str>) -> String 
 
 /// The arguments as the user's text. Agents look for commands of their own at the start of any block, so one that
 /// looks like a command gets some words of ours in front.
-fn arguments(rest: &str) -> Value {
+fn arguments(rest: &str, mark: Mark) -> Value {
     if rest.starts_with(['/', '$']) {
-        return format!("{}{rest}", marks::wrap("The user wrote:")).into();
+        return format!("{}{rest}", mark.wrap("The user wrote:")).into();
     }
     rest.into()
 }

@@ -28,30 +28,38 @@
 //! | `menu/` | our commands in the list that the client shows |
 //! | `updates` | which updates of the agent's are read |
 //! | `strip`, `echo` | how our text is taken out again of what comes back |
+//! | `lookout` | in which lines that nobody reads our text may be |
 //! | `titles` | titles of sessions |
+//! | `repeats` | our text wherever else an agent repeats it |
 //! | `reload` | what becomes of sessions when there are other skills |
 //! | `permission/` | requests for permission that the user need not see |
+//! | `call_titles` | what people see of calls of our own tools |
 //! | `record`, `events` | what is recorded, and what is remembered of a session |
 //!
 //! | file | knows |
 //! |---|---|
 //! | `session/` | what is known of a session, each part private to the file that guards it (`turns`: prompts that are held) |
 //! | `policy` | what the user decided |
-//! | `agent_facts`, `version` | what is known of the agent, and what differs between versions of the protocol |
+//! | `agent_facts`, `client_facts`, `version` | what is known of the two sides, and what differs between versions of the protocol |
 //! | `marks` | how our text is told from what a person wrote |
 //! | `typed`, `words` | what a prompt says |
+//! | `calls` | which calls are calls of our tools |
 //! | `requests` | requests that the agent has not answered |
 //! | `inputs`, `outputs`, `queries` | the ways in and out |
 
 mod agent;
 mod agent_facts;
 mod briefing;
+mod call_titles;
+mod calls;
 mod client;
+mod client_facts;
 mod commands;
 mod echo;
 pub mod events;
 mod expansion;
 mod inputs;
+mod lookout;
 mod marks;
 mod menu;
 mod outputs;
@@ -63,6 +71,7 @@ mod prompt;
 mod queries;
 mod record;
 mod reload;
+mod repeats;
 mod requests;
 mod servers;
 mod session;
@@ -79,20 +88,23 @@ mod words;
 
 use std::collections::HashMap;
 
+pub use acp_skills_wire::NOT_STARTED;
 use acp_skills_wire::{Class, Classifier, Id, Message};
 
 use self::{
     agent_facts::AgentFacts,
+    client_facts::ClientFacts,
+    lookout::Lookout,
     requests::{OpenRequest, Purpose},
     session::Sessions,
     setup::WaitingSetups,
 };
 pub use self::{
     inputs::Input,
-    marks::{CLOSE, OPEN},
+    marks::{Mark, begins_with_ours},
     menu::spelling::spelled,
     outputs::{Actions, Effect, Level, Pass, Task},
-    policy::{Activation, Approve, CatalogIn, McpMode, Policy, ToolPolicy},
+    policy::{Activation, Approve, CatalogIn, McpMode, Policy, Titles, ToolPolicy},
     queries::{
         Endpoint, Fetched, Needs, NotFetched, Provisions, Query, Reason, Refreshed, Resolved, Ticket,
         Transport, Wanted,
@@ -108,12 +120,14 @@ pub use self::{
 pub struct Interceptor {
     policy: Policy,
     agent: AgentFacts,
+    client: ClientFacts,
     sessions: Sessions,
     /// The client's requests that have no answer yet.
     open: HashMap<Id, OpenRequest>,
     waiting: WaitingSetups,
-    /// User messages that come back in chunks, by the agent's id of their session.
-    strips: HashMap<String, strip::Stream>,
+    /// Messages that come in chunks and may have our text in them, by the agent's id of their session.
+    strips: HashMap<String, (updates::ChunkKind, strip::Stream)>,
+    lookout: Lookout,
     classifier: Classifier,
     last_ticket: u64,
     /// Requests for permission that wait until it is known where a path leads.
@@ -122,6 +136,8 @@ pub struct Interceptor {
     refreshes: u64,
     /// Tells the messages that are ours from those of another run of the proxy.
     run: u64,
+    /// Stands around what we add for the model.
+    mark: Mark,
     /// How many messages were ours.
     messages: u64,
     /// The agent does not take two servers of the same name, not even for two sessions.
@@ -136,15 +152,18 @@ impl Interceptor {
         Self {
             policy,
             agent: AgentFacts::default(),
+            client: ClientFacts::default(),
             sessions: Sessions::default(),
             open: HashMap::new(),
             waiting: WaitingSetups::default(),
             strips: HashMap::new(),
+            lookout: Lookout::default(),
             classifier: Classifier::new(updates::READ),
             last_ticket: 0,
             asked: HashMap::new(),
             refreshes: 0,
             run,
+            mark: Mark::new(run),
             messages: 0,
             own_names: false,
             early_commands: HashMap::new(),
@@ -162,12 +181,14 @@ impl Interceptor {
 
     /// Decides about a line from the agent. A line that is no message does not go on: the client would choke on it.
     pub fn from_agent(&mut self, line: &[u8], actions: &mut Actions) -> Pass {
-        match self.classifier.classify(line) {
-            Class::Streaming if self.strips.is_empty() => Pass::Untouched,
+        let pass = match self.classifier.classify(line) {
+            Class::Streaming if self.strips.is_empty() && !self.lookout.sees(line, &self.classifier) => {
+                return Pass::Untouched;
+            }
             Class::NotAMessage => {
                 if !line.trim_ascii().is_empty() {
                     let text: String = String::from_utf8_lossy(line).trim().chars().take(200).collect();
-                    actions.warn(format!("the agent printed a line that is no message: {text}"));
+                    actions.log(Level::Info, format!("the agent printed a line that is no message: {text}"));
                 }
                 Pass::Consumed
             }
@@ -175,7 +196,8 @@ impl Interceptor {
                 Some(message) => self.agent_message(&message, actions),
                 None => Pass::Untouched,
             },
-        }
+        };
+        self.without_repeats(line, pass)
     }
 
     /// Decides about something else that happened.
@@ -207,7 +229,7 @@ impl Interceptor {
     /// `the agent exited with code 3`.
     pub fn agent_gone(&mut self, why: &str) -> Vec<Vec<u8>> {
         self.waiting.forget();
-        let kept: Vec<_> = self.strips.drain().flat_map(|(_, mut stream)| stream.flush()).collect();
+        let kept: Vec<_> = self.strips.drain().flat_map(|(_, (_, mut stream))| stream.flush()).collect();
         let mut open: Vec<_> = self.open.drain().collect();
         // Numbers in the order of the requests, for whoever reads along.
         open.sort_by_key(|(id, _)| (id.to_json().len(), id.to_json().into_owned()));

@@ -1,14 +1,27 @@
 //! Our marks: how what we add for the model is told from what a person wrote, and what a text of ours says of the command
 //! that it stands for.
+//!
+//! ```text
+//! <acp-skills-proxy:0123abcd7f6e5d4c>
+//! …
+//! </acp-skills-proxy:0123abcd7f6e5d4c>
+//! ```
+//!
+//! The first eight digits are random, one number for each run of the proxy; the other eight follow from them. So a later
+//! run, or another proxy of the chain, can tell that it was a proxy who wrote this, and nobody writes it by chance: what
+//! looks like a mark and does not add up is the user's. Marks have no space in them, so they survive agents that merge,
+//! flatten or split what they were sent.
+
+use std::ops::Range;
 
 use serde_json::{Value, json};
 
 use crate::typed::Typed;
 
-/// Opens everything that we add for the model; no user types it, and it is how we find our text again.
-pub const OPEN: &str = "<acp-skills-proxy>";
-/// Closes what [`OPEN`] opens.
-pub const CLOSE: &str = "</acp-skills-proxy>";
+/// What every mark has behind its angle bracket or slash. No serializer escapes any of it.
+pub(crate) const NAME: &str = "acp-skills-proxy:";
+/// How many digits follow.
+pub(crate) const DIGITS: usize = 16;
 
 const TYPED: &str = "<typed>";
 const TYPED_END: &str = "</typed>";
@@ -17,15 +30,118 @@ const REST_END: &str = "</rest>";
 
 /// How much of the arguments is repeated for a title that is cut off, in characters.
 const MAX_REST_CHARS: usize = 200;
-/// How much of our text can be needed to read what was typed, in bytes.
-pub(crate) const MAX_TYPED_BYTES: usize = 4 * 1024;
 /// Longer space around a command is not kept.
 const MAX_HEAD_CHARS: usize = 300;
 
-/// `text` in our marks, ended by a newline: some agents join the blocks of a prompt with nothing in between.
-pub(crate) fn wrap(text: &str) -> String {
-    // Nothing inside may look like the end.
-    format!("{OPEN}\n{}\n{CLOSE}\n", text.replace(CLOSE, "</acp-skills_proxy>"))
+/// The mark of one run of the proxy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mark {
+    number: u32,
+}
+
+impl Mark {
+    /// The mark of a run. `run` is a number that no other run has: a random one.
+    pub fn new(run: u64) -> Self {
+        #[expect(clippy::cast_possible_truncation, reason = "both halves count")]
+        Self { number: (run ^ (run >> 32)) as u32 }
+    }
+
+    /// What opens our text.
+    pub fn open(self) -> String {
+        format!("<{NAME}{}>", self.id())
+    }
+
+    /// What closes it.
+    pub fn close(self) -> String {
+        format!("</{NAME}{}>", self.id())
+    }
+
+    /// `text` between the marks, ended by a newline: some agents join the blocks of a prompt with nothing in between.
+    pub fn wrap(self, text: &str) -> String {
+        // Nothing inside may look like a mark.
+        let text = text.replace(&format!("<{NAME}"), "<acp-skills_proxy:");
+        let text = text.replace(&format!("</{NAME}"), "</acp-skills_proxy:");
+        format!("{}\n{text}\n{}\n", self.open(), self.close())
+    }
+
+    fn id(self) -> String {
+        format!("{:08x}{:08x}", self.number, check(self.number))
+    }
+
+    /// The mark with this id.
+    fn read(id: &str) -> Option<Self> {
+        let mark = Self { number: u32::from_str_radix(id.get(..DIGITS / 2)?, 16).ok()? };
+        (mark.id() == id).then_some(mark)
+    }
+}
+
+/// What has to stand behind the number. It never changes: agents remember what they were told.
+fn check(number: u32) -> u32 {
+    // The last steps of SplitMix64, which spread each bit of the number over all bits of the result.
+    let mut bits = u64::from(number) ^ 0x0061_6370_2d73_6b69;
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    (bits >> 32) as u32
+}
+
+/// What the next thing in a text is that matters to us.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// A mark that opens, and where it stands.
+    Open(Mark, Range<usize>),
+    /// A mark that closes.
+    Close(Mark, Range<usize>),
+    /// The text ends with what may be the beginning of a mark, from here.
+    Cut(usize),
+    /// Nothing: all of it is somebody else's.
+    Nothing,
+}
+
+impl Next {
+    /// The next mark in `text` at or behind `from`.
+    pub(crate) fn find(text: &str, from: usize) -> Self {
+        let bytes = text.as_bytes();
+        memchr::memchr_iter(b'<', &bytes[from..])
+            .find_map(|at| Self::read(text, from + at))
+            .unwrap_or(Self::Nothing)
+    }
+
+    /// The mark that begins with the angle bracket at `start`.
+    fn read(text: &str, start: usize) -> Option<Self> {
+        let rest = &text[start + 1..];
+        let (is_close, name) = rest.strip_prefix('/').map_or((false, rest), |rest| (true, rest));
+        let common = name.bytes().zip(NAME.bytes()).take_while(|(a, b)| a == b).count();
+        if common < NAME.len() {
+            return (common == name.len()).then_some(Self::Cut(start));
+        }
+        let id = &name[NAME.len()..];
+        let digits =
+            id.bytes().take(DIGITS).take_while(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')).count();
+        if digits < DIGITS {
+            return (digits == id.len() && may_become_id(id)).then_some(Self::Cut(start));
+        }
+        let mark = Mark::read(&id[..DIGITS])?;
+        match id.as_bytes().get(DIGITS) {
+            None => Some(Self::Cut(start)),
+            Some(b'>') => {
+                let span = start..text.len() - id.len() + DIGITS + 1;
+                Some(if is_close { Self::Close(mark, span) } else { Self::Open(mark, span) })
+            }
+            Some(_) => None,
+        }
+    }
+}
+
+/// Whether an id can begin with these digits.
+fn may_become_id(digits: &str) -> bool {
+    let Some((number, rest)) = digits.split_at_checked(DIGITS / 2) else { return true };
+    let number = u32::from_str_radix(number, 16);
+    number.is_ok_and(|number| format!("{:08x}", check(number)).starts_with(rest))
+}
+
+/// Whether a text begins with what we add for the model.
+pub fn begins_with_ours(text: &str) -> bool {
+    matches!(Next::find(text, 0), Next::Open(_, span) if span.start == 0)
 }
 
 /// The content block for a prompt.
@@ -91,6 +207,55 @@ mod tests {
     use acp_skills_wire::Node;
 
     use super::*;
+
+    #[test]
+    fn marks_add_up() {
+        let mark = Mark::new(0x0123_abcd_0000_0000);
+        // Sessions that agents remember hold it: it must not change.
+        assert_eq!(mark.open(), "<acp-skills-proxy:0123abcd07757998>");
+        let (open, close) = (mark.open(), mark.close());
+        let other = Mark::new(7).open();
+        for (text, expected) in [
+            (open.clone(), Next::Open(mark, 0..35)),
+            (format!("ä<{open}>"), Next::Open(mark, 3..38)),
+            (format!("{close}{open}"), Next::Close(mark, 0..36)),
+            (format!("<acp-skills-proxy:{other}"), Next::Open(Mark::new(7), 18..53)),
+            // What a person may write.
+            ("<acp-skills-proxy>".to_owned(), Next::Nothing),
+            ("a < b".to_owned(), Next::Nothing),
+            (open.to_uppercase(), Next::Nothing),
+            (open.replace("abcd", "abcc"), Next::Nothing),
+            (open.replace("abcd", "abCd"), Next::Nothing),
+            (open.replace('>', " >"), Next::Nothing),
+            (format!("<acp-skills-proxy:{}>", "0".repeat(16)), Next::Nothing),
+            (format!("<acp-skills-proxy:{}", "0123abcd00"), Next::Nothing),
+            (format!("<acp-skills-proxy:{}", "0123abcg"), Next::Nothing),
+            (format!("{open}x").replace('>', ""), Next::Nothing),
+            (String::new(), Next::Nothing),
+        ] {
+            assert_eq!(Next::find(&text, 0), expected, "{text}");
+        }
+        for end in 1..open.len() {
+            assert_eq!(Next::find(&format!("x{}", &open[..end]), 0), Next::Cut(1), "{end}");
+        }
+        for end in 1..close.len() {
+            assert_eq!(Next::find(&close[..end], 0), Next::Cut(0), "{end}");
+        }
+        assert!(begins_with_ours(&mark.wrap("x")) && !begins_with_ours(" <acp-skills-proxy>"));
+    }
+
+    #[test]
+    fn nothing_inside_looks_like_a_mark() {
+        let mark = Mark::new(1);
+        let inside = format!("{}{}<acp-skills-proxy>", mark.open(), Mark::new(2).close());
+        let wrapped = mark.wrap(&inside);
+        let (open, close) = (mark.open().len(), mark.close().len());
+        assert_eq!(
+            Next::find(&wrapped, open),
+            Next::Close(mark, wrapped.len() - 1 - close..wrapped.len() - 1)
+        );
+        assert!(wrapped.contains("<acp-skills-proxy>"), "{wrapped}");
+    }
 
     #[test]
     fn commands_survive_cuts() {

@@ -1,13 +1,12 @@
 //! What `/skills` answers: Markdown for the user.
 
-use std::fmt::Write;
+use std::{fmt::Write, path::Path};
 
-use skills_core::{Diagnostic, Difference, SkillSet, search::Query};
+use skills_core::{Difference, SkillSet, search::Query};
 
 use crate::{
     menu::{self, spelling},
-    policy::Policy,
-    session::{Session, activations::By, menu::AgentCommands},
+    session::{Session, activations::By},
 };
 
 /// What to type.
@@ -17,11 +16,11 @@ pub(crate) const USAGE: &str = "`/skills` lists the skills, `/skills reload` loo
 const MAX_SHOWN: usize = 100;
 /// How many decisions are shown at most, the last ones.
 const MAX_DECISIONS: usize = 10;
-/// How many findings are shown at most.
-const MAX_FINDINGS: usize = 50;
+/// How many problems are shown at most.
+const MAX_PROBLEMS: usize = 20;
 
 /// The skills of a session, what is wrong with them, and what was decided for the user.
-pub(crate) fn session(session: &Session, policy: &Policy) -> String {
+pub(crate) fn session(session: &Session) -> String {
     let mut text = String::new();
     let skills = &session.skills;
     let _ = match skills.len() {
@@ -29,7 +28,7 @@ pub(crate) fn session(session: &Session, policy: &Policy) -> String {
         1 => writeln!(text, "**1 skill in this session**\n"),
         count => writeln!(text, "**{count} skills in this session**\n"),
     };
-    let theirs = AgentCommands::of(&session.menu);
+    let theirs = menu::agent_commands(session);
     let words = spelling::spelled(skills);
     for skill in skills.iter().take(MAX_SHOWN) {
         let word = words.iter().find(|(_, other)| other.name == skill.name).map(|(word, _)| word.as_str());
@@ -38,78 +37,90 @@ pub(crate) fn session(session: &Session, policy: &Policy) -> String {
             Some(word) => format!("/{word}"),
             None => skill.name.to_string(),
         };
-        let mut notes = vec![skill.scope.to_string()];
+        let mut notes = Vec::new();
         match session.activations.by(&skill.name) {
-            Some(By::User) => notes.push("**active**, by you".to_owned()),
-            Some(By::Model) => notes.push("**active**, by the model".to_owned()),
-            Some(By::Prompt) => notes.push("**active**, by the proxy".to_owned()),
+            Some(By::User) => notes.push("**active**, by you"),
+            Some(By::Model) => notes.push("**active**, by the model"),
+            Some(By::Prompt) => notes.push("**active**, because it fits a prompt"),
             None => {}
         }
         if skill.properties.disable_model_invocation {
-            notes.push("only by command".to_owned());
+            notes.push("only by command");
         }
         if word.is_none() {
-            notes.push("only by the model".to_owned());
+            notes.push("only by the model");
         }
-        let _ = writeln!(text, "- `{name}` ({}): {}", notes.join(", "), spelling::description(skill));
+        let notes = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join(", ")) };
+        let _ = writeln!(text, "- `{name}`{notes}: {}", spelling::description(skill));
     }
     if skills.len() > MAX_SHOWN {
         let more = skills.len() - MAX_SHOWN;
         let _ = writeln!(text, "- and {more} more; `/skills search WORDS` finds them");
     }
-    let findings = findings(skills);
-    if !findings.is_empty() {
-        let _ = writeln!(text, "\n**Warnings**\n");
-        for finding in findings.iter().take(MAX_FINDINGS) {
-            let _ = writeln!(text, "- {finding}");
+    let problems = problems(skills);
+    if !problems.is_empty() {
+        let _ = writeln!(text, "\n**Problems**\n");
+        for problem in problems.iter().take(MAX_PROBLEMS) {
+            let _ = writeln!(text, "- {problem}");
         }
-        if findings.len() > MAX_FINDINGS {
-            let _ = writeln!(text, "- and {} more", findings.len() - MAX_FINDINGS);
+        if problems.len() > MAX_PROBLEMS {
+            let _ = writeln!(text, "- and {} more", problems.len() - MAX_PROBLEMS);
         }
     }
-    let _ = writeln!(
-        text,
-        "\n**Permissions**: `--approve {}`, `--tool-policy {}`",
-        policy.approve.name(),
-        policy.tool_policy.name()
-    );
     let decisions = session.decisions.last(MAX_DECISIONS);
     if !decisions.is_empty() {
-        text.push('\n');
-        for decision in decisions {
-            let _ = writeln!(text, "- {decision}");
+        let _ = writeln!(text, "\n**Permissions decided for you**\n");
+        for (decision, times) in decisions {
+            let times = if *times == 1 { String::new() } else { format!(" ({times} times)") };
+            let _ = writeln!(text, "- {decision}{times}");
         }
     }
     let _ = write!(text, "\n{USAGE}");
     text
 }
 
-fn findings(skills: &SkillSet) -> Vec<String> {
+/// What is wrong, in a line for each skill.
+fn problems(skills: &SkillSet) -> Vec<String> {
     let mut lines = Vec::new();
-    let mut add = |what: &str, diagnostics: &[Diagnostic]| {
-        lines.extend(diagnostics.iter().map(|finding| format!("{what}: {}", finding.message)));
-    };
     for entry in skills.entries() {
-        add(&format!("`{}`", entry.skill.name), &entry.diagnostics);
-        for tool in entry.skill.tools() {
-            if let Some(missing) = &tool.missing {
-                add(
-                    &format!("`{}`, tool `{}`", entry.skill.name, tool.name),
-                    &[Diagnostic::warning("missing-program", missing.clone())],
-                );
-            }
-        }
+        let skill = &entry.skill;
+        let missing = skill.tools().iter().filter_map(|tool| Some((&tool.name, tool.missing.as_ref()?)));
+        let missing = missing.map(|(tool, why)| format!("its tool `{tool}` does not work: {why}"));
+        let found = entry.diagnostics.iter().map(|finding| finding.message.clone());
+        let dir = skill.dir().filter(|_| !entry.diagnostics.is_empty());
+        lines.extend(problem(&format!("`{}`", skill.name), found.chain(missing).collect(), dir));
     }
     for skipped in skills.skipped() {
-        add(&format!("{} is left out", skipped.path.display()), &skipped.diagnostics);
+        let found = skipped.diagnostics.iter().map(|finding| finding.message.clone()).collect();
+        let dir = skipped.path.parent().filter(|_| skipped.path.extension().is_some());
+        let dir = dir.unwrap_or(&skipped.path);
+        let name = dir.file_name().unwrap_or(dir.as_os_str()).to_string_lossy();
+        lines.extend(problem(&format!("`{name}` is left out"), found, Some(dir)));
     }
-    for shadowed in skills.shadowed() {
-        let by = shadowed.by.as_ref().map_or("another one".to_owned(), |by| by.display().to_string());
-        let path = shadowed.path.as_ref().map(|path| format!(" in {}", path.display())).unwrap_or_default();
-        lines.push(format!("`{}`{path} is hidden by {by}", shadowed.name));
-    }
+    let hidden = skills.shadowed().iter().map(|shadowed| {
+        format!(
+            "another `{}` is hidden by one of the same name; `acp-skills-proxy list` with your flags shows both",
+            shadowed.name
+        )
+    });
+    lines.extend(hidden);
     lines.dedup();
     lines
+}
+
+/// One line for all that is wrong with one skill, with the command that explains it.
+fn problem(what: &str, found: Vec<String>, dir: Option<&Path>) -> Option<String> {
+    let more = found.len().saturating_sub(1);
+    let mut line = format!("{what}: {}", found.into_iter().next()?);
+    if more > 0 {
+        let _ = write!(line, ", and {more} more");
+    }
+    if let Some(dir) = dir {
+        let dir = dir.display().to_string();
+        let quote = if dir.contains(char::is_whitespace) { "\"" } else { "" };
+        let _ = write!(line, "; `acp-skills-proxy check {quote}{dir}{quote}` explains it");
+    }
+    Some(line)
 }
 
 /// The skills that fit `words`, best first.

@@ -11,7 +11,6 @@ use skills_core::{
 
 use crate::{
     agent_facts::{AgentFacts, AgentKind},
-    marks,
     policy::CatalogIn,
     servers,
     session::server::SessionServer,
@@ -41,7 +40,7 @@ pub(crate) fn choose(wish: CatalogIn, agent: &AgentFacts) -> Placement {
     }
 }
 
-/// The text that lists the skills of a session and says how to use them, in our marks and ended by a newline; `None`
+/// The text that lists the skills of a session and says how to use them, `None`
 /// when there is no skill to list.
 pub(crate) fn text(
     skills: &SkillSet,
@@ -50,10 +49,7 @@ pub(crate) fn text(
     options: &CatalogOptions,
     guide: Guide,
 ) -> Option<String> {
-    let catalog = match guide {
-        Guide::Files => Catalog::render(&stored(skills), &for_files(options)),
-        _ => Catalog::render(skills, options),
-    }?;
+    let list = list(skills, options, guide)?;
     // Where there is another tool of the same name, the model has to know which one is meant: Gemini has one itself, and
     // a proxy with other skills before us in a chain has them all.
     let is_alone = agent.kind != AgentKind::Gemini && server.name() == Some(servers::SERVER_NAME);
@@ -68,7 +64,16 @@ pub(crate) fn text(
         }
         _ => String::new(),
     };
-    Some(marks::wrap(&format!("{}\n\n{}{more}", catalog.text, catalog::guide(guide))))
+    Some(list + &more)
+}
+
+/// The list itself with how to use it, which every text of [`text`] begins with for these skills.
+pub(crate) fn list(skills: &SkillSet, options: &CatalogOptions, guide: Guide) -> Option<String> {
+    let catalog = match guide {
+        Guide::Files => Catalog::render(&stored(skills), &for_files(options)),
+        _ => Catalog::render(skills, options),
+    }?;
+    Some(format!("{}\n\n{}", catalog.text, catalog::guide(guide)))
 }
 
 /// The options for a model that has only its own tools: it needs to know where the files are.

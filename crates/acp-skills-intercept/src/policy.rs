@@ -72,6 +72,8 @@ pub struct Policy {
     pub approve: Approve,
     /// What the `allowed-tools` of active skills mean.
     pub tool_policy: ToolPolicy,
+    /// What calls of our own tools are called in the client.
+    pub titles: Titles,
 }
 
 impl Default for Policy {
@@ -85,6 +87,7 @@ impl Default for Policy {
             dollar: false,
             approve: Approve::Own,
             tool_policy: ToolPolicy::Permissive,
+            titles: Titles::People,
         }
     }
 }
@@ -101,16 +104,6 @@ pub enum Approve {
     None,
 }
 
-impl Approve {
-    /// Its name, as in `--approve`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Own => "own",
-            Self::None => "none",
-        }
-    }
-}
-
 /// What the `allowed-tools` of active skills mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
@@ -125,13 +118,14 @@ pub enum ToolPolicy {
     Strict,
 }
 
-impl ToolPolicy {
-    /// Its name, as in `--tool-policy`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Permissive => "permissive",
-            Self::Approval => "approval",
-            Self::Strict => "strict",
-        }
-    }
+/// What calls of our own tools are called in the client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+#[serde(rename_all = "kebab-case")]
+pub enum Titles {
+    /// What they are for: `Skill: code-review`.
+    #[default]
+    People,
+    /// Whatever the agent calls them.
+    Agent,
 }

@@ -9,7 +9,7 @@ use crate::{
     commands::{self, Command},
     events::{EventKind, FallbackReason},
     expansion, marks,
-    outputs::{Actions, Effect, Pass, Task},
+    outputs::{Actions, Effect, Level, Pass, Task},
     policy::{Activation, Policy},
     queries::{Fetched, NotFetched, Query, Ticket, Wanted},
     record,
@@ -122,7 +122,8 @@ impl Interceptor {
             };
             let session = self.sessions.get(key).and_then(|session| Some(session.id()?.to_owned()));
             actions.effects.push(Effect::Record { session, kind });
-            actions.warn(
+            actions.log(
+                Level::Info,
                 "the agent did not connect to the skills server in time; it is told where the files are instead",
             );
         }
@@ -169,13 +170,17 @@ impl Interceptor {
         let Some(held) = session.turns.awaiting(ticket) else { return };
         actions.effects.extend(failed.map(|kind| Effect::Record { session: id, kind }));
         held.text = Text::None;
-        if matches!(held.kind, HeldKind::Invocation(_)) {
+        let level = if matches!(held.kind, HeldKind::Invocation(_)) {
             let id = held.id.clone();
             if let Some(prompt) = session.turns.take(&id) {
                 self.answer_held(key, &prompt, &why, actions);
             }
-        }
-        actions.warn(why);
+            // The user has read it in the answer.
+            Level::Info
+        } else {
+            Level::Warn
+        };
+        actions.log(level, why);
         self.release(key, actions);
     }
 
@@ -278,7 +283,7 @@ fn write_prompt(
         edit.unshift(blocks, &marks::block(&text).to_string());
     }
     if let Some(text) = text {
-        edit.unshift(blocks, &marks::block(&marks::wrap(text)).to_string());
+        edit.unshift(blocks, &marks::block(&session.mark.wrap(text)).to_string());
     }
     if edit.is_empty() {
         return Pass::Untouched;

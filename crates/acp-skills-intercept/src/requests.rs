@@ -1,6 +1,6 @@
 //! The client's requests that the agent has not answered, and what their answers mean to us.
 
-use acp_skills_wire::{INTERNAL_ERROR, Id, build};
+use acp_skills_wire::{INTERNAL_ERROR, Id, NOT_STARTED, build};
 
 use crate::session::key::SessionKey;
 
@@ -62,6 +62,15 @@ pub(crate) enum SetupKind {
 impl OpenRequest {
     /// The error for a request that has no answer any more; `why` is a clause such as `the agent exited with code 3`.
     pub(crate) fn unanswered(&self, id: &Id, why: &str) -> Vec<u8> {
-        build::error(id, INTERNAL_ERROR, &format!("{why} before it answered `{}`", self.method))
+        let message = format!("{why} before it answered `{}`", self.method);
+        match self.purpose {
+            // Editors drop what the agent itself says of it.
+            Purpose::Initialize | Purpose::SetUp(_) | Purpose::Waiting => build::error(
+                id,
+                NOT_STARTED,
+                &format!("{message}\nhint: run the agent's command in a terminal to see what it says"),
+            ),
+            _ => build::error(id, INTERNAL_ERROR, &message),
+        }
     }
 }

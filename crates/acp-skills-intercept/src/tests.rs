@@ -1,11 +1,13 @@
 //! The interceptor as a table: lines in, lines out, with a host that answers from memory.
 
+mod call_titles;
 mod commands;
 mod lifecycle;
 mod permission;
 mod placement;
 mod record;
 mod reload;
+mod repeats;
 mod slow;
 mod version;
 mod waiting;
@@ -349,6 +351,11 @@ impl World {
         lines.iter().map(|line| serde_json::from_slice(line).unwrap()).collect()
     }
 
+    /// What stands around what is added.
+    pub(super) fn mark(&self) -> Mark {
+        self.interceptor.mark
+    }
+
     pub(super) fn sessions(&self) -> usize {
         self.interceptor.session_count()
     }
@@ -366,6 +373,13 @@ fn own_line(pass: Pass, line: &str, after: Vec<Vec<u8>>) -> Vec<Value> {
 fn json_of(line: &[u8]) -> Value {
     assert!(line.ends_with(b"\n"), "no line: {:?}", String::from_utf8_lossy(line));
     serde_json::from_slice(line).unwrap_or_else(|_| Value::from(String::from_utf8_lossy(line).into_owned()))
+}
+
+/// A text of ours without its marks.
+pub(super) fn unmarked(text: &str) -> &str {
+    assert!(begins_with_ours(text), "{text}");
+    let inside = text.split_once("\n").unwrap().1.strip_suffix(">\n").unwrap();
+    inside.rsplit_once("\n</acp-skills-proxy:").unwrap().0
 }
 
 /// The texts of a prompt.

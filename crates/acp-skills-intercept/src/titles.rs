@@ -38,7 +38,7 @@ impl Interceptor {
 fn polluted_title<'a>(object: Node<'a>, words: Option<&str>) -> Option<(Node<'a>, String)> {
     let title = object.get("title")?;
     let said = title.as_str()?;
-    let text = strip::title(&said).or_else(|| {
+    let text = strip::title(&said, words).or_else(|| {
         // An agent that passes over our text makes a title of the arguments alone.
         let (command, arguments) =
             words?.split_once(' ').filter(|(command, _)| command.starts_with(['/', '$']))?;

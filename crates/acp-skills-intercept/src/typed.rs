@@ -2,7 +2,7 @@
 
 use acp_skills_wire::Node;
 
-/// A command as it was typed: the first words of a prompt.
+/// A command as it was typed.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Typed {
     /// Which block of the prompt it begins.
@@ -18,19 +18,36 @@ pub(crate) struct Typed {
 }
 
 impl Typed {
-    /// The command that a prompt of these blocks begins with.
+    /// The command that a prompt of these blocks begins with, or that its last text begins with: clients put what was
+    /// typed behind the context that they add of themselves.
     pub(crate) fn read(blocks: Node<'_>) -> Option<Self> {
-        let mut texts =
-            blocks.elements().enumerate().filter_map(|(at, block)| Some((at, block.str("text")?)));
-        let (index, text) = texts.find(|(_, text)| !text.trim().is_empty())?;
+        let texts = || {
+            let texts = blocks.elements().enumerate();
+            texts.filter_map(|(at, block)| Some((at, block.str("text")?)))
+        };
+        let mut written = texts().filter(|(_, text)| !text.trim().is_empty());
+        let (first, text) = written.next()?;
+        if let Some(typed) = Self::of(first, &text) {
+            return Some(typed);
+        }
+        // Space in front means that a person went on after a mention: `compare @a.rs /review`.
+        let (last, text) = written.last().filter(|(_, text)| !text.starts_with(char::is_whitespace))?;
+        Self::of(last, &text)
+    }
+
+    fn of(index: usize, text: &str) -> Option<Self> {
         let command = text.trim_start();
         let sigil = command.chars().next().filter(|sigil| matches!(sigil, '/' | '$'))?;
         let (word, rest) = match command.split_once(char::is_whitespace) {
             Some((word, rest)) => (&word[1..], rest.trim_start()),
             None => (&command[1..], ""),
         };
+        // What has a slash in it is a path.
+        if word.is_empty() || word.contains('/') {
+            return None;
+        }
         let head = text[..text.len() - rest.len()].to_owned();
-        (!word.is_empty()).then(|| Self { index, sigil, word: word.to_owned(), head, rest: rest.to_owned() })
+        Some(Self { index, sigil, word: word.to_owned(), head, rest: rest.to_owned() })
     }
 }
 
@@ -51,7 +68,21 @@ mod tests {
             ),
             (r#"[{"type":"text","text":"$a b"}]"#, Some((0, "$a ", "b"))),
             (r#"[{"type":"text","text":"say /a"}]"#, None),
-            (r#"[{"type":"text","text":"hello"},{"type":"text","text":"/a"}]"#, None),
+            // Context, and then what was typed.
+            (
+                r#"[{"type":"text","text":"Sharing a file"},{"type":"text","text":"/a b"}]"#,
+                Some((1, "/a ", "b")),
+            ),
+            (
+                r#"[{"type":"text","text":"a"},{"type":"resource"},{"type":"text","text":"/a"},{"type":"text","text":" "}]"#,
+                Some((2, "/a", "")),
+            ),
+            (r#"[{"type":"text","text":"/src/a.rs: 1"},{"type":"text","text":"/a"}]"#, Some((1, "/a", ""))),
+            (r#"[{"type":"text","text":"/a"},{"type":"text","text":"/b"}]"#, Some((0, "/a", ""))),
+            // A text that goes on, and one in the middle.
+            (r#"[{"type":"text","text":"see"},{"type":"resource"},{"type":"text","text":" /a"}]"#, None),
+            (r#"[{"type":"text","text":"a"},{"type":"text","text":"/a"},{"type":"text","text":"b"}]"#, None),
+            (r#"[{"type":"text","text":"a"},{"type":"text","text":"/etc/hosts"}]"#, None),
             (r#"[{"type":"text","text":"/ a"}]"#, None),
             ("[]", None),
         ] {

@@ -6,6 +6,7 @@ use acp_skills_wire::Message;
 
 use crate::{
     Interceptor,
+    call_titles::Shape,
     outputs::{Actions, Pass},
 };
 
@@ -36,17 +37,23 @@ kinds!(
     StateUpdate = "state_update",
     SessionInfo = "session_info_update",
     AvailableCommands = "available_commands_update",
+    ToolCall = "tool_call",
+    ToolCallUpdate = "tool_call_update",
 );
 
 impl Interceptor {
     /// The agent tells something of a session.
     pub(crate) fn update(&mut self, message: &Message<'_>, actions: &mut Actions) -> Pass {
         let Some(update) = message.param(&["update"]) else { return Pass::Untouched };
-        let Some(kind) = update.str("sessionUpdate").and_then(|kind| UpdateKind::of(&kind)) else {
-            return Pass::Untouched;
+        let Some(name) = update.str("sessionUpdate") else { return Pass::Untouched };
+        let Some(kind) = UpdateKind::of(&name) else {
+            return match ChunkKind::of(&name) {
+                Some(kind) => self.message_chunk(message, update, kind, actions),
+                None => Pass::Untouched,
+            };
         };
         match kind {
-            UpdateKind::UserMessageChunk => self.user_message_chunk(message, update, actions),
+            UpdateKind::UserMessageChunk => self.message_chunk(message, update, ChunkKind::User, actions),
             UpdateKind::UserMessage => self.user_message(message, update),
             UpdateKind::StateUpdate => {
                 self.state_update(message, update);
@@ -54,14 +61,39 @@ impl Interceptor {
             }
             UpdateKind::SessionInfo => self.session_info(message, update),
             UpdateKind::AvailableCommands => self.commands_update(message, update),
+            UpdateKind::ToolCall => self.tool_call(message, update, Shape::Whole),
+            UpdateKind::ToolCallUpdate => self.tool_call(message, update, Shape::Part),
+        }
+    }
+}
+
+/// Whose message comes in chunks. Those of the agent's are read only when there may be text of ours in them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum ChunkKind {
+    /// The user's, which the agent repeats.
+    #[default]
+    User,
+    /// The agent's.
+    Agent,
+    /// The agent's thoughts.
+    Thought,
+}
+
+impl ChunkKind {
+    fn of(name: &str) -> Option<Self> {
+        match name {
+            "user_message_chunk" => Some(Self::User),
+            "agent_message_chunk" => Some(Self::Agent),
+            "agent_thought_chunk" => Some(Self::Thought),
+            _ => None,
         }
     }
 
-    /// Whether a message is a chunk of a user's message.
-    pub(crate) fn is_user_message_chunk(message: &Message<'_>) -> bool {
-        let kind = message.param(&["update", "sessionUpdate"]);
-        message.method() == "session/update"
-            && kind.and_then(|kind| UpdateKind::of(&kind.as_str()?)) == Some(UpdateKind::UserMessageChunk)
+    /// The kind of chunk that a message is.
+    pub(crate) fn of_message(message: &Message<'_>) -> Option<Self> {
+        let kind =
+            message.param(&["update", "sessionUpdate"]).filter(|_| message.method() == "session/update");
+        Self::of(&kind?.as_str()?)
     }
 }
 

@@ -124,6 +124,15 @@ impl Version {
         }
     }
 
+    /// The kind of update that announces a tool call.
+    pub(crate) fn announcement(self) -> &'static str {
+        match self {
+            Self::One => "tool_call",
+            // There is no other, and the first one of a call announces it.
+            Self::Two => "tool_call_update",
+        }
+    }
+
     /// What the response to a prompt says of its turn.
     pub(crate) fn turn(self, response: &Message<'_>) -> Turn {
         match self {

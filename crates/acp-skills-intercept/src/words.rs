@@ -16,6 +16,7 @@ pub(crate) fn words(message: &Message<'_>) -> Option<String> {
     let blocks = message.param(&["prompt"])?;
     let texts: Vec<_> = blocks.elements().filter_map(|block| block.str("text")).collect();
     let text = texts.join(" ");
-    let words = strip::title(&text).unwrap_or_else(|| text.split_whitespace().collect::<Vec<_>>().join(" "));
+    let words =
+        strip::title(&text, None).unwrap_or_else(|| text.split_whitespace().collect::<Vec<_>>().join(" "));
     (!words.is_empty()).then_some(words)
 }

@@ -27,6 +27,10 @@ pub struct Classifier {
     read: &'static [&'static [u8]],
     /// How the last streaming update was written that was read.
     shape: Option<Shape>,
+    /// Where in the last line its kind begins, when it is a streaming update.
+    kind: usize,
+    /// Whether the last line was written in that way.
+    is_known: bool,
 }
 
 /// All that the front of a streaming update says, but for which session it is and of what kind.
@@ -73,16 +77,21 @@ impl Offsets {
 impl Classifier {
     /// A classifier for which updates of all kinds but `read` stream past. Each kind is a JSON string with its quotes.
     pub fn new(read: &'static [&'static [u8]]) -> Self {
-        Self { read, shape: None }
+        Self { read, shape: None, kind: 0, is_known: false }
     }
 
     /// Reads the front of a line, as far as it takes to tell a streaming update from the rest.
     pub fn classify(&mut self, line: &[u8]) -> Class {
-        if let Some(kind) = self.shape.as_ref().and_then(|shape| shape.kind(line)) {
+        // Where a space stands in front of the kind, the line is written in another way.
+        if let Some(kind) = self.shape.as_ref().and_then(|shape| shape.kind(line))
+            && line.get(kind) == Some(&b'"')
+        {
+            (self.kind, self.is_known) = (kind, true);
             return self.class_of_kind(line, kind);
         }
         match read(line) {
             Ok(offsets) => {
+                (self.kind, self.is_known) = (offsets.kind, false);
                 let class = self.class_of_kind(line, offsets.kind);
                 if class == Class::Streaming {
                     self.shape = offsets.shape(line);
@@ -91,6 +100,17 @@ impl Classifier {
             }
             Err(class) => class,
         }
+    }
+
+    /// Where in the last line the kind of the update begins. Only after [`Class::Streaming`].
+    pub fn kind(&self) -> usize {
+        self.kind
+    }
+
+    /// How much of the front of the last line is the same in all lines of this agent, but for the id of the session.
+    /// Only after [`Class::Streaming`].
+    pub fn known(&self) -> usize {
+        if self.is_known { self.kind } else { 0 }
     }
 
     fn class_of_kind(&self, line: &[u8], kind: usize) -> Class {
@@ -265,11 +285,21 @@ mod tests {
             let expected = Shape { head: head.into(), middle: middle.map(Into::into) };
             assert_eq!(learned.shape, Some(expected), "{line}");
         }
+        let mut learned = classifier();
+        for known in [0, 83, 83] {
+            learned.classify(UPDATE.as_bytes());
+            assert_eq!((learned.kind(), learned.known()), (83, known));
+        }
         // What looks like what was learned, and is not: the quote behind the backslash does not end the id.
         let escaped = UPDATE.replace(r#""s""#, r#""s\""#);
         let mut learned = classifier();
         learned.classify(UPDATE.as_bytes());
         assert_eq!(learned.classify(escaped.as_bytes()), Class::Other);
+        // A space that was not there before changes nothing.
+        let spaced = UPDATE.replace(":\"plan", ": \"plan");
+        let mut learned = classifier();
+        learned.classify(UPDATE.as_bytes());
+        assert_eq!(learned.classify(spaced.as_bytes()), Class::Streaming);
         // An id that does not end at its first quote is nothing to learn from.
         let mut learned = classifier();
         learned.classify(UPDATE.replace(r#""s""#, r#""\"""#).as_bytes());

@@ -10,3 +10,6 @@ pub const INVALID_PARAMS: i64 = -32602;
 pub const REQUEST_CANCELLED: i64 = -32800;
 /// ACP: the client must authenticate first.
 pub const AUTH_REQUIRED: i64 = -32000;
+/// Ours, of those that JSON-RPC leaves to implementations: the agent or the proxy in front of it did not start. Clients hide
+/// what an internal error says, and take others of these for what ACP means by them.
+pub const NOT_STARTED: i64 = -32099;

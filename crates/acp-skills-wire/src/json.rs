@@ -178,6 +178,20 @@ pub fn lazy_members(line: &[u8]) -> Option<Members<'_>> {
     (line.get(start) == Some(&b'{')).then_some(Members { line, at: start + 1, end: line.len() })
 }
 
+/// The strings in `line`, at any depth, but not the names of members.
+pub fn string_values(line: &[u8]) -> impl Iterator<Item = Node<'_>> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        loop {
+            let start = at + memchr::memchr(b'"', line.get(at..)?)?;
+            at = skip_string(line, start)?;
+            if line.get(skip_space(line, at)) != Some(&b':') {
+                return Some(Node { line, start, end: at });
+            }
+        }
+    })
+}
+
 /// The start of a member's value, found without skipping the value itself: for looking into a long object from the
 /// front. `at` is the opening quote of the member's name. Returns the name and where the value begins.
 pub fn member_start(line: &[u8], at: usize) -> Option<(Node<'_>, usize)> {
@@ -297,6 +311,20 @@ mod tests {
         }
         assert!(node("12").as_str().is_none());
         assert!(node(r#""\ud83d""#).as_str().is_none());
+    }
+
+    #[test]
+    fn finds_all_strings() {
+        for (line, expected) in [
+            (r#" {"a":"b\"c","d" : ["e",{"f":"g:"}],"h":1} "#, vec![r#""b\"c""#, r#""e""#, r#""g:""#]),
+            (r#""a""#, vec![r#""a""#]),
+            (r#"["a","b"#, vec![r#""a""#]),
+            ("{}", vec![]),
+        ] {
+            let found: Vec<_> = string_values(line.as_bytes()).map(|node| node.raw()).collect();
+            let expected: Vec<_> = expected.iter().map(|raw| raw.as_bytes()).collect();
+            assert_eq!(found, expected, "{line}");
+        }
     }
 
     #[test]

@@ -15,7 +15,7 @@ pub mod successor;
 
 pub use self::{
     classifier::{Class, Classifier},
-    codes::{AUTH_REQUIRED, INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, REQUEST_CANCELLED},
+    codes::{AUTH_REQUIRED, INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, NOT_STARTED, REQUEST_CANCELLED},
     edit::Edit,
     json::Node,
     message::{Id, Kind, Message},

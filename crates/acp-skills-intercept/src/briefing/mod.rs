@@ -9,7 +9,6 @@ use skills_core::catalog::{CatalogOptions, Guide};
 use crate::{
     Interceptor,
     agent_facts::AgentFacts,
-    marks,
     placement::{self, Placement},
     policy::Policy,
     session::Session,
@@ -87,12 +86,13 @@ impl Session {
             Occasion::Command => None,
         };
         let lines: Vec<_> = late.then(|| LATE.to_owned()).into_iter().chain(change).collect();
-        (!lines.is_empty()).then(|| marks::wrap(&lines.join("\n")))
+        (!lines.is_empty()).then(|| self.mark.wrap(&lines.join("\n")))
     }
 
-    /// The text that lists the skills and says how to use them.
+    /// The text that lists the skills and says how to use them, in our marks.
     fn catalog(&self, agent: &AgentFacts, policy: &Policy, guide: Guide) -> Option<String> {
-        placement::text(&self.skills, &self.server, agent, &policy.catalog, guide)
+        let text = placement::text(&self.skills, &self.server, agent, &policy.catalog, guide);
+        text.map(|text| self.mark.wrap(&text))
     }
 
     /// How the model can get at the skills now.
@@ -109,28 +109,36 @@ impl Session {
         text
     }
 
-    /// A chunk of a message with text of ours is replayed, as it came: does the model know the catalog from it?
-    fn was_briefed(&mut self, chunk: &str, agent: &AgentFacts, policy: &Policy) {
+    /// A text of ours is replayed, without its marks: does the model know the catalog from it?
+    fn was_briefed(&mut self, ours: &str, agent: &AgentFacts, policy: &Policy) {
         let in_prompt = placement::choose(policy.catalog_in, agent) == Placement::Prompt;
         if !in_prompt || self.briefing.told().is_some() {
             return;
         }
-        let now = self.guide();
-        let ours = self.catalog(agent, policy, now);
-        if ours.is_some_and(|ours| chunk.contains(ours.trim_end())) {
-            self.briefing.now_knows(now, &self.skills);
+        // With tools or with files: what was told then need not be what would be told now.
+        for guide in [self.guide(), Guide::Tools, Guide::Files] {
+            let list = placement::list(&self.skills, &policy.catalog, guide);
+            if list.is_some_and(|list| has_words(ours, &list)) {
+                return self.briefing.now_knows(guide, &self.skills);
+            }
         }
     }
 }
 
+/// Whether `text` begins with the words of `start`: agents flatten space.
+fn has_words(text: &str, start: &str) -> bool {
+    let mut words = text.split_whitespace();
+    start.split_whitespace().all(|word| words.next() == Some(word))
+}
+
 impl Interceptor {
-    /// The agent replays a user's message. `text` is a chunk of it as it came, `clean` what the client sees of that.
-    pub(crate) fn replayed(&mut self, id: &str, text: &str, clean: &str) {
+    /// The agent replays a user's message, or a part of it: `ours` are the texts of ours in it, without their marks, and
+    /// `clean` is what the client sees.
+    pub(crate) fn replayed(&mut self, id: &str, ours: &[String], clean: &str) {
         let Some(session) = self.sessions.find(id) else { return };
-        let has_our_text = text.contains(marks::OPEN);
-        if has_our_text {
-            session.was_briefed(text, &self.agent, &self.policy);
+        for ours in ours {
+            session.was_briefed(ours, &self.agent, &self.policy);
         }
-        session.first_words.replayed(has_our_text, clean);
+        session.first_words.replayed(!ours.is_empty(), clean);
     }
 }

@@ -2,9 +2,10 @@
 //!
 //! An `available_commands_update` replaces the whole list
 //! ([slash commands](https://agentclientprotocol.com/protocol/v1/slash-commands)), so ours are added to each of the
-//! agent's, and the agent's last list is kept for the times when ours change. An agent that sends none within
-//! `PATIENCE` after the session is set up gets one from us.
+//! agent's: some in front of them, where a user sees them, the rest behind. The agent's last list is kept for the times when
+//! ours change. An agent that sends none within `PATIENCE` after the session is set up gets one from us.
 
+mod reflections;
 pub(crate) mod spelling;
 
 use std::time::Duration;
@@ -28,6 +29,8 @@ pub(crate) const SKILLS: &str = "skills";
 /// What stands before the name of a skill when the name alone is another command.
 pub(crate) const PREFIX: &str = "skill:";
 
+/// How many entries of ours stand in front of the agent's: more would hide those.
+const MAX_FIRST: usize = 10;
 /// How many skills are listed at most: editors show the list in a menu. The others can still be typed.
 const MAX_LISTED: usize = 500;
 /// Lists of sessions that are not known yet: more than these are nobody's.
@@ -40,7 +43,7 @@ pub(crate) fn is_taken(theirs: &AgentCommands, word: &str) -> bool {
 
 /// Our entries, as JSON.
 fn entries(session: &Session, version: Version) -> Vec<Value> {
-    let theirs = AgentCommands::of(&session.menu);
+    let theirs = agent_commands(session);
     let mut entries = Vec::new();
     if !theirs.has(SKILLS) {
         let what = "List the skills of this session, look for new ones, or search them";
@@ -54,26 +57,27 @@ fn entries(session: &Session, version: Version) -> Vec<Value> {
     entries
 }
 
-/// Whether an entry of the agent's is only the echo of an MCP prompt of our server's: the skill is in the menu already.
-fn is_echo(entry: Node<'_>, server: &str) -> bool {
-    entry.str("name").is_some_and(|name| {
-        [format!("mcp__{server}__"), format!("mcp:{server}:"), format!("{server}:")]
-            .iter()
-            .any(|prefix| name.starts_with(prefix.as_str()))
-    })
+/// The words that are commands of the agent's own.
+pub(crate) fn agent_commands(session: &Session) -> AgentCommands {
+    AgentCommands::of(&session.menu, |entry| !reflections::is_reflection(entry, session))
 }
 
 /// Adds our entries to the array `list` of the agent's.
 fn merge(edit: &mut Edit, list: Node<'_>, session: &Session, version: Version) {
-    let ours = entries(session, version).iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
-    let echoes = |entry: &Node<'_>| session.server.name().is_some_and(|server| is_echo(*entry, server));
-    if !list.elements().any(|entry| echoes(&entry)) {
-        edit.push(list, &ours);
+    let ours: Vec<_> = entries(session, version).iter().map(ToString::to_string).collect();
+    let (first, last) = ours.split_at(ours.len().min(MAX_FIRST));
+    let is_ours = |entry: &Node<'_>| reflections::is_reflection(*entry, session);
+    if !list.elements().any(|entry| is_ours(&entry)) {
+        for (ours, add) in [(first, Edit::unshift as fn(&mut Edit, Node<'_>, &str)), (last, Edit::push)] {
+            if !ours.is_empty() {
+                add(edit, list, &ours.join(","));
+            }
+        }
         return;
     }
-    let theirs = list.elements().filter(|entry| !echoes(entry));
+    let theirs = list.elements().filter(|entry| !is_ours(entry));
     let theirs = theirs.map(|entry| String::from_utf8_lossy(entry.raw()).into_owned());
-    let all = theirs.chain([ours]).collect::<Vec<_>>().join(",");
+    let all = first.iter().cloned().chain(theirs).chain(last.iter().cloned()).collect::<Vec<_>>().join(",");
     edit.replace(list.span(), format!("[{all}]"));
 }
 

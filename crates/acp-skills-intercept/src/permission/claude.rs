@@ -3,9 +3,9 @@
 use acp_skills_wire::{Edit, Message, Node};
 use serde_json::{Value, json};
 
-use super::calls::{HARMLESS, qualified};
 use crate::{
     agent_facts::{AgentFacts, AgentKind},
+    calls::{HARMLESS, qualified},
     policy::{Approve, Policy},
 };
 
@@ -16,7 +16,9 @@ pub(crate) fn allow_ours(line: &[u8], server: &str, agent: &AgentFacts, policy: 
     }
     let message = Message::parse(line)?;
     let params = message.params.filter(Node::is_object)?;
-    let names: Vec<Value> = HARMLESS.iter().map(|tool| qualified(server, tool).into()).collect();
+    // Claude's SDK warns of bare names, on a stderr that editors show: with them nobody asks the client.
+    let names: Vec<Value> =
+        HARMLESS.iter().map(|tool| format!("{}(*)", qualified(server, tool)).into()).collect();
     let mut edit = Edit::new();
     // Down to the list, as far as the client has been there.
     let mut place = params;

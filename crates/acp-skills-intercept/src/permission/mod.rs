@@ -7,26 +7,23 @@
 //!
 //! | file | owns |
 //! |---|---|
-//! | `calls` | which call a request is about |
 //! | `patterns` | the patterns of `allowed-tools` |
 //! | `claude` | a permission that is given in advance |
 //!
 //! This is advice at the ACP layer, no sandbox: calls that the agent does not ask about are not seen.
 
-mod calls;
 mod claude;
 mod patterns;
 
-use acp_skills_wire::{Message, build};
-use serde_json::json;
+use acp_skills_wire::{Edit, Message, Node, build};
+use serde_json::{Value, json};
 
 pub(crate) use self::claude::allow_ours;
-use self::{
-    calls::{Call, HARMLESS},
-    patterns::Fit,
-};
+use self::patterns::Fit;
 use crate::{
     Interceptor,
+    call_titles::{self, Peers, Shape},
+    calls::{Call, HARMLESS},
     events::{Decision as Decided, EventKind, Rule},
     outputs::{Actions, Effect, Level, Pass},
     policy::{Approve, Policy, ToolPolicy},
@@ -113,6 +110,58 @@ fn option(message: &Message<'_>, kind: &str) -> Option<String> {
     Some(option.str("optionId")?.into_owned())
 }
 
+/// A request that the user answers, with a title that says what it is for.
+fn asked(
+    message: &Message<'_>,
+    call: &Call<'_>,
+    session: &mut Session,
+    peers: Peers<'_>,
+    policy: &Policy,
+) -> Pass {
+    let Some(tool) = call.ours.filter(|_| call_titles::wanted(session, policy)) else {
+        return Pass::Untouched;
+    };
+    let mut edit = Edit::new();
+    call_titles::dress(&mut edit, call.node, tool, Shape::Part, session, peers);
+    if edit.is_empty() { Pass::Untouched } else { Pass::Edited(edit.apply(message.line)) }
+}
+
+/// The announcement of a call whose request the client does not see; `None` when it knows the call already. Some agents
+/// announce a call only by asking for permission.
+fn announcement(
+    call: &Call<'_>,
+    session: &mut Session,
+    peers: Peers<'_>,
+    policy: &Policy,
+) -> Option<Vec<u8>> {
+    let id = call.node.str("toolCallId")?;
+    let was_announced = session.calls.announced(&id);
+    let ours = call.ours.filter(|_| call_titles::wanted(session, policy));
+    if was_announced {
+        // This may be the last word on its input.
+        if let Some(tool) = ours {
+            call_titles::note(call.node, tool, session, peers);
+        }
+        return None;
+    }
+    // Not by its place in the message.
+    let node = Node::parse(call.node.raw())?;
+    let mut edit = Edit::new();
+    match ours {
+        Some(tool) => call_titles::dress(&mut edit, node, tool, Shape::Whole, session, peers),
+        None if node.get("title").is_none() => {
+            edit.insert(node, "title", &Value::from(call.shown()).to_string());
+        }
+        None => {}
+    }
+    edit.insert(node, "sessionUpdate", &Value::from(peers.agent.version.announcement()).to_string());
+    let line = build::notification("session/update", &json!({ "sessionId": session.id()?, "update": null }));
+    let place = Message::parse(&line)?.param(&["update"])?.span();
+    let mut whole = Edit::new();
+    whole.replace(place, edit.apply(node.raw()));
+    Some(whole.apply(&line))
+}
+
 impl Interceptor {
     /// A request for permission: answered here, or left to the user.
     pub(crate) fn permission(&mut self, message: &Message<'_>, actions: &mut Actions) -> Pass {
@@ -126,8 +175,10 @@ impl Interceptor {
             Some(message) => self.decide_permission(&message, Some(resolved), actions),
             None => Pass::Untouched,
         };
-        if pass == Pass::Untouched {
-            actions.to_client.push(line);
+        match pass {
+            Pass::Untouched => actions.to_client.push(line),
+            Pass::Edited(edited) => actions.to_client.push(edited),
+            Pass::Consumed => {}
         }
     }
 
@@ -187,10 +238,14 @@ impl Interceptor {
             actions.log(Level::Info, text.clone());
             session.decisions.add(text);
         }
-        let (Some((_, option, _)), Some(id)) = (choice, message.id()) else { return Pass::Untouched };
+        let peers = Peers { agent: &self.agent, client: &self.client };
+        let (Some((_, option, _)), Some(id)) = (choice, message.id()) else {
+            return asked(message, &call, session, peers, &self.policy);
+        };
         if is_ours {
             session.vouching.granted();
         }
+        actions.to_client.extend(announcement(&call, session, peers, &self.policy));
         let outcome = json!({ "outcome": { "outcome": "selected", "optionId": option } });
         actions.to_agent.push(build::result(&id, &outcome));
         Pass::Consumed

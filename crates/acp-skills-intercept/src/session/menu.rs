@@ -45,9 +45,11 @@ impl Menu {
 pub(crate) struct AgentCommands(HashSet<String>);
 
 impl AgentCommands {
-    pub(crate) fn of(menu: &Menu) -> Self {
+    /// Those in the list that `are_its_own`.
+    pub(crate) fn of(menu: &Menu, are_its_own: impl Fn(Node<'_>) -> bool) -> Self {
         let list = Node::parse(menu.agent_commands());
-        let names = list.into_iter().flat_map(|list| list.elements()).filter_map(|entry| entry.str("name"));
+        let entries = list.into_iter().flat_map(|list| list.elements()).filter(|entry| are_its_own(*entry));
+        let names = entries.filter_map(|entry| entry.str("name"));
         Self(names.filter_map(|name| first_word(&name)).collect())
     }
 

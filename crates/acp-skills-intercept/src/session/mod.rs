@@ -8,6 +8,7 @@
 //! | `turns` | prompts, under way and held |
 //! | `menu` | the commands that the client shows |
 //! | `first_words` | how the user began, for titles |
+//! | `calls` | tool calls that the client was told of, and which are ours |
 //! | `decisions` | what was decided about requests for permission |
 //! | `vouching` | whether calls that are said to be ours turned out to be |
 //!
@@ -15,6 +16,7 @@
 
 pub(crate) mod activations;
 pub(crate) mod briefing;
+pub(crate) mod calls;
 mod decisions;
 mod first_words;
 pub(crate) mod key;
@@ -28,16 +30,19 @@ use std::{collections::HashMap, path::PathBuf};
 use skills_core::SkillSet;
 
 pub(crate) use self::{
-    activations::Activations, briefing::Briefing, decisions::Decisions, first_words::FirstWords,
-    key::SessionKey, menu::Menu, server::SessionServer, turns::Turns, vouching::Vouching,
+    activations::Activations, briefing::Briefing, calls::Calls, decisions::Decisions,
+    first_words::FirstWords, key::SessionKey, menu::Menu, server::SessionServer, turns::Turns,
+    vouching::Vouching,
 };
-use crate::outputs::Effect;
+use crate::{marks::Mark, outputs::Effect};
 
 /// One session.
 #[derive(Debug)]
 pub(crate) struct Session {
     key: SessionKey,
     id: Option<String>,
+    /// Stands around what we add for the model.
+    pub(crate) mark: Mark,
     /// Its working directory, as the client gave it.
     pub(crate) cwd: Option<PathBuf>,
     /// The skills of this session.
@@ -54,6 +59,8 @@ pub(crate) struct Session {
     pub(crate) menu: Menu,
     /// How the user began.
     pub(crate) first_words: FirstWords,
+    /// Tool calls that the client was told of.
+    pub(crate) calls: Calls,
     /// What was decided about requests for permission.
     pub(crate) decisions: Decisions,
     /// Whether its agent can be believed about that.
@@ -62,10 +69,11 @@ pub(crate) struct Session {
 
 impl Session {
     /// A session that nobody was told about.
-    pub(crate) fn new(key: SessionKey, id: Option<String>) -> Self {
+    pub(crate) fn new(key: SessionKey, id: Option<String>, mark: Mark) -> Self {
         Self {
             key,
             id,
+            mark,
             cwd: None,
             skills: SkillSet::default(),
             server: SessionServer::default(),
@@ -74,6 +82,7 @@ impl Session {
             turns: Turns::default(),
             menu: Menu::default(),
             first_words: FirstWords::default(),
+            calls: Calls::default(),
             decisions: Decisions::default(),
             vouching: Vouching::default(),
         }

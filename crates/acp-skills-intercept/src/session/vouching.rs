@@ -23,6 +23,11 @@ impl Vouching {
         (!self.is_broken, breaks)
     }
 
+    /// Whether the agent's word turned out to be broken.
+    pub(crate) fn is_broken(&self) -> bool {
+        self.is_broken
+    }
+
     /// A call is granted because it is ours.
     pub(crate) fn granted(&mut self) {
         self.granted += 1;

@@ -133,8 +133,8 @@ impl Interceptor {
         };
         let is_new = known.is_none();
         let names_itself = matches!(waiting.method.as_str(), "session/new" | "session/fork");
-        let mut session =
-            known.unwrap_or_else(|| Session::new(key, waiting.about.clone().filter(|_| !names_itself)));
+        let mut session = known
+            .unwrap_or_else(|| Session::new(key, waiting.about.clone().filter(|_| !names_itself), self.mark));
         if is_new {
             session.skills = provisions.skills;
             session.activations = Activations::recalled(provisions.active);

@@ -41,7 +41,8 @@ impl Interceptor {
             } else {
                 let kind = EventKind::Fallback { reason: FallbackReason::Refused, ms: None };
                 actions.effects.push(Effect::Record { session: session.id().map(str::to_owned), kind });
-                actions.warn(format!("{method} failed with the skills server; trying without it"));
+                actions
+                    .log(Level::Info, format!("{method} failed with the skills server; trying without it"));
                 actions.effects.push(Effect::Close(key));
                 session.server.closed();
                 session.briefing.forget();

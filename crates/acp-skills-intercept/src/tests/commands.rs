@@ -61,33 +61,48 @@ fn commands_are_added_to_the_agents() {
     world.new_session(1, "s");
     let line = r#"{"jsonrpc":"2.0", "method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"available_commands_update","availableCommands":[ {"name":"web","description":"Sear\u0063h","input":{"hint":"q"},"_meta":{"n":1.0}} ],"x":1}}}"#;
     let out = world.agent_line(&format!("{line}\n"));
-    assert_eq!(sent(&out), ["web", "skills", "review", "Plan-B", "secret"]);
+    assert_eq!(sent(&out), ["skills", "review", "Plan-B", "secret", "web"]);
     let mut actions = Actions::default();
     let Pass::Edited(bytes) = world.interceptor.from_agent(line.as_bytes(), &mut actions) else { panic!() };
-    let (before, after) = line.split_once(" ],").unwrap();
+    let (before, after) = line.split_once('[').unwrap();
     let bytes = String::from_utf8(bytes).unwrap();
-    assert!(bytes.starts_with(before) && bytes.ends_with(&format!("],{after}")), "{bytes}");
+    assert!(bytes.starts_with(&format!("{before}[{{")) && bytes.ends_with(after), "{bytes}");
     assert_eq!(
-        out.client()["params"]["update"]["availableCommands"][2],
+        out.client()["params"]["update"]["availableCommands"][1],
         json!({ "name": "review", "description": "Does review.", "input": { "hint": "[file]" } })
     );
-    assert!(out.client()["params"]["update"]["availableCommands"][3].get("input").is_none());
+    assert!(out.client()["params"]["update"]["availableCommands"][2].get("input").is_none());
     // Each time, whatever the agent sends.
     for (list, expected) in [
         (json!([]), vec!["skills", "review", "Plan-B", "secret"]),
         (Value::Null, vec!["skills", "review", "Plan-B", "secret"]),
         (
             json!([{ "name": "skills" }, { "name": "Review" }]),
-            vec!["skills", "Review", "skill:review", "Plan-B", "secret"],
+            vec!["skill:review", "Plan-B", "secret", "skills", "Review"],
         ),
         (
             json!([{ "name": "plan-b list" }, { "name": "/secret" }]),
-            vec!["plan-b list", "/secret", "skills", "review", "skill:Plan-B", "skill:secret"],
+            vec!["skills", "review", "skill:Plan-B", "skill:secret", "plan-b list", "/secret"],
         ),
         // What the agent made of the prompts of our own server is in the list already.
         (
             json!([{ "name": "mcp__acp-skills__review" }, { "name": "mcp__other__review" }]),
-            vec!["mcp__other__review", "skills", "review", "Plan-B", "secret"],
+            vec!["skills", "review", "Plan-B", "secret", "mcp__other__review"],
+        ),
+        // Qwen says whose prompts they are.
+        (
+            json!([{ "name": "review", "description": "x", "input": { "hint": "" },
+                "_meta": { "source": "mcp-prompt", "sourceLabel": "MCP: acp-skills" } },
+                { "name": "Plan-B", "description": "Does Plan-B.",
+                "_meta": { "source": "mcp-prompt", "sourceLabel": "MCP: acp-skills-2" } },
+                { "name": "secret", "description": "Does secret.", "_meta": { "source": "builtin" } }]),
+            vec!["skills", "review", "skill:Plan-B", "skill:secret", "Plan-B", "secret"],
+        ),
+        // Others list them as they are.
+        (
+            json!([{ "name": "/Review", "description": "[MCP] Does  review.", "_meta": { "n": 1 } },
+                { "name": "secret", "description": "Keeps it." }, { "name": "web" }]),
+            vec!["skills", "review", "Plan-B", "skill:secret", "secret", "web"],
         ),
     ] {
         let update = json!({ "sessionUpdate": "available_commands_update", "availableCommands": list });
@@ -95,6 +110,22 @@ fn commands_are_added_to_the_agents() {
     }
     // The agent has sent a list: we need not.
     assert!(world.handle(Input::MenuDue(KEY)).is_nothing());
+}
+
+/// Ours are where a user sees them, and do not push the agent's out of sight.
+#[test]
+fn many_skills_do_not_hide_the_agents_commands() {
+    let names: Vec<_> = (1..=12).map(|number| format!("skill-{number}")).collect();
+    let set = names.iter().map(|name| skill(name, |_| {})).collect();
+    let mut world = World::with_skills(policy(), set).initialized("x", &json!({}));
+    world.new_session(1, "s");
+    for theirs in [vec!["web"], vec!["web", "mcp__acp-skills__skill-1"]] {
+        let theirs: Vec<_> = theirs.iter().map(|name| json!({ "name": name, "description": "x" })).collect();
+        let out = world.update("s", &commands(&theirs));
+        let menu = sent(&out);
+        assert_eq!((menu.len(), menu[0], menu[9], menu[10]), (14, "skills", "skill-9", "web"), "{menu:?}");
+        assert_eq!(menu[11..], ["skill-10", "skill-11", "skill-12"]);
+    }
 }
 
 #[test]
@@ -121,6 +152,36 @@ fn an_agent_without_commands_gets_ours() {
     assert!(world.refuse(6, -32000).tasks.is_empty());
 }
 
+/// What an agent makes of the prompts of our server is no command of its own, whenever it says so.
+#[test]
+fn reflections_of_our_prompts_are_ours() {
+    let reflection = json!({ "name": "review", "description": "Does review.", "input": { "hint": "" },
+        "_meta": { "source": "mcp-prompt", "sourceLabel": "MCP: acp-skills" } });
+    let list = commands(&[json!({ "name": "web" }), reflection]);
+    let invoked = |world: &mut World| {
+        let prompt = expanded(world, 20, &json!([text("/review x")]));
+        assert_eq!(prompt.as_array().unwrap().last(), Some(&text("x")));
+    };
+    // Behind ours, and again.
+    let mut world = session(&["web"]);
+    assert_eq!(sent(&world.update("s", &list)), ["skills", "review", "Plan-B", "secret", "web"]);
+    invoked(&mut world);
+    // Before the session is known.
+    let mut world = self::world();
+    world.request(1, "session/new", &json!({ "cwd": "/project", "mcpServers": [] }));
+    world.update("s", &list);
+    let out = world.respond(1, &json!({ "sessionId": "s" }));
+    assert_eq!(menu(&out.to_client[1]), ["skills", "review", "Plan-B", "secret", "web"]);
+    invoked(&mut world);
+    // After a load, before its answer and behind it.
+    let mut world = self::world();
+    world.request(1, "session/load", &json!({ "sessionId": "s", "cwd": "/project", "mcpServers": [] }));
+    world.update("s", &list);
+    world.respond(1, &json!({}));
+    invoked(&mut world);
+    assert_eq!(sent(&world.update("s", &list)), ["skills", "review", "Plan-B", "secret", "web"]);
+}
+
 #[test]
 fn a_list_that_comes_too_early_is_sent_again() {
     let mut world = world();
@@ -129,8 +190,8 @@ fn a_list_that_comes_too_early_is_sent_again() {
     assert_eq!(sent(&early), ["web"]);
     let out = world.respond(1, &json!({ "sessionId": "s" }));
     assert_eq!(out.to_client[0]["id"], 1);
-    assert_eq!(menu(&out.to_client[1]), ["web", "skills", "review", "Plan-B", "secret"]);
-    assert_eq!(out.to_client[1]["params"]["update"]["availableCommands"][0]["x"], 1);
+    assert_eq!(menu(&out.to_client[1]), ["skills", "review", "Plan-B", "secret", "web"]);
+    assert_eq!(out.to_client[1]["params"]["update"]["availableCommands"][4]["x"], 1);
     assert!(out.tasks.is_empty());
     // A session of nobody's.
     assert_eq!(sent(&world.update("child", &commands(&[]))), Vec::<&str>::new());
@@ -177,14 +238,11 @@ fn a_command_is_expanded() {
     let [catalog, ours, theirs] = &prompt.as_array().unwrap()[..] else { panic!("{prompt}") };
     assert!(catalog["text"].as_str().unwrap().contains("<available_skills>"));
     expect![[r#"
-        <acp-skills-proxy>
         <typed>/review <rest>src/main.rs</rest></typed>
         The user invoked the skill `review` by command. Its instructions are here. Carry them out now, for what the user wrote behind the command, which follows.
 
-        <skill_content name="review">Do it with [src/main.rs].</skill_content>
-        </acp-skills-proxy>
-    "#]]
-    .assert_eq(ours["text"].as_str().unwrap());
+        <skill_content name="review">Do it with [src/main.rs].</skill_content>"#]]
+    .assert_eq(unmarked(ours["text"].as_str().unwrap()));
     assert_eq!(theirs, &text("src/main.rs"));
     // Once.
     let prompt = expanded(&mut world, 3, &json!([text("/review x")]));
@@ -208,6 +266,11 @@ fn seen(world: &mut World, texts: &[String]) -> String {
     seen
 }
 
+/// Whether a block is what a command becomes.
+fn is_invocation(block: &Value) -> bool {
+    block["text"].as_str().is_some_and(|text| begins_with_ours(text) && unmarked(text).starts_with("<typed>"))
+}
+
 #[test]
 fn all_shapes_of_prompts() {
     let image = json!({ "type": "image", "data": "AA==", "mimeType": "image/png" });
@@ -222,8 +285,14 @@ fn all_shapes_of_prompts() {
         (json!([text("/secret a")]), json!([ours, text("a")])),
         (json!([text("/review a "), link, text(" b")]), json!([ours, text("a "), link, text(" b")])),
         (json!([text("/review "), link, image]), json!([ours, link, image])),
-        (json!([image, link, text("/review a")]), json!([ours, text("a"), image, link])),
-        (json!([text(" "), text("/review a")]), json!([ours, text("a"), text(" ")])),
+        (json!([image, link, text("/review a")]), json!([image, link, ours, text("a")])),
+        (json!([text(" "), text("/review a")]), json!([text(" "), ours, text("a")])),
+        // What the client adds of itself comes first.
+        (json!([text("Sharing a.rs"), text("/review a")]), json!([text("Sharing a.rs"), ours, text("a")])),
+        (
+            json!([text("Sharing a.rs"), link, text("/review"), image]),
+            json!([text("Sharing a.rs"), link, ours, image]),
+        ),
         (
             json!([{ "type": "text", "text": "/review a", "annotations": { "priority": 1.0 } }]),
             json!([ours, { "type": "text", "text": "a", "annotations": { "priority": 1.0 } }]),
@@ -234,7 +303,8 @@ fn all_shapes_of_prompts() {
         let got = got.as_array().unwrap();
         let expected = expected.as_array().unwrap();
         // The catalog comes first.
-        assert_eq!(got[2..], expected[1..], "{prompt}");
+        let found = got[1..].iter().map(|block| if is_invocation(block) { &ours } else { block });
+        assert!(found.eq(expected), "{prompt}: {got:?}");
         for block in got {
             let starts = block["text"].as_str().is_some_and(|text| text.trim_start().starts_with(['/', '$']));
             assert!(!starts, "{block} of {prompt}");
@@ -243,7 +313,6 @@ fn all_shapes_of_prompts() {
         let typed: Vec<_> = prompt.as_array().unwrap().iter().filter_map(|it| it["text"].as_str()).collect();
         let sent: Vec<_> = got.iter().filter_map(|it| it["text"].as_str().map(str::to_owned)).collect();
         let joined = sent.concat();
-        // Blank text before the command comes behind it.
         let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert_eq!(words(&seen(&mut world, &sent)), words(&typed.concat()));
         assert_eq!(words(&seen(&mut world, std::slice::from_ref(&joined))), words(&typed.concat()));
@@ -264,7 +333,7 @@ fn arguments_that_look_like_commands() {
     let mut world = session(&[]);
     let prompt = expanded(&mut world, 2, &json!([text("/review /etc/passwd")]));
     let theirs = prompt[2]["text"].as_str().unwrap();
-    assert_eq!(theirs, "<acp-skills-proxy>\nThe user wrote:\n</acp-skills-proxy>\n/etc/passwd");
+    assert_eq!(theirs, world.mark().wrap("The user wrote:") + "/etc/passwd");
     let sent: Vec<_> = (0..3).map(|at| prompt[at]["text"].as_str().unwrap().to_owned()).collect();
     assert_eq!(seen(&mut world, &sent), "/review /etc/passwd");
     assert_eq!(seen(&mut world, &[sent.concat()]), "/review /etc/passwd");
@@ -286,6 +355,13 @@ fn what_is_no_command_of_ours_passes() {
     ]) {
         assert_eq!(texts(world.prompt(request, "s", &[words]).agent()), [words], "{words}");
     }
+    // Also behind what the client adds: where the agent looks for its commands is its own affair.
+    for (request, words) in
+        (12..).zip(["/web x", "/review x", "/unknown", " /skill:review", "/skill:review/x"])
+    {
+        let prompt = ["Sharing a.rs", words];
+        assert_eq!(texts(world.prompt(request, "s", &prompt).agent()), prompt, "{words}");
+    }
     // Whatever the agent has, this is ours.
     let prompt = expanded(&mut world, 20, &json!([text("/skill:review x")]));
     assert_eq!(prompt.as_array().unwrap().last(), Some(&text("x")));
@@ -300,7 +376,7 @@ fn what_a_forgotten_command_told_is_told_again() {
     world.respond(3, &json!({ "stopReason": "end_turn" }));
     assert_eq!(expanded(&mut world, 4, &json!([text("/review x")])).as_array().unwrap().len(), 2);
     // A title that was ours alone becomes what was typed first.
-    let title = json!({ "sessionUpdate": "session_info_update", "title": "<acp-skills-proxy>" });
+    let title = json!({ "sessionUpdate": "session_info_update", "title": world.mark().open() });
     assert_eq!(world.update("s", &title).client()["params"]["update"]["title"], "/review x");
 }
 
@@ -443,12 +519,10 @@ fn skills_are_listed() {
     expect![[r#"
         **4 skills in this session**
 
-        - `/skill:review` (named): Does review.
-        - `/Plan-B` (named): Does Plan B.
-        - `/secret` (named, **active**, by you, only by command): Does secret.
-        - `background` (named, **active**, by the model, only by the model): Does background.
-
-        **Permissions**: `--approve own`, `--tool-policy permissive`
+        - `/skill:review`: Does review.
+        - `/Plan-B`: Does Plan B.
+        - `/secret` (**active**, by you, only by command): Does secret.
+        - `background` (**active**, by the model, only by the model): Does background.
 
         `/skills` lists the skills, `/skills reload` looks for new ones, `/skills search WORDS` finds those that fit."#]]
     .assert_eq(&asked(&mut world, 3, "/skills"));
@@ -467,8 +541,8 @@ fn skills_are_listed() {
 #[test]
 fn warnings_are_listed() {
     let mut builder = SkillSet::builder();
-    let warning = skills_core::Diagnostic::warning("body-too-long", "the body is long");
-    builder.add(skill("review", |_| {}), vec![warning]);
+    let warning = |text: &str| skills_core::Diagnostic::warning("x", text);
+    builder.add(skill("review", |_| {}), vec![warning("the body is long"), warning("the name is odd")]);
     let mut second = skill("Review", |_| {});
     second.scope = Scope::User;
     builder.add(second, Vec::new());
@@ -478,9 +552,9 @@ fn warnings_are_listed() {
     world.new_session(1, "s");
     let text = asked(&mut world, 2, "/skills");
     for line in [
-        "- `review`: the body is long\n",
-        "- /skills/broken/SKILL.md is left out: there is no frontmatter\n",
-        "- `Review` is hidden by another one\n",
+        "- `review`: the body is long, and 1 more\n",
+        "- `broken` is left out: there is no frontmatter; `acp-skills-proxy check /skills/broken` explains it\n",
+        "- another `Review` is hidden by one of the same name; `acp-skills-proxy list` with your flags shows both\n",
     ] {
         assert!(text.contains(line), "{text}");
     }
@@ -500,7 +574,7 @@ fn reloading() {
         out.to_client.iter().filter(|it| it["params"]["update"]["availableCommands"].is_array()).collect();
     assert_eq!(menus.len(), 2);
     let of = |id: &str| menu(menus.iter().find(|it| it["params"]["sessionId"] == id).unwrap());
-    assert_eq!(of("s"), ["web", "skills", "review", "new"]);
+    assert_eq!(of("s"), ["skills", "review", "new", "web"]);
     assert_eq!(of("t"), ["skills", "review", "new"]);
     let said = &out.to_client[2]["params"]["update"]["content"]["text"];
     assert_eq!(

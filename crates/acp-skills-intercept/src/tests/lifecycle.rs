@@ -3,14 +3,13 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::marks;
 
 fn world() -> World {
     World::new(policy()).initialized("x", &json!({}))
 }
 
 fn ours() -> String {
-    marks::wrap("<available_skills>…</available_skills>")
+    Mark::new(1).wrap("<available_skills>…</available_skills>")
 }
 
 #[test]
@@ -197,11 +196,15 @@ fn what_an_earlier_run_told_is_not_told_again() {
     let told = texts(first.agent())[0].to_owned();
     let merged = format!("{told}fix the bug");
     let other = told.replace("review", "other");
+    let flat = format!("{} fix the bug", told.split_whitespace().collect::<Vec<_>>().join(" "));
     for (chunks, blocks) in [
         (vec![told.as_str(), "fix the bug"], 1),
         (vec![merged.as_str()], 1),
         // With other skills, cut off, or not ours at all.
         (vec![other.as_str(), "fix the bug"], 2),
+        // Flattened, merged, split.
+        (vec![flat.as_str()], 1),
+        (vec![&merged[..100], &merged[100..200], &merged[200..]], 1),
         (vec![&told[..100]], 2),
         (vec!["fix the bug"], 2),
     ] {
@@ -218,7 +221,8 @@ fn what_an_earlier_run_told_is_not_told_again() {
 #[test]
 fn a_title_is_of_the_message_that_our_text_was_in() {
     let chunk = |text: &str| json!({ "sessionUpdate": "user_message_chunk", "content": { "type": "text", "text": text } });
-    let cut = json!({ "sessionUpdate": "session_info_update", "title": "<acp-skills-proxy> <avail" });
+    let cut =
+        json!({ "sessionUpdate": "session_info_update", "title": format!("{} <avail", Mark::new(1).open()) });
     // A command comes first, and nothing of ours goes with it.
     let mut new = world();
     new.new_session(1, "s");
@@ -266,35 +270,34 @@ fn what_was_kept_back_comes_before_what_follows() {
     let chunk = |text: &str| json!({ "sessionUpdate": "user_message_chunk", "content": { "type": "text", "text": text } });
     let said = json!({ "sessionUpdate": "agent_message_chunk", "content": { "type": "text", "text": "a" } });
     let mut world = world();
-    assert!(world.update("s", &chunk("<acp-skills-proxy> cut off")).is_nothing());
+    let open = format!("{} not closed", Mark::new(1).open());
+    assert!(world.update("s", &chunk(&open)).is_nothing());
     assert!(world.update("s", &chunk("the user's own")).is_nothing());
     // Another session goes on.
     assert_eq!(world.update("other", &said).to_client.len(), 1);
     let out = world.update("s", &said);
     let updates: Vec<_> = out.to_client.iter().map(|line| line["params"]["update"].clone()).collect();
-    assert_eq!(updates, [chunk("the user's own"), said.clone()]);
+    assert_eq!(updates, [chunk(&open), chunk("the user's own"), said.clone()]);
     // The end of a replay is the answer to its request; what is answered meanwhile is not.
     world.request(76, "session/list", &json!({}));
     world.request(77, "session/load", &json!({ "sessionId": "s", "cwd": "/", "mcpServers": [] }));
-    world.update("s", &chunk("<acp-skills-proxy> cut off"));
+    world.update("s", &chunk(&open));
     world.update("s", &chunk("mine"));
     assert_eq!(world.respond(76, &json!({ "sessions": [] })).to_client.len(), 1);
-    assert_eq!(world.respond(77, &json!({})).to_client.len(), 2);
+    assert_eq!(world.respond(77, &json!({})).to_client.len(), 3);
 }
 
 #[test]
 fn a_title_is_not_of_another_proxys_text() {
     for (theirs, expected) in [
-        ("<acp-skills-proxy>\n<available_skills/>\n</acp-skills-proxy>\n", "fix the bug"),
-        (
-            "<acp-skills-proxy>\n<typed>/review <rest>fix the bug</rest></typed>\nDo it.\n</acp-skills-proxy>\n",
-            "/review fix the bug",
-        ),
+        ("<available_skills/>", "fix the bug"),
+        ("<typed>/review <rest>fix the bug</rest></typed>\nDo it.", "/review fix the bug"),
     ] {
+        let theirs = &Mark::new(0xffff_ffff).wrap(theirs);
         let mut world = world();
         world.new_session(1, "s");
         world.prompt(2, "s", &[theirs, "fix the bug"]);
-        let cut = json!({ "sessionUpdate": "session_info_update", "title": "<acp-skills-proxy> <avail" });
+        let cut = json!({ "sessionUpdate": "session_info_update", "title": format!("{} <avail", Mark::new(1).open()) });
         assert_eq!(world.update("s", &cut).client()["params"]["update"]["title"], expected);
     }
 }
@@ -309,11 +312,15 @@ fn titles_are_the_users() {
     let seen = |out: &Out| out.to_client[0]["params"]["update"].clone();
     assert_eq!(seen(&world.update("s", &info("Fix it"))), info("Fix it"));
     assert_eq!(seen(&world.update("s", &info(&format!("{}fix the bug", ours())))), info("fix the bug"));
-    assert_eq!(seen(&world.update("s", &info("<acp-skills-proxy> <available_sk…"))), info("fix the bug"));
+    assert_eq!(
+        seen(&world.update("s", &info(&format!("{} <available_sk…", Mark::new(1).open())))),
+        info("fix the bug")
+    );
     let untitled = json!({ "sessionUpdate": "session_info_update", "updatedAt": "now" });
-    assert_eq!(seen(&world.update("unknown", &info("<acp-skills-proxy> <av"))), untitled);
+    assert_eq!(seen(&world.update("unknown", &info(&format!("{} <av", Mark::new(1).open())))), untitled);
     // With nothing left to say, it is not said.
-    let only = json!({ "sessionUpdate": "session_info_update", "title": "<acp-skills-proxy> <av" });
+    let only =
+        json!({ "sessionUpdate": "session_info_update", "title": format!("{} <av", Mark::new(1).open()) });
     assert!(world.update("unknown", &only).is_nothing());
 }
 
@@ -327,9 +334,9 @@ fn listed_titles_are_the_users() {
     let out = world.respond(
         3,
         &json!({ "sessions": [
-        { "sessionId": "s", "title": "<acp-skills-proxy> <avail…", "n": 1 },
+        { "sessionId": "s", "title": format!("{} <avail…", Mark::new(1).open()), "n": 1 },
         { "sessionId": "t", "title": format!("{title}other"), "n": 2 },
-        { "sessionId": "u", "title": "<acp-skills-proxy>", "n": 3 },
+        { "sessionId": "u", "title": Mark::new(1).open(), "n": 3 },
         { "sessionId": "v", "title": "clean" },
     ], "nextCursor": null }),
     );

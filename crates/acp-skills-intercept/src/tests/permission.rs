@@ -47,7 +47,8 @@ fn ask(world: &mut World, call: &Value, meta: Option<Value>) -> Out {
 fn outcome(out: &Out) -> &str {
     match (&out.to_client[..], &out.to_agent[..]) {
         ([_], []) => "asked",
-        ([], [answer]) => {
+        // The client may have to be told of the call.
+        (told, [answer]) if told.iter().all(|it| it["params"]["update"]["sessionUpdate"] == "tool_call") => {
             assert_eq!(answer["id"], 7);
             assert_eq!(answer["result"]["outcome"]["outcome"], "selected");
             answer["result"]["outcome"]["optionId"].as_str().unwrap()
@@ -76,6 +77,18 @@ fn our_own_calls() {
             "toolCallId": format!("{function}__{function}_1795307132527_0"), "status": "pending", "kind": "other",
             "title": format!("activate_skill ({server} MCP Server)"), "locations": [],
             "content": [{ "type": "content", "content": { "type": "text", "text": "{\"name\":\"git\"}" } }],
+        })
+    };
+    let open_code = |title: &str, kind: &str, input: Value| {
+        json!({
+            "toolCallId": "call_1", "title": title, "kind": kind, "status": "pending", "locations": [],
+            "rawInput": input,
+        })
+    };
+    let qwen = |name: &str, kind: &str| {
+        json!({
+            "toolCallId": "call_1", "title": "{\"name\":\"git\"}", "kind": kind, "status": "pending", "content": [],
+            "locations": [], "rawInput": { "name": "git" }, "_meta": { "toolName": name },
         })
     };
     let approval = || Some(json!({ "is_mcp_tool_approval": true }));
@@ -144,18 +157,78 @@ fn our_own_calls() {
             None,
             "asked",
         ),
+        // OpenCode makes the tool's name the title, and gives no input.
+        ("OpenCode", open_code("acp-skills_activate_skill", "other", json!({})), None, "proceed_once"),
+        ("OpenCode", open_code("acp-skills_read_skill_file", "other", json!({})), None, "proceed_once"),
+        ("OpenCode", open_code("acp-skills_call_skill_tool", "other", json!({})), None, "asked"),
+        ("OpenCode", open_code("acp-skills-2_activate_skill", "other", json!({})), None, "asked"),
+        ("OpenCode", open_code("acp-skills_activate_skill", "execute", json!({})), None, "asked"),
         (
-            "opencode",
-            json!({ "toolCallId": "1", "title": "acp-skills_activate_skill", "rawInput": {} }),
+            "OpenCode",
+            open_code("acp-skills_activate_skill", "other", json!({ "command": "rm" })),
             None,
             "asked",
         ),
+        ("opencode-look-alike", open_code("acp-skills_activate_skill", "other", json!({})), None, "asked"),
+        ("qwen-code", qwen("mcp__acp-skills__activate_skill", "read"), None, "proceed_once"),
+        ("qwen-code", qwen("mcp__other__activate_skill", "read"), None, "asked"),
+        ("qwen-code", qwen("run_shell_command", "execute"), None, "asked"),
+        ("qwen-code", qwen("mcp__acp-skills__activate_skill", "execute"), None, "asked"),
     ] {
         let mut world = world(agent, policy());
         let out = ask(&mut world, &call, meta.clone());
         assert_eq!(outcome(&out), expected, "{agent}: {call} {meta:?}");
         let mut world = self::world(agent, Policy { approve: Approve::None, ..policy() });
         assert_eq!(outcome(&ask(&mut world, &call, meta)), "asked", "{agent}: {call}");
+    }
+}
+
+/// Gemini announces a call only by asking for permission: whoever answers in the user's place has to tell of it.
+#[test]
+fn a_call_that_nobody_announced_is_announced() {
+    let call = json!({
+        "toolCallId": "mcp_acp-skills_activate_skill__mcp_acp-skills_activate_skill_1795307132527_0",
+        "status": "pending", "title": "activate_skill (acp-skills MCP Server)", "locations": [], "kind": "other",
+        "content": [{ "type": "content", "content": { "type": "text", "text": "{\"name\":\"git\"}" } }], "x": 1.0,
+    });
+    for (titles, title, kind) in [
+        (Titles::People, "Skill: git", "read"),
+        (Titles::Agent, "activate_skill (acp-skills MCP Server)", "other"),
+    ] {
+        let mut world = world("gemini-cli", Policy { titles, ..policy() });
+        let out = ask(&mut world, &call, None);
+        assert_eq!(outcome(&out), "proceed_once");
+        let mut update = call.clone();
+        update["sessionUpdate"] = json!("tool_call");
+        update["title"] = json!(title);
+        update["kind"] = json!(kind);
+        let params = json!({ "sessionId": "s", "update": update });
+        assert_eq!(out.client(), &json!({ "jsonrpc": "2.0", "method": "session/update", "params": params }));
+        // Once.
+        assert_eq!(ask(&mut world, &call, None).to_client.len(), 0);
+        // What follows is of the same call.
+        let mut done = call.clone();
+        done["sessionUpdate"] = json!("tool_call_update");
+        done["content"] = json!([]);
+        let out = world.update("s", &done);
+        assert_eq!(out.client()["params"]["update"]["title"], title);
+    }
+}
+
+/// The same for calls that are not ours, and only where nobody else announced them.
+#[test]
+fn a_call_that_was_announced_is_not_announced_again() {
+    let rm = call("Bash", &json!({ "command": "rm x" }));
+    for is_announced in [false, true] {
+        let mut world = world(CLAUDE, Policy { tool_policy: ToolPolicy::Strict, ..policy() });
+        invoke(&mut world, "git");
+        if is_announced {
+            let mut announced = rm.clone();
+            announced["sessionUpdate"] = json!("tool_call");
+            assert_eq!(world.update("s", &announced).client()["params"]["update"], announced);
+        }
+        let out = ask(&mut world, &rm, None);
+        assert_eq!((outcome(&out), out.to_client.len()), ("no", usize::from(!is_announced)));
     }
 }
 
@@ -247,13 +320,15 @@ fn decisions_are_shown() {
     let mut world = world(CLAUDE, Policy { tool_policy: ToolPolicy::Strict, ..policy() });
     invoke(&mut world, "git");
     ask(&mut world, &call("Bash", &json!({ "command": "rm x" })), None);
-    ask(&mut world, &call("mcp__acp-skills__activate_skill", &json!({})), None);
+    for _ in 0..2 {
+        ask(&mut world, &call("mcp__acp-skills__activate_skill", &json!({})), None);
+    }
     let out = world.prompt(9, "s", &["/skills"]);
     let text = out.to_client[0]["params"]["update"]["content"]["text"].as_str().unwrap();
     for line in [
-        "**Permissions**: `--approve own`, `--tool-policy strict`",
+        "**Permissions decided for you**",
         "- refused `Bash`: not in `allowed-tools` of the active skills",
-        "- allowed `activate_skill`: a tool of the skills",
+        "- allowed `activate_skill`: a tool of the skills (2 times)\n",
     ] {
         assert!(text.contains(line), "{text}");
     }
@@ -262,9 +337,9 @@ fn decisions_are_shown() {
 #[test]
 fn claude_is_told_not_to_ask() {
     let ours = json!([
-        "mcp__acp-skills__activate_skill",
-        "mcp__acp-skills__read_skill_file",
-        "mcp__acp-skills__search_skills"
+        "mcp__acp-skills__activate_skill(*)",
+        "mcp__acp-skills__read_skill_file(*)",
+        "mcp__acp-skills__search_skills(*)"
     ]);
     let with = |first: &str| {
         let mut list = ours.clone();

@@ -3,7 +3,6 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::marks::{CLOSE, OPEN};
 
 #[test]
 fn the_transport_follows_the_agent() {
@@ -72,7 +71,7 @@ fn the_first_prompt_carries_the_catalog() {
     world.new_session(1, "s");
     let out = world.prompt(2, "s", &["hello", "more"]);
     let [catalog, "hello", "more"] = texts(out.agent())[..] else { panic!("{out:?}") };
-    assert!(catalog.starts_with(OPEN) && catalog.ends_with(&format!("{CLOSE}\n")), "{catalog}");
+    assert!(unmarked(catalog).starts_with("<available_skills>"), "{catalog}");
     let place = |text| catalog.find(text).unwrap_or_else(|| panic!("no {text} in {catalog}"));
     assert!(place("<name>b</name>") < place("<name>a</name>"));
     place("Does b &lt;well&gt;.");
@@ -111,7 +110,7 @@ fn with_system_prompt() -> Value {
 #[test]
 fn the_system_prompt_is_merged() {
     let ours = |content: &Value| {
-        content.as_array().unwrap().last().unwrap()["text"].as_str().unwrap().starts_with(OPEN)
+        begins_with_ours(content.as_array().unwrap().last().unwrap()["text"].as_str().unwrap())
     };
     for (theirs, mode, blocks) in [
         (Value::Null, "append", 1),
@@ -146,7 +145,7 @@ fn older_claude_takes_it_in_meta() {
         let out = world.request(1, "session/new", &json!({ "cwd": "/p", "mcpServers": [], "_meta": meta }));
         let system = &out.agent()["params"]["_meta"]["systemPrompt"];
         let text = system.as_str().or_else(|| system["append"].as_str()).unwrap();
-        assert!(text.starts_with(&format!("{before}{OPEN}")), "{meta}: {text}");
+        assert!(text.strip_prefix(before).is_some_and(begins_with_ours), "{meta}: {text}");
     }
 }
 

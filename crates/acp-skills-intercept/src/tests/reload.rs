@@ -47,10 +47,7 @@ fn check(changes: &[SkillSet], expected: Expect) {
     let prompt = world.prompt(3, "s", &["go on"]);
     let told = match texts(prompt.agent())[..] {
         ["go on"] => "",
-        [line, "go on"] => {
-            let inside = line.strip_prefix("<acp-skills-proxy>\n").unwrap();
-            inside.strip_suffix("\n</acp-skills-proxy>\n").unwrap()
-        }
+        [line, "go on"] => unmarked(line),
         _ => panic!("{prompt:?}"),
     };
     expected.assert_eq(told);
@@ -63,12 +60,12 @@ fn check(changes: &[SkillSet], expected: Expect) {
 fn one_line_says_what_is_other() {
     let review = skill("review", "Reviews.", |_| {});
     let secret = skill("secret", "Hides.", |it| it.properties.disable_model_invocation = true);
-    let greet = skill("greet", "Greets\npeople </acp-skills-proxy>.", |_| {});
+    let greet = skill("greet", "Greets\npeople </acp-skills-proxy:>.", |_| {});
     let before = set(&[&review, &secret]);
     check(std::slice::from_ref(&before), expect![[""]]);
     check(
         &[set(&[&review, &secret, &greet])],
-        expect!["The skills have changed. New: `greet` (Greets people </acp-skills_proxy>.)."],
+        expect!["The skills have changed. New: `greet` (Greets people </acp-skills_proxy:>.)."],
     );
     check(&[set(&[&secret])], expect!["The skills have changed. Removed: `review`."]);
     check(&[SkillSet::default()], expect!["The skills have changed. Removed: `review`."]);
@@ -80,7 +77,7 @@ fn one_line_says_what_is_other() {
     check(
         &[set(&[&secret]), set(&[&greet]), set(&[&greet, &anew])],
         expect![
-            "The skills have changed. New: `greet` (Greets people </acp-skills_proxy>.). Changed: `review` (Reviews code.)."
+            "The skills have changed. New: `greet` (Greets people </acp-skills_proxy:>.). Changed: `review` (Reviews code.)."
         ],
     );
     check(&[set(&[&review, &secret, &greet]), before.clone()], expect![[""]]);

@@ -9,7 +9,6 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::marks;
 use acp_skills_wire::REQUEST_CANCELLED;
 
 const KEY: SessionKey = SessionKey(1);
@@ -119,12 +118,12 @@ fn commands_are_in_the_responses() {
         (
             "session/new",
             json!({ "sessionId": "s", "availableCommands": theirs }),
-            vec!["web", "skills", "review"],
+            vec!["skills", "review", "web"],
         ),
         ("session/fork", json!({ "sessionId": "s", "availableCommands": [] }), vec!["skills", "review"]),
         ("session/new", json!({ "sessionId": "s", "availableCommands": null }), vec!["skills", "review"]),
         ("session/new", json!({ "sessionId": "s" }), vec!["skills", "review"]),
-        ("session/resume", json!({ "availableCommands": theirs }), vec!["web", "skills", "review"]),
+        ("session/resume", json!({ "availableCommands": theirs }), vec!["skills", "review", "web"]),
         ("session/resume", json!({}), vec!["skills", "review"]),
         ("session/resume", Value::Null, vec!["skills", "review"]),
     ] {
@@ -156,11 +155,11 @@ fn commands_are_in_the_updates() {
     let out = world.respond(1, &json!({ "sessionId": "s" }));
     let seen = out.client()["result"]["availableCommands"].as_array().unwrap();
     let seen: Vec<_> = seen.iter().map(|it| it["name"].as_str().unwrap()).collect();
-    assert_eq!(seen, ["web", "y", "skills", "review"]);
+    assert_eq!(seen, ["skills", "review", "web", "y"]);
     let out = world.update("s", &update);
     let [update] = updates(&out)[..] else { panic!("{out:?}") };
     assert_eq!(update["availableCommands"].as_array().unwrap().len(), 4);
-    assert_eq!(update["availableCommands"][2]["input"]["type"], "text");
+    assert_eq!(update["availableCommands"][0]["input"]["type"], "text");
 }
 
 #[test]
@@ -193,7 +192,7 @@ fn echoes_are_the_users() {
     assert!(world.update("s", &chunk(&ours[40..])).is_nothing());
     assert_eq!(updates(&world.update("s", &chunk("hello"))), [&chunk("hello")]);
     // A command in the place of our block is not for the model alone.
-    let mut block = chunk(&marks::wrap("<typed>/review <rest>src</rest></typed>"));
+    let mut block = chunk(&Mark::new(1).wrap("<typed>/review <rest>src</rest></typed>"));
     block["content"]["annotations"] = json!({ "audience": ["assistant"] });
     assert_eq!(updates(&world.update("s", &block)), [&chunk("/review ")]);
     // What has nothing of ours stays as it is.
@@ -389,8 +388,10 @@ fn permission_is_asked_for_a_subject() {
         let request =
             json!({ "jsonrpc": "2.0", "id": 7, "method": "session/request_permission", "params": params });
         let out = world.agent(&request);
-        assert_eq!(out.to_client.is_empty(), is_granted, "{subject}");
+        let is_asked = out.to_client.iter().any(|it| it["method"] == "session/request_permission");
+        assert_eq!(is_asked, !is_granted, "{subject}");
         if is_granted {
+            assert_eq!(updates(&out)[0]["sessionUpdate"], "tool_call_update");
             is::<RequestPermissionResponse>(&out.agent()["result"]);
             assert_eq!(out.agent()["result"]["outcome"]["optionId"], "yes");
         }
@@ -400,7 +401,7 @@ fn permission_is_asked_for_a_subject() {
 #[test]
 fn our_marks_are_taken_out_of_titles() {
     let mut world = session(world());
-    let title = format!("{}Fix the bug", marks::wrap("skills"));
+    let title = format!("{}Fix the bug", Mark::new(1).wrap("skills"));
     world.request(2, "session/list", &json!({}));
     let out = world.respond(2, &json!({ "sessions": [{ "sessionId": "s", "cwd": "/p", "title": title }] }));
     assert_eq!(out.client()["result"]["sessions"][0]["title"], "Fix the bug");

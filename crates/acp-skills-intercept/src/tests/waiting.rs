@@ -83,6 +83,42 @@ fn cancelling_reaches_an_agent_that_works() {
     assert_eq!((out.to_agent.len(), out.to_client.len()), (1, 0));
 }
 
+/// What an earlier run told with files is not told again because this one hopes for tools, and the other way round.
+#[test]
+fn what_was_told_in_another_way_is_known() {
+    let stored = |name: &str| {
+        let stored = skills_core::Stored::new(std::path::Path::new("/skills").join(name), "SKILL.md");
+        Skill::new(SkillName::new(name).unwrap(), "Does things.", skills_core::Source::Stored(stored))
+    };
+    let set: SkillSet = [stored("review")].into_iter().collect();
+    for (first_connects, connects, told) in
+        [(false, false, 1), (true, true, 1), (true, false, 2), (false, true, 2)]
+    {
+        let listed = |world: &mut World, connects: bool| {
+            if connects { world.handle(Input::ToolsListed(KEY)) } else { world.handle(Input::WaitOver(KEY)) }
+        };
+        let policy = Policy { mcp_wait: WAIT, ..Policy::default() };
+        let mut world = World::with_skills(policy.clone(), set.clone()).initialized("x", &json!({}));
+        world.new_session(1, "s");
+        world.prompt(2, "s", &["hello"]);
+        let prompt = listed(&mut world, first_connects);
+        let catalog = texts(prompt.agent())[0].to_owned();
+        let mut world = World::with_skills(policy, set.clone()).initialized("x", &json!({}));
+        world.request(1, "session/load", &json!({ "sessionId": "s", "cwd": "/p", "mcpServers": [] }));
+        let chunk = json!({ "type": "text", "text": catalog });
+        world.update("s", &json!({ "sessionUpdate": "user_message_chunk", "content": chunk }));
+        world.respond(1, &json!({}));
+        let mut out = world.prompt(2, "s", &["hello"]);
+        if out.to_agent.is_empty() {
+            out = listed(&mut world, connects);
+        }
+        assert_eq!(texts(out.agent()).len(), told, "{first_connects} {connects}");
+        if !first_connects && connects {
+            assert!(texts(out.agent())[0].contains("are available now"), "one line, not the whole list");
+        }
+    }
+}
+
 #[test]
 fn an_agent_that_does_not_connect_is_told_about_the_files() {
     let directory = tempfile::tempdir().unwrap();

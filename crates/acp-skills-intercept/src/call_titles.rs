@@ -1,0 +1,176 @@
+//! What people see of calls of our own tools: `Skill: code-review` in place of `mcp__acp-skills__activate_skill`.
+//!
+//! Only what is certain to be a call of ours gets another title and kind, when it is announced, updated, and when
+//! permission is asked for it; nothing else of it changes.
+
+use acp_skills_wire::{Edit, Message, Node};
+use skills_core::toolbox::{
+    ACTIVATE_SKILL, CALL_SKILL_TOOL, READ_SKILL_FILE, RUN_SKILL_SCRIPT, SEARCH_SKILLS,
+};
+
+use crate::{
+    Interceptor,
+    agent_facts::AgentFacts,
+    calls,
+    client_facts::ClientFacts,
+    outputs::Pass,
+    policy::{Policy, Titles},
+    session::{Session, calls::Ours},
+};
+
+/// The two between whom a call is told of.
+#[derive(Clone, Copy)]
+pub(crate) struct Peers<'a> {
+    pub(crate) agent: &'a AgentFacts,
+    pub(crate) client: &'a ClientFacts,
+}
+
+/// How much of a name or a path is shown, in characters.
+const MAX_CHARS: usize = 80;
+
+/// The title of a call whose input is not known.
+fn plain(tool: &str) -> &'static str {
+    match tool {
+        ACTIVATE_SKILL => "Skill",
+        READ_SKILL_FILE => "Skill file",
+        SEARCH_SKILLS => "Skill search",
+        RUN_SKILL_SCRIPT => "Skill script",
+        _ => "Skill tool",
+    }
+}
+
+/// The title of a call with this input.
+fn named(tool: &str, input: Node<'_>, client: ClientFacts) -> Option<String> {
+    let between = client.separator();
+    let text = |key| input.str(key).map(|text| short(&text)).filter(|text| !text.is_empty());
+    Some(match tool {
+        ACTIVATE_SKILL => format!("Skill{between}{}", text("name")?),
+        SEARCH_SKILLS => format!("Skill search{between}{}", text("query")?),
+        CALL_SKILL_TOOL => format!("{}{between}{}", text("skill")?, text("tool")?),
+        _ => format!("{}{between}{}", text("skill")?, text("path")?),
+    })
+}
+
+fn kind(tool: &str) -> &'static str {
+    match tool {
+        ACTIVATE_SKILL | READ_SKILL_FILE => "read",
+        SEARCH_SKILLS => "search",
+        _ => "execute",
+    }
+}
+
+/// `text` on one line, shortened.
+fn short(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(MAX_CHARS) {
+        Some((cut, _)) => format!("{}…", &line[..cut]),
+        None => line,
+    }
+}
+
+/// The title of a call, from what is said of it now.
+fn title(tool: &str, call: Node<'_>, peers: Peers<'_>) -> Option<String> {
+    let client = *peers.client;
+    if let Some(title) = calls::input(call, peers.agent).and_then(|input| named(tool, input, client)) {
+        return Some(title);
+    }
+    let mut texts =
+        call.get("content")?.elements().filter_map(|block| block.at(&["content", "text"])?.as_str());
+    // Gemini shows the input as a text, and our own server's answer says which skill it is.
+    texts.find_map(|text| match Node::parse(text.as_bytes()).filter(Node::is_object) {
+        Some(input) => named(tool, input, client),
+        None if tool == ACTIVATE_SKILL => {
+            let name = text.trim_start().strip_prefix("<skill_content name=\"")?.split('"').next()?;
+            Some(format!("Skill{}{}", client.separator(), short(name)))
+        }
+        None => None,
+    })
+}
+
+/// Which members a message has to have.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// All: it is the first of its call.
+    Whole,
+    /// Those that change.
+    Part,
+}
+
+/// What is known of `call`, which is one of `tool`. Returns whether the client has another title for it.
+fn learn(
+    call: Node<'_>,
+    tool: &'static str,
+    session: &mut Session,
+    peers: Peers<'_>,
+) -> Option<(String, bool)> {
+    let id = call.str("toolCallId")?;
+    let before = session.calls.ours(&id);
+    let known = title(tool, call, peers).or_else(|| Some(before?.title.clone()));
+    let title = known.unwrap_or_else(|| plain(tool).to_owned());
+    let is_news = before.is_none_or(|before| !before.is_shown || before.title != title);
+    session.calls.set_ours(&id, Ours { tool, title: title.clone(), is_shown: !is_news });
+    Some((title, is_news))
+}
+
+/// Remembers what the client is not told of a call of ours.
+pub(crate) fn note(call: Node<'_>, tool: &'static str, session: &mut Session, peers: Peers<'_>) {
+    learn(call, tool, session, peers);
+}
+
+/// Gives `call`, which is one of `tool`, its title and kind for the client.
+pub(crate) fn dress(
+    edit: &mut Edit,
+    call: Node<'_>,
+    tool: &'static str,
+    shape: Shape,
+    session: &mut Session,
+    peers: Peers<'_>,
+) {
+    let (Some((title, is_news)), Some(id)) = (learn(call, tool, session, peers), call.str("toolCallId"))
+    else {
+        return;
+    };
+    set(edit, call, "title", &title, shape == Shape::Whole || is_news);
+    set(edit, call, "kind", kind(tool), shape == Shape::Whole);
+    session.calls.set_ours(&id, Ours { tool, title, is_shown: true });
+}
+
+/// Sets a member; adds it only where it `is_due`.
+fn set(edit: &mut Edit, call: Node<'_>, key: &str, text: &str, is_due: bool) {
+    let value = text.into();
+    match call.get(key) {
+        Some(node) if node.is_str(text) => {}
+        Some(node) => edit.set(node, &value),
+        None if is_due => edit.insert(call, key, &value.to_string()),
+        None => {}
+    }
+}
+
+/// Whether calls of ours get titles of ours.
+pub(crate) fn wanted(session: &Session, policy: &Policy) -> bool {
+    policy.titles == Titles::People && !session.vouching.is_broken()
+}
+
+impl Interceptor {
+    /// The agent tells of a call; `shape` is whole when it announces it.
+    pub(crate) fn tool_call(&mut self, message: &Message<'_>, update: Node<'_>, shape: Shape) -> Pass {
+        let Some(session) = message.session_id().and_then(|id| self.sessions.find(&id)) else {
+            return Pass::Untouched;
+        };
+        let Some(id) = update.str("toolCallId") else { return Pass::Untouched };
+        if shape == Shape::Whole {
+            session.calls.announced(&id);
+        }
+        if !wanted(session, &self.policy) {
+            return Pass::Untouched;
+        }
+        let known = session.calls.ours(&id).map(|ours| ours.tool);
+        let is_first = shape == Shape::Whole;
+        let Some(tool) = known.or_else(|| calls::updated(update, is_first, session, &self.agent)) else {
+            return Pass::Untouched;
+        };
+        let mut edit = Edit::new();
+        dress(&mut edit, update, tool, shape, session, Peers { agent: &self.agent, client: &self.client });
+        if edit.is_empty() { Pass::Untouched } else { Pass::Edited(edit.apply(message.line)) }
+    }
+}

@@ -1,0 +1,24 @@
+//! What is known of the client, where its ways matter.
+
+use acp_skills_wire::Message;
+
+/// What the client said of itself in `initialize`, as far as it matters.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct ClientFacts {
+    /// It shows of a title what stands in front of a colon: CodeCompanion makes `Read: Skill` of `Skill: code-review`.
+    cuts_titles: bool,
+}
+
+impl ClientFacts {
+    /// What the request `initialize` says, in either version of the protocol.
+    pub(crate) fn read(request: &Message<'_>) -> Self {
+        let mut names = [["clientInfo", "name"], ["info", "name"]].into_iter();
+        let name = names.find_map(|path| request.param(&path)?.as_str());
+        Self { cuts_titles: name.is_some_and(|name| name == "CodeCompanion.nvim") }
+    }
+
+    /// What stands between the parts of a title.
+    pub(crate) fn separator(self) -> &'static str {
+        if self.cuts_titles { " " } else { ": " }
+    }
+}

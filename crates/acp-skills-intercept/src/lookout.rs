@@ -1,0 +1,182 @@
+//! [`Lookout`]: in which of the lines that nobody reads there may be text of ours.
+//!
+//! Every line passes here, so it has to cost next to nothing. A mark is found by its name, which no serializer escapes. It
+//! may also be split between the chunks of a message: an agent writes what stands behind the text of a chunk in the same
+//! way each time, so the end of the text is where it was in the last chunk that was read, and a mark that begins there has
+//! to look like one.
+
+use acp_skills_wire::{Classifier, Message};
+use memchr::memmem;
+
+use crate::marks::{DIGITS, NAME};
+
+/// No text of this length or below has a whole mark in it, with the least that stands between the kind of an update and
+/// a text: `"plan","a":"`.
+const MIN_BYTES: usize = NAME.len() + DIGITS + 2 + 12;
+
+/// How much of a line is remembered at most, in bytes.
+const MAX_TAIL_BYTES: usize = 1024;
+
+/// The most that the beginning of a mark takes: with a slash, and the angle bracket as `\u003c`.
+const MAX_CUT_BYTES: usize = NAME.len() + DIGITS + 7;
+
+const CHUNKS: [&[u8]; 2] = [br#""agent_message_chunk""#, br#""agent_thought_chunk""#];
+
+/// Looks for marks in lines.
+#[derive(Debug)]
+pub(crate) struct Lookout {
+    name: memmem::Finder<'static>,
+    /// What stands behind the text of a chunk, from its closing quote on; empty when that is not known.
+    tail: Vec<u8>,
+}
+
+impl Default for Lookout {
+    fn default() -> Self {
+        Self { name: memmem::Finder::new(NAME), tail: Vec::new() }
+    }
+}
+
+impl Lookout {
+    /// Whether there may be a whole mark in this line of JSON.
+    pub(crate) fn sees_mark(&self, line: &[u8]) -> bool {
+        self.name.find(line).is_some()
+    }
+
+    /// Whether a streaming update has to be read, because there may be a mark in it, or the beginning of one at its end.
+    pub(crate) fn sees(&mut self, line: &[u8], classified: &Classifier) -> bool {
+        let kind = &line[classified.kind()..];
+        let mut unknown = &line[classified.known()..];
+        if CHUNKS.iter().any(|chunk| kind.starts_with(chunk)) {
+            match unknown.strip_suffix(self.tail.as_slice()).filter(|_| !self.tail.is_empty()) {
+                Some(rest) if ends_in_mark(rest) => return true,
+                Some(rest) => unknown = rest,
+                None if self.learn(line) => return true,
+                None => {}
+            }
+        }
+        unknown.len() > MIN_BYTES && self.sees_mark(unknown)
+    }
+
+    /// Remembers how a chunk is written. Returns whether it ends in the beginning of a mark.
+    fn learn(&mut self, line: &[u8]) -> bool {
+        let text = Message::parse(line).and_then(|message| message.param(&["update", "content", "text"]));
+        let Some(text) = text.filter(|text| text.raw().len() > 1) else { return false };
+        let end = text.span().end - 1;
+        if line.len() - end <= MAX_TAIL_BYTES {
+            self.tail.clear();
+            self.tail.extend_from_slice(&line[end..]);
+        }
+        ends_in_mark(&line[..end])
+    }
+}
+
+/// Whether the inside of a JSON string, and what stands before it, ends in what may be the beginning of a mark.
+fn ends_in_mark(text: &[u8]) -> bool {
+    // Nearly every text is told by its last two letters.
+    let Some(&[before, last]) = text.last_chunk() else { return false };
+    let is_hex = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    let may_be = match (before, last) {
+        (_, b'<') | (b'3', b'c' | b'C') => true,
+        (b'<' | b'c' | b'C', b'/' | b'a') | (b'/', b'a') => true,
+        (b'a', b'c') | (b'c', b'p') | (b'p', b'-' | b'r') | (b'-', b's' | b'p') | (b's', b'k' | b'-') => true,
+        (b'k', b'i') | (b'i', b'l') | (b'l', b'l' | b's') | (b'r', b'o') | (b'o', b'x') => true,
+        (b'x', b'y') | (b'y', b':') => true,
+        (before, last) => is_hex(last) && (is_hex(before) || before == b':'),
+    };
+    may_be && is_cut(text)
+}
+
+/// The whole of that.
+fn is_cut(text: &[u8]) -> bool {
+    let end = &text[text.len().saturating_sub(MAX_CUT_BYTES)..];
+    let Some(at) = memchr::memrchr2(b'<', b'\\', end) else { return false };
+    let rest = match &end[at..] {
+        [b'<', rest @ ..] | [b'\\', b'u', b'0', b'0', b'3', b'c' | b'C', rest @ ..] => rest,
+        _ => return false,
+    };
+    let rest = rest.strip_prefix(b"/").unwrap_or(rest);
+    rest.strip_prefix(NAME.as_bytes()).map_or_else(
+        || NAME.as_bytes().starts_with(rest),
+        |id| id.len() <= DIGITS && id.iter().all(u8::is_ascii_hexdigit),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{marks::Mark, updates};
+
+    const PLAIN: &str = r#"{"method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"TEXT"}}}}"#;
+    const OTHER: &str = r#"{"method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_thought_chunk","content":{"text":"TEXT","type":"text"},"messageId":"m"}}}"#;
+    const FIRST: &str = r#"{"method":"session/update","params":{"update":{"content":{"text":"TEXT"},"sessionUpdate":"agent_message_chunk"}}}"#;
+    const PLAN: &str = r#"{"method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"plan","x":"TEXT"}}}"#;
+
+    /// What is seen of these texts, each written into the line of an agent that writes in this way.
+    fn seen(frame: &str, texts: &[&str]) -> Vec<bool> {
+        let (mut lookout, mut classifier) = (Lookout::default(), Classifier::new(updates::READ));
+        let look = |text: &&str| {
+            let line = frame.replace("TEXT", text) + "\n";
+            classifier.classify(line.as_bytes());
+            lookout.sees(line.as_bytes(), &classifier)
+        };
+        texts.iter().map(look).collect()
+    }
+
+    #[test]
+    fn looks_out_for_marks() {
+        let whole = Mark::new(7).open();
+        for (text, expected) in [
+            ("", false),
+            ("a < b <acp-skill more", false),
+            ("x<", true),
+            ("<", true),
+            ("</", true),
+            ("<acp-skills", true),
+            ("</acp-skills-proxy:", true),
+            ("<acp-skills-proxy:0123abcd07757998", true),
+            ("\\u003c", true),
+            ("\\u003Cacp-skills", true),
+            ("\\u003c/acp-skills-proxy:01", true),
+            ("<acp\\n", false),
+            ("<acp-skillet", false),
+            ("<table", false),
+            ("made", false),
+            ("\\u003", false),
+            ("\\u003e", false),
+            ("c", false),
+            (&whole, true),
+            (&format!("before {whole} behind"), true),
+            (&whole.replace('<', "\\u003c").replace('>', "\\u003e and more"), true),
+        ] {
+            for frame in [PLAIN, OTHER, FIRST] {
+                assert_eq!(seen(frame, &[text, "x", text]), [expected, false, expected], "{text} in {frame}");
+            }
+            if text.contains(":00000007") {
+                assert_eq!(seen(PLAN, &[text, "", text]), [true, false, true], "{text} in a plan");
+            }
+        }
+        // Each way of writing is learned anew.
+        for frames in [[PLAIN, OTHER], [OTHER, PLAIN], [PLAIN, FIRST]] {
+            let (mut lookout, mut classifier) = (Lookout::default(), Classifier::new(updates::READ));
+            for frame in frames.repeat(2) {
+                let line = frame.replace("TEXT", "a <acp");
+                classifier.classify(line.as_bytes());
+                assert!(lookout.sees(line.as_bytes(), &classifier), "{line}");
+            }
+        }
+    }
+
+    proptest! {
+        /// However a mark is split, and whatever stands around it, the first piece is seen.
+        #[test]
+        fn sees_each_beginning(before in "[a-z <\\-]{0,40}", run: u64, close: bool, escaped: bool, cut in 1_usize..36) {
+            let mark = Mark::new(run);
+            let mark = if close { mark.close() } else { mark.open() };
+            let text = format!("{before}{}", &mark[..cut.min(mark.len())]);
+            let text = if escaped { text.replace('<', "\\u003c") } else { text };
+            prop_assert_eq!(seen(PLAIN, &["x", &text]), [false, true]);
+        }
+    }
+}

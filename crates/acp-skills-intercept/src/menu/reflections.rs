@@ -1,0 +1,55 @@
+//! Which commands of an agent's are only reflections of ours: it makes them of the MCP prompts of our server.
+
+use acp_skills_wire::{Node, json};
+use skills_core::{Skill, SkillName};
+
+use super::spelling;
+use crate::session::Session;
+
+/// How much of a description has to be there when it is shortened, in characters.
+const MIN_SHORTENED_CHARS: usize = 30;
+
+/// Whether an entry of the agent's list is a reflection of a command of ours, which is in the menu already.
+pub(crate) fn is_reflection(entry: Node<'_>, session: &Session) -> bool {
+    let Some(server) = session.server.name() else { return false };
+    let Some(name) = entry.str("name") else { return false };
+    let prefixes = [format!("mcp__{server}__"), format!("mcp:{server}:"), format!("{server}:")];
+    if prefixes.iter().any(|prefix| name.starts_with(prefix.as_str())) {
+        return true;
+    }
+    by_meta(entry, server).unwrap_or_else(|| by_words(entry, &name, session))
+}
+
+/// Whether the entry says that it comes from our server; nothing when it does not say where it comes from.
+fn by_meta(entry: Node<'_>, server: &str) -> Option<bool> {
+    let meta = entry.get("_meta")?;
+    let (mut is_mcp, mut names_us) = (false, false);
+    for text in json::string_values(meta.raw()).filter_map(|text| text.as_str()) {
+        is_mcp |= text.to_ascii_lowercase().contains("mcp");
+        let before = text.strip_suffix(server);
+        names_us |= before.is_some_and(|before| before.is_empty() || before.ends_with([' ', ':', '/']));
+    }
+    if is_mcp && names_us {
+        return Some(true);
+    }
+    meta.get("source").is_some().then_some(false)
+}
+
+/// Whether the entry has the name and the description of a prompt of ours.
+fn by_words(entry: Node<'_>, name: &str, session: &Session) -> bool {
+    let key = SkillName::key_of(name.trim().trim_start_matches('/'));
+    let Some(theirs) = entry.str("description") else { return false };
+    let theirs = one_line(&theirs);
+    let is_described = |skill: &Skill| {
+        let ours = one_line(&skill.description);
+        let start = theirs.trim_end_matches(['…', '.']).trim_end();
+        theirs.contains(&ours) || (start.chars().count() >= MIN_SHORTENED_CHARS && ours.starts_with(start))
+    };
+    spelling::spelled(&session.skills)
+        .iter()
+        .any(|(word, skill)| SkillName::key_of(word) == key && is_described(skill))
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}

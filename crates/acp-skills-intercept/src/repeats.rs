@@ -1,0 +1,54 @@
+//! Our text wherever else an agent repeats it: in vendors' notifications, results, errors, updates of any kind.
+//!
+//! What an agent does is shown as it is: a model that has seen our marks could hide a part of a command between two of
+//! them. So requests and tool calls are left alone, whatever they hold.
+
+use std::ops::Range;
+
+use acp_skills_wire::{Edit, Kind, Message, Node, json};
+
+use crate::{Interceptor, outputs::Pass, strip};
+
+impl Interceptor {
+    /// What was decided about a line from the agent, without our text in any string.
+    pub(crate) fn without_repeats(&self, line: &[u8], pass: Pass) -> Pass {
+        let said = match &pass {
+            Pass::Untouched => line,
+            Pass::Edited(edited) => edited,
+            Pass::Consumed => return pass,
+        };
+        if !self.lookout.sees_mark(said) {
+            return pass;
+        }
+        let edit = Message::parse(said).map(|message| clean(&message)).filter(|edit| !edit.is_empty());
+        let edited = edit.map(|edit| edit.apply(said));
+        edited.map_or(pass, Pass::Edited)
+    }
+}
+
+/// What takes our text out of a message.
+fn clean(message: &Message<'_>) -> Edit {
+    let mut edit = Edit::new();
+    let update = message.param(&["update"]).filter(|_| message.method() == "session/update");
+    let kind = update.and_then(|update| update.str("sessionUpdate")).unwrap_or_default();
+    if message.kind() == Kind::Request || kind.starts_with("tool_call") {
+        return edit;
+    }
+    let decided = if kind.ends_with("_chunk") || kind == "user_message" { words(update) } else { Vec::new() };
+    for string in json::string_values(message.line) {
+        if decided.contains(&string.span()) {
+            continue;
+        }
+        if let Some(text) = string.as_str().and_then(|text| strip::string(&text)) {
+            edit.set(string, &text.into());
+        }
+    }
+    edit
+}
+
+/// Where the words of a message are, which were decided about in the order in which they came.
+fn words(update: Option<Node<'_>>) -> Vec<Range<usize>> {
+    let Some(content) = update.and_then(|update| update.get("content")) else { return Vec::new() };
+    let blocks = content.elements().chain(Some(content));
+    blocks.filter_map(|block| Some(block.get("text")?.span())).collect()
+}

@@ -1,0 +1,232 @@
+//! What people see of calls of our own tools, with the messages of real agents.
+
+use serde_json::{Value, json};
+
+use super::*;
+
+const CLAUDE: &str = "@agentclientprotocol/claude-agent-acp";
+const CODEX: &str = "@agentclientprotocol/codex-acp";
+
+fn world(agent: &str, titles: Titles) -> World {
+    let mut world = World::new(Policy { titles, ..policy() }).initialized(agent, &json!({}));
+    world.new_session(1, "s");
+    world
+}
+
+/// A call as it was announced and updated, and the title and kind that the client has after each.
+fn check(agent: &str, updates: &[(Value, &str, &str)]) {
+    let (mut people, mut untouched) = (world(agent, Titles::People), world(agent, Titles::Agent));
+    let (mut title, mut kind) = (Value::Null, Value::Null);
+    for (update, expected_title, expected_kind) in updates {
+        let out = people.update("s", update);
+        let mut seen = out.client()["params"]["update"].clone();
+        for (key, kept) in [("title", &mut title), ("kind", &mut kind)] {
+            if let Some(value) = seen.get(key) {
+                kept.clone_from(value);
+            }
+        }
+        assert_eq!((&title, &kind), (&json!(expected_title), &json!(expected_kind)), "{agent}: {update}");
+        // Nothing else changes.
+        for key in ["title", "kind"] {
+            match update.get(key) {
+                Some(value) => seen[key] = value.clone(),
+                None => drop(seen.as_object_mut().unwrap().remove(key)),
+            }
+        }
+        assert_eq!(&seen, update);
+        assert_eq!(&untouched.update("s", update).client()["params"]["update"], update);
+    }
+}
+
+#[test]
+fn of_each_agent() {
+    let claude = |extra: Value| {
+        let mut update = json!({
+            "_meta": { "claudeCode": { "toolName": "mcp__acp-skills__activate_skill" } }, "toolCallId": "toolu_1",
+            "sessionUpdate": "tool_call_update",
+        });
+        update.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+        update
+    };
+    let name = "mcp__acp-skills__activate_skill";
+    check(
+        CLAUDE,
+        &[
+            (
+                claude(json!({
+                    "sessionUpdate": "tool_call", "name": name, "rawInput": {}, "status": "pending", "title": name,
+                    "kind": "other", "content": [],
+                })),
+                "Skill",
+                "read",
+            ),
+            (claude(json!({ "rawInput": { "name": "review" } })), "Skill: review", "read"),
+            (claude(json!({ "status": "in_progress" })), "Skill: review", "read"),
+            (
+                claude(json!({ "status": "completed", "rawOutput": "x", "title": name })),
+                "Skill: review",
+                "read",
+            ),
+        ],
+    );
+    let codex = |tool: &str, arguments: Value| {
+        json!({
+            "sessionUpdate": "tool_call", "toolCallId": "call_1", "kind": "execute",
+            "title": format!("mcp.acp-skills.{tool}"), "status": "in_progress",
+            "rawInput": { "server": "acp-skills", "tool": tool, "arguments": arguments },
+            "_meta": { "is_mcp_tool_call": true },
+        })
+    };
+    let file = json!({ "skill": "review", "path": "references/api.md" });
+    let done = json!({ "sessionUpdate": "tool_call_update", "toolCallId": "call_1", "status": "completed" });
+    check(
+        CODEX,
+        &[
+            (codex("read_skill_file", file), "review: references/api.md", "read"),
+            (done, "review: references/api.md", "read"),
+        ],
+    );
+    for (tool, input, title, kind) in [
+        ("search_skills", json!({ "query": "pdf\n forms" }), "Skill search: pdf forms", "search"),
+        (
+            "call_skill_tool",
+            json!({ "skill": "forms", "tool": "fill", "input": {} }),
+            "forms: fill",
+            "execute",
+        ),
+        (
+            "run_skill_script",
+            json!({ "skill": "forms", "path": "scripts/fill.py" }),
+            "forms: scripts/fill.py",
+            "execute",
+        ),
+        ("run_skill_script", json!({}), "Skill script", "execute"),
+        (
+            "activate_skill",
+            json!({ "name": "x".repeat(100) }),
+            &format!("Skill: {}…", "x".repeat(80)),
+            "read",
+        ),
+    ] {
+        check(CODEX, &[(codex(tool, input), title, kind)]);
+    }
+    let gemini = json!({
+        "sessionUpdate": "tool_call_update", "status": "completed", "locations": [], "kind": "other",
+        "toolCallId": "mcp_acp-skills_activate_skill__mcp_acp-skills_activate_skill_1795307132527_0",
+        "title": "activate_skill (acp-skills MCP Server)",
+        "content": [{ "type": "content", "content": { "type": "text", "text": "<skill_content name=\"review\">\nx" } }],
+    });
+    check("gemini-cli", &[(gemini, "Skill: review", "read")]);
+    let open_code = |kind: &str, title: &str, input: Value| {
+        json!({
+            "sessionUpdate": kind, "toolCallId": "call_1", "title": title, "kind": "other", "status": "pending",
+            "locations": [], "rawInput": input,
+        })
+    };
+    let title = "acp-skills_activate_skill";
+    check(
+        "OpenCode",
+        &[
+            (open_code("tool_call", title, json!({})), "Skill", "read"),
+            (open_code("tool_call_update", title, json!({ "name": "review" })), "Skill: review", "read"),
+            (open_code("tool_call_update", "", json!({ "name": "review" })), "Skill: review", "read"),
+        ],
+    );
+    let qwen = json!({
+        "sessionUpdate": "tool_call_update", "toolCallId": "call_1", "status": "completed", "content": [],
+        "_meta": { "toolName": name, "provenance": "mcp", "serverId": "acp-skills" },
+        "rawInput": { "name": "review" },
+    });
+    let mut world = world("qwen-code", Titles::People);
+    let out = world.update("s", &qwen);
+    assert_eq!(out.client()["params"]["update"]["title"], "Skill: review");
+    // What has no kind keeps the one that it was announced with.
+    assert!(out.client()["params"]["update"].get("kind").is_none());
+}
+
+/// CodeCompanion shows what stands in front of a colon.
+#[test]
+fn for_a_client_that_cuts_titles() {
+    let mut world = World::new(policy());
+    let info = json!({ "name": "CodeCompanion.nvim", "version": "1.0.0" });
+    world.request(0, "initialize", &json!({ "protocolVersion": 1, "clientInfo": info }));
+    world.respond(0, &json!({ "protocolVersion": 1, "agentInfo": { "name": CLAUDE } }));
+    world.new_session(1, "s");
+    for (tool, input, title) in [
+        ("activate_skill", json!({ "name": "review" }), "Skill review"),
+        ("read_skill_file", json!({ "skill": "review", "path": "a.md" }), "review a.md"),
+    ] {
+        let update = json!({
+            "sessionUpdate": "tool_call", "toolCallId": tool, "title": tool, "kind": "other", "rawInput": input,
+            "name": format!("mcp__acp-skills__{tool}"),
+        });
+        assert_eq!(world.update("s", &update).client()["params"]["update"]["title"], title);
+    }
+}
+
+#[test]
+fn what_is_not_certain_stays_as_it_is() {
+    let call = |key: &str, value: Value| {
+        let mut update = json!({
+            "sessionUpdate": "tool_call", "toolCallId": "1", "title": "Skill of mine", "kind": "other",
+            "name": "mcp__acp-skills__activate_skill", "rawInput": { "name": "review" },
+        });
+        update[key] = value;
+        update
+    };
+    for (agent, update) in [
+        (CLAUDE, call("name", json!("mcp__other__activate_skill"))),
+        (CLAUDE, call("name", json!("Bash"))),
+        (CLAUDE, call("_meta", json!({ "claudeCode": { "toolName": "Bash" } }))),
+        (CLAUDE, call("kind", json!("execute"))),
+        (CLAUDE, call("rawInput", json!({ "command": "rm" }))),
+        (CLAUDE, call("toolCallId", Value::Null)),
+        ("other", call("x", json!(1))),
+        ("gemini-cli", call("title", json!("activate_skill (acp-skills MCP Server)"))),
+        ("qwen-code", call("_meta", json!({ "toolName": "tool_call" }))),
+        (CODEX, call("title", json!("mcp.acp-skills.activate_skill"))),
+        ("OpenCode", call("title", json!("activate_skill"))),
+        // The title of a call that was announced as something else.
+        (
+            "OpenCode",
+            json!({
+                "sessionUpdate": "tool_call_update", "toolCallId": "1", "title": "acp-skills_activate_skill",
+                "kind": "other", "rawInput": {},
+            }),
+        ),
+    ] {
+        let mut world = world(agent, Titles::People);
+        assert_eq!(&world.update("s", &update).client()["params"]["update"], &update, "{agent}");
+    }
+    // A session of nobody's, and every other byte of a line.
+    let mut world = world(CLAUDE, Titles::People);
+    let line = r#"{"jsonrpc":"2.0", "method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call","toolCallId":"1","name":"mcp__acp-skills__activate_skill", "title":"t","kind":"other","rawInput":{"name":"re\u0076iew"},"x":1.0}}}"#;
+    let mut actions = Actions::default();
+    let Pass::Edited(bytes) = world.interceptor.from_agent(line.as_bytes(), &mut actions) else { panic!() };
+    let expected = line.replace(r#""title":"t","kind":"other""#, r#""title":"Skill: review","kind":"read""#);
+    assert_eq!(String::from_utf8(bytes).unwrap(), expected);
+    let other = line.replace(r#""sessionId":"s""#, r#""sessionId":"child""#);
+    assert_eq!(world.interceptor.from_agent(other.as_bytes(), &mut actions), Pass::Untouched);
+}
+
+#[test]
+fn in_requests_for_permission() {
+    for (titles, expected, kind) in [
+        (Titles::People, "Skill: review", "read"),
+        (Titles::Agent, "mcp__acp-skills__activate_skill", "other"),
+    ] {
+        let mut world =
+            World::new(Policy { approve: Approve::None, titles, ..policy() }).initialized(CLAUDE, &json!({}));
+        world.new_session(1, "s");
+        let name = "mcp__acp-skills__activate_skill";
+        let call = json!({ "toolCallId": "1", "title": name, "name": name, "kind": "other", "rawInput": { "name": "review" } });
+        let params = json!({ "sessionId": "s", "toolCall": call, "options": [] });
+        let request =
+            json!({ "jsonrpc": "2.0", "id": 7, "method": "session/request_permission", "params": params });
+        let out = world.agent(&request);
+        let mut asked = request.clone();
+        asked["params"]["toolCall"]["title"] = json!(expected);
+        asked["params"]["toolCall"]["kind"] = json!(kind);
+        assert_eq!(out.client(), &asked);
+    }
+}

@@ -1,0 +1,164 @@
+//! Agents that repeat what they were told, in whatever line.
+
+use serde_json::{Value, json};
+
+use super::*;
+
+fn world() -> World {
+    let mut world = World::new(policy()).initialized("x", &json!({}));
+    world.new_session(1, "s");
+    world
+}
+
+fn ours() -> String {
+    Mark::new(7).wrap("<available_skills>…</available_skills>")
+}
+
+fn command() -> String {
+    Mark::new(7).wrap("<typed>/review <rest>src</rest></typed>\nDo it.")
+}
+
+fn update(kind: &str, fields: Value) -> Value {
+    let mut update = fields;
+    update["sessionUpdate"] = kind.into();
+    json!({ "jsonrpc": "2.0", "method": "session/update", "params": { "sessionId": "s", "update": update } })
+}
+
+fn chunk(kind: &str, text: &str) -> Value {
+    update(kind, json!({ "content": { "type": "text", "text": text } }))
+}
+
+#[test]
+fn our_text_is_in_no_line_for_the_client() {
+    let (ours, command) = (ours(), command());
+    let flat = ours.replace('\n', " ");
+    let cut = &ours[..60];
+    let vendor = |text: &str| {
+        json!({ "jsonrpc": "2.0", "method": "_x.ai/queue/changed", "params": { "n": 1.0,
+            "entries": [{ "id": "a", "text": text }], "runningText": text } })
+    };
+    let result = |text: &str| json!({ "jsonrpc": "2.0", "id": 99, "result": { "summary": text } });
+    let error = |text: &str| json!({ "jsonrpc": "2.0", "id": 99, "error": { "code": 1, "message": text } });
+    let plan = |text: &str| update("plan", json!({ "entries": [{ "content": text }] }));
+    let message =
+        |text: &str| update("agent_message", json!({ "content": [{ "type": "text", "text": text }] }));
+    let resource = |text: &str| {
+        let resource = json!({ "type": "resource", "resource": { "uri": "a:b", "text": text } });
+        update("user_message_chunk", json!({ "content": resource }))
+    };
+    let lines: [(&str, &dyn Fn(&str) -> Value); 9] = [
+        ("an agent's chunk", &|text| chunk("agent_message_chunk", text)),
+        ("a thought", &|text| chunk("agent_thought_chunk", text)),
+        ("a message", &message),
+        ("a vendor's notification", &vendor),
+        ("a result", &result),
+        ("an error", &error),
+        ("a plan", &plan),
+        ("a resource", &resource),
+        (
+            "no update of any kind",
+            &|text| json!({ "jsonrpc": "2.0", "method": "session/update", "params": { "x": text } }),
+        ),
+    ];
+    for (name, line) in lines {
+        for (said, seen) in [
+            (format!("{ours}Fix <b>"), "Fix <b>"),
+            (format!("{flat}Fix it"), "Fix it"),
+            (format!("a {ours}b"), "a b"),
+            (format!("{{\"text\":\"{}b\"}}", ours.replace('\n', "\\n")), "{\"text\":\"b\"}"),
+            (format!("{ours}{command}src"), "/review src"),
+            ("<acp-skills-proxy> is mine".to_owned(), "<acp-skills-proxy> is mine"),
+            ("acp-skills-proxy: starting".to_owned(), "acp-skills-proxy: starting"),
+            ("<acp-skills-proxy:0123456789abcdef>".to_owned(), "<acp-skills-proxy:0123456789abcdef>"),
+        ] {
+            assert_eq!(world().agent(&line(&said)).client(), &line(seen), "{name}: {said}");
+            // As Go and others write it.
+            let escaped = line(&said).to_string().replace('<', "\\u003c").replace('>', "\\u003E");
+            assert_eq!(
+                world().agent_line(&(escaped + "\n")).client(),
+                &line(seen),
+                "{name}, escaped: {said}"
+            );
+        }
+        // What is cut is given back in messages, whose end may follow, and nowhere else.
+        let mut world = world();
+        let mut seen = world.agent(&line(cut)).to_client;
+        seen.append(&mut world.update("s", &json!({ "sessionUpdate": "current_mode_update" })).to_client);
+        let is_message = name.contains("chunk") || name == "a thought";
+        assert_eq!(seen[0], line(if is_message { cut } else { "" }), "{name}");
+    }
+}
+
+#[test]
+fn our_text_in_pieces_is_taken_out() {
+    let whole = format!("You said: {}{}src. Right?", ours(), command());
+    let pieces = |size: usize| {
+        let chars: Vec<_> = whole.chars().collect();
+        chars.chunks(size).map(|piece| piece.iter().collect::<String>()).collect::<Vec<_>>()
+    };
+    for escaped in [false, true] {
+        for size in 1..60 {
+            let mut world = world();
+            let mut seen = String::new();
+            for piece in pieces(size) {
+                let mut line = chunk("agent_message_chunk", &piece).to_string();
+                if escaped {
+                    line = line.replace('<', "\\u003C").replace('>', "\\u003e");
+                }
+                for line in world.agent_line(&(line + "\n")).to_client {
+                    seen += line["params"]["update"]["content"]["text"].as_str().unwrap();
+                }
+            }
+            world.prompt(2, "s", &["hello"]);
+            assert_eq!(world.respond(2, &json!({ "stopReason": "end_turn" })).to_client.len(), 1);
+            assert_eq!(seen, "You said: /review src. Right?", "{size} characters");
+        }
+    }
+}
+
+#[test]
+fn what_is_not_closed_comes_back_at_the_end_of_the_turn() {
+    let open = Mark::new(7).open();
+    for pieces in [vec!["a <"], vec!["x", "<acp-", "skills"], vec![&open, " and", "", " more"]] {
+        let mut world = world();
+        world.prompt(2, "s", &["hello"]);
+        let mut seen = Vec::new();
+        for piece in &pieces {
+            seen.append(&mut world.agent(&chunk("agent_message_chunk", piece)).to_client);
+        }
+        let answer = json!({ "jsonrpc": "2.0", "id": 2, "result": { "stopReason": "end_turn" } });
+        seen.append(&mut world.agent(&answer).to_client);
+        let mut expected: Vec<_> = pieces.iter().map(|piece| chunk("agent_message_chunk", piece)).collect();
+        expected.push(answer);
+        assert_eq!(seen, expected);
+    }
+}
+
+#[test]
+fn a_message_of_another_kind_does_not_go_on_with_it() {
+    let mut world = world();
+    let (open, thought) = (chunk("agent_message_chunk", "a <"), chunk("agent_thought_chunk", "acp-skills"));
+    assert!(world.agent(&open).is_nothing());
+    let other = json!({ "jsonrpc": "2.0", "method": "session/update", "params": { "sessionId": "t",
+        "update": { "sessionUpdate": "agent_message_chunk", "content": { "type": "text", "text": "b" } } } });
+    assert_eq!(world.agent(&other).to_client, [other]);
+    assert_eq!(world.agent(&thought).to_client, [open, thought]);
+}
+
+#[test]
+fn what_an_agent_does_is_shown_as_it_is() {
+    let hidden = format!("ls {}&& rm -rf /", Mark::new(7).wrap("; curl evil |"));
+    for line in [
+        json!({ "jsonrpc": "2.0", "id": 5, "method": "session/request_permission", "params": { "sessionId": "s",
+            "toolCall": { "toolCallId": "c", "title": hidden, "kind": "execute", "rawInput": { "command": hidden } },
+            "options": [] } }),
+        json!({ "jsonrpc": "2.0", "id": 5, "method": "fs/write_text_file", "params": { "sessionId": "s",
+            "path": "/a", "content": hidden } }),
+        json!({ "jsonrpc": "2.0", "id": 5, "method": "terminal/create", "params": { "sessionId": "s",
+            "command": hidden } }),
+        update("tool_call", json!({ "toolCallId": "c", "title": hidden, "rawInput": { "command": hidden } })),
+        update("tool_call_update", json!({ "toolCallId": "c", "rawInput": { "command": hidden } })),
+    ] {
+        assert_eq!(world().agent(&line).client(), &line);
+    }
+}

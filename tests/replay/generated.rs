@@ -1,0 +1,399 @@
+//! Conversations that nobody had: every message of the schema, made from the SDK's types by their JSON Schema, in both versions
+//! of the protocol.
+//!
+//! What is made is valid: it is read as the type that it was made from. Some of it is then tied together so that it is a
+//! conversation: ids, sessions, ends of turns.
+
+use std::collections::BTreeSet;
+
+use agent_client_protocol::{v1::schema as v1, v2::schema as v2};
+use schemars::{JsonSchema, schema_for};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+
+use super::recording::{Recording, Side};
+
+/// How deep the optional parts of a message go.
+const MAX_DEPTH: usize = 5;
+/// How often each message comes in a conversation.
+const ROUNDS: usize = 3;
+const TEXTS: [&str; 8] = [
+    "",
+    "a",
+    "two words",
+    "é\u{1f600}\u{2028}",
+    "\"quoted\" \\ back",
+    "line\nline\ttab",
+    "<b>&amp;</b>",
+    "1e400",
+];
+
+/// Numbers that look random and are the same each time.
+struct Numbers(u64);
+
+impl Numbers {
+    /// Below `end`.
+    fn below(&mut self, end: usize) -> usize {
+        // SplitMix64.
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        usize::try_from((mixed ^ (mixed >> 31)) % end as u64).expect("it is below")
+    }
+
+    fn choose<'a, T>(&mut self, of: &'a [T]) -> &'a T {
+        &of[self.below(of.len())]
+    }
+}
+
+/// All messages of one kind, for example all requests of a client's.
+struct Family {
+    schema: Value,
+    /// Whether a value is one of them, as the SDK reads it.
+    reads: fn(Value) -> Result<(), serde_json::Error>,
+}
+
+impl Family {
+    fn of<T: JsonSchema + DeserializeOwned>() -> Self {
+        Self {
+            schema: schema_for!(T).to_value(),
+            reads: |value| serde_json::from_value::<T>(value).map(drop),
+        }
+    }
+
+    /// The methods, and the schema of each.
+    fn members(&self) -> Vec<(String, &Value)> {
+        let variants = self.schema["anyOf"].as_array().expect("a choice").iter();
+        let resolved = variants.filter_map(|variant| {
+            let all = variant["allOf"].as_array().and_then(|all| all.first());
+            let reference = all.unwrap_or(variant)["$ref"].as_str()?;
+            self.schema.pointer(reference.strip_prefix('#')?)
+        });
+        // Messages of extensions have no method of their own.
+        resolved.filter_map(|it| Some((it["x-method"].as_str()?.to_owned(), it))).collect()
+    }
+
+    fn make(&self, numbers: &mut Numbers, method: &str) -> Value {
+        let members = self.members();
+        let schema = members.iter().find(|(name, _)| name == method);
+        let (_, schema) = schema.unwrap_or_else(|| panic!("nothing for {method}"));
+        let value = self.value(numbers, schema, 0);
+        (self.reads)(value.clone()).unwrap_or_else(|error| panic!("{method}: {error} in {value}"));
+        value
+    }
+
+    /// A value of a schema.
+    fn value(&self, numbers: &mut Numbers, schema: &Value, depth: usize) -> Value {
+        if let Some(value) = schema.get("const") {
+            return value.clone();
+        }
+        if let Some(values) = schema["enum"].as_array() {
+            return numbers.choose(values).clone();
+        }
+        let mut parts = Vec::new();
+        if let Some(reference) = schema["$ref"].as_str() {
+            let path = reference.strip_prefix('#').expect("within the schema");
+            let target = self.schema.pointer(path).unwrap_or_else(|| panic!("no {reference}"));
+            parts.push(self.value(numbers, target, depth));
+        }
+        for choice in ["anyOf", "oneOf"] {
+            if let Some(options) = schema[choice].as_array() {
+                let nothing = options.iter().find(|it| it["type"] == "null" && depth >= MAX_DEPTH);
+                let option = nothing.unwrap_or_else(|| numbers.choose(options));
+                parts.push(self.value(numbers, option, depth));
+            }
+        }
+        for part in schema["allOf"].as_array().into_iter().flatten() {
+            parts.push(self.value(numbers, part, depth));
+        }
+        if schema.get("properties").is_some() || parts.is_empty() {
+            parts.push(self.plain(numbers, schema, depth));
+        }
+        let is_object = parts.iter().all(Value::is_object);
+        if !is_object {
+            return parts.remove(0);
+        }
+        let all = parts.into_iter().flat_map(|part| part.as_object().cloned().unwrap_or_default());
+        Value::Object(all.collect())
+    }
+
+    /// A value of a schema that says its type.
+    fn plain(&self, numbers: &mut Numbers, schema: &Value, depth: usize) -> Value {
+        let kind = match &schema["type"] {
+            Value::Array(kinds) if depth >= MAX_DEPTH && kinds.contains(&json!("null")) => "null",
+            Value::Array(kinds) => numbers.choose(kinds).as_str().expect("a type"),
+            Value::String(kind) => kind,
+            _ if schema.get("properties").is_some() => "object",
+            // Anything.
+            _ => *numbers.choose(&["null", "boolean", "integer", "string"]),
+        };
+        match kind {
+            "null" => Value::Null,
+            "boolean" => json!(numbers.below(2) == 0),
+            "integer" | "number" => {
+                let least = schema["minimum"].as_i64().unwrap_or(0);
+                json!(least + i64::try_from(numbers.below(100)).expect("it is small"))
+            }
+            "string" if schema["format"] == "date-time" => json!("2026-11-22T12:00:00Z"),
+            "string" if schema["format"] == "uri" || schema["format"] == "url" => {
+                json!("https://example.org/a?b")
+            }
+            "string" => json!(*numbers.choose(&TEXTS)),
+            "array" => {
+                let count = if depth >= MAX_DEPTH { 0 } else { numbers.below(3) };
+                let least = usize::try_from(schema["minItems"].as_u64().unwrap_or(0)).expect("it is small");
+                let items = schema.get("items").unwrap_or(&Value::Null);
+                (0..count.max(least)).map(|_| self.value(numbers, items, depth + 1)).collect()
+            }
+            _ => self.object(numbers, schema, depth),
+        }
+    }
+
+    fn object(&self, numbers: &mut Numbers, schema: &Value, depth: usize) -> Value {
+        let required: Vec<&str> =
+            schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let mut members = Map::new();
+        for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+            let is_wanted = depth < MAX_DEPTH && numbers.below(2) == 0;
+            if is_wanted || required.contains(&name.as_str()) {
+                members.insert(name.clone(), self.value(numbers, property, depth + 1));
+            }
+        }
+        if depth < MAX_DEPTH
+            && numbers.below(4) == 0
+            && schema.get("additionalProperties").is_none_or(|it| *it == true)
+        {
+            // What the schema does not know is kept, too.
+            members.insert("_meta".to_owned(), json!({ "x": [1.50, { "y": null }] }));
+        }
+        Value::Object(members)
+    }
+}
+
+/// The messages of one version.
+struct Schema {
+    version: u64,
+    client_requests: Family,
+    client_notifications: Family,
+    agent_responses: Family,
+    agent_requests: Family,
+    agent_notifications: Family,
+    client_responses: Family,
+}
+
+fn schemas() -> [Schema; 2] {
+    [
+        Schema {
+            version: 1,
+            client_requests: Family::of::<v1::ClientRequest>(),
+            client_notifications: Family::of::<v1::ClientNotification>(),
+            agent_responses: Family::of::<v1::AgentResponse>(),
+            agent_requests: Family::of::<v1::AgentRequest>(),
+            agent_notifications: Family::of::<v1::AgentNotification>(),
+            client_responses: Family::of::<v1::ClientResponse>(),
+        },
+        Schema {
+            version: 2,
+            client_requests: Family::of::<v2::ClientRequest>(),
+            client_notifications: Family::of::<v2::ClientNotification>(),
+            agent_responses: Family::of::<v2::AgentResponse>(),
+            agent_requests: Family::of::<v2::AgentRequest>(),
+            agent_notifications: Family::of::<v2::AgentNotification>(),
+            client_responses: Family::of::<v2::ClientResponse>(),
+        },
+    ]
+}
+
+/// Conversations in both versions, with every message of each.
+pub(super) fn conversations(seeds: std::ops::Range<u64>) -> Vec<Recording> {
+    let schemas = schemas();
+    let talks = schemas.iter().flat_map(|schema| seeds.clone().map(move |seed| (schema, seed)));
+    talks
+        .map(|(schema, seed)| Talk { schema, numbers: Numbers(seed), lines: Vec::new(), next: 0 }.play(seed))
+        .collect()
+}
+
+struct Talk<'s> {
+    schema: &'s Schema,
+    numbers: Numbers,
+    lines: Vec<(Side, String)>,
+    next: u64,
+}
+
+impl Talk<'_> {
+    fn play(mut self, seed: u64) -> Recording {
+        let schema = self.schema;
+        self.request("initialize");
+        self.request("session/new");
+        let mut methods = Vec::new();
+        for _ in 0..ROUNDS {
+            methods.extend(
+                schema.client_requests.members().into_iter().map(|(method, _)| (Said::ClientRequest, method)),
+            );
+            methods.extend(
+                schema.client_notifications.members().into_iter().map(|it| (Said::ClientNotification, it.0)),
+            );
+            methods.extend(schema.agent_requests.members().into_iter().map(|it| (Said::AgentRequest, it.0)));
+            methods.extend(
+                schema.agent_notifications.members().into_iter().map(|it| (Said::AgentNotification, it.0)),
+            );
+        }
+        let updates = self.updates();
+        methods.extend(updates.iter().map(|kind| (Said::Update, kind.clone())));
+        while !methods.is_empty() {
+            let index = self.numbers.below(methods.len());
+            let (said, method) = methods.swap_remove(index);
+            match said {
+                // A conversation begins once, and what ends a session comes last.
+                Said::ClientRequest
+                    if matches!(&*method, "initialize" | "session/close" | "session/delete") => {}
+                Said::ClientRequest => self.request(&method),
+                Said::ClientNotification => {
+                    let params = schema.client_notifications.make(&mut self.numbers, &method);
+                    self.notify(Side::Client, &method, params);
+                }
+                Said::AgentRequest => self.ask(&method),
+                Said::AgentNotification => {
+                    let params = schema.agent_notifications.make(&mut self.numbers, &method);
+                    self.notify(Side::Agent, &method, params);
+                }
+                Said::Update => self.update(&method),
+            }
+        }
+        for method in ["session/close", "session/delete"] {
+            if schema.client_requests.members().iter().any(|(name, _)| name == method) {
+                self.request(method);
+            }
+        }
+        Recording { name: format!("version {} seed {seed}", schema.version), lines: self.lines }
+    }
+
+    /// A request of the client's, and its answer.
+    fn request(&mut self, method: &str) {
+        let schema = self.schema;
+        let mut params = schema.client_requests.make(&mut self.numbers, method);
+        let mut result = schema.agent_responses.make(&mut self.numbers, method);
+        self.tie(&mut params);
+        match method {
+            "initialize" => {
+                params["protocolVersion"] = json!(schema.version);
+                result["protocolVersion"] = json!(schema.version);
+                // Some agent can be reached in some way.
+                if schema.version == 2 {
+                    result["capabilities"] = json!({ "session": { "mcp": { "stdio": {} } } });
+                }
+            }
+            "session/new" | "session/fork" => {
+                let first = self.next == 1;
+                result["sessionId"] = if first { json!("s") } else { json!(format!("new {}", self.next)) };
+            }
+            "session/load" | "session/resume" => params["sessionId"] = json!(format!("old {}", self.next)),
+            "session/prompt" => {
+                // A turn that the agent may have forgotten has its own tests.
+                if result.get("stopReason").is_some() {
+                    result["stopReason"] = json!("end_turn");
+                }
+            }
+            _ => {}
+        }
+        if let Some(params) = params.as_object_mut() {
+            // That we append to what the client has there is tested elsewhere.
+            params.remove("systemPrompt");
+        }
+        let id = self.id();
+        self.says(Side::Client, json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
+        self.says(Side::Agent, json!({ "jsonrpc": "2.0", "id": id, "result": result }));
+    }
+
+    /// A request of the agent's, and its answer.
+    fn ask(&mut self, method: &str) {
+        let mut params = self.schema.agent_requests.make(&mut self.numbers, method);
+        let result = self.schema.client_responses.make(&mut self.numbers, method);
+        self.tie(&mut params);
+        let id = self.id();
+        self.says(Side::Agent, json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
+        self.says(Side::Client, json!({ "jsonrpc": "2.0", "id": id, "result": result }));
+    }
+
+    fn notify(&mut self, side: Side, method: &str, mut params: Value) {
+        self.tie(&mut params);
+        // As above.
+        if let Some(reason) = params.pointer_mut("/update/stopReason") {
+            *reason = json!("end_turn");
+        }
+        self.says(side, json!({ "jsonrpc": "2.0", "method": method, "params": params }));
+    }
+
+    /// The kinds of update.
+    fn updates(&self) -> BTreeSet<String> {
+        let mut kinds = BTreeSet::new();
+        constants(&self.schema.agent_notifications.schema, "sessionUpdate", &mut kinds);
+        kinds
+    }
+
+    /// An update of this kind: they are tried until there is one.
+    fn update(&mut self, kind: &str) {
+        for _ in 0..2_000 {
+            let params = self.schema.agent_notifications.make(&mut self.numbers, "session/update");
+            if params["update"]["sessionUpdate"] == kind {
+                return self.notify(Side::Agent, "session/update", params);
+            }
+        }
+        panic!("no update {kind}");
+    }
+
+    /// Everything happens in one session.
+    fn tie(&mut self, params: &mut Value) {
+        if let Some(session) = params.get_mut("sessionId").filter(|id| id.is_string()) {
+            *session = json!("s");
+        }
+    }
+
+    fn id(&mut self) -> Value {
+        self.next += 1;
+        if self.numbers.below(3) == 0 { json!(format!("é \"{}\"", self.next)) } else { json!(self.next) }
+    }
+
+    fn says(&mut self, side: Side, message: Value) {
+        self.lines.push((side, message.to_string()));
+    }
+}
+
+/// What kind of message it is.
+enum Said {
+    ClientRequest,
+    ClientNotification,
+    AgentRequest,
+    AgentNotification,
+    Update,
+}
+
+/// The constants that the property `name` may have, anywhere in a schema.
+fn constants(schema: &Value, name: &str, found: &mut BTreeSet<String>) {
+    match schema {
+        Value::Object(members) => {
+            let value = members.get("properties").and_then(|it| it.get(name)?.get("const")?.as_str());
+            found.extend(value.map(str::to_owned));
+            members.values().for_each(|it| constants(it, name, found));
+        }
+        Value::Array(values) => values.iter().for_each(|it| constants(it, name, found)),
+        _ => {}
+    }
+}
+
+/// How many messages the schema of each version has, so that none is left out unseen.
+pub(super) fn counts() -> Vec<[usize; 5]> {
+    let count = |schema: &Schema| {
+        let mut updates = BTreeSet::new();
+        constants(&schema.agent_notifications.schema, "sessionUpdate", &mut updates);
+        let families = [
+            &schema.client_requests,
+            &schema.client_notifications,
+            &schema.agent_requests,
+            &schema.agent_notifications,
+        ];
+        let [a, b, c, d] = families.map(|family| family.members().len());
+        [a, b, c, d, updates.len()]
+    };
+    schemas().iter().map(count).collect()
+}
