@@ -18,7 +18,7 @@ use acp_skills::{
         CatalogLocation, Config, ConfigError, Discover, LogLevel, SandboxKind, SearchTool, SkillEntry, Words,
         expand_home,
     },
-    intercept::{Activation, Approve, CatalogIn, McpMode, ToolPolicy},
+    intercept::{Activation, Approve, CatalogIn, McpMode, Titles, ToolPolicy},
     skills_core::{
         catalog::{Detail, Format},
         exec::{Environment, ScriptCwd},
@@ -227,6 +227,10 @@ flags! {
         /// is advice and no sandbox: a call that the agent does not ask about is not seen [default: permissive].
         #[arg(long, value_name = "POLICY")]
         tool_policy: Option<ToolPolicy>,
+        /// What the editor calls our own tools' calls: what they are for (`people`), as in `Skill: code-review`, or what the
+        /// agent calls them (`agent`) [default: people].
+        #[arg(long, value_name = "WHOSE")]
+        titles: Option<Titles>,
     }
 }
 

@@ -12,7 +12,7 @@ use acp_skills::mcp::bridge;
 use acp_skills::processes::watchdog;
 use clap::{Parser, Subcommand, error::ErrorKind};
 
-use crate::{args::ProxyArgs, commands, error, output, stdio};
+use crate::{args::ProxyArgs, commands, error, output, refusal, stdio};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -115,9 +115,19 @@ pub(crate) fn parse() -> (Cli, Vec<OsString>) {
         // Help and version.
         error.exit();
     }
-    match mistakes::explain(&error, &words) {
-        Some(explained) => drop(error::report(&explained.into())),
-        None => output::complain_as(&error.render()),
+    let (message, hint) = if let Some(explained) = mistakes::explain(&error, &words) {
+        let explained = explained.into();
+        let _ = error::report(&explained);
+        (error::message(&explained), error::hint(&explained))
+    } else {
+        output::complain_as(&error.render());
+        (mistakes::message(&error), None)
+    };
+    // An editor that was given a wrong command line for the proxy itself.
+    if !mistakes::names_a_command(&words)
+        && let Some(client) = stdio::spare()
+    {
+        refusal::answer(client.reader, client.writer, &message, hint.as_deref());
     }
     process::exit(error::EXIT_USAGE.into())
 }

@@ -1,8 +1,9 @@
 //! Errors of the user's world: the exit codes that the program ends with, and what to do about them.
 
 mod agent;
+mod limits;
 
-use std::{error::Error, path::Path, process::ExitCode};
+use std::{error::Error, io, path::Path, process::ExitCode};
 
 use acp_skills::{
     config::ConfigError,
@@ -80,10 +81,12 @@ pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
     if let Some(usage) = find::<UsageError>(error) {
         return usage.hint.clone();
     }
+    let limit = || limits::hint(find::<io::Error>(error)?);
     if let Some(start) = start_error(error) {
-        return agent::hint(start);
+        return agent::hint(start).or_else(limit);
     }
-    match find::<ConfigError>(error)? {
+    let Some(config) = find::<ConfigError>(error) else { return limit() };
+    match config {
         ConfigError::Skill { path, .. } => no_skill(path),
         config => config.hint().map(str::to_owned),
     }

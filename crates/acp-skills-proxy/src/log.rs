@@ -1,5 +1,12 @@
 //! Where messages for people go: stderr, or a file.
 
+use std::{
+    io::{self, Write},
+    mem,
+    path::PathBuf,
+    sync::Arc,
+};
+
 use acp_skills::{
     config::{Config, LogLevel},
     private,
@@ -28,8 +35,11 @@ pub(crate) fn start(config: &Config) -> Result<(), UsageError> {
         LevelFilter::DEBUG => LevelFilter::WARN,
         _ => LevelFilter::ERROR,
     });
+    // The MCP library calls it an error when a session ends before its last answer was fetched.
+    let library = if level < LevelFilter::DEBUG { LevelFilter::OFF } else { others };
     let ours = Targets::new()
         .with_default(others)
+        .with_target("rmcp", library)
         .with_target("acp_skills", level)
         .with_target("acp_skills_proxy", level)
         .with_target("skills_core", level);
@@ -40,18 +50,48 @@ pub(crate) fn start(config: &Config) -> Result<(), UsageError> {
             let failed =
                 |error| UsageError::new(format!("cannot write the log to {}: {error}", shown_path(path)));
             let file = private::append(path).map_err(failed)?;
-            let layer = layer.with_writer(std::sync::Mutex::new(LogLines(file))).with_filter(ours);
+            let file = LogFile { lines: LogLines(file), path: path.clone(), has_failed: false };
+            let layer = layer.with_writer(std::sync::Mutex::new(file)).with_filter(ours);
             drop(registry().with(layer).try_init());
         }
+        // Whoever looks for a bug wants to see how often.
+        None if level > LevelFilter::WARN => {
+            let layer = layer.with_writer(output::log_to_stderr).without_time();
+            drop(registry().with(layer.with_filter(ours)).try_init());
+        }
         None => {
-            drop(
-                registry()
-                    .with(layer.with_writer(output::log_to_stderr).without_time().with_filter(ours))
-                    .try_init(),
-            );
+            let said = Arc::default();
+            let layer = layer.with_writer(move || output::log_once_to_stderr(&said)).without_time();
+            drop(registry().with(layer.with_filter(ours)).try_init());
         }
     }
     Ok(())
+}
+
+/// A file for messages. Those that it cannot take go to stderr.
+struct LogFile<W> {
+    lines: LogLines<W>,
+    path: PathBuf,
+    has_failed: bool,
+}
+
+impl<W: Write> Write for LogFile<W> {
+    fn write(&mut self, message: &[u8]) -> io::Result<usize> {
+        let Err(error) = self.lines.write(message) else { return Ok(message.len()) };
+        let mut stderr = output::log_to_stderr();
+        if !mem::replace(&mut self.has_failed, true) {
+            let path = shown_path(&self.path);
+            let told =
+                format!(" WARN cannot write the log to {path}: {error}; what it cannot take comes here");
+            // Whole: each write is a message.
+            stderr.write_all(told.as_bytes())?;
+        }
+        stderr.write(message)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.lines.flush()
+    }
 }
 
 fn level_filter(level: LogLevel) -> LevelFilter {

@@ -8,7 +8,9 @@
 //! | `error` | errors of the user's world, exit codes |
 //! | `log` | where messages for people go |
 //! | `output` | the only place that prints, which makes text safe to show |
+//! | `refusal` | a start that fails, told to the client |
 //! | `report/` | what a record says when it is added up, and as a page |
+//! | `runtime` | the runtime of tasks |
 //! | `stdio` | our own stdin and stdout |
 //! | `words` | numbers in sentences |
 
@@ -19,7 +21,9 @@ mod error;
 mod log;
 mod output;
 mod progress;
+mod refusal;
 mod report;
+mod runtime;
 mod stdio;
 mod words;
 
@@ -36,7 +40,7 @@ use crate::cli::{Cli, Command};
 fn main() -> ExitCode {
     let (cli, login) = cli::parse();
     let result = match cli.command {
-        None => commands::proxy::run(cli.proxy, login),
+        None => Ok(commands::proxy::run(cli.proxy, login)),
         Some(Command::Try(args)) => commands::r#try::run(*args),
         Some(Command::Check(args)) => commands::check::run(args),
         Some(Command::List(args)) => commands::list::run(*args),

@@ -10,7 +10,9 @@
 
 use std::{
     borrow::Cow,
+    collections::HashSet,
     io::{self, IsTerminal, Write},
+    sync::{Arc, Mutex},
 };
 
 use clap::builder::StyledStr;
@@ -93,6 +95,32 @@ fn tell(line: &str) {
 /// Messages for people on stderr; see [`LogLines`].
 pub(crate) fn log_to_stderr() -> LogLines<io::Stderr> {
     LogLines(io::stderr())
+}
+
+/// The messages that were written, of a log that says each only once.
+#[derive(Default)]
+pub(crate) struct Said(Mutex<HashSet<Vec<u8>>>);
+
+/// The same, each message once. Clients show what comes on stderr, some of them each line as an error.
+pub(crate) fn log_once_to_stderr(said: &Arc<Said>) -> Once<io::Stderr> {
+    Once { said: Arc::clone(said), log: log_to_stderr() }
+}
+
+/// A log that says each message only once.
+pub(crate) struct Once<W> {
+    said: Arc<Said>,
+    log: LogLines<W>,
+}
+
+impl<W: Write> Write for Once<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let is_new = self.said.0.lock().is_ok_and(|mut said| said.insert(bytes.to_vec()));
+        if is_new { self.log.write(bytes) } else { Ok(bytes.len()) }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.log.flush()
+    }
 }
 
 /// A log in which each write is one message. What is not safe to show is escaped, and further lines of a message are
@@ -216,6 +244,17 @@ mod tests {
         ] {
             assert_eq!(colored(text), shown, "{text:?}");
         }
+    }
+
+    #[test]
+    fn a_message_is_said_once() {
+        let said = Arc::new(Said::default());
+        let mut text = Vec::new();
+        for message in ["WARN a\n", "WARN b\n", "WARN a\n"] {
+            let mut log = Once { said: Arc::clone(&said), log: LogLines(&mut text) };
+            log.write_all(message.as_bytes()).unwrap();
+        }
+        assert_eq!(String::from_utf8(text).unwrap(), "WARN a\nWARN b\n");
     }
 
     #[test]

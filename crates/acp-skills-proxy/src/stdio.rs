@@ -1,9 +1,20 @@
 //! Our own stdin and stdout: taken away from everybody else, because stdout is the wire.
 //!
-//! The real descriptors are kept aside without the standard library's buffers. What any dependency prints afterwards
-//! goes to stderr.
+//! | file | owns |
+//! |---|---|
+//! | `unix` | taking the descriptors; what any dependency prints afterwards goes to stderr |
+//! | `windows` | taking the handles |
+//! | `hangup` | how it is noticed on Unix that the editor has gone |
+//! | `read_ahead` | how it is noticed on Windows |
 
-#![expect(clippy::disallowed_methods, reason = "the descriptors themselves are what is taken")]
+#[cfg(unix)]
+mod hangup;
+// On other systems for its tests, which are the same everywhere.
+#[cfg(any(test, windows))]
+mod read_ahead;
+#[cfg_attr(unix, path = "stdio/unix.rs")]
+#[cfg_attr(windows, path = "stdio/windows.rs")]
+mod system;
 
 use std::{
     fs::File,
@@ -17,53 +28,21 @@ pub(crate) fn is_terminal() -> bool {
     io::stdin().is_terminal() && io::stdout().is_terminal()
 }
 
-/// Takes stdin and stdout for the protocol.
+/// Both, for a last word to a client. They are as they are now, whatever becomes of stdin and stdout.
+pub(crate) struct Spare {
+    pub(crate) reader: File,
+    pub(crate) writer: File,
+}
+
+/// Keeps both for a last word; nothing when they are a person's, or closed.
+pub(crate) fn spare() -> Option<Spare> {
+    if io::stdin().is_terminal() || io::stdout().is_terminal() { None } else { system::copies().ok() }
+}
+
+/// Takes stdin and stdout for the protocol, without the standard library's buffers.
 ///
 /// # Errors
-/// They are closed, or the system is out of descriptors.
-#[cfg(unix)]
+/// They are closed, or the system is out of what it takes to keep them.
 pub(crate) fn take() -> io::Result<Ends> {
-    use std::os::fd::AsFd;
-    let reader = File::from(io::stdin().as_fd().try_clone_to_owned()?);
-    let writer = File::from(io::stdout().as_fd().try_clone_to_owned()?);
-    rustix::stdio::dup2_stdout(io::stderr().as_fd())?;
-    let watched = reader.try_clone()?;
-    let mut ends = Ends::new(reader, writer);
-    ends.hangup = Some(Box::new(move || wait_for_hangup(&watched)));
-    Ok(ends)
-}
-
-/// Waits until nobody has the other end of a pipe or socket. What it still holds may not have been read.
-#[cfg(unix)]
-fn wait_for_hangup(file: &File) {
-    use rustix::event::{PollFd, PollFlags, poll};
-    // A hangup is always told. The end of one direction of a socket, which editors use for pipes too, only on Linux.
-    #[cfg(target_os = "linux")]
-    let flags = PollFlags::RDHUP;
-    #[cfg(not(target_os = "linux"))]
-    let flags = PollFlags::empty();
-    loop {
-        match poll(&mut [PollFd::new(file, flags)], None) {
-            Err(rustix::io::Errno::INTR) | Ok(0) => {}
-            Ok(_) => return,
-            // It cannot be watched: never gone, as far as we know.
-            Err(_) => loop {
-                std::thread::park();
-            },
-        }
-    }
-}
-
-/// Takes stdin and stdout for the protocol.
-///
-/// # Errors
-/// They are closed, or the system is out of handles.
-#[cfg(windows)]
-pub fn take() -> io::Result<Ends> {
-    use std::os::windows::io::AsHandle;
-    let reader = File::from(io::stdin().as_handle().try_clone_to_owned()?);
-    let writer = File::from(io::stdout().as_handle().try_clone_to_owned()?);
-    // Sending what others print to stderr would need `SetStdHandle`, which is unsafe. The lints keep our own code
-    // from printing.
-    Ok(Ends::new(reader, writer))
+    system::take()
 }

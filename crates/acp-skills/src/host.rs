@@ -5,15 +5,16 @@
 //! anybody's lock, and carries out what the interceptor decides at once.
 
 use std::{
+    collections::HashSet,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Mutex},
     time::Instant,
 };
 
 use acp_skills_intercept::{
     Effect, Input, Level, Needs, Provisions, Query, Reason, Refreshed, Resolved, SessionKey,
 };
-use skills_core::{CallContext, Toolbox};
+use skills_core::{CallContext, Toolbox, exec::Sandbox};
 use tokio::{
     sync::{
         Mutex as AsyncMutex,
@@ -27,6 +28,7 @@ use crate::{
     activity::{Activity, Observer},
     events::Record,
     library::{Library, MakeToolbox},
+    lock::lock,
     mcp::Servers,
     processes::Processes,
 };
@@ -40,6 +42,7 @@ pub struct Host {
     bridge: Option<PathBuf>,
     observer: Option<Observer>,
     activations: Option<ActivationStore>,
+    sandbox: Option<Sandbox>,
     processes: Processes,
 }
 
@@ -52,6 +55,7 @@ impl Host {
             bridge: None,
             observer: None,
             activations: None,
+            sandbox: None,
             processes: Processes::default(),
         }
     }
@@ -75,6 +79,11 @@ impl Host {
     /// Has `activations` keep which skills are active in a session.
     pub fn remembering(self, activations: Option<ActivationStore>) -> Self {
         Self { activations, ..self }
+    }
+
+    /// Has a person told what there is to know of the directories of sessions, in which scripts work in `sandbox`.
+    pub fn sandbox(self, sandbox: Option<Sandbox>) -> Self {
+        Self { sandbox, ..self }
     }
 
     /// Where the programs register that the tools run.
@@ -104,8 +113,10 @@ impl Host {
         }));
         let servers = Servers::new(self.toolbox, self.bridge, inputs, self.observer.clone());
         let (library, observer, activations) = (self.library, self.observer, self.activations);
+        let sandbox = self.sandbox.map(|sandbox| (sandbox, Mutex::default()));
         let refreshing = AsyncMutex::new(());
-        (RunningHost(Arc::new(Inner { library, servers, observer, activations, refreshing })), receiver)
+        let inner = Inner { library, servers, observer, activations, sandbox, refreshing };
+        (RunningHost(Arc::new(inner)), receiver)
     }
 }
 
@@ -118,6 +129,8 @@ struct Inner {
     servers: Servers,
     observer: Option<Observer>,
     activations: Option<ActivationStore>,
+    /// The sandbox of scripts, and the directories that it was asked about. Taken alone.
+    sandbox: Option<(Sandbox, Mutex<HashSet<PathBuf>>)>,
     /// Held from looking for the skills of sessions until the interceptor has them, so that no answer is older than the
     /// one before it. Nobody holds another lock meanwhile.
     refreshing: AsyncMutex<()>,
@@ -194,6 +207,7 @@ impl RunningHost {
     /// What a session needs. Blocks for as long as the disk takes.
     fn provide(&self, session: SessionKey, needs: Needs) -> Provisions {
         let Needs { cwd, skills, recall, transport } = needs;
+        self.check_directory(cwd.as_deref());
         let kept = self.0.activations.as_ref().zip(recall);
         let active = kept.map(|(activations, id)| activations.load(&id)).unwrap_or_default();
         let skills = skills.unwrap_or_else(|| self.0.library.at(cwd.as_deref()));
@@ -203,6 +217,19 @@ impl RunningHost {
             self.0.servers.open(session, transport, &skills, context)
         });
         Provisions { skills, active, endpoint }
+    }
+
+    /// Tells, once, what there is to know of scripts in this directory.
+    fn check_directory(&self, cwd: Option<&Path>) {
+        let Some(((sandbox, checked), cwd)) = self.0.sandbox.as_ref().zip(cwd) else { return };
+        if !lock(checked).insert(cwd.to_owned()) {
+            return;
+        }
+        match sandbox.check_directory(cwd) {
+            Ok(None) => {}
+            Ok(Some(warning)) => tracing::warn!("{warning}"),
+            Err(error) => tracing::warn!("{error}"),
+        }
     }
 
     /// The skills of these directories. Blocks for as long as the disk takes.

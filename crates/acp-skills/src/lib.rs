@@ -29,6 +29,7 @@
 //! |---|---|
 //! | [`one_shot`] | one prompt: the answer as a whole, in pieces, or as a type |
 //! | [`component`] | [`SkillsProxy`], the proxy as a component of the ACP SDK |
+//! | [`agents`] | agents that are known by name: how they are started, what was seen of them |
 //! | [`config`] | everything that can be decided before the start |
 //! | [`library`] | where the skills of sessions come from, and how changes of them are noticed |
 //! | [`activity`] | what the model does with the skills, as it happens |
@@ -48,6 +49,7 @@
 //! 6. The listener is on loopback, and whoever connects needs the token of a session.
 
 pub mod activity;
+pub mod agents;
 mod client;
 pub mod component;
 pub mod config;

@@ -56,6 +56,19 @@ pub(super) fn explain(error: &clap::Error, words: &[OsString]) -> Option<UsageEr
     Some(UsageError::new(message).hint(format!("the agent's command goes after `--`: {}", shell(&line))))
 }
 
+/// Whether a command line is one of a command, or of something much like one.
+pub(super) fn names_a_command(words: &[OsString]) -> bool {
+    let first = words.get(1).and_then(|word| word.to_str());
+    first.is_some_and(|word| word == "help" || (!word.starts_with('-') && similar(word).is_some()))
+}
+
+/// What clap says is wrong, without the usage.
+pub(super) fn message(error: &clap::Error) -> String {
+    let text = error.render().to_string();
+    let text = text.split("\n\nUsage:").next().unwrap_or_default();
+    text.trim().strip_prefix("error: ").unwrap_or(text).to_owned()
+}
+
 fn context(error: &clap::Error) -> Option<&ContextValue> {
     error.get(ContextKind::InvalidArg).or_else(|| error.get(ContextKind::InvalidSubcommand))
 }

@@ -15,7 +15,7 @@ use self::{
 use super::{permission, skills};
 use crate::{
     args::{CatalogArgs, LogArgs, ProxyArgs, ScriptArgs, ServerArgs, SkillArgs, seconds},
-    error, log, output,
+    error, log, output, runtime,
     words::count,
 };
 use acp_skills::{config::Settings, intercept::McpMode, one_shot::OneShot};
@@ -26,12 +26,12 @@ const PATIENCE: Duration = Duration::from_secs(8);
 /// Flags of `doctor`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Exit code 0 when skills would work, 1 when not.
+Exit code 0 when skills would work, 1 when not, or when only a prompt can tell.
 
 Examples:
   acp-skills-proxy doctor --skill ./code-review -- claude-agent-acp
   acp-skills-proxy doctor --skill ./code-review --prompt hello -- some-agent
-      Also sends a prompt, for agents that connect to MCP servers only then.")]
+      Also sends a prompt, for agents that connect to MCP servers only then, or when they call a tool.")]
 pub(crate) struct DoctorArgs {
     /// Also send this prompt.
     #[arg(long, value_name = "TEXT")]
@@ -58,6 +58,15 @@ pub(crate) struct DoctorArgs {
     /// The agent; without one the built-in scripted agent is looked at.
     #[arg(last = true, value_name = "AGENT")]
     agent: Vec<OsString>,
+}
+
+/// What the look came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Works,
+    /// Some agents connect to a server only when they call one of its tools.
+    NotKnown,
+    Fails,
 }
 
 #[derive(Debug, Serialize)]
@@ -88,9 +97,10 @@ pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
     let (look, tools) = Look::start(!json);
     let look = Arc::new(look);
     let seen = Arc::clone(&look);
+    let has_prompt = prompt.is_some();
     let patience = PATIENCE.min(timeout / 2);
     let visit = Visit { look: Arc::clone(&look), tools, wants_tools, patience, prompt };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = runtime::new()?;
     let talk = OneShot::with_library(loaded.library.into_library())
         .toolbox(toolbox)
         .policy(settings.policy)
@@ -103,57 +113,74 @@ pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
     let outcome = outcome.map(|talked| talked.map_err(anyhow::Error::from));
     runtime.shutdown_background();
     let mut hint = None;
-    let works = match outcome {
+    let verdict = match outcome {
         Ok(Ok((Ok(connected), _))) => {
-            let (works, detail) = verdict(connected, wants_tools, stored);
-            look.step("skills", works, detail);
-            works
+            let (verdict, detail) = judge(connected, wants_tools, stored, has_prompt);
+            look.step("skills", verdict == Verdict::Works, detail);
+            if verdict == Verdict::NotKnown {
+                hint = Some(
+                    "some agents connect to a server only when they call one of its tools: `--prompt TEXT` with a task for a skill \
+                     shows whether this one does"
+                        .to_owned(),
+                );
+            }
+            verdict
         }
         Ok(Ok((Err(error), _)) | Err(error)) => {
             hint = error::hint(&error);
             look.step("failed", false, error::message(&error));
-            false
+            Verdict::Fails
         }
         Err(_) => {
             let (waited, waiting) = (timeout.as_secs_f64(), look.waiting());
             look.step("failed", false, format!("not done after {waited} s: {waiting}"));
             hint = Some("`--timeout SECONDS` waits longer".to_owned());
-            false
+            Verdict::Fails
         }
     };
+    let works = verdict == Verdict::Works;
     let report = Report { works, steps: look.finish() };
     if json {
         output::print_json(&report)?;
     } else {
-        output::print(&conclusion(works, is_built_in, hint.as_deref()))?;
+        output::print(&conclusion(verdict, is_built_in, hint.as_deref()))?;
     }
     Ok(ExitCode::from(u8::from(!works)))
 }
 
-/// Whether skills would work when the agent is `connected` to our tools, and why.
-fn verdict(connected: bool, wants_tools: bool, stored: usize) -> (bool, String) {
+/// Whether skills would work when the agent is `connected` to our tools, or not even after a prompt, and why.
+fn judge(connected: bool, wants_tools: bool, stored: usize, had_prompt: bool) -> (Verdict, String) {
     let files = format!("the files of {}", count(stored, "skill"));
+    let named =
+        format!("the model is told where {files} are; whether it can read them is the agent's affair");
     match (connected, wants_tools, stored) {
-        (true, ..) => (true, "the model has the tools".to_owned()),
-        (false, _, 0) => (false, "there is no fallback: none of the skills is a file".to_owned()),
-        (false, false, _) => (true, format!("the model reads {files} itself, as `--mcp off` wants")),
-        (false, true, _) => (
-            false,
-            format!(
-                "the proxy would fall back to naming {files}; whether the model can read them is the agent's affair"
-            ),
+        (true, ..) => (Verdict::Works, "the model has the tools".to_owned()),
+        (false, false, 0) => {
+            (Verdict::Fails, "there are no tools, and none of the skills is a file".to_owned())
+        }
+        (false, false, _) => {
+            (Verdict::Works, format!("the model reads {files} itself, as `--mcp off` wants"))
+        }
+        (false, true, _) if !had_prompt => (
+            Verdict::NotKnown,
+            format!("the agent has not connected to the tools by itself; until it does, {named}"),
         ),
+        (false, true, 0) => (Verdict::Fails, "there is no fallback: none of the skills is a file".to_owned()),
+        (false, true, _) => (Verdict::Fails, named),
     }
 }
 
-fn conclusion(works: bool, is_built_in: bool, hint: Option<&str>) -> String {
+fn conclusion(verdict: Verdict, is_built_in: bool, hint: Option<&str>) -> String {
     let hint = hint.map_or_else(String::new, |hint| format!("hint: {hint}\n"));
-    match (works, is_built_in) {
-        (true, true) => format!(
+    match (verdict, is_built_in) {
+        (Verdict::Works, true) => format!(
             "\nSkills work with the built-in agent. To look at yours, put its command after `--`:\n\
              acp-skills-proxy doctor … -- claude-agent-acp\n{hint}"
         ),
-        (true, false) => format!("\nSkills work with this agent.\n{hint}"),
-        (false, _) => format!("\nSkills do not work with this agent.\n{hint}"),
+        (Verdict::Works, false) => format!("\nSkills work with this agent.\n{hint}"),
+        (Verdict::NotKnown, _) => {
+            format!("\nWhether skills work with this agent is not known without a prompt.\n{hint}")
+        }
+        (Verdict::Fails, _) => format!("\nSkills do not work with this agent.\n{hint}"),
     }
 }

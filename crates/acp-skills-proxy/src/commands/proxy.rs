@@ -3,7 +3,11 @@
 use std::{ffi::OsString, path::Path, process::ExitCode};
 
 use super::record;
-use crate::{args::ProxyArgs, error::UsageError, log, stdio};
+use crate::{
+    args::ProxyArgs,
+    error::{self, UsageError},
+    log, refusal, runtime, stdio,
+};
 use acp_skills::{
     activation_store::ActivationStore,
     activity, agent,
@@ -19,9 +23,28 @@ use acp_skills::{
 /// Runs the agent behind the proxy; on a terminal, alone and with the words of `login`. The exit code is the agent's.
 /// Without an agent, runs as a proxy under a conductor.
 ///
-/// # Errors
-/// The command line, the configuration or a skill is wrong, the agent does not start, or the proxy fails.
-pub(crate) fn run(args: ProxyArgs, login: Vec<OsString>) -> anyhow::Result<ExitCode> {
+/// A start that fails is told on stderr, and to a client that speaks ACP.
+pub(crate) fn run(args: ProxyArgs, login: Vec<OsString>) -> ExitCode {
+    // Before they are taken.
+    let client = stdio::spare();
+    let error = match start(args, login) {
+        Ok(code) => return code,
+        Err(error) => error,
+    };
+    let code = error::report(&error);
+    if let Some(client) = client.filter(|_| !error.is::<NobodyToTell>()) {
+        let (message, hint) = (error::message(&error), error::hint(&error));
+        refusal::answer(client.reader, client.writer, &message, hint.as_deref());
+    }
+    code
+}
+
+/// What went wrong is an answer to what the client said, which has its answer already.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct NobodyToTell(#[source] UsageError);
+
+fn start(args: ProxyArgs, login: Vec<OsString>) -> anyhow::Result<ExitCode> {
     let config = args.config()?;
     log::start(&config)?;
     let (events, state) = (config.events.clone(), config.state.clone());
@@ -43,11 +66,12 @@ pub(crate) fn run(args: ProxyArgs, login: Vec<OsString>) -> anyhow::Result<ExitC
     let skills = settings.skills.load()?;
     let (events, memory) = keep(events.as_deref(), state.as_deref())?;
     let client = stdio::take()?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = runtime::new()?;
     let code: anyhow::Result<i32> = runtime.block_on(async {
         let host = Host::new(skills.into_library())
             .toolbox(settings.toolbox)
             .bridge(program)
+            .sandbox(settings.sandbox)
             .processes(settings.processes.clone())
             .observed_by(events.as_ref().map(activity::record_to))
             .remembering(memory.clone());
@@ -55,7 +79,7 @@ pub(crate) fn run(args: ProxyArgs, login: Vec<OsString>) -> anyhow::Result<ExitC
         if command.is_empty() {
             return match chain::run(policy, host, client).await? {
                 ChainEnd::Closed => Ok(0),
-                ChainEnd::NoConductor => Err(no_agent().into()),
+                ChainEnd::NoConductor => Err(anyhow::Error::new(NobodyToTell(no_agent()))),
             };
         }
         Ok(Standalone::new(command, policy, host, client).run().await?)

@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 use super::{permission, record, skills};
 use crate::{
     args::{CatalogArgs, LogArgs, ProxyArgs, RecordArgs, ScriptArgs, ServerArgs, SkillArgs, UserArgs, path},
-    log, output,
+    log, output, runtime,
     words::count,
 };
 use acp_skills::{
@@ -85,7 +85,7 @@ pub(crate) fn run(args: TryArgs) -> anyhow::Result<ExitCode> {
         return Err(loaded.none("try").into());
     }
     let events = events.as_deref().map(record::open).transpose()?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = runtime::new()?;
     let (end, nobody_reads) = oneshot::channel();
     let show = Show {
         full,

@@ -10,7 +10,7 @@ use futures::{
     FutureExt,
     future::{self, Either},
 };
-use skills_core::{Skill, SkillSet, SkillTool, Toolbox};
+use skills_core::{Skill, SkillSet, SkillTool, Toolbox, exec::Sandbox};
 
 pub use self::attached::AttachError;
 use self::attached::Attached;
@@ -55,6 +55,7 @@ pub struct SkillsProxy {
     policy: Policy,
     bridge: Option<PathBuf>,
     observer: Option<Observer>,
+    sandbox: Option<Sandbox>,
     processes: Processes,
 }
 
@@ -73,6 +74,7 @@ impl SkillsProxy {
             policy: Policy::default(),
             bridge: None,
             observer: None,
+            sandbox: None,
             processes: Processes::default(),
         }
     }
@@ -86,7 +88,7 @@ impl SkillsProxy {
         let settings = Settings::resolve(config)?;
         let library = settings.skills.load()?.into_library();
         let proxy = Self::with_library(library).toolbox(settings.toolbox).policy(settings.policy);
-        Ok(Self { processes: settings.processes, ..proxy })
+        Ok(Self { sandbox: settings.sandbox, processes: settings.processes, ..proxy })
     }
 
     /// Attaches the skill in a directory, before all others. One that is not there, or broken, is an error when the
@@ -142,7 +144,7 @@ impl SkillsProxy {
     pub(crate) fn into_parts(self) -> Result<(Policy, Host), AttachError> {
         let library = self.attached.in_front_of(self.library)?;
         let host = Host::new(library).toolbox(self.toolbox).observed_by(self.observer);
-        let mut host = host.processes(self.processes);
+        let mut host = host.sandbox(self.sandbox).processes(self.processes);
         if let Some(program) = self.bridge {
             host = host.bridge(program);
         }

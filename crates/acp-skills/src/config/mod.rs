@@ -27,7 +27,7 @@ use std::{
     time::Duration,
 };
 
-use acp_skills_intercept::{Activation, Approve, CatalogIn, McpMode, ToolPolicy};
+use acp_skills_intercept::{Activation, Approve, CatalogIn, McpMode, Titles, ToolPolicy};
 use serde::{Deserialize, Deserializer, de::Error as _};
 use skills_core::{
     catalog::{Detail, Format},
@@ -115,6 +115,8 @@ pub struct Config {
     pub approve: Option<Approve>,
     /// `--tool-policy`
     pub tool_policy: Option<ToolPolicy>,
+    /// `--titles`
+    pub titles: Option<Titles>,
     /// `--events`
     pub events: Option<PathBuf>,
     /// `--state`

@@ -8,7 +8,7 @@ use skills_core::{
     catalog::{Catalog, CatalogOptions, Location},
     diagnostic::Diagnostic,
     discovery::{Discovery, Filter, NamedSkill, Root, user_roots},
-    exec::ScriptOptions,
+    exec::{Sandbox, ScriptCwd, ScriptOptions},
     toolbox::ToolboxOptions,
 };
 
@@ -29,6 +29,8 @@ pub struct Settings {
     pub skills: SkillSources,
     /// How the tools over a set of skills are made.
     pub toolbox: MakeToolbox,
+    /// The sandbox of scripts that work in the directory of their session.
+    pub sandbox: Option<Sandbox>,
     /// The programs that tools run.
     #[doc(hidden)]
     pub processes: Processes,
@@ -66,12 +68,15 @@ impl Settings {
         policy.catalog.search = search != SearchTool::Off;
         let processes = Processes::default();
         let scripts = scripts::options(&config, &processes)?;
+        let in_session = scripts.as_ref().filter(|scripts| scripts.cwd == ScriptCwd::Session);
+        let sandbox = in_session.and_then(|scripts| scripts.sandbox.clone());
         let toolbox = make_toolbox(policy.catalog.clone(), search, scripts);
         policy.dollar = config.dollar;
         policy.approve = config.approve.unwrap_or(policy.approve);
         policy.tool_policy = config.tool_policy.unwrap_or(policy.tool_policy);
+        policy.titles = config.titles.unwrap_or(policy.titles);
         let skills = SkillSources::resolve(config, processes.clone())?;
-        Ok(Self { agent, policy, skills, toolbox, processes })
+        Ok(Self { agent, policy, skills, toolbox, sandbox, processes })
     }
 }
 

@@ -79,10 +79,19 @@ impl Finder {
     /// A bad skill is a warning in the log, never an outage, and is logged once for as long as it is bad.
     fn warn<'s>(&mut self, sets: impl IntoIterator<Item = &'s SkillSet>, all: bool) {
         let missing = self.skills.missing();
-        let now: HashSet<String> = sets.into_iter().flat_map(warnings).chain(missing).collect();
+        let (mut now, mut noted): (HashSet<String>, HashSet<String>) =
+            (missing.into_iter().collect(), HashSet::new());
+        for set in sets {
+            now.extend(warnings(set));
+            noted.extend(notes(set));
+        }
         for warning in now.difference(&self.warned) {
             tracing::warn!("{warning}");
         }
+        for note in noted.difference(&self.warned) {
+            tracing::info!("{note}");
+        }
+        now.extend(noted);
         if all {
             self.warned = now;
         } else {
@@ -219,9 +228,9 @@ fn is_touched(path: &Path, changes: &Changes) -> bool {
     changes.touches(&real) || changes.replaces(&real) || changes.replaces(path)
 }
 
-/// What to do about it, in a line of its own.
+/// What to do about it, in the same line: some clients show each as an error of its own.
 fn remedy(finding: &Diagnostic) -> String {
-    finding.help.as_ref().map_or_else(String::new, |help| format!("\n  help: {help}"))
+    finding.help.as_ref().map_or_else(String::new, |help| format!("; {help}"))
 }
 
 /// What is wrong with the skills of a set.
@@ -243,16 +252,19 @@ fn warnings(skills: &SkillSet) -> Vec<String> {
             ));
         }
     }
+    lines
+}
+
+/// What a user need do nothing about: the order of the places is known.
+fn notes(skills: &SkillSet) -> Vec<String> {
+    let mut lines = Vec::new();
     for shadowed in skills.shadowed() {
         let place = |path: &Option<PathBuf>| match path {
             Some(path) => path.display().to_string(),
             None => "the configuration".to_owned(),
         };
         let (loser, winner) = (place(&shadowed.path), place(&shadowed.by));
-        lines.push(format!(
-            "the skill `{}` in {loser} is shadowed by another of this name\n  help: rename it, or the one in {winner}",
-            shadowed.name
-        ));
+        lines.push(format!("the skill `{}` in {loser} is hidden by the one in {winner}", shadowed.name));
     }
     lines
 }

@@ -10,7 +10,7 @@ use std::{
 
 use acp_skills::{
     activity::Activity,
-    intercept::{OPEN, SERVER_NAME},
+    intercept::{SERVER_NAME, begins_with_ours},
     one_shot::Trace,
 };
 use serde::Serialize;
@@ -108,10 +108,7 @@ impl Look {
             Trace::ToAgent(message) if message["method"] == "session/new" => self.set_up(&message["params"]),
             Trace::ToAgent(message) if message["method"] == "session/prompt" => {
                 let blocks = message["params"]["prompt"].as_array().into_iter().flatten();
-                if blocks
-                    .into_iter()
-                    .any(|block| block["text"].as_str().is_some_and(|text| text.starts_with(OPEN)))
-                {
+                if blocks.into_iter().any(|block| block["text"].as_str().is_some_and(begins_with_ours)) {
                     self.step("catalog", true, "in front of the prompt");
                 }
             }

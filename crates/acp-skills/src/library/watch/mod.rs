@@ -17,7 +17,7 @@ mod watcher;
 
 use std::{
     sync::{Arc, Weak},
-    thread,
+    thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
 
@@ -44,6 +44,10 @@ pub(super) trait Watched: Send + Sync {
 pub(super) fn start(library: Weak<impl Watched + 'static>, debounce: Arc<Debounce>, changed: WhenReloaded) {
     let work = move || {
         let sink = Arc::clone(&debounce);
+        // A watcher whose own thread cannot be started does not say so, and panics when it is used.
+        if let Err(error) = thread::Builder::new().spawn(|| ()).map(JoinHandle::join) {
+            return cannot_watch(&error);
+        }
         match notify::recommended_watcher(move |event| sink.put(event)) {
             Ok(watcher) => watch(&library, Box::new(watcher), Platform::HERE, &debounce, &changed),
             Err(error) => cannot_watch(&error),

@@ -1,0 +1,34 @@
+//! The runtime of tasks, made where the system has what it needs.
+
+use std::{io, thread};
+
+use tokio::runtime::{Builder, Runtime};
+
+/// How many descriptors a start takes at most at once; the runtime panics when there are none for it, where we can tell.
+const DESCRIPTORS: usize = 24;
+
+/// A runtime for one thread.
+///
+/// # Errors
+/// There are too few descriptors or threads.
+pub(crate) fn new() -> io::Result<Runtime> {
+    // Each pipe is two.
+    let spare: Vec<_> = (0..DESCRIPTORS / 2).map(|_| io::pipe()).collect::<io::Result<_>>()?;
+    drop(spare);
+    // What blocks is done by threads, and it is too late for an error when there is none.
+    let thread = thread::Builder::new().spawn(|| ())?;
+    drop(thread.join());
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    #[cfg(unix)]
+    report_large_files(&runtime);
+    Ok(runtime)
+}
+
+/// A file that has reached the limit of the system is an error for whoever writes it, and not the end of the process.
+#[cfg(unix)]
+fn report_large_files(runtime: &Runtime) {
+    let _inside = runtime.enter();
+    let signal = tokio::signal::unix::SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw());
+    // To have asked for it once is enough; nobody needs to hear of it.
+    drop(tokio::signal::unix::signal(signal));
+}

@@ -1,0 +1,25 @@
+//! Descriptors.
+
+#![expect(clippy::disallowed_methods, reason = "the descriptors themselves are what is taken")]
+
+use std::{fs::File, io, os::fd::AsFd};
+
+use acp_skills::relay::Ends;
+
+use super::{Spare, hangup};
+
+pub(super) fn take() -> io::Result<Ends> {
+    let Spare { reader, writer } = copies()?;
+    rustix::stdio::dup2_stdout(io::stderr().as_fd())?;
+    let watched = reader.try_clone()?;
+    let mut ends = Ends::new(reader, writer);
+    ends.hangup = Some(Box::new(move || hangup::wait(&watched)));
+    Ok(ends)
+}
+
+/// Both, beside those that everybody has.
+pub(super) fn copies() -> io::Result<Spare> {
+    let reader = File::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let writer = File::from(io::stdout().as_fd().try_clone_to_owned()?);
+    Ok(Spare { reader, writer })
+}
