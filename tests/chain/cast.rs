@@ -84,6 +84,11 @@ impl Log {
 /// An agent that keeps in `log` what it receives, echoes each prompt, and obeys three orders:
 /// `call SERVER TOOL JSON` has it call a tool, `ask` has it ask for permission, `park` has it wait until it is cancelled.
 pub(crate) fn agent(log: Log) -> impl ConnectTo<Client> {
+    agent_that_takes(log, McpCapabilities::new().http(true))
+}
+
+/// The same with MCP servers over these transports, and over stdio, which needs no word.
+pub(crate) fn agent_that_takes(log: Log, transports: McpCapabilities) -> impl ConnectTo<Client> {
     let servers = Arc::new(Mutex::new(Vec::<McpServer>::new()));
     let known = Arc::clone(&servers);
     let prompts = log.clone();
@@ -91,9 +96,8 @@ pub(crate) fn agent(log: Log) -> impl ConnectTo<Client> {
         .v1()
         .name("cast")
         .on_receive_request(
-            async |request: InitializeRequest, responder, _: ConnectionTo<Client>| {
-                let capabilities =
-                    AgentCapabilities::new().mcp_capabilities(McpCapabilities::new().http(true));
+            async move |request: InitializeRequest, responder, _: ConnectionTo<Client>| {
+                let capabilities = AgentCapabilities::new().mcp_capabilities(transports.clone());
                 responder.respond(
                     InitializeResponse::new(request.protocol_version).agent_capabilities(capabilities),
                 )

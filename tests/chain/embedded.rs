@@ -5,10 +5,10 @@ use acp_skills::{
     config::{Config, ConfigError},
     intercept::Policy,
 };
-use agent_client_protocol::{Conductor, DynConnectTo, Proxy};
+use agent_client_protocol::{Conductor, DynConnectTo, Proxy, v1::schema::McpCapabilities};
 use agent_client_protocol_conductor::{ConductorImpl, ProxiesAndAgent};
 
-use crate::cast::{Log, agent, skills, with_client, within};
+use crate::cast::{Log, agent, agent_that_takes, skills, with_client, within};
 
 /// Does not wait for an agent that connects only when it calls.
 pub(crate) fn impatient() -> Policy {
@@ -188,4 +188,34 @@ async fn skills_from_a_configuration_a_directory_and_code() {
     let error = with_client(none.in_front_of(crate::cast::agent(log)), async |_| Ok(())).await;
     assert!(error.is_err_and(|error| format!("{error:?}").contains("none")));
     assert!(matches!(Config::read(&directory.path().join("none.yaml")), Err(ConfigError::Unreadable { .. })));
+}
+
+/// Without a program for the bridge there is no command to offer: the model reads the files, and the user's command works.
+#[tokio::test]
+async fn an_agent_that_takes_only_stdio_and_no_program_for_a_bridge() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let dir = directory.path().canonicalize().expect("a path").join("beta");
+    std::fs::create_dir_all(&dir).expect("a directory");
+    let file = dir.join("SKILL.md");
+    std::fs::write(&file, "---\nname: beta\ndescription: Knows beta.\n---\n# The body of beta\n")
+        .expect("a file");
+    for virtual_too in [false, true] {
+        let log = Log::default();
+        let skills = if virtual_too { skills("alpha") } else { skills_core::SkillSet::default() };
+        let proxy = SkillsProxy::new(skills).policy(impatient()).skill_dir(&dir);
+        let agent = proxy.in_front_of(agent_that_takes(log.clone(), McpCapabilities::new()));
+        within(with_client(agent, async |client| {
+            assert_eq!(client.turn("hello").await?.user, "hello");
+            assert_eq!(client.turn("/beta now").await?.user, "/beta now");
+            Ok(())
+        }))
+        .await;
+        assert_eq!(log.servers(), Vec::<String>::new());
+        let first = log.prompt(0);
+        let said = file.to_str().expect("text");
+        assert!(first[0].contains(said) && !first[0].contains("activate_skill"), "{first:?}");
+        // What has no file, the model could not use.
+        assert!(!first[0].contains("alpha"), "{first:?}");
+        assert!(log.prompt(1)[0].contains("# The body of beta"), "{:?}", log.prompt(1));
+    }
 }

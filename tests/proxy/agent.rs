@@ -14,6 +14,10 @@ use std::{
 
 /// Names the part to play.
 pub(crate) const SCRIPT: &str = "PROXY_TEST_AGENT";
+/// A part of the proxy's marks, and what reports of the agent's have instead of it.
+pub(crate) const MARK: &str = "acp-skills-proxy:";
+pub(crate) const MARK_REPORTED: &str = "acp-skills_proxy:";
+
 /// The file whose bytes `tape` says.
 pub(crate) const SAYS: &str = "PROXY_TEST_SAYS";
 /// The file that `tape` writes what it hears to.

@@ -12,6 +12,7 @@ crate::trials!(
     a_menu_when_the_agent_has_none,
     a_menu_with_the_agents,
     from_the_editor_to_the_agent_and_back,
+    behind_what_the_editor_adds,
     without_a_server,
     a_body_that_is_gone,
     skills_are_listed_and_found_again,
@@ -46,8 +47,8 @@ fn a_menu_with_the_agents() {
     if names(&menu) == ["skills", "review"] {
         menu = stage.editor.menu();
     }
-    assert_eq!(names(&menu), ["web", "skills", "review"]);
-    assert_eq!(names(&stage.editor.menu()), ["review", "skills", "skill:review"]);
+    assert_eq!(names(&menu), ["skills", "review", "web"]);
+    assert_eq!(names(&stage.editor.menu()), ["skills", "skill:review", "review"]);
     stage.finish();
 }
 
@@ -87,6 +88,30 @@ fn from_the_editor_to_the_agent_and_back() {
     let seen: Vec<_> =
         seen.iter().map(|it| it["params"]["update"]["content"]["text"].as_str().expect("text")).collect();
     assert_eq!(seen, ["/greet ", "Ada <3"]);
+    stage.finish();
+}
+
+/// CodeCompanion sends a text for each file that is shared, and then what was typed.
+fn behind_what_the_editor_adds() {
+    let skills = Skills::review();
+    let mut stage = Stage::initialized(skills.proxy().flag("--mcp-wait", "0"), &json!({}));
+    stage.new_session("s");
+    let shared = "Sharing the following file as context: /project/src/main.rs";
+    let mut ask = |typed: &str| {
+        let prompt = json!([{ "type": "text", "text": shared }, { "type": "text", "text": typed }]);
+        let outcome = json!({ "result": { "stopReason": "end_turn" } });
+        let params = json!({ "sessionId": "s", "prompt": prompt });
+        let (mut received, _) = stage.exchange("session/prompt", params, outcome);
+        received["params"]["prompt"].take()
+    };
+    let blocks = ask("/review look at file");
+    let sent = texts(blocks.as_array().expect("blocks"));
+    let [catalog, context, ours, "look at file"] = sent[..] else { panic!("{sent:?}") };
+    assert!(catalog.contains("<available_skills>") && context == shared, "{sent:?}");
+    assert!(ours.contains("<skill_content name=\"review\">"), "{ours}");
+    // A command that is not ours stays as it was.
+    let blocks = ask("/unknown look");
+    assert_eq!(texts(blocks.as_array().expect("blocks")), [shared, "/unknown look"]);
     stage.finish();
 }
 
@@ -130,7 +155,7 @@ fn skills_are_listed_and_found_again() {
         assert_eq!(said.len(), 1, "{said:?}");
         said[0]["params"]["update"]["content"]["text"].as_str().expect("text").to_owned()
     };
-    assert!(ask("/skills").contains("- `/review` (scanned): Reviews code."));
+    assert!(ask("/skills").contains("- `/review`: Reviews code."));
     skills.add("greet", "Greets.", "Hello.");
     assert_eq!(ask("/skills reload"), "Loaded 2 skills. New: `greet`.");
     assert!(ask("/skills search greets").starts_with("1. `greet`"));

@@ -57,6 +57,16 @@ impl Proxy {
         self
     }
 
+    /// Starts the proxy with a descriptor that everybody inherits, whoever starts him: the end of what can be read from the
+    /// other end of the pipe is the end of all of them.
+    #[cfg(unix)]
+    pub(crate) fn witnessed(mut self) -> (Self, std::io::PipeReader) {
+        use command_fds::CommandFdExt;
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        self.0.preserved_fds(vec![writer.into()]);
+        (self, reader)
+    }
+
     /// Starts the proxy with this binary as its agent.
     pub(crate) fn agent(self, script: &str) -> Editor {
         let this = std::env::current_exe().expect("this program has a path");

@@ -18,15 +18,22 @@ mod commands;
 mod conformance;
 mod editor;
 mod events;
+#[cfg(target_os = "linux")]
+mod faults;
 mod fixtures;
 mod flow;
 mod http_access;
+#[cfg(unix)]
+mod killed;
 #[cfg(unix)]
 mod login;
 mod reload;
 #[cfg(unix)]
 mod scripts;
 mod sessions;
+#[cfg(target_os = "linux")]
+#[path = "../soak/mod.rs"]
+mod soak;
 mod source;
 mod stage;
 mod start;
@@ -70,14 +77,20 @@ fn main() -> ExitCode {
     trials.extend(commands::trials());
     trials.extend(conformance::trials());
     trials.extend(events::trials());
+    #[cfg(target_os = "linux")]
+    trials.extend(faults::trials());
     trials.extend(flow::trials());
     trials.extend(http_access::trials());
+    #[cfg(unix)]
+    trials.extend(killed::trials());
     #[cfg(unix)]
     trials.extend(login::trials());
     trials.extend(reload::trials());
     trials.extend(sessions::trials());
     #[cfg(unix)]
     trials.extend(scripts::trials());
+    #[cfg(target_os = "linux")]
+    trials.extend(soak::trials());
     trials.extend(source::trials());
     trials.extend(start::trials());
     #[cfg(unix)]

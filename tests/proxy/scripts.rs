@@ -26,6 +26,10 @@ crate::trials!(
     where_and_with_what,
     within_limits,
     a_sandbox_that_is_not_there,
+    #[cfg(target_os = "linux")]
+    a_sandbox_that_is_too_old,
+    #[cfg(target_os = "linux")]
+    a_directory_that_is_too_much_for_the_sandbox,
     progress_over_the_bridge,
     progress_over_http,
     cancelled_over_the_bridge,
@@ -37,13 +41,14 @@ crate::trials!(
 );
 
 /// A skill `kit` with scripts.
-fn kit() -> Skills {
+pub(crate) fn kit() -> Skills {
     let skills = Skills::new();
     skills.add("kit", "Does things.", "# Kit");
     for (name, text) in [
         ("say.sh", "cat; echo \"$@\"; echo no >&2; exit $((${#1} - 1))"),
         ("where.sh", "pwd -P; echo \"$SKILL_NAME\"; echo \"${PROXY_TEST_OURS-nothing}\""),
         ("slow.sh", "echo begun; exec sleep 600"),
+        ("kill.sh", "kill -9 $PPID; exec sleep 600"),
         ("much.sh", "echo 日本語日本語"),
         // Until somebody makes the file.
         ("until.sh", "while [ ! -e \"$1\" ]; do sleep 0.05; done; echo over"),
@@ -70,7 +75,7 @@ fn allowing(skills: &Skills) -> Proxy {
 }
 
 /// The same with a time limit beyond our deadline: what ends before has been ended by somebody else.
-fn patient(skills: &Skills) -> Proxy {
+pub(crate) fn patient(skills: &Skills) -> Proxy {
     allowing(skills).flag("--script-timeout", "600")
 }
 
@@ -188,8 +193,56 @@ fn a_sandbox_that_is_not_there() {
     assert!(!log.contains("no-part"), "the agent was started: {log}");
 }
 
+/// What Debian 11 and RHEL 9 have.
+#[cfg(target_os = "linux")]
+fn a_sandbox_that_is_too_old() {
+    use std::os::unix::fs::PermissionsExt;
+    let skills = kit();
+    let bwrap = skills.write(
+        "bin/bwrap",
+        "#!/bin/sh\n[ \"$1\" = --version ] && echo bubblewrap 0.4.1 && exit\necho 'bwrap: Unknown option' >&2\nexit 1\n",
+    );
+    fs::set_permissions(&bwrap, fs::Permissions::from_mode(0o755)).expect("a program");
+    let path = bwrap.parent().expect("a directory");
+    let ended = allowing(&skills).flag("--sandbox", "bwrap").env("PATH", path).agent("no-part").ended();
+    assert_eq!(ended.code(), Some(2), "{:?}", ended.log);
+    let expected = "--sandbox bwrap: bubblewrap (`bwrap`) is too old here: it is 0.4.1, and the sandbox needs 0.6.0 or newer";
+    assert!(ended.log[0].ends_with(expected), "{:?}", ended.log);
+}
+
+/// The person is told when the session begins, and not only the model when a script fails.
+#[cfg(target_os = "linux")]
+fn a_directory_that_is_too_much_for_the_sandbox() {
+    let skills = kit();
+    if let Err(error) = skills_core::exec::Sandbox::bwrap(false) {
+        eprintln!("skipped: {error}");
+        return;
+    }
+    let home = tempfile::tempdir_in("/var/tmp").expect("a directory");
+    let home = home.path().canonicalize().expect("a path");
+    for (cwd, flags, expected) in [
+        (&*home, &[] as &[_], Some("change everything in your home directory")),
+        ("/".as_ref(), &[], Some("scripts in the sandbox may not work in /: ")),
+        (&*skills.dir("kit"), &[], None),
+        // They do not work there.
+        ("/".as_ref(), &["--script-cwd", "skill"], None),
+    ] {
+        let proxy =
+            flags.iter().fold(allowing(&skills).flag("--sandbox", "bwrap").env("HOME", &home), Proxy::arg);
+        let mut stage = Stage::over_http(proxy);
+        let params = json!({ "cwd": cwd, "mcpServers": [] });
+        // Twice; once is enough.
+        for id in ["s", "t"] {
+            stage.exchange("session/new", params.clone(), json!({ "result": { "sessionId": id } }));
+        }
+        let log = stage.finish().log;
+        let told = log.iter().filter(|line| line.contains(expected.unwrap_or("sandbox"))).count();
+        assert_eq!(told, usize::from(expected.is_some()), "{}: {log:#?}", cwd.display());
+    }
+}
+
 /// A client of the bridge that writes its own lines.
-fn bridge(stage: &mut Stage) -> Editor {
+pub(crate) fn bridge(stage: &mut Stage) -> Editor {
     let ours = entry(&stage.new_session("s"));
     let args = ours["args"].as_array().expect("a list").iter();
     let mut bridge = args.fold(Proxy::new(), |bridge, arg| bridge.arg(arg.as_str().expect("text")));
@@ -205,7 +258,7 @@ fn bridge(stage: &mut Stage) -> Editor {
 }
 
 /// The request to run a script, with `token` for its progress.
-fn request(id: u64, script: &str, args: &[&str], token: Option<&str>) -> Value {
+pub(crate) fn request(id: u64, script: &str, args: &[&str], token: Option<&str>) -> Value {
     let arguments = json!({ "skill": "kit", "script": format!("scripts/{script}"), "args": args });
     let mut params = json!({ "name": "run_skill_script", "arguments": arguments });
     if let Some(token) = token {

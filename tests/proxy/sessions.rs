@@ -22,6 +22,8 @@ crate::trials!(
     history_that_breaks_off,
     titles_without_our_text,
     listed_titles_without_our_text,
+    what_the_user_writes_comes_back,
+    nothing_that_an_agent_repeats_shows_our_text,
 );
 
 /// Opens the session again with `method`. Returns the params that the agent received.
@@ -223,7 +225,11 @@ fn history_in_every_shape() {
         (vec![format!("Before {text}after")], vec!["Before after"]),
         (vec![front.to_owned(), format!("{back}Fix the bug")], vec!["Fix the bug"]),
         (vec![text.clone()], vec![]),
-        (vec!["<acp-skills-proxy> is a tag".to_owned(), "of mine".to_owned()], vec!["of mine"]),
+        (
+            vec!["<acp-skills-proxy> is a tag".to_owned(), "of mine".to_owned()],
+            vec!["<acp-skills-proxy> is a tag", "of mine"],
+        ),
+        (vec![front.to_owned(), "Fix the bug".to_owned()], vec![front, "Fix the bug"]),
         (vec!["a < b".to_owned()], vec!["a < b"]),
     ] {
         let chunks: Vec<_> = chunks.iter().map(String::as_str).collect();
@@ -273,6 +279,49 @@ fn titles_without_our_text() {
         let update = stage.editor.message()["params"]["update"].take();
         assert_eq!((&update["title"], &update["updatedAt"]), (&seen, &json!("now")), "{title}");
     }
+    stage.finish();
+}
+
+/// Whoever writes about our marks is not cut off.
+fn what_the_user_writes_comes_back() {
+    let skills = Skills::review();
+    let (mut stage, text) = told(skills.proxy());
+    let words = "What is <acp-skills-proxy> in </acp-skills-proxy:0123456789abcdef>, and <acp-skills-proxy:?";
+    assert_eq!(texts(&stage.prompt("s", words)), [words]);
+    assert_eq!(replayed(&mut stage, &[&text, words, &format!("{text}{words}")]), [words, words]);
+    let update = json!({ "sessionUpdate": "session_info_update", "title": words });
+    let title = json!({ "jsonrpc": "2.0", "method": "session/update", "params": { "sessionId": "s", "update": update } });
+    stage.says(&title);
+    assert_eq!(stage.editor.message(), title);
+    stage.finish();
+}
+
+/// Some agents say each prompt again, in their own words or in notifications of their own.
+fn nothing_that_an_agent_repeats_shows_our_text() {
+    let skills = Skills::review();
+    let (mut stage, text) = told(skills.proxy());
+    let said = |text: &str| {
+        json!({ "jsonrpc": "2.0", "method": "session/update", "params": { "sessionId": "s",
+        "update": { "sessionUpdate": "agent_message_chunk", "content": { "type": "text", "text": text } } } })
+    };
+    stage.says(&said(&format!("{text}Fix the bug")));
+    assert_eq!(stage.editor.message(), said("Fix the bug"));
+    let (front, back) = text.split_at(7);
+    for piece in [front, back] {
+        stage.says(&said(piece));
+    }
+    let vendor = |text: &str| {
+        json!({ "jsonrpc": "2.0", "method": "_x.ai/queue/changed",
+        "params": { "entries": [{ "text": text }], "runningText": text } })
+    };
+    stage.says(&vendor(&format!("{text}Fix the bug")));
+    assert_eq!(stage.editor.message(), vendor("Fix the bug"));
+    // What it wants to do is shown whole.
+    let hidden = format!("ls {text}; rm -rf /");
+    let call = json!({ "jsonrpc": "2.0", "method": "session/update", "params": { "sessionId": "s",
+        "update": { "sessionUpdate": "tool_call", "toolCallId": "1", "title": hidden } } });
+    stage.says(&call);
+    assert_eq!(stage.editor.message(), call);
     stage.finish();
 }
 

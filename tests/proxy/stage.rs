@@ -2,7 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::editor::{Editor, Ended, Proxy};
+use crate::{
+    agent::{MARK, MARK_REPORTED},
+    editor::{Editor, Ended, Proxy},
+};
 
 /// The revision of MCP that most agents speak.
 pub(crate) const MCP_2025: &str = "2025-06-18";
@@ -61,7 +64,7 @@ impl Stage {
     /// The next line that the agent receives.
     pub(crate) fn line(&mut self) -> String {
         let line = self.order("take", json!({})).expect("a line");
-        line.as_str().expect("text").to_owned()
+        told(&line)
     }
 
     /// The next message that the agent receives.
@@ -74,7 +77,7 @@ impl Stage {
     pub(crate) fn received(&mut self) -> Vec<Value> {
         let lines = self.order("drain", json!({})).expect("lines");
         let lines = lines.as_array().expect("a list").iter();
-        lines.map(|line| serde_json::from_str(line.as_str().expect("text")).expect("a message")).collect()
+        lines.map(|line| serde_json::from_str(&told(line)).expect("a message")).collect()
     }
 
     /// Has the agent write these lines.
@@ -182,4 +185,9 @@ pub(crate) fn texts(blocks: &[Value]) -> Vec<&str> {
 /// An absolute path for sessions.
 pub(crate) fn cwd() -> String {
     std::env::temp_dir().to_str().expect("text").to_owned()
+}
+
+/// A line that the agent was told, from its report.
+fn told(report: &Value) -> String {
+    report.as_str().expect("text").replace(MARK_REPORTED, MARK)
 }

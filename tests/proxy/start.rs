@@ -1,5 +1,8 @@
 //! How the proxy starts, or refuses to.
 
+use acp_skills::intercept::NOT_STARTED;
+use serde_json::json;
+
 use crate::{
     agent,
     editor::{Editor, Ended, Proxy},
@@ -11,6 +14,8 @@ crate::trials!(
     an_agent_that_is_not_there,
     an_agent_that_is_no_program,
     nothing_to_run,
+    nobody_to_tell,
+    an_agent_that_ends_before_it_answers,
     a_broken_skill,
     a_skill_that_is_not_there,
     a_broken_configuration,
@@ -18,11 +23,19 @@ crate::trials!(
     arguments_reach_the_agent_verbatim,
 );
 
-/// Runs a proxy that ends by itself and says nothing on stdout.
-fn refused(editor: Editor, code: i32) -> Ended {
-    let ended = editor.ended();
+/// Runs a proxy that ends by itself. It tells the client why, as it tells people.
+fn refused(mut editor: Editor, code: i32) -> Ended {
+    editor.notify("_hello", json!({}));
+    let id = editor.request("initialize", json!({ "protocolVersion": 1 }));
+    let mut ended = editor.ended();
     assert_eq!(ended.code(), Some(code), "{:#?}", ended.log);
-    assert!(ended.messages.is_empty(), "{:?}", ended.messages);
+    let error = &ended.answer(&id)["error"];
+    assert_eq!(error["code"], NOT_STARTED);
+    let text = error["message"].as_str().expect("text");
+    for line in text.lines() {
+        assert!(ended.log.join("\n").contains(line), "{line:?} is not in {:#?}", ended.log);
+    }
+    ended.messages.clear();
     ended
 }
 
@@ -48,9 +61,42 @@ fn an_agent_that_is_no_program() {
 fn nothing_to_run() {
     let mut editor = Proxy::new().start();
     editor.close();
-    let ended = refused(editor, 2);
+    let ended = editor.ended();
+    assert_eq!((ended.code(), ended.messages.len()), (Some(2), 0), "{:#?}", ended.log);
     assert_says(&ended, &["error: ", "there is no agent", "hint: ", "-- "]);
     refused(Proxy::new().arg("--no-such-flag").start(), 2);
+}
+
+/// Whoever does not speak ACP is neither answered nor waited for.
+fn nobody_to_tell() {
+    let skills = Skills::new();
+    for said in ["", "hello\n", "{\"jsonrpc\":\"2.0\",\"method\":\"x\"}\n"] {
+        let mut editor = Proxy::new().skill(&skills.dir("nowhere")).start();
+        editor.write(said.as_bytes());
+        editor.close();
+        let ended = editor.ended();
+        assert_eq!((ended.code(), ended.messages.len()), (Some(2), 0), "{said:?}: {:#?}", ended.log);
+    }
+}
+
+fn an_agent_that_ends_before_it_answers() {
+    for is_first in [true, false] {
+        let skills = Skills::review();
+        let mut editor = skills.proxy().agent("no-part-has-this-name");
+        if !is_first {
+            editor.logged("no part is called");
+        }
+        let id = editor.request("initialize", json!({ "protocolVersion": 1 }));
+        let ended = editor.ended();
+        assert_eq!(ended.code(), Some(101), "{:#?}", ended.log);
+        let error = &ended.answer(&id)["error"];
+        assert_eq!(error["code"], NOT_STARTED);
+        assert_eq!(
+            error["message"],
+            "the agent exited with code 101 before it answered `initialize`\n\
+             hint: run the agent's command in a terminal to see what it says"
+        );
+    }
 }
 
 /// An agent that would be seen if it were started.
@@ -110,7 +156,7 @@ fn a_broken_configuration() {
 fn an_agent_from_the_configuration() {
     let skills = Skills::review();
     let this = std::env::current_exe().expect("this program has a path");
-    let config = serde_json::json!({ "agent": [this], "skills": ["review"] });
+    let config = json!({ "agent": [this], "skills": ["review"] });
     let file = skills.write("skills.yaml", &config.to_string());
     let editor = Proxy::new().flag("--config", file).env(agent::SCRIPT, "scripted").start();
     let mut stage = Stage::of(editor);
@@ -127,5 +173,5 @@ fn arguments_reach_the_agent_verbatim() {
     }
     let ended = proxy.start().ended();
     assert_eq!(ended.code(), Some(0), "{:#?}", ended.log);
-    assert_eq!(ended.messages[0]["params"], serde_json::json!(arguments));
+    assert_eq!(ended.messages[0]["params"], json!(arguments));
 }

@@ -28,7 +28,7 @@ use serde_json::{Value, json};
 use tokio::runtime::Handle;
 
 use super::{
-    SCRIPT,
+    MARK, MARK_REPORTED, SCRIPT,
     client::{self, Client},
     report,
 };
@@ -73,6 +73,8 @@ pub(super) fn run() -> ExitCode {
 
 impl ScriptedAgent {
     fn receive(&mut self, line: String) {
+        // The proxy takes its text out of whatever an agent says, so also out of reports of what it was told.
+        let line = line.replace(MARK, MARK_REPORTED);
         match self.takers.pop_front() {
             Some(taker) => answer(&taker, Ok(line.into())),
             None => self.received.push_back(line),

@@ -1,0 +1,337 @@
+//! Too little of something: descriptors, processes, memory, disk, rights. What a user gets is a message and an end, or a proxy that
+//! does without; never a wait without an end, and never a panic.
+
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use serde_json::json;
+
+use crate::{
+    editor::{Ended, Proxy},
+    fixtures::Skills,
+    stage::{MCP_2025, Stage, cwd, entry},
+};
+
+crate::trials!(
+    few_descriptors,
+    descriptors_that_run_out,
+    few_processes,
+    little_memory,
+    a_full_disk,
+    files_that_may_not_grow,
+    commands_on_a_full_disk,
+    directories_without_rights,
+    directories_that_vanish,
+);
+
+/// A user that nobody is.
+const NOBODY: &str = "54321";
+
+/// An agent that needs little.
+const AGENT: &str = r#"#!/bin/sh
+while read -r line; do
+    case "$line" in
+    *'"initialize"'*) echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1,"agentCapabilities":{"mcpCapabilities":{"http":true}}}}' ;;
+    *'"session/new"'*) echo '{"jsonrpc":"2.0","id":2,"result":{"sessionId":"s"}}' ;;
+    esac
+done
+"#;
+
+/// Whether these programs are there.
+#[expect(clippy::print_stderr, reason = "a test that skips says so")]
+fn has(programs: &[&str]) -> bool {
+    let missing = programs.iter().find(|program| {
+        let run = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+        run.is_err()
+    });
+    if let Some(program) = missing {
+        eprintln!("skipped: there is no program `{program}`");
+    }
+    missing.is_none()
+}
+
+#[expect(clippy::print_stderr, reason = "a test that skips says so")]
+fn is_root() -> bool {
+    let is_root = rustix::process::geteuid().is_root();
+    if !is_root {
+        eprintln!("skipped: only root can become somebody else");
+    }
+    is_root
+}
+
+/// Skills that everybody may read, and the agent.
+fn stage() -> (Skills, PathBuf) {
+    let skills = Skills::review();
+    let agent = skills.write("agent.sh", AGENT);
+    fs::set_permissions(&agent, fs::Permissions::from_mode(0o755)).expect("a file");
+    fs::set_permissions(skills.path(), fs::Permissions::from_mode(0o755)).expect("a directory");
+    (skills, agent)
+}
+
+/// The proxy within a limit.
+fn limited(limit: &str) -> Proxy {
+    Proxy::of("prlimit").arg(limit).arg(env!("CARGO_BIN_EXE_acp-skills-proxy"))
+}
+
+/// The same for a user who is not root.
+fn limited_nobody(limit: &str) -> Proxy {
+    let nobody = Proxy::of("setpriv").flag("--reuid", NOBODY).flag("--regid", NOBODY).arg("--clear-groups");
+    nobody.arg("prlimit").arg(limit).arg(env!("CARGO_BIN_EXE_acp-skills-proxy"))
+}
+
+/// Plays a short conversation: it works, or the proxy ends and says why.
+fn works_or_says_why(case: &str, skills: &Skills, agent: &Path, proxy: Proxy) {
+    let ended = converse(proxy.skill(&skills.dir("review")), agent);
+    said_why(case, &ended);
+    if ended.code() == Some(0) {
+        for id in [1, 2] {
+            assert!(ended.answer(&json!(id)).get("result").is_some(), "{case}: {:?}", ended.messages);
+        }
+    }
+}
+
+/// A short conversation, whose end may come at any time.
+fn converse(proxy: Proxy, agent: &Path) -> Ended {
+    let proxy = proxy.flag("--mcp-wait", "0").env("RUST_BACKTRACE", "0");
+    let mut editor = proxy.arg("--").arg(agent).start();
+    let mut stdin = editor.take_stdin();
+    for (id, method, params) in [
+        (1, "initialize", json!({ "protocolVersion": 1 })),
+        (2, "session/new", json!({ "cwd": cwd(), "mcpServers": [] })),
+    ] {
+        let line = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
+        // It may be gone already.
+        drop(std::io::Write::write_all(&mut stdin, format!("{line}\n").as_bytes()));
+    }
+    drop(stdin);
+    editor.ended()
+}
+
+/// No panic, and an end that is not good has a reason.
+fn said_why(case: &str, ended: &Ended) {
+    let log = ended.log.join("\n");
+    assert!(!log.contains("panicked"), "{case}: {log}");
+    let is_told = log.contains("error: ")
+        || log.contains("error while loading")
+        || log.contains("memory allocation of ");
+    assert!(ended.code() == Some(0) || is_told, "{case}: {:?} and {log:?}", ended.code());
+}
+
+fn few_descriptors() {
+    if !has(&["prlimit"]) {
+        return;
+    }
+    let (skills, agent) = stage();
+    for limit in (4..40).step_by(2) {
+        works_or_says_why(
+            &format!("{limit} descriptors"),
+            &skills,
+            &agent,
+            limited(&format!("--nofile={limit}")),
+        );
+    }
+    let ended = limited("--nofile=10").skill(&skills.dir("review")).arg("--").arg(&agent).start().ended();
+    assert_eq!(ended.code(), Some(125));
+    assert!(
+        ended.log.iter().any(|line| line.starts_with("hint: ") && line.contains("ulimit -n")),
+        "{:?}",
+        ended.log
+    );
+}
+
+/// The agent takes them all with connections; the conversation goes on, and what fails says so.
+fn descriptors_that_run_out() {
+    if !has(&["prlimit"]) {
+        return;
+    }
+    let (skills, _) = stage();
+    let proxy = Proxy::of("prlimit").arg("--nofile=64:1024").arg(env!("CARGO_BIN_EXE_acp-skills-proxy"));
+    let this = std::env::current_exe().expect("this program has a path");
+    // The agent has its own.
+    let proxy = proxy.skill(&skills.dir("review")).env(crate::agent::SCRIPT, "scripted");
+    let editor = proxy.arg("--").arg("prlimit").arg("--nofile=1024:1024").arg(this).start();
+    let mut stage = Stage::of(editor);
+    let capabilities = json!({ "mcpCapabilities": { "http": true } });
+    stage.exchange(
+        "initialize",
+        json!({ "protocolVersion": 1, "clientCapabilities": {} }),
+        json!({ "result": { "protocolVersion": 1, "agentCapabilities": capabilities } }),
+    );
+    let params = stage.new_session("s");
+    let first = stage.connect(&entry(&params), MCP_2025);
+    let url = entry(&params)["url"].as_str().expect("an address").to_owned();
+    let address = url.trim_start_matches("http://").split('/').next().expect("an address").to_owned();
+    let strangers: Vec<_> = (0..80).map_while(|_| std::net::TcpStream::connect(&address).ok()).collect();
+    assert!(strangers.len() > 40, "{}", strangers.len());
+    let (text, _) = stage.call(
+        &first,
+        "read_skill_file",
+        json!({ "skill": "review", "path": "references/checklist.md" }),
+    );
+    assert!(text.contains("names") || text.contains("Too many open files"), "{text}");
+    // Everything that needs none goes on.
+    stage.new_session("t");
+    assert!(!stage.prompt("s", "hello").is_empty());
+    drop(strangers);
+    stage.finish();
+}
+
+fn few_processes() {
+    if !has(&["prlimit", "setpriv"]) || !is_root() {
+        return;
+    }
+    let (skills, agent) = stage();
+    for limit in 1..18 {
+        works_or_says_why(
+            &format!("{limit} processes"),
+            &skills,
+            &agent,
+            limited_nobody(&format!("--nproc={limit}")),
+        );
+    }
+}
+
+fn little_memory() {
+    if !has(&["prlimit"]) {
+        return;
+    }
+    let (skills, agent) = stage();
+    let mebibytes = |size: u64| format!("--as={}", size << 20);
+    for limit in [100, 128, 160, 192] {
+        works_or_says_why(&format!("{limit} MiB"), &skills, &agent, limited(&mebibytes(limit)));
+    }
+    // A line that does not fit.
+    let mut editor = limited(&mebibytes(256)).arg("--").arg(&agent).start();
+    let mut stdin = editor.take_stdin();
+    let say = std::thread::spawn(move || {
+        let chunk = vec![b'x'; 1 << 20];
+        while std::io::Write::write_all(&mut stdin, &chunk).is_ok() {}
+    });
+    let ended = editor.ended();
+    say.join().expect("no panic");
+    assert_ne!(ended.code(), Some(0));
+    said_why("a long line", &ended);
+}
+
+/// The conversation does not need what is written beside it.
+fn a_full_disk() {
+    let (skills, agent) = stage();
+    for flag in ["--events", "--log-file"] {
+        let proxy = Proxy::new().flag("--log", "debug").flag(flag, "/dev/full").skill(&skills.dir("review"));
+        let mut editor = proxy.arg("--").arg(&agent).start();
+        let id = editor.request("initialize", json!({ "protocolVersion": 1 }));
+        assert!(editor.answer(&id).get("result").is_some());
+        editor.request("session/new", json!({ "cwd": cwd(), "mcpServers": [] }));
+        let ended = editor.finish();
+        assert_eq!(ended.code(), Some(0), "{flag}: {:?}", ended.log);
+        let told = ended.log.iter().filter(|line| line.contains("to /dev/full: No space left on device"));
+        assert_eq!(told.count(), 1, "{flag}: {:?}", ended.log);
+    }
+}
+
+fn files_that_may_not_grow() {
+    if !has(&["prlimit"]) {
+        return;
+    }
+    let (skills, agent) = stage();
+    for limit in [0, 100] {
+        for flag in ["--events", "--log-file", "--state"] {
+            let written = skills.path().join("written");
+            let proxy = limited(&format!("--fsize={limit}")).flag("--log", "debug").flag(flag, &written);
+            works_or_says_why(&format!("{flag} of {limit} bytes"), &skills, &agent, proxy);
+            drop(fs::remove_file(&written));
+        }
+    }
+}
+
+fn commands_on_a_full_disk() {
+    let (skills, agent) = stage();
+    let review = skills.dir("review");
+    let review = review.to_str().expect("text");
+    let agent = agent.to_str().expect("text");
+    for words in [
+        &["list", "--skill", review][..],
+        &["list", "--skill", review, "--json"],
+        &["check", review],
+        &["search", "--skill", review, "code"],
+        &["completions", "bash"],
+        &["doctor", "--skill", review, "--", agent],
+    ] {
+        let full = fs::File::options().write(true).open("/dev/full").expect("the device");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_acp-skills-proxy"));
+        let output =
+            command.args(words).stdin(Stdio::null()).stdout(full).output().expect("the program runs");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(125), "{words:?}: {said}");
+        assert!(
+            said.contains("No space left on device") && said.contains("hint: the disk is full"),
+            "{words:?}: {said}"
+        );
+    }
+}
+
+fn directories_without_rights() {
+    if !has(&["prlimit", "setpriv"]) || !is_root() {
+        return;
+    }
+    let (skills, agent) = stage();
+    skills.add("closed", "Nobody may look.", "x");
+    let closed = skills.dir("closed");
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).expect("a directory");
+    let start = |flag: &str, path: &Path| converse(limited_nobody("--core=0").flag(flag, path), &agent);
+    // Named: an error. Found: left out, and told.
+    let ended = start("--skill", &closed);
+    assert_eq!(ended.code(), Some(2), "{:?}", ended.log);
+    assert!(ended.log.join(" ").contains("Permission denied"), "{:?}", ended.log);
+    let ended = start("--skills", skills.path());
+    assert_eq!(ended.code(), Some(0), "{:?}", ended.log);
+    assert!(ended.log.join(" ").contains("Permission denied"), "{:?}", ended.log);
+    for flag in ["--events", "--log-file", "--state"] {
+        let ended = start(flag, &closed.join("written"));
+        assert_eq!(ended.code(), Some(2), "{flag}: {:?}", ended.log);
+        assert!(
+            ended.log[0].starts_with("error: ") && ended.log[0].contains("Permission denied"),
+            "{:?}",
+            ended.log
+        );
+    }
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o755)).expect("a directory");
+}
+
+/// The directory of the session, of the skill, and of the proxy itself.
+fn directories_that_vanish() {
+    let skills = Skills::review();
+    skills.write("review/scripts/say.sh", "echo said");
+    let work = tempfile::tempdir().expect("a directory");
+    let mut stage = Stage::over_http(skills.proxy().arg("--allow-scripts"));
+    let params = json!({ "cwd": work.path(), "mcpServers": [] });
+    let (received, _) = stage.exchange("session/new", params, json!({ "result": { "sessionId": "s" } }));
+    let connection = stage.connect(&entry(&received["params"]), MCP_2025);
+    let script = json!({ "skill": "review", "script": "scripts/say.sh" });
+    let (text, failed) = stage.call(&connection, "run_skill_script", script.clone());
+    assert!(!failed, "{text}");
+    work.close().expect("a directory");
+    let (text, failed) = stage.call(&connection, "run_skill_script", script);
+    assert!(failed && text.contains("does not exist"), "{text}");
+    fs::remove_dir_all(skills.dir("review")).expect("a directory");
+    let (text, failed) = stage.call(
+        &connection,
+        "read_skill_file",
+        json!({ "skill": "review", "path": "references/checklist.md" }),
+    );
+    assert!(failed && !text.is_empty(), "{text}");
+    assert!(!stage.prompt("s", "hello").is_empty());
+    stage.finish();
+
+    let (skills, agent) = self::stage();
+    let gone = skills.path().join("gone");
+    fs::create_dir(&gone).expect("a directory");
+    let script = format!("cd {} && rmdir . 2>/dev/null || rmdir ../gone; exec \"$@\"", gone.display());
+    let proxy = Proxy::of("sh").flag("-c", script).arg("sh").arg(env!("CARGO_BIN_EXE_acp-skills-proxy"));
+    let ended = proxy.skill(&skills.dir("review")).arg("--").arg(&agent).start().finish();
+    said_why("a directory that is gone", &ended);
+}

@@ -1,0 +1,104 @@
+//! What a process holds, over time.
+
+use std::{
+    fmt::{self, Write as _},
+    fs,
+    time::Duration,
+};
+
+/// By how much the end may be above the second quarter: memory that comes and goes, in KiB and as a part.
+const MEMORY_SLACK_KIB: u64 = 2048;
+const MEMORY_SLACK_PART: u64 = 20;
+/// The same for descriptors, threads and children.
+const COUNT_SLACK: u64 = 4;
+/// How many rows a table has.
+const ROWS: usize = 20;
+
+/// What is sampled.
+const COLUMNS: [&str; 4] = ["memory KiB", "descriptors", "threads", "children"];
+
+pub(super) struct Samples {
+    name: &'static str,
+    id: u32,
+    rows: Vec<(Duration, [u64; 4])>,
+}
+
+impl Samples {
+    pub(super) fn of((name, id): (&'static str, u32)) -> Self {
+        Self { name, id, rows: Vec::new() }
+    }
+
+    pub(super) fn take(&mut self, at: Duration) {
+        let id = self.id;
+        let status = fs::read_to_string(format!("/proc/{id}/status")).expect("it runs");
+        let field = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("a field");
+            let number = line.trim_start_matches(':').split_whitespace().next().expect("a number");
+            number.parse().expect("a number")
+        };
+        let descriptors = fs::read_dir(format!("/proc/{id}/fd")).expect("it runs").count() as u64;
+        let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
+        let children = children.split_whitespace().count() as u64;
+        self.rows.push((at, [field("VmRSS"), descriptors, field("Threads"), children]));
+    }
+
+    /// The last quarter is as the second one.
+    pub(super) fn assert_flat(&self) {
+        let quarter = self.rows.len() / 4;
+        for (column, name) in COLUMNS.iter().enumerate() {
+            let median = |rows: &[(Duration, [u64; 4])]| {
+                let mut values: Vec<u64> = rows.iter().map(|(_, row)| row[column]).collect();
+                values.sort_unstable();
+                values.get(values.len() / 2).copied().unwrap_or(0)
+            };
+            let (before, after) =
+                (median(&self.rows[quarter..2 * quarter]), median(&self.rows[3 * quarter..]));
+            let slack = if column == 0 { MEMORY_SLACK_KIB + before / MEMORY_SLACK_PART } else { COUNT_SLACK };
+            assert!(after <= before + slack, "{} grows: {name} {before}, then {after}", self.name);
+        }
+    }
+
+    fn largest(&self, column: usize) -> u64 {
+        self.rows.iter().map(|(_, row)| row[column]).max().unwrap_or(0)
+    }
+}
+
+/// As a table.
+impl fmt::Display for Samples {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}: seconds, {}", self.name, COLUMNS.join(", "))?;
+        for (at, row) in self.rows.iter().step_by((self.rows.len() / ROWS).max(1)) {
+            let cells = row.map(|cell| format!("{cell:>11}")).concat();
+            writeln!(f, "{:>7}{cells}", at.as_secs())?;
+        }
+        Ok(())
+    }
+}
+
+/// Everything, each with an axis of its own from nothing to its largest value.
+pub(super) fn chart(all: &[Samples]) -> String {
+    const WIDTH: f64 = 900.0;
+    const HEIGHT: f64 = 120.0;
+    const GAP: f64 = 30.0;
+    let panels: Vec<_> =
+        all.iter().flat_map(|it| COLUMNS.iter().enumerate().map(move |(at, name)| (it, at, name))).collect();
+    let total = (HEIGHT + GAP) * panels.len() as f64;
+    let mut svg = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{total}\" font-family=\"sans-serif\" font-size=\"12\">\n"
+    );
+    for (index, (samples, column, name)) in panels.into_iter().enumerate() {
+        let top = (HEIGHT + GAP) * index as f64 + GAP;
+        let end = samples.rows.last().map_or(1.0, |(at, _)| at.as_secs_f64());
+        let largest = samples.largest(column).max(1) as f64;
+        let point = |(at, row): &(Duration, [u64; 4])| {
+            let (x, y) =
+                (at.as_secs_f64() / end * WIDTH, top + HEIGHT - row[column] as f64 / largest * HEIGHT);
+            format!("{x:.1},{y:.1} ")
+        };
+        let points: String = samples.rows.iter().map(point).collect();
+        let text = format!("{}: {name}, at most {largest}, in {end:.0} s", samples.name);
+        let _ = writeln!(svg, "<text x=\"0\" y=\"{}\">{text}</text>", top - 6.0);
+        let _ = writeln!(svg, "<polyline fill=\"none\" stroke=\"#36c\" points=\"{points}\"/>");
+    }
+    svg + "</svg>\n"
+}
