@@ -55,11 +55,9 @@ function become(program, args) {
 
 /** Runs the program beside us. */
 function run(program, args) {
-  const child = spawn(program, args, { stdio: "inherit", windowsHide: true });
-  child.on("error", (error) => {
-    fail(NOT_EXECUTABLE, `cannot start ${program}: ${error.message}`, "install the package again");
-  });
+  let child;
   const listeners = new Map();
+  // Before the program is there: a signal in between would end us alone. Listeners run when this function is through.
   for (const signal of ["SIGHUP", "SIGINT", "SIGTERM"]) {
     const listener = () => {
       // A terminal sends Ctrl-C to the program as well, and two of them mean something else to many agents than one.
@@ -70,6 +68,10 @@ function run(program, args) {
     listeners.set(signal, listener);
     process.on(signal, listener);
   }
+  child = spawn(program, args, { stdio: "inherit", windowsHide: true });
+  child.on("error", (error) => {
+    fail(NOT_EXECUTABLE, `cannot start ${program}: ${error.message}`, "install the package again");
+  });
   child.on("exit", (code, signal) => {
     if (signal === null) {
       process.exit(code);
