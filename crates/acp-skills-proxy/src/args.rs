@@ -14,8 +14,9 @@ use clap::{
 };
 
 use acp_skills::{
+    agents::{self, AgentError},
     config::{
-        CatalogLocation, Config, ConfigError, Discover, LogLevel, SandboxKind, SearchTool, SkillEntry, Words,
+        CatalogLocation, Config, Discover, LogLevel, SandboxKind, SearchTool, SkillEntry, Words,
         expand_home,
     },
     intercept::{Activation, Approve, CatalogIn, McpMode, Titles, ToolPolicy},
@@ -86,9 +87,39 @@ pub(crate) struct ProxyArgs {
     /// Messages for people.
     #[command(flatten)]
     pub log: LogArgs,
-    /// The agent: a program and its arguments, run as they are, without a shell. Only under an ACP conductor there is none.
+    /// Which agent.
+    #[command(flatten)]
+    pub agent: AgentArgs,
+}
+
+/// Which agent.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Agent")]
+pub(crate) struct AgentArgs {
+    /// The agent by its identifier in the ACP registry, such as `claude-acp`, or a name like `claude`: its program if that is
+    /// in PATH, else its package with npx or uvx. `acp-skills-proxy setup --agents` lists them.
+    #[arg(long = "agent", value_name = "ID", conflicts_with = "command")]
+    pub id: Option<String>,
+    /// The agent: a program and its arguments, run as they are, without a shell. Where there is none, the proxy runs under an
+    /// ACP conductor, and `try` and `doctor` use a built-in scripted agent, which needs no account and no network.
     #[arg(last = true, value_name = "AGENT")]
-    pub agent: Vec<OsString>,
+    pub command: Vec<OsString>,
+}
+
+impl AgentArgs {
+    /// The command; empty when no agent is named.
+    ///
+    /// # Errors
+    /// No agent has the name, or neither its program nor what runs its package is in PATH.
+    pub(crate) fn words(self) -> Result<Vec<OsString>, AgentError> {
+        if let Some(id) = &self.id {
+            return agents::find(id)?.command();
+        }
+        let Some((program, arguments)) = self.command.split_first() else { return Ok(Vec::new()) };
+        // What comes after it is the agent's own affair.
+        let program = expand_home(Path::new(program)).into_os_string();
+        Ok([&[program], arguments].concat())
+    }
 }
 
 /// Which skills there are.
@@ -263,11 +294,16 @@ flags! {
 }
 
 impl ProxyArgs {
+    /// Whether there may be an agent without a command of its own behind `--`.
+    pub(crate) fn names_an_agent(&self) -> bool {
+        self.skills.config.is_some() || self.agent.id.is_some()
+    }
+
     /// The configuration file that the flags name, with what they override.
     ///
     /// # Errors
-    /// The file cannot be read or is wrong.
-    pub(crate) fn config(self) -> Result<Config, ConfigError> {
+    /// The file cannot be read or is wrong, or the agent is not known.
+    pub(crate) fn config(self) -> anyhow::Result<Config> {
         let mut config = match &self.skills.config {
             Some(path) => Config::read(path)?,
             None => Config::default(),
@@ -283,10 +319,9 @@ impl ProxyArgs {
         self.user.override_in(&mut config);
         self.record.override_in(&mut config);
         self.log.override_in(&mut config);
-        if let Some((program, arguments)) = self.agent.split_first() {
-            // What comes after it is the agent's own affair.
-            let program = expand_home(Path::new(program)).into_os_string();
-            config.agent = Words([&[program], arguments].concat());
+        let agent = self.agent.words()?;
+        if !agent.is_empty() {
+            config.agent = Words(agent);
         }
         Ok(config)
     }
