@@ -4,20 +4,20 @@
 
 use std::{
     ffi::OsString,
+    io,
     path::{Path, PathBuf},
     time::Duration,
 };
 
 use clap::{
-    Args,
+    Args, ValueEnum,
     builder::{PathBufValueParser, TypedValueParser},
 };
 
 use acp_skills::{
     agents::{self, AgentError},
     config::{
-        CatalogLocation, Config, Discover, LogLevel, SandboxKind, SearchTool, SkillEntry, Words,
-        expand_home,
+        CatalogLocation, Config, Discover, LogLevel, SandboxKind, SearchTool, SkillEntry, Words, expand_home,
     },
     intercept::{Activation, Approve, CatalogIn, McpMode, Titles, ToolPolicy},
     skills_core::{
@@ -333,6 +333,39 @@ fn prepend<T>(list: &mut Vec<T>, flags: impl IntoIterator<Item = T>) {
 }
 
 impl SkillArgs {
+    /// The same as words of a command line that means the same in any directory.
+    ///
+    /// # Errors
+    /// There is no working directory that paths could begin in.
+    pub(crate) fn words(&self) -> io::Result<Vec<OsString>> {
+        let mut words = Vec::new();
+        let mut add = |flag: &str, value: OsString| words.extend([flag.into(), value]);
+        let paths = [("--skill", &self.skill), ("--skills", &self.roots)];
+        for (flag, path) in paths.iter().flat_map(|(flag, paths)| paths.iter().map(move |path| (flag, path)))
+        {
+            add(flag, std::path::absolute(path)?.into());
+        }
+        for (flag, texts) in
+            [("--source", &self.sources), ("--include", &self.include), ("--exclude", &self.exclude)]
+        {
+            texts.iter().for_each(|text| add(flag, text.into()));
+        }
+        let places: Vec<_> = self.discover.iter().filter_map(ValueEnum::to_possible_value).collect();
+        if !places.is_empty() {
+            let places: Vec<_> = places.iter().map(clap::builder::PossibleValue::get_name).collect();
+            add("--discover", places.join(",").into());
+        }
+        if let Some(number) = self.max_skills {
+            add("--max-skills", number.to_string().into());
+        }
+        if let Some(config) = &self.config {
+            add("--config", std::path::absolute(config)?.into());
+        }
+        let switches = [("--strict", self.strict), ("--no-watch", self.no_watch)];
+        words.extend(switches.iter().filter(|switch| switch.1).map(|switch| switch.0.into()));
+        Ok(words)
+    }
+
     fn override_in(self, config: &mut Config) {
         prepend(&mut config.skills, self.skill.into_iter().map(SkillEntry::Directory));
         prepend(&mut config.roots, self.roots);

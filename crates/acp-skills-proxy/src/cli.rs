@@ -71,6 +71,8 @@ pub(crate) enum Command {
     Report(commands::report::ReportArgs),
     /// Start an agent through the proxy and tell, step by step, whether skills would work with it.
     Doctor(Box<commands::doctor::DoctorArgs>),
+    /// Put the proxy in front of agents in an editor's settings, and take it back; without an editor, tell what is here.
+    Setup(Box<commands::setup::SetupArgs>),
     /// Print a script that completes command lines in your shell.
     Completions(commands::completions::CompletionsArgs),
     /// (internal) Writes the manual pages, for packages.

@@ -15,7 +15,10 @@ use tokio::sync::oneshot;
 
 use super::{permission, record, skills};
 use crate::{
-    args::{AgentArgs, CatalogArgs, LogArgs, ProxyArgs, RecordArgs, ScriptArgs, ServerArgs, SkillArgs, UserArgs, path},
+    args::{
+        AgentArgs, CatalogArgs, LogArgs, ProxyArgs, RecordArgs, ScriptArgs, ServerArgs, SkillArgs, UserArgs,
+        path,
+    },
     log, output, runtime,
     words::count,
 };

@@ -7,10 +7,7 @@ use acp_skills::agents::{self, AgentError};
 use crate::error::UsageError;
 
 /// The agents by name.
-pub(super) fn named(
-    said: &[String],
-    command: Vec<OsString>,
-) -> anyhow::Result<Vec<(String, Vec<OsString>)>> {
+pub(super) fn named(said: &[String], command: Vec<OsString>) -> anyhow::Result<Vec<(String, Vec<OsString>)>> {
     if !command.is_empty() {
         let program = std::path::Path::new(&command[0]).file_stem().unwrap_or_default().to_string_lossy();
         let plain: String = program
@@ -38,8 +35,10 @@ pub(super) fn named(
 /// A name that is no agent's may be a command that was given no name.
 fn unknown(text: &str, error: &AgentError) -> UsageError {
     match error {
-        AgentError::Unknown { similar: None, .. } => UsageError::new(format!("no agent is known as `{text}`"))
-            .hint(format!("a command of your own needs a name: `--agent NAME='{text}'`")),
+        AgentError::Unknown { similar: None, .. } => {
+            UsageError::new(format!("no agent is known as `{text}`"))
+                .hint(format!("a command of your own needs a name: `--agent NAME='{text}'`"))
+        }
         _ => UsageError::new(error.to_string()).hint(error.hint()),
     }
 }
