@@ -333,6 +333,13 @@ fn prepend<T>(list: &mut Vec<T>, flags: impl IntoIterator<Item = T>) {
 }
 
 impl SkillArgs {
+    /// Whether they say where skills are.
+    pub(crate) fn names_skills(&self) -> bool {
+        let lists =
+            [self.skill.is_empty(), self.roots.is_empty(), self.sources.is_empty(), self.discover.is_empty()];
+        self.config.is_some() || lists.contains(&false)
+    }
+
     /// The same as words of a command line that means the same in any directory.
     ///
     /// # Errors

@@ -243,7 +243,7 @@ impl Document {
     }
 
     fn words(&self, name: &str, key: &str, value: &Value<'_>) -> Result<Vec<String>, SettingsError> {
-        let wrong = |value| {
+        let wrong = |value: &Value<'_>| {
             self.wrong(value.range(), &format!("`{key}` of the agent `{name}` is not a list of texts"))
         };
         let Value::Array(list) = value else { return Err(wrong(value)) };

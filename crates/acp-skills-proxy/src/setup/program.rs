@@ -139,15 +139,24 @@ pub(crate) fn reachable(program: &str, is_desktop: bool) -> Result<Words, UsageE
     let interpreter = interpreter(&path).and_then(|name| Some((which::which(&name).ok()?, name)));
     let mut notes = Vec::new();
     let mut words = Vec::new();
-    if let Some((found, name)) = interpreter
-        && !is_on_desktop(&found)
-        && !path.with_file_name(&name).is_file()
-    {
-        notes.push(format!(
-            "`{program}` is run by `{name}`, which an editor may not have in its PATH: {}",
-            why(&found)
-        ));
-        words.push(text(&lasting(&found))?);
+    if let Some((found, name)) = interpreter.filter(|(found, _)| !is_on_desktop(found)) {
+        // What lies beside the agent is found, behind all others.
+        let first = DESKTOP.iter().map(|dir| Path::new(dir).join(&name)).find(|path| path.is_file());
+        match (path.with_file_name(&name).is_file(), first) {
+            (true, None) => {}
+            (true, Some(first)) => notes.push(format!(
+                "in an editor `{program}` may be run by {}, and not by {}",
+                shown_path(&first),
+                shown_path(&found)
+            )),
+            (false, _) => {
+                notes.push(format!(
+                    "`{program}` is run by `{name}`, which an editor may not have in its PATH: {}",
+                    why(&found)
+                ));
+                words.push(text(&lasting(&found))?);
+            }
+        }
     }
     if words.is_empty() && is_name && is_on_desktop(&path) {
         return Ok(as_it_is(notes));

@@ -254,7 +254,7 @@ fn paste(editor: &Editor, snippets: &[Snippet], args: &SetupArgs) -> anyhow::Res
             (Some(agent), agent.words(|program| which::which(program).ok())?)
         }
         (None, false) => (None, texts(&args.command)?),
-        (None, true) => return Err(no_agent(editor).into()),
+        (None, true) => return Err(no_agent(editor, "claude").into()),
     };
     let reached = program::reachable(&words[0], editor.is_desktop)?;
     let flag_words = flags.words.unwrap_or_else(default_flags);
@@ -287,9 +287,9 @@ fn is_wanted(snippet: Snippet, name: &str) -> bool {
     }
 }
 
-fn no_agent(editor: &Editor) -> UsageError {
+fn no_agent(editor: &Editor, example: &str) -> UsageError {
     UsageError::new("which agent?").hint(format!(
-        "`acp-skills-proxy setup {} --agent claude`, for example; `acp-skills-proxy setup --agents` lists those that are known, \
+        "`acp-skills-proxy setup {} --agent {example}`, for example; `acp-skills-proxy setup --agents` lists those that are known, \
          and the command of any other goes after `--`",
         editor.id
     ))
@@ -307,19 +307,20 @@ fn default_flags() -> Vec<String> {
     ["--discover", "user"].map(str::to_owned).to_vec()
 }
 
-/// Reads the flags, and looks whether the proxy would start with them.
-fn flags(args: SkillArgs) -> anyhow::Result<Flags> {
-    let words = args.words()?;
-    let words = if words.is_empty() { None } else { Some(texts(&words)?) };
-    // What a site has to say changes, and the network may be away now.
-    let mut here = SkillArgs { sources: Vec::new(), ..args.clone() };
-    if words.is_none() {
-        here.discover = vec![Discover::User];
+/// Reads the flags, and looks whether the proxy would start with them. Those that name no skills mean the user's own.
+fn flags(mut args: SkillArgs) -> anyhow::Result<Flags> {
+    let has_flags = !args.words()?.is_empty();
+    let is_named = args.names_skills();
+    if !is_named {
+        args.discover = vec![Discover::User];
     }
+    let words = if has_flags { Some(texts(&args.words()?)?) } else { None };
+    // What a site has to say changes, and the network may be away now.
+    let here = SkillArgs { sources: Vec::new(), ..args.clone() };
     let config = ProxyArgs { skills: here, ..ProxyArgs::default() }.config()?;
     let loaded = skills::load(Settings::resolve(config)?.skills)?;
     let notes = match loaded.here.is_empty() && args.sources.is_empty() {
-        true if words.is_none() => vec![
+        true if !is_named => vec![
             "you have no skills yet: put them into ~/.agents/skills, or name a directory with `--skills DIR`"
                 .to_owned(),
         ],

@@ -120,7 +120,12 @@ impl Plan {
                 Start::Editor => {}
             }
         }
-        if has_command { Ok(()) } else { Err(no_agent(request.editor).into()) }
+        if has_command {
+            return Ok(());
+        }
+        // One that the editor starts itself is the one that people use.
+        let known = request.entries.iter().find(|entry| agents::find(&entry.name).is_ok());
+        Err(no_agent(request.editor, known.map_or("claude", |entry| &entry.name)).into())
     }
 
     /// An agent that the settings have.
