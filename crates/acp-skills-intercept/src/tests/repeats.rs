@@ -70,6 +70,9 @@ fn our_text_is_in_no_line_for_the_client() {
             ("<acp-skills-proxy> is mine".to_owned(), "<acp-skills-proxy> is mine"),
             ("acp-skills-proxy: starting".to_owned(), "acp-skills-proxy: starting"),
             ("<acp-skills-proxy:0123456789abcdef>".to_owned(), "<acp-skills-proxy:0123456789abcdef>"),
+            // Cut off, it may be a person's.
+            ("see <acp-skills-proxy:".to_owned(), "see <acp-skills-proxy:"),
+            ("see <acp-skills-proxy:01234567".to_owned(), "see <acp-skills-proxy:01234567"),
         ] {
             assert_eq!(world().agent(&line(&said)).client(), &line(seen), "{name}: {said}");
             // As Go and others write it.
