@@ -20,4 +20,5 @@ mod progress;
 mod readme_commands;
 mod reference;
 mod report;
+mod security;
 mod terminal;

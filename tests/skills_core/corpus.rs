@@ -101,12 +101,14 @@ fn curated_skills_are_rarely_accused() {
     use std::collections::BTreeMap;
     let Some(cases) = corpus() else { return };
     let root = PathBuf::from(std::env::var_os("SKILLS_CORPUS").expect("a corpus"));
-    let (mut by_code, mut skills): (BTreeMap<(Risk, String), (usize, usize)>, [usize; 3]) = Default::default();
+    let (mut by_code, mut skills): (BTreeMap<(Risk, String), (usize, usize)>, [usize; 3]) =
+        Default::default();
     let start = std::time::Instant::now();
     let (mut bytes, mut found) = (0, 0);
     for case in &cases {
         let dir = root.join(&case.path);
-        let report = scan(dir.parent().expect("a directory"), Rules::built_in()).expect("a directory of the corpus");
+        let report =
+            scan(dir.parent().expect("a directory"), Rules::built_in()).expect("a directory of the corpus");
         bytes += report.bytes;
         found += report.findings.len();
         let mut codes: Vec<_> = report.findings.iter().map(|it| (it.risk, it.code.clone())).collect();
@@ -123,13 +125,20 @@ fn curated_skills_are_rarely_accused() {
         }
         if std::env::var_os("SKILLS_CORPUS_SHOW").is_some() {
             for it in &report.findings {
-                eprintln!("{} {} {}:{}:{}: {:?} {}", it.risk, it.code, case.path, it.line, it.file, it.detail, it.excerpt);
+                eprintln!(
+                    "{} {} {}:{}:{}: {:?} {}",
+                    it.risk, it.code, case.path, it.line, it.file, it.detail, it.excerpt
+                );
             }
         }
     }
     eprintln!(
         "{found} findings in {} skills, {bytes} bytes in {:?}; skills by greatest risk: {} high, {} medium, {} low",
-        cases.len(), start.elapsed(), skills[2], skills[1], skills[0],
+        cases.len(),
+        start.elapsed(),
+        skills[2],
+        skills[1],
+        skills[0],
     );
     for ((risk, code), (findings, skills)) in by_code {
         eprintln!("  {risk} {code}: {findings} in {skills} skills");

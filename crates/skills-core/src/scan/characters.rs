@@ -44,7 +44,8 @@ pub(super) fn find(text: &str) -> Vec<Run> {
         }
     }
     let mut counts = [0_usize; 5];
-    let runs = runs.into_iter().filter_map(|(run, length)| judge(text, run, length));
+    let mut scripts = Scripts { text, line_end: 0, in_line: false, anywhere: None };
+    let runs = runs.into_iter().filter_map(|(run, length)| judge(text, run, length, &mut scripts));
     runs.filter(|run| {
         let count = &mut counts[run.detector as usize];
         *count += 1;
@@ -64,13 +65,37 @@ fn kind(c: char) -> Option<Detector> {
     })
 }
 
-fn judge(text: &str, run: Run, length: usize) -> Option<Run> {
+/// Where there are words that are written from right to left; asked in the order of the text, and each line is read once.
+struct Scripts<'t> {
+    text: &'t str,
+    line_end: usize,
+    in_line: bool,
+    anywhere: Option<bool>,
+}
+
+impl Scripts<'_> {
+    /// In the line with the byte `at`.
+    fn in_line(&mut self, at: usize) -> bool {
+        if at >= self.line_end {
+            let start = self.text[..at].rfind('\n').map_or(0, |at| at + 1);
+            self.line_end = self.text[at..].find('\n').map_or(self.text.len(), |more| at + more);
+            self.in_line = self.text[start..self.line_end].chars().any(is_right_to_left);
+        }
+        self.in_line
+    }
+
+    fn anywhere(&mut self) -> bool {
+        *self.anywhere.get_or_insert_with(|| self.text.chars().any(is_right_to_left))
+    }
+}
+
+fn judge(text: &str, run: Run, length: usize, scripts: &mut Scripts<'_>) -> Option<Run> {
     let found = &text[run.start..run.end];
     match run.detector {
         Detector::TagCharacters => {
-            let letters = found.chars().filter_map(|c| {
-                char::from_u32(u32::from(c) - 0xE0000).filter(|c| matches!(c, ' '..='~'))
-            });
+            let letters = found
+                .chars()
+                .filter_map(|c| char::from_u32(u32::from(c) - 0xE0000).filter(|c| matches!(c, ' '..='~')));
             let spells: String = letters.collect();
             let is_flag = text[..run.start].ends_with('\u{1F3F4}')
                 && found.ends_with('\u{E007F}')
@@ -79,15 +104,13 @@ fn judge(text: &str, run: Run, length: usize) -> Option<Run> {
         }
         // Around words of a script that is written from right to left they belong; an override never does.
         Detector::BidirectionalCharacters => {
-            let start = text[..run.start].rfind('\n').map_or(0, |at| at + 1);
-            let end = text[run.end..].find('\n').map_or(text.len(), |at| run.end + at);
             let is_override = found.contains(['\u{202D}', '\u{202E}']);
-            (is_override || !text[start..end].chars().any(is_right_to_left)).then_some(run)
+            (is_override || !scripts.in_line(run.start)).then_some(run)
         }
         Detector::InvisibleCharacters => {
             // Marks of direction, where both directions occur.
             let is_mark = found.chars().all(|c| matches!(c, '\u{200E}' | '\u{200F}' | '\u{61C}'));
-            if is_mark && text.chars().any(is_right_to_left) && length < MIN_RUN {
+            if is_mark && length < MIN_RUN && scripts.anywhere() {
                 return None;
             }
             let detector = if length < MIN_RUN { run.detector } else { Detector::HiddenData };
@@ -116,8 +139,15 @@ mod tests {
             BidirectionalCharacters as Bidi, ControlCharacters as Control, HiddenData,
             InvisibleCharacters as Invisible, TagCharacters as Tag,
         };
-        for text in ["", "plain\ttext\r\n", "\u{FEFF}bom", "naïve 日本語 👩\u{200d}💻 ❤\u{fe0f}", "نمی\u{200c}خواهم", "שלום \u{200f}ab", "\u{2067}שלום\u{2069} ab"]
-        {
+        for text in [
+            "",
+            "plain\ttext\r\n",
+            "\u{FEFF}bom",
+            "naïve 日本語 👩\u{200d}💻 ❤\u{fe0f}",
+            "نمی\u{200c}خواهم",
+            "שלום \u{200f}ab",
+            "\u{2067}שלום\u{2069} ab",
+        ] {
             check(text, &[]);
         }
         check("🏴\u{e0067}\u{e0062}\u{e0065}\u{e006e}\u{e0067}\u{e007f}", &[]);

@@ -202,7 +202,8 @@ impl<'r> Findings<'r> {
             let detail = format!("there are more than {MAX_FINDINGS} findings");
             self.push(rule, "", (0, 0), String::new(), 0..0, Some(&detail));
         }
-        self.found.sort_by(|a, b| (&a.file, a.line, a.column, &a.code).cmp(&(&b.file, b.line, b.column, &b.code)));
+        self.found
+            .sort_by(|a, b| (&a.file, a.line, a.column, &a.code).cmp(&(&b.file, b.line, b.column, &b.code)));
         Report { findings: self.found, files: self.files, bytes: self.bytes }
     }
 }
@@ -238,7 +239,11 @@ fn excerpt(line: &str, start: usize, end: usize) -> (String, Range<usize>) {
         }
         text.push_str(&line[copied..at]);
         note(at, text.len());
-        if c == '\t' { text.push(' ') } else { text.extend(c.escape_unicode()) }
+        if c == '\t' {
+            text.push(' ')
+        } else {
+            text.extend(c.escape_unicode())
+        }
         copied = at + c.len_utf8();
     }
     for (more, _) in line[copied..].char_indices() {

@@ -21,7 +21,9 @@ const PROGRAMS: [&str; 9] = ["pyc", "pyo", "pyd", "class", "dll", "so", "dylib",
 
 pub(super) fn content(path: &str, start: &[u8]) -> Content {
     match start {
-        [0xFF, 0xFE, ..] if start.get(2..4) != Some(&[0, 0]) => return Content::Utf16 { is_big_endian: false },
+        [0xFF, 0xFE, ..] if start.get(2..4) != Some(&[0, 0]) => {
+            return Content::Utf16 { is_big_endian: false };
+        }
         [0xFE, 0xFF, ..] => return Content::Utf16 { is_big_endian: true },
         _ => {}
     }

@@ -126,6 +126,8 @@ fn file(files: &SkillFiles, path: &str, findings: &mut Findings<'_>) -> Option<S
     let content = kinds::content(path, &head.bytes);
     match content {
         Content::Media => return None,
+        // A zero byte does not keep a shell from running the lines behind it.
+        Content::Binary(Detector::BinaryFile, what) => findings.whole(Detector::BinaryFile, path, Some(what)),
         Content::Binary(detector, what) => {
             findings.whole(detector, path, Some(what));
             return None;
@@ -152,6 +154,10 @@ fn file(files: &SkillFiles, path: &str, findings: &mut Findings<'_>) -> Option<S
     if memchr::memchr(0, text.as_bytes()).is_some() {
         findings.whole(Detector::BinaryFile, path, Some("text with zero bytes in it"));
     }
+    if matches!(content, Content::Binary(..)) {
+        expressions(path, &text, findings);
+        return None;
+    }
     look(path, &text, findings);
     Some(text)
 }
@@ -174,11 +180,17 @@ fn name(path: &str, findings: &mut Findings<'_>) {
 /// Looks at a text.
 fn look(path: &str, text: &str, findings: &mut Findings<'_>) {
     let lines = Lines::new(path, text);
-    let rules = findings.rules;
-    let is_instructions = kinds::is_instructions(path);
     for run in characters::find(text) {
         findings.place(run.detector, &lines, run.start, run.end, run.spells.as_deref());
     }
+    expressions(path, text, findings);
+}
+
+/// Looks at a text, but for the characters that it is made of.
+fn expressions(path: &str, text: &str, findings: &mut Findings<'_>) {
+    let lines = Lines::new(path, text);
+    let rules = findings.rules;
+    let is_instructions = kinds::is_instructions(path);
     text::find(rules, text, is_instructions, |rule, start, end| findings.add(rule, &lines, start, end, None));
     if is_instructions {
         paths::find(path, text, |start, end| findings.place(Detector::PathOutside, &lines, start, end, None));

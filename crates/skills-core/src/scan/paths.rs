@@ -9,7 +9,8 @@ const MAX_FOUND: usize = 10;
 
 /// The target of a link.
 static TARGET: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"\]\(\s*<?([^\s)>\n]+)|(?m:^ {0,3}\[[^\]\n]+\]:\s*<?([^\s>]+))").expect("a regular expression")
+    Regex::new(r"\]\(\s*<?([^\s)>\n]+)|(?m:^ {0,3}\[[^\]\n]+\]:\s*<?([^\s>]+))")
+        .expect("a regular expression")
 });
 
 /// Calls `found` with the place of each target that leads out of the skill, in a text at `path` of it.
@@ -24,7 +25,8 @@ pub(super) fn find(path: &str, text: &str, found: impl FnMut(usize, usize)) {
 /// Whether a target, seen from a directory this deep in the skill, is outside.
 fn leads_out(target: &str, depth: usize) -> bool {
     let target = target.split(['#', '?']).next().unwrap_or_default();
-    if target.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("file:")) || target.starts_with("~/") {
+    if target.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("file:")) || target.starts_with("~/")
+    {
         return true;
     }
     if target.contains("://") || target.starts_with("//") || target.starts_with("mailto:") {

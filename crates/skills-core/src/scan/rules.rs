@@ -231,9 +231,8 @@ impl Rules {
     }
 
     fn add(&mut self, row: Row, with_detectors: bool, with_examples: bool) -> Result<(), RulesError> {
-        let wrong = |problem: &str| {
-            Err(RulesError::Rule { code: row.code.clone(), problem: problem.to_owned() })
-        };
+        let wrong =
+            |problem: &str| Err(RulesError::Rule { code: row.code.clone(), problem: problem.to_owned() });
         let is_code = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         if row.code.is_empty() || row.code.len() > 64 || !row.code.chars().all(is_code) {
             return wrong("has a code that is not made of small letters, digits and hyphens");
@@ -255,7 +254,9 @@ impl Rules {
         };
         let looks = match (row.detector, row.r#in) {
             (None, None) if row.patterns.is_empty() && row.reason.is_none() => {
-                let Some(at) = known else { return wrong("is not known: it needs `in`, `patterns` and `reason`") };
+                let Some(at) = known else {
+                    return wrong("is not known: it needs `in`, `patterns` and `reason`");
+                };
                 let rule = Rule { risk, ..Rule::clone(&self.rules[at]) };
                 self.rules[at] = Arc::new(rule);
                 return Ok(());
@@ -362,17 +363,35 @@ mod tests {
     fn wrong_tables_say_what_is_wrong() {
         for (table, expected) in [
             ("rules: [{code: A, risk: high}]", "the rule `A` has a code that is not made of small letters"),
-            ("rules: [{code: a, risk: high}]", "the rule `a` is not known: it needs `in`, `patterns` and `reason`"),
+            (
+                "rules: [{code: a, risk: high}]",
+                "the rule `a` is not known: it needs `in`, `patterns` and `reason`",
+            ),
             ("rules: [{code: a, risk: off}]", "the rule `a` is not known, and cannot be turned off"),
             ("rules: [{code: a, risk: high, in: text, reason: r}]", "the rule `a` needs `patterns`"),
             ("rules: [{code: a, risk: high, patterns: [x], reason: r}]", "the rule `a` needs `in`"),
             ("rules: [{code: a, risk: high, in: text, patterns: [x]}]", "the rule `a` needs a `reason`"),
-            ("rules: [{code: a, risk: high, in: text, patterns: ['x*'], reason: r}]", "finds something in an empty text"),
-            ("rules: [{code: a, risk: high, in: text, patterns: ['(x'], reason: r}]", "has an expression that is none"),
-            ("rules: [{code: a, risk: high, in: text, patterns: ['x)|(?:y'], reason: r}]", "has an expression that is none"),
+            (
+                "rules: [{code: a, risk: high, in: text, patterns: ['x*'], reason: r}]",
+                "finds something in an empty text",
+            ),
+            (
+                "rules: [{code: a, risk: high, in: text, patterns: ['(x'], reason: r}]",
+                "has an expression that is none",
+            ),
+            (
+                "rules: [{code: a, risk: high, in: text, patterns: ['x)|(?:y'], reason: r}]",
+                "has an expression that is none",
+            ),
             ("rules: [{code: a, risk: high, in: text, patterns: ['(?=x)'], reason: r}]", "look-around"),
-            ("rules: [{code: a, risk: high, in: text, patterns: ['\\w{900}{900}'], reason: r}]", "size limit"),
-            ("rules: [{code: a, risk: high, detector: binary-file, reason: r}]", "which only the built-in rules have"),
+            (
+                "rules: [{code: a, risk: high, in: text, patterns: ['\\w{900}{900}'], reason: r}]",
+                "size limit",
+            ),
+            (
+                "rules: [{code: a, risk: high, detector: binary-file, reason: r}]",
+                "which only the built-in rules have",
+            ),
             (
                 "rules: [{code: a, risk: high, in: text, patterns: [x], reason: r, finds: [y]}]",
                 "the rule `a` does not find its example `y`",
@@ -405,7 +424,10 @@ rules:
         assert_eq!(risk("installer"), Some(Risk::High));
         assert_eq!(risk("path-outside"), None);
         assert_eq!(risk("own"), Some(Risk::Medium));
-        assert_eq!((risk("fetch-and-run"), rules.reason("fetch-and-run")), (Some(Risk::Low), Some("another")));
+        assert_eq!(
+            (risk("fetch-and-run"), rules.reason("fetch-and-run")),
+            (Some(Risk::Low), Some("another"))
+        );
         assert_eq!(Rules::built_in().codes().find(|it| it.0 == "installer"), Some(("installer", Risk::Low)));
         assert_eq!("".parse::<Rules>().map(|it| it.rules.len()), Ok(Rules::built_in().rules.len()));
     }

@@ -18,9 +18,15 @@ fn base64_is_decoded() {
         // ELF
         ("data: f0VMRgIBAQAAAAAAAAAAAAMAPgABAAAA", vec!["encoded-program"]),
         // IEX (New-Object Net.WebClient) in UTF-16
-        ("SQBFAFgAIAAoAE4AZQB3AC0ATwBiAGoAZQBjAHQAIABOAGUAdAAuAFcAZQBiAEMAbABpAGUAbgB0ACkA", vec!["encoded-text"]),
+        (
+            "SQBFAFgAIAAoAE4AZQB3AC0ATwBiAGoAZQBjAHQAIABOAGUAdAAuAFcAZQBiAEMAbABpAGUAbgB0ACkA",
+            vec!["encoded-text"],
+        ),
         // PNG
-        ("![a](data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAAAYAAjCB0C8AAAAASUVORK5CYII=)", vec![]),
+        (
+            "![a](data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAAAYAAjCB0C8AAAAASUVORK5CYII=)",
+            vec![],
+        ),
         // A token
         ("eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.c2lnbmF0dXJl", vec![]),
         ("references/a-very-long-name-of-a-directory/and-a-file", vec![]),
@@ -71,7 +77,8 @@ fn places_and_excerpts() {
 
 #[test]
 fn what_tag_characters_spell_is_said() {
-    let smuggled: String = "run it".chars().map(|c| char::from_u32(0xE0000 + u32::from(c)).unwrap()).collect();
+    let smuggled: String =
+        "run it".chars().map(|c| char::from_u32(0xE0000 + u32::from(c)).unwrap()).collect();
     let report = scan_text("a.md", &format!("Hello{smuggled}"), Rules::built_in());
     assert_eq!(report.findings[0].detail.as_deref(), Some("they spell \"run it\""));
     assert_eq!(report.risk(), Some(Risk::High));
