@@ -23,4 +23,5 @@ mod reference;
 mod report;
 #[cfg(unix)]
 mod setup;
+mod security;
 mod terminal;
