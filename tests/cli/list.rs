@@ -40,7 +40,7 @@ fn write(dir: &Path, path: &str, text: &str) {
 /// A named skill, the user's, the project's, scanned ones, and one that cannot be loaded.
 fn tree() -> (TempDir, PathBuf) {
     let root = tempfile::tempdir().unwrap();
-    let dir = root.path().canonicalize().unwrap();
+    let dir = dunce::canonicalize(root.path()).unwrap();
     let skill = |name: &str| {
         format!("---\nname: {name}\ndescription: Does {name} & more.\n---\nDo {name}, then stop.\n")
     };

@@ -266,7 +266,7 @@ fn the_proxy_warns_of_what_is_not_there() {
         "{log}"
     );
     assert!(
-        log.contains("skipped …/broken/x/SKILL.md: the skill has no description\n      help: add"),
+        log.contains("skipped …/broken/x/SKILL.md: the skill has no description; add"),
         "{log}"
     );
 }
