@@ -112,7 +112,7 @@ fn json_for_scripts() {
     let (_root, dir) = tree();
     let args = [&EVERYTHING[..], &["--json"]].concat();
     let report: Value = serde_json::from_str(&stdout(&list(&dir, &args))).unwrap();
-    let path = |path: &str| json!(dir.join(path).to_str().unwrap());
+    let path = |path: &str| json!(dir.join(path).components().collect::<PathBuf>());
 
     let names: Vec<_> =
         report["skills"].as_array().unwrap().iter().map(|it| (&it["name"], &it["scope"])).collect();
