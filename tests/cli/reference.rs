@@ -30,7 +30,7 @@ fn help(arguments: &[&str]) -> String {
 #[test]
 fn reference() {
     let mut page = HEAD.to_owned();
-    for command in ["", "try", "doctor", "list", "check", "search", "report", "completions"] {
+    for command in ["", "try", "doctor", "list", "check", "search", "report", "setup", "completions"] {
         let arguments: Vec<_> = [command, "--help"].into_iter().filter(|word| !word.is_empty()).collect();
         let title = format!("acp-skills-proxy {command}");
         let _ = write!(page, "\n## `{}`\n\n```text\n{}\n```\n", title.trim(), help(&arguments));

@@ -240,7 +240,7 @@ fn a_broken_save() {
     let skills = Skills::review();
     let mut stage = watched(&skills);
     stage.prompt("s", "hello");
-    for text in ["", "---\nname: review\ndescri", "no skill at all"] {
+    for text in ["", "---\nname: review\ndescri", "---\nname: review\ndescription: [\n---\n"] {
         fs::write(skills.dir("review").join("SKILL.md"), text).expect("a file");
         stage.editor.logged("the skill `review` cannot be loaded again and stays as it was");
         // The next thing to be seen is the other skill.
