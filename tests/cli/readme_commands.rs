@@ -124,9 +124,10 @@ fn the_doctor_is_content() {
 
 #[test]
 fn the_doctor_is_worried() {
-        // A program that says nothing of an agent's, and that each machine has: this one.
+    // A program that says nothing of an agent's, and that each machine has: this one.
     let other = [env!("CARGO_BIN_EXE_acp-skills-proxy"), "list", "--json"];
-    for (agent, said) in [(&["no-such-agent-anywhere"][..], "cannot start the agent"), (&other, "initialize")] {
+    for (agent, said) in [(&["no-such-agent-anywhere"][..], "cannot start the agent"), (&other, "initialize")]
+    {
         let (code, report) = doctor(&[&["--"], agent].concat());
         assert_eq!((code, &report["works"]), (Some(1), &Value::from(false)), "{report}");
         assert!(step(&report, "failed")["detail"].as_str().unwrap().contains(said), "{report}");

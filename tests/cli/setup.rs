@@ -546,16 +546,22 @@ fn taken_back_later() {
     // Removed by hand.
     machine.said(&["setup", "zed", "--agent", "claude", "--yes"]);
     machine.write(machine.zed(), ZED);
-    machine.check(&["setup", "zed", "--undo", "--yes"], expect![[r#"
+    machine.check(
+        &["setup", "zed", "--undo", "--yes"],
+        expect![[r#"
         --- ~/.config/zed/settings.json
         +++ ~/.config/zed/settings.json
         Taken back.
         exit 0
-    "#]]);
-    machine.check(&["setup", "zed", "--undo", "--yes"], expect![[r#"
+    "#]],
+    );
+    machine.check(
+        &["setup", "zed", "--undo", "--yes"],
+        expect![[r#"
         Nothing to take back in ~/.config/zed/settings.json.
         exit 0
-    "#]]);
+    "#]],
+    );
     assert_eq!(machine.read(machine.zed()), ZED);
     // Written by hand, as the README shows.
     machine.write(

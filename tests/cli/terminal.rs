@@ -1,8 +1,7 @@
 //! What a terminal gets: nothing that steers it, whoever wrote it; and what a program does when nobody reads.
 
 use std::{
-    fs,
-    io,
+    fs, io,
     path::Path,
     process::{Command, Output, Stdio},
 };

@@ -193,7 +193,8 @@ impl Agent {
 
     fn ask_permission(&mut self, rest: &str) {
         let (kind, path) = rest.split_once(' ').expect("a kind and a path");
-        let path = if Path::new(path).is_absolute() { path.to_owned() } else { format!("{}/{path}", self.cwd) };
+        let path =
+            if Path::new(path).is_absolute() { path.to_owned() } else { format!("{}/{path}", self.cwd) };
         let outcome = self.ask("session/request_permission", &json!({
             "sessionId": "s",
             "toolCall": { "toolCallId": "asked", "title": format!("{kind} {path}"), "kind": kind, "rawInput": { "file_path": path } },

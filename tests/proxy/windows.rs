@@ -47,7 +47,9 @@ fn arguments(proxy: Proxy) -> Vec<String> {
 fn a_shim_is_found_as_a_shell_finds_it() {
     let skills = Skills::new();
     let whole = shim(&skills);
-    for agent in [Path::new("agent"), Path::new("agent.cmd"), Path::new("AGENT"), &whole, &whole.with_extension("")] {
+    for agent in
+        [Path::new("agent"), Path::new("agent.cmd"), Path::new("AGENT"), &whole, &whole.with_extension("")]
+    {
         let found = arguments(with_shim(&skills, "arguments").arg("--").arg(agent).arg("--acp"));
         assert_eq!(found, ["--acp"], "{}", agent.display());
     }
@@ -88,7 +90,8 @@ fn what_no_shim_can_be_given() {
 
 fn a_conversation_through_a_shim() {
     let skills = Skills::review();
-    let mut stage = Stage::of(with_shim(&skills, "scripted").skill(&skills.dir("review")).arg("--").arg("agent").start());
+    let mut stage =
+        Stage::of(with_shim(&skills, "scripted").skill(&skills.dir("review")).arg("--").arg("agent").start());
     let open = stage.editor.request("_open", json!({}));
     stage.takes();
     stage.editor.notify("_agent/exit", json!({ "code": 7 }));

@@ -289,7 +289,9 @@ fn files(pattern: &str, path: &str, cwd: Option<&Path>) -> Fit {
         (None, None) if is_absolute => return Fit::Outside,
         (None, None) => (relative.to_owned(), path.to_owned()),
     };
-    let (Some(exact), Some(alike)) = (glob(&pattern, false), glob(&pattern, true)) else { return Fit::Unsure };
+    let (Some(exact), Some(alike)) = (glob(&pattern, false), glob(&pattern, true)) else {
+        return Fit::Unsure;
+    };
     match (exact.is_match(&path), alike.is_match(&path)) {
         (true, _) => Fit::Inside,
         (false, true) => Fit::Unsure,
@@ -302,13 +304,16 @@ fn plain(path: &str) -> String {
     let path = path.replace('\\', "/");
     let path = path.strip_prefix("//?/").unwrap_or(&path);
     match path.as_bytes() {
-        [drive @ b'a'..=b'z', b':', b'/', ..] => format!("{}{}", drive.to_ascii_uppercase() as char, &path[1..]),
+        [drive @ b'a'..=b'z', b':', b'/', ..] => {
+            format!("{}{}", drive.to_ascii_uppercase() as char, &path[1..])
+        }
         _ => path.to_owned(),
     }
 }
 
 fn glob(pattern: &str, ignores_case: bool) -> Option<GlobMatcher> {
-    let glob = GlobBuilder::new(pattern).literal_separator(true).case_insensitive(ignores_case).build().ok()?;
+    let glob =
+        GlobBuilder::new(pattern).literal_separator(true).case_insensitive(ignores_case).build().ok()?;
     Some(glob.compile_matcher())
 }
 

@@ -32,7 +32,10 @@ pub(super) fn read_ahead<R: Read + Send + 'static>(source: R) -> (ReadAhead<R>, 
 pub(super) enum ReadAhead<R> {
     /// Nobody has read yet. What is sent nothing, but dropped, tells the end.
     Waiting(R, Sender<()>),
-    Running { chunks: Receiver<io::Result<Vec<u8>>>, chunk: io::Cursor<Vec<u8>> },
+    Running {
+        chunks: Receiver<io::Result<Vec<u8>>>,
+        chunk: io::Cursor<Vec<u8>>,
+    },
     /// There can be no thread, which was told.
     Failed,
 }
