@@ -37,11 +37,12 @@ mod soak;
 mod source;
 mod stage;
 mod start;
-#[cfg(unix)]
 mod supervision;
 mod tools;
 mod version;
 mod waiting;
+#[cfg(windows)]
+mod windows;
 mod wire;
 
 use std::process::ExitCode;
@@ -93,11 +94,12 @@ fn main() -> ExitCode {
     trials.extend(soak::trials());
     trials.extend(source::trials());
     trials.extend(start::trials());
-    #[cfg(unix)]
     trials.extend(supervision::trials());
     trials.extend(tools::trials());
     trials.extend(version::trials());
     trials.extend(waiting::trials());
+    #[cfg(windows)]
+    trials.extend(windows::trials());
     trials.extend(wire::trials());
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }

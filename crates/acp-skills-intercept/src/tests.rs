@@ -378,7 +378,7 @@ fn json_of(line: &[u8]) -> Value {
 /// A text of ours without its marks.
 pub(super) fn unmarked(text: &str) -> &str {
     assert!(begins_with_ours(text), "{text}");
-    let inside = text.split_once("\n").unwrap().1.strip_suffix(">\n").unwrap();
+    let inside = text.split_once('\n').unwrap().1.strip_suffix(">\n").unwrap();
     inside.rsplit_once("\n</acp-skills-proxy:").unwrap().0
 }
 

@@ -355,7 +355,9 @@ impl SkillArgs {
         for (flag, texts) in
             [("--source", &self.sources), ("--include", &self.include), ("--exclude", &self.exclude)]
         {
-            texts.iter().for_each(|text| add(flag, text.into()));
+            for text in texts {
+                add(flag, text.into());
+            }
         }
         let places: Vec<_> = self.discover.iter().filter_map(ValueEnum::to_possible_value).collect();
         if !places.is_empty() {

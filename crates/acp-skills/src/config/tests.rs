@@ -154,11 +154,13 @@ fn build(text: &str) -> Result<(Skill, Vec<String>), String> {
 
 #[test]
 fn virtual_skills() {
-    let (skill, warnings) = build(
-            "skills:\n- name: count\n  description: Counts.\n  body: Do it.\n  tags: [a]\n  user_invocable: false\n  \
-             tools:\n  - { name: t, command: [cargo, --version], input_schema: { type: string } }\n",
-        )
-        .unwrap();
+    // A program that every machine has.
+    let this = serde_json::json!(std::env::current_exe().unwrap());
+    let (skill, warnings) = build(&format!(
+        "skills:\n- name: count\n  description: Counts.\n  body: Do it.\n  tags: [a]\n  user_invocable: false\n  \
+         tools:\n  - {{ name: t, command: [{this}, --version], input_schema: {{ type: string }} }}\n",
+    ))
+    .unwrap();
     assert!(warnings.is_empty(), "{warnings:?}");
     assert_eq!((skill.tools().len(), skill.properties.user_invocable), (1, false));
     assert!(
