@@ -58,7 +58,9 @@ pub(super) fn explain(error: &clap::Error, words: &[OsString]) -> Option<UsageEr
         && known.program[0] != *wrong
     {
         let line: Vec<_> = ours.iter().map(String::as_str).chain(["--agent", wrong]).collect();
-        return Some(UsageError::new(message).hint(format!("an agent by its name has a flag: {}", shell(&line))));
+        return Some(
+            UsageError::new(message).hint(format!("an agent by its name has a flag: {}", shell(&line))),
+        );
     }
     let line: Vec<_> =
         ours.iter().map(String::as_str).chain(["--"]).chain(agent.iter().map(String::as_str)).collect();
