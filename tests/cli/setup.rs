@@ -300,6 +300,12 @@ fn asked() {
     }
 }
 
+/// Copies a program by another process: what this one has open for writing while a test beside it starts something would be
+/// too busy to be started.
+fn copy(from: &Path, to: &Path) {
+    assert!(Command::new("cp").arg("-p").args([from, to]).status().unwrap().success());
+}
+
 fn terminal() -> (fs::File, fs::File) {
     use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
     let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
@@ -651,7 +657,7 @@ fn a_program_that_vanishes() {
     {
         let program = machine.path(place).join("acp-skills-proxy");
         fs::create_dir_all(program.parent().unwrap()).unwrap();
-        fs::copy(PROGRAM, &program).unwrap();
+        copy(Path::new(PROGRAM), &program);
         machine.script("bin/uvx");
         let mut command = Command::new(&program);
         let output = command
@@ -819,8 +825,9 @@ fn agents_by_identifier() {
     let claude = said.lines().find(|line| line.starts_with("claude-acp ")).unwrap();
     assert!(claude.contains("npx -y @agentclientprotocol/claude-agent-acp"), "{claude}");
     // It is started the same as by its command.
-    machine.write("bin/gemini", "#!/bin/sh\necho \"$0 $*\" >&2\nexit 7\n");
-    fs::set_permissions(machine.path("bin/gemini"), fs::Permissions::from_mode(0o755)).unwrap();
+    machine.write("gemini", "#!/bin/sh\necho \"$0 $*\" >&2\nexit 7\n");
+    fs::set_permissions(machine.path("gemini"), fs::Permissions::from_mode(0o755)).unwrap();
+    copy(&machine.path("gemini"), &machine.path("bin/gemini"));
     let said = machine.said(&["--skills", "home/.agents", "--agent", "gemini"]);
     assert!(said.contains("gemini --acp") && said.ends_with("exit 7\n"), "{said}");
     machine.check(
