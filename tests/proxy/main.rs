@@ -67,6 +67,11 @@ fn trial(file: &str, name: &str, test: fn()) -> Trial {
     })
 }
 
+/// Whether Windows is played by Wine, which lacks a little of it. Each test that asks says what.
+fn is_wine() -> bool {
+    cfg!(windows) && std::env::var_os("WINEHOMEDIR").is_some()
+}
+
 fn main() -> ExitCode {
     // Started by the proxy and not by a person.
     if let Ok(script) = std::env::var(agent::SCRIPT) {
