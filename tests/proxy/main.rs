@@ -39,6 +39,7 @@ mod stage;
 mod start;
 #[cfg(unix)]
 mod supervision;
+mod switches;
 mod tools;
 mod version;
 mod waiting;
@@ -95,6 +96,7 @@ fn main() -> ExitCode {
     trials.extend(start::trials());
     #[cfg(unix)]
     trials.extend(supervision::trials());
+    trials.extend(switches::trials());
     trials.extend(tools::trials());
     trials.extend(version::trials());
     trials.extend(waiting::trials());
