@@ -183,6 +183,11 @@ fn what_is_wrong_ends_with_2() {
 /// Windows counts 260 characters, unless one asks in a certain way.
 #[test]
 fn long_paths() {
+    if cfg!(windows) && std::env::var_os("WINEHOMEDIR").is_some() {
+        return eprintln!(
+            "skipped: `GetFinalPathNameByHandle` of Wine knows no path of more than 260 characters"
+        );
+    }
     let root = tempfile::tempdir().unwrap();
     let dir = dunce::canonicalize(root.path()).unwrap();
     let parts = ["a", "b", "c", "d", "e"].map(|letter| letter.repeat(80));

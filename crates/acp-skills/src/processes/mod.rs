@@ -54,14 +54,15 @@ impl Processes {
 
     /// Also of one that was made and stayed empty.
     fn remove(&self, id: u32) {
-        let mut state = lock(&self.0.state);
-        let leader = state.guard.take_leader(id);
-        if state.groups.remove(&id) {
-            state.guard.removed(id);
-        }
-        drop(state);
-        // Only now may its number be another's.
-        drop(leader);
+        // It goes last: only then may its number be another's.
+        let _leader = {
+            let mut state = lock(&self.0.state);
+            let leader = state.guard.take_leader(id);
+            if state.groups.remove(&id) {
+                state.guard.removed(id);
+            }
+            leader
+        };
     }
 }
 
