@@ -26,6 +26,7 @@
 //! | `expansion` | how a command is written for the agent |
 //! | `overview` | what `/skills` answers |
 //! | `switches` | which skills are on |
+//! | `toggles` | the same as options that the client shows |
 //! | `menu/` | our commands in the list that the client shows |
 //! | `updates` | which updates of the agent's are read |
 //! | `strip`, `echo` | how our text is taken out again of what comes back |
@@ -83,6 +84,7 @@ mod switches;
 #[expect(clippy::disallowed_methods, reason = "some tests need skills on a disk")]
 mod tests;
 mod titles;
+mod toggles;
 mod typed;
 mod updates;
 mod version;

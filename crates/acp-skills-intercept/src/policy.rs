@@ -74,6 +74,8 @@ pub struct Policy {
     pub tool_policy: ToolPolicy,
     /// What calls of our own tools are called in the client.
     pub titles: Titles,
+    /// Whether skills are options of the session that the client shows as switches.
+    pub toggles: bool,
 }
 
 impl Default for Policy {
@@ -88,6 +90,7 @@ impl Default for Policy {
             approve: Approve::Own,
             tool_policy: ToolPolicy::Permissive,
             titles: Titles::People,
+            toggles: false,
         }
     }
 }

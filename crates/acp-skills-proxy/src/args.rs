@@ -249,6 +249,9 @@ flags! {
         /// Let `$NAME` at the start of a prompt invoke a skill, as `/NAME` and `/skill:NAME` do.
         #[arg(long)]
         dollar: bool,
+        /// Show each skill, 30 at most, as a switch among the session's options, in editors that show such.
+        #[arg(long)]
+        toggles: bool,
         /// Which requests for permission are granted without asking, once each: those for our own tools that only read
         /// (`own`), or `none` [default: own].
         #[arg(long, value_name = "WHICH")]

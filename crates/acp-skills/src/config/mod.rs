@@ -117,6 +117,8 @@ pub struct Config {
     pub tool_policy: Option<ToolPolicy>,
     /// `--titles`
     pub titles: Option<Titles>,
+    /// `--toggles`
+    pub toggles: bool,
     /// `--events`
     pub events: Option<PathBuf>,
     /// `--state`

@@ -75,6 +75,7 @@ impl Settings {
         policy.approve = config.approve.unwrap_or(policy.approve);
         policy.tool_policy = config.tool_policy.unwrap_or(policy.tool_policy);
         policy.titles = config.titles.unwrap_or(policy.titles);
+        policy.toggles = config.toggles;
         let skills = SkillSources::resolve(config, processes.clone())?;
         Ok(Self { agent, policy, skills, toolbox, sandbox, processes })
     }
