@@ -39,6 +39,8 @@ pub(crate) fn run(script: &str) -> ExitCode {
         #[cfg(unix)]
         "stubborn" => parts::stubborn(),
         #[cfg(unix)]
+        "slow-to-leave" => parts::slow_to_leave(),
+        #[cfg(unix)]
         "signals" => parts::signals(),
         other => panic!("no part is called {other}"),
     }

@@ -50,6 +50,7 @@ impl Interceptor {
                     }
                 }
                 self.started(session, &open.method, actions);
+                self.await_tools(session, actions);
                 self.session_is_set_up(session, message, result, actions)
             }
             (Purpose::SetUp(setup), None) => self.refused(id, open.method, setup, message, actions),
@@ -65,6 +66,7 @@ impl Interceptor {
             }
             (Purpose::List, Some(result)) => self.session_list(message, result),
             (Purpose::Prompt(session), _) => {
+                self.judge_transport(session, message, actions);
                 self.answered(session, &id, message);
                 Pass::Untouched
             }
