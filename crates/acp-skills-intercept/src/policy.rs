@@ -58,8 +58,10 @@ pub enum Activation {
 pub struct Policy {
     /// How the agent is to reach our MCP server.
     pub mcp: McpMode,
-    /// How long a first prompt waits for the agent to have our tools.
+    /// How long a first prompt waits for the agent to have our tools, from the opening of its session.
     pub mcp_wait: Duration,
+    /// How long of that for an agent that has not connected. Those that connect do so within milliseconds, or never.
+    pub mcp_connect: Duration,
     /// Where the catalog is to go.
     pub catalog_in: CatalogIn,
     /// How the catalog is rendered.
@@ -83,6 +85,7 @@ impl Default for Policy {
         Self {
             mcp: McpMode::Auto,
             mcp_wait: Duration::from_secs(2),
+            mcp_connect: Duration::from_millis(300),
             catalog_in: CatalogIn::Auto,
             catalog: CatalogOptions::default(),
             activation: Activation::Model,

@@ -81,6 +81,9 @@ pub(crate) struct ProxyArgs {
     /// What users type, and what they are asked.
     #[command(flatten)]
     pub user: UserArgs,
+    /// The agent's process.
+    #[command(flatten)]
+    pub process: ProcessArgs,
     /// What is kept.
     #[command(flatten)]
     pub record: RecordArgs,
@@ -199,7 +202,8 @@ flags! {
         /// the files with its own tools [default: auto].
         #[arg(long, value_name = "HOW")]
         mcp: Option<McpMode>,
-        /// How many seconds the first prompt of a session waits until the agent has the tools [default: 2].
+        /// How many seconds after the opening of a session its first prompt waits at most until the agent has the tools
+        /// [default: 2, and 0.3 for an agent that has not connected by then].
         #[arg(long, value_name = "SECONDS", value_parser = seconds())]
         mcp_wait: Option<Duration>,
         /// Who activates skills: the model (`model`), the proxy, which puts the skills that fit in front of each prompt
@@ -269,6 +273,17 @@ flags! {
 }
 
 flags! {
+    /// The agent's process.
+    #[command(next_help_heading = "Agent")]
+    struct ProcessArgs {
+        /// How many seconds the agent has to end by itself once the editor has gone, before it is told to [default: 3, or
+        /// what is known of the agent].
+        #[arg(long, value_name = "SECONDS", value_parser = seconds())]
+        exit_wait: Option<Duration>,
+    }
+}
+
+flags! {
     /// What is kept.
     #[command(next_help_heading = "Record")]
     struct RecordArgs {
@@ -320,6 +335,7 @@ impl ProxyArgs {
         self.server.override_in(&mut config);
         self.scripts.override_in(&mut config);
         self.user.override_in(&mut config);
+        self.process.override_in(&mut config);
         self.record.override_in(&mut config);
         self.log.override_in(&mut config);
         let agent = self.agent.words()?;

@@ -90,6 +90,9 @@ pub struct Config {
     /// `--mcp-wait`; in the file, in seconds.
     #[serde(deserialize_with = "seconds")]
     pub mcp_wait: Option<Duration>,
+    /// `--exit-wait`; in the file, in seconds.
+    #[serde(deserialize_with = "seconds")]
+    pub exit_wait: Option<Duration>,
     /// `--activation`
     pub activation: Option<Activation>,
     /// `--search`

@@ -7,14 +7,20 @@
 //! |---|---|
 //! | `mod` | which groups run |
 //! | `unix` | how the watchdog is started and told of them |
+//! | `alive` | whether anybody is left in a group |
 //! | `watchdog` | what it does, in a process of its own |
 //! | `windows` | nothing |
 
+#[cfg(unix)]
+mod alive;
 #[cfg_attr(unix, path = "unix.rs")]
 #[cfg_attr(windows, path = "windows.rs")]
 mod system;
 #[cfg(unix)]
 pub mod watchdog;
+
+#[cfg(unix)]
+pub(crate) use self::alive::group_is_alive;
 
 use std::{
     collections::HashSet,
