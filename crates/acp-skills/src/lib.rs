@@ -60,6 +60,8 @@ pub mod library;
 mod lock;
 pub mod one_shot;
 mod permission;
+
+pub mod sources;
 mod trace;
 mod worker;
 
