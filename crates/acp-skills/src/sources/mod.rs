@@ -3,7 +3,12 @@
 //! | file | owns |
 //! |---|---|
 //! | `address` | what people write, and what it means |
+//! | `git/` | what a repository has, fetched |
 
 mod address;
+mod git;
 
-pub use self::address::{Address, AddressError, GitPlace, Place, Transport};
+pub use self::{
+    address::{Address, AddressError, GitPlace, Place, Transport},
+    git::GitError,
+};

@@ -34,8 +34,7 @@ use tokio::{io::AsyncWriteExt, sync::Semaphore, time::timeout};
 pub use command::CommandTool;
 use output::Capture;
 pub use output::{CapturedText, TRUNCATED};
-use process::ProcessGroup;
-pub use process::ProcessObserver;
+pub use process::{ProcessGroup, ProcessObserver};
 pub use sandbox::{DirectoryProblem, Sandbox, SandboxError, SandboxWarning};
 pub use script::{ScriptCall, ScriptCwd, ScriptError, ScriptOptions, ScriptResult, run_script};
 
