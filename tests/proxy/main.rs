@@ -6,6 +6,7 @@
 //! | `agent` | the agent's end: what this binary does when the proxy starts it as its agent |
 //! | `stage` | both ends in one hand, so that a test reads as a conversation |
 //! | `fixtures` | the skills of the tests |
+//! | `sources` | the repositories and the users of tests about sources |
 //!
 //! The others are the tests, by topic. Nothing sleeps: everything waits for an event, with a deadline far away.
 
@@ -22,6 +23,7 @@ mod events;
 mod faults;
 mod fixtures;
 mod flow;
+mod git;
 mod http_access;
 #[cfg(unix)]
 mod killed;
@@ -35,10 +37,12 @@ mod sessions;
 #[path = "../soak/mod.rs"]
 mod soak;
 mod source;
+mod sources;
 mod stage;
 mod start;
 #[cfg(unix)]
 mod supervision;
+mod team;
 mod tools;
 mod version;
 mod waiting;
@@ -80,6 +84,7 @@ fn main() -> ExitCode {
     #[cfg(target_os = "linux")]
     trials.extend(faults::trials());
     trials.extend(flow::trials());
+    trials.extend(git::trials());
     trials.extend(http_access::trials());
     #[cfg(unix)]
     trials.extend(killed::trials());
@@ -95,6 +100,7 @@ fn main() -> ExitCode {
     trials.extend(start::trials());
     #[cfg(unix)]
     trials.extend(supervision::trials());
+    trials.extend(team::trials());
     trials.extend(tools::trials());
     trials.extend(version::trials());
     trials.extend(waiting::trials());

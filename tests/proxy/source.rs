@@ -11,10 +11,17 @@ use serde_json::{Value, json};
 use crate::{
     editor::{DEADLINE, Proxy},
     fixtures::Skills,
+    sources::Home,
     stage::{MCP_2025, Stage, entry, texts},
 };
 
-crate::trials!(from_the_flag_to_the_model, from_the_configuration, a_site_that_is_not_there, list_says_where);
+crate::trials!(
+    from_the_flag_to_the_model,
+    from_the_configuration,
+    a_site_that_is_not_there,
+    a_slow_site,
+    list_says_where
+);
 
 /// A site with two skills, one of which cannot be had, until the tests end.
 fn site() -> SocketAddr {
@@ -53,6 +60,8 @@ fn site() -> SocketAddr {
 fn use_skills(proxy: Proxy) {
     let mut stage = Stage::over_http(proxy);
     let params = stage.new_session("s");
+    // It comes while the session is there already.
+    stage.menu_has("pdf");
     let connection = stage.connect(&entry(&params), MCP_2025);
     let blocks = stage.prompt("s", "Hello");
     let catalog = texts(&blocks)[0];
@@ -68,42 +77,70 @@ fn use_skills(proxy: Proxy) {
 }
 
 fn from_the_flag_to_the_model() {
-    let skills = Skills::review();
-    use_skills(skills.proxy().flag("--source", format!("http://{}", site())));
+    let (skills, home) = (Skills::review(), Home::new());
+    use_skills(home.proxy().skill(&skills.dir("review")).flag("--source", format!("http://{}", site())));
 }
 
 fn from_the_configuration() {
     let skills = Skills::review();
     let config =
         json!({ "skills": ["review"], "sources": [format!("http://{}/.well-known/skills/", site())] });
-    use_skills(Proxy::new().flag("--config", skills.write("skills.yaml", &config.to_string())));
+    use_skills(Home::new().proxy().flag("--config", skills.write("skills.yaml", &config.to_string())));
 }
 
+/// A site that does not answer, or has nothing, is a warning, and the agent has all else.
 fn a_site_that_is_not_there() {
     let dead = TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr()).expect("an address");
     for (url, words) in [
         (format!("http://{dead}/"), "cannot fetch http://"),
         (format!("http://{}/elsewhere", site()), "there is no index of skills at "),
-        ("http://example.com/".to_owned(), "only https, or http on this machine's loopback, is allowed"),
     ] {
-        let ended = Proxy::new().flag("--source", &url).agent("no-part").ended();
-        let log = ended.log.join("\n");
-        assert_eq!(ended.code(), Some(2), "{log}");
-        assert!(log.contains(&format!("error: --source {url}: ")) && log.contains(words), "{log}");
-        assert!(log.contains("hint: ") && !log.contains("no-part"), "{log}");
+        let (skills, home) = (Skills::review(), Home::new());
+        let proxy = home.proxy().skill(&skills.dir("review")).flag("--source", &url);
+        let mut stage = Stage::over_http(proxy);
+        let params = stage.new_session("s");
+        let connection = stage.connect(&entry(&params), MCP_2025);
+        assert_eq!(stage.names(&connection), json!(["review"]));
+        let log = stage.editor.logged(words);
+        assert!(log.contains(&format!("`{url}`")) && log.contains("; "), "{log}");
+        stage.finish();
     }
 }
 
+/// A site that takes its time holds up neither `initialize` nor a session, nor the next start.
+fn a_slow_site() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}/index.json", listener.local_addr().expect("an address"));
+    let (skills, home) = (Skills::review(), Home::new());
+    let proxy = || home.proxy().skill(&skills.dir("review")).flag("--source", &url);
+    let mut stage = Stage::over_http(proxy());
+    stage.new_session("s");
+    stage.menu_has("review");
+    // All of that happened before it says a word.
+    let (mut stream, _) = listener.accept().expect("a connection");
+    let mut lines = BufReader::new(&stream).lines();
+    while lines.next().and_then(Result::ok).is_some_and(|line| !line.is_empty()) {}
+    let body =
+        json!({ "skills": [{ "name": "pdf", "description": "d", "files": ["SKILL.md"] }] }).to_string();
+    let head = format!("HTTP/1.1 200 S\r\nconnection: close\r\ncontent-length: {}\r\n\r\n", body.len());
+    stream.write_all((head + &body).as_bytes()).expect("somebody reads");
+    stage.menu_has("pdf");
+    stage.finish();
+    // Nobody asks it again.
+    let mut stage = Stage::over_http(proxy());
+    stage.new_session("s");
+    stage.menu_has("pdf");
+    stage.finish();
+    listener.set_nonblocking(true).expect("a socket");
+    assert!(listener.accept().is_err(), "it was asked again");
+}
+
 fn list_says_where() {
-    let skills = Skills::review();
+    let (skills, home) = (Skills::review(), Home::new());
     let address = site();
-    let output = std::process::Command::new(env!("CARGO_BIN_EXE_acp-skills-proxy"))
-        .args(["list", "--json", "--source", &format!("http://{address}"), "--skill"])
-        .arg(skills.dir("review"))
-        .output()
-        .expect("it runs");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let list: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let skill = skills.dir("review");
+    let skill = skill.to_str().expect("text");
+    let list = home.json(&["list", "--json", "--source", &format!("http://{address}"), "--skill", skill]);
     let base = format!("http://{address}/.well-known/skills");
     let pdf = &list["skills"][1];
     assert_eq!((&pdf["scope"], &pdf["path"], &pdf["files"]), (&json!("remote"), &Value::Null, &json!(1)));

@@ -15,8 +15,8 @@ use clap::{
 
 use acp_skills::{
     config::{
-        CatalogLocation, Config, ConfigError, Discover, LogLevel, SandboxKind, SearchTool, SkillEntry, Words,
-        expand_home,
+        CatalogLocation, Config, ConfigError, Discover, LogLevel, SandboxKind, SearchTool, SkillEntry,
+        SourceEntry, Words, config_file, expand_home,
     },
     intercept::{Activation, Approve, CatalogIn, McpMode, Titles, ToolPolicy},
     skills_core::{
@@ -35,7 +35,7 @@ macro_rules! flags {
         }
 
         impl $name {
-            fn override_in(self, config: &mut Config) {
+            pub(crate) fn override_in(self, config: &mut Config) {
                 $(self.$field.overrides(&mut config.$field);)*
             }
         }
@@ -101,11 +101,14 @@ pub(crate) struct SkillArgs {
     /// A directory to look for skills in, to depth 6. Repeatable.
     #[arg(long = "skills", value_name = "DIR", value_parser = path())]
     pub roots: Vec<PathBuf>,
-    /// A web site that offers skills, by its address or that of its index.json (https, or http on loopback): names and
-    /// descriptions are fetched at the start, the rest when it is used. Repeatable. Anybody who can change the site
-    /// speaks to your agent.
-    #[arg(long = "source", value_name = "URL")]
+    /// Skills from elsewhere, fetched once and then pinned until `update`: a git repository (`github:OWNER/REPO[/PATH][@REF]`,
+    /// `gitlab:…`, the address of its page, `git+https://…[#REF:PATH]`, `git+ssh://…`, `git+file:///…`), or a web site with
+    /// an index of skills (https, or http on loopback). Repeatable.
+    #[arg(long = "source", value_name = "SOURCE")]
     pub sources: Vec<String>,
+    /// Fetch nothing that is not in skills.lock.
+    #[arg(long)]
+    pub locked: bool,
     /// Where else to look: `user` (~/.agents/skills, ~/.claude/skills, $XDG_CONFIG_HOME/agents/skills) and `project`
     /// (.skills, .agents/skills, .claude/skills from the session's directory up to the repository's root). A project's
     /// skills speak to your agent: ask for them only where you trust the project.
@@ -129,9 +132,32 @@ pub(crate) struct SkillArgs {
     /// Look at skills at the start only, and when a user types `/skills reload`.
     #[arg(long, overrides_with = "watch")]
     pub no_watch: bool,
-    /// A file with everything that flags can say, and with skills of its own; flags win.
+    #[command(flatten)]
+    pub config: ConfigArgs,
+}
+
+/// Which configuration file.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct ConfigArgs {
+    /// A file with everything that flags can say, and with skills of its own; flags win [default: skills.yaml in
+    /// $XDG_CONFIG_HOME/acp-skills-proxy, or where the platform keeps such files, if there is one].
     #[arg(long, value_name = "FILE", value_parser = path())]
     pub config: Option<PathBuf>,
+    /// Read no configuration file.
+    #[arg(long, conflicts_with = "config")]
+    pub no_config: bool,
+}
+
+impl ConfigArgs {
+    /// The file to read: the one that is named, or the one that is found.
+    pub(crate) fn path_to_read(&self) -> Option<PathBuf> {
+        self.config.clone().or_else(|| self.path_to_write().filter(|path| path.is_file()))
+    }
+
+    /// The file to write, which need not exist.
+    pub(crate) fn path_to_write(&self) -> Option<PathBuf> {
+        if self.no_config { None } else { self.config.clone().or_else(config_file) }
+    }
 }
 
 flags! {
@@ -268,8 +294,8 @@ impl ProxyArgs {
     /// # Errors
     /// The file cannot be read or is wrong.
     pub(crate) fn config(self) -> Result<Config, ConfigError> {
-        let mut config = match &self.skills.config {
-            Some(path) => Config::read(path)?,
+        let mut config = match self.skills.config.path_to_read() {
+            Some(path) => Config::read(&path)?,
             None => Config::default(),
         };
         self.skills.override_in(&mut config);
@@ -301,7 +327,8 @@ impl SkillArgs {
     fn override_in(self, config: &mut Config) {
         prepend(&mut config.skills, self.skill.into_iter().map(SkillEntry::Directory));
         prepend(&mut config.roots, self.roots);
-        prepend(&mut config.sources, self.sources);
+        prepend(&mut config.sources, self.sources.into_iter().map(SourceEntry::new));
+        self.locked.overrides(&mut config.locked);
         prepend(&mut config.discover, self.discover);
         if !self.include.is_empty() {
             config.include = self.include;

@@ -80,6 +80,14 @@ pub(crate) enum Command {
     Eval(Box<commands::eval::EvalArgs>),
     /// Make a new skill that breaks no rule, with cases to evaluate it by.
     Init(commands::init::InitArgs),
+    /// Add a source of skills, such as a git repository: shows what comes, and asks.
+    Add(commands::sources::add::AddArgs),
+    /// Look what sources have now: shows what has changed since it was approved, and asks.
+    Update(commands::sources::update::UpdateArgs),
+    /// Remove a source.
+    Remove(commands::sources::remove::RemoveArgs),
+    /// List the sources, and what of them is approved.
+    Sources(commands::sources::list::SourcesArgs),
     /// (internal) The stdio transport of the skills server; agents start it.
     #[command(name = bridge::SUBCOMMAND, hide = true)]
     Bridge,
@@ -104,7 +112,7 @@ pub(crate) fn parse() -> (Cli, Vec<OsString>) {
     if is_unknown && stdio::is_terminal() && !words.iter().any(|word| word == "--") {
         for end in (2..words.len()).rev() {
             match Cli::try_parse_from(&words[..end]) {
-                Ok(cli) if cli.command.is_none() && cli.proxy.skills.config.is_some() => {
+                Ok(cli) if cli.command.is_none() && cli.proxy.skills.config.path_to_read().is_some() => {
                     return (cli, words[end..].to_vec());
                 }
                 _ => {}

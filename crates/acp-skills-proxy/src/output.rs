@@ -32,6 +32,14 @@ pub(crate) fn note(text: &str) {
     tell(text);
 }
 
+/// Asks on the terminal; the answer is typed behind it.
+///
+/// # Errors
+/// As for [`print()`].
+pub(crate) fn ask(question: &str) -> io::Result<bool> {
+    write(&shown_lines(question))
+}
+
 /// Whether people read what is told on stderr as it comes.
 pub(crate) fn stderr_is_terminal() -> bool {
     io::stderr().is_terminal()

@@ -136,7 +136,8 @@ pub fn get_if_changed(url: &str, etag: Option<&str>, limits: Limits) -> Result<O
         if !status.is_success() {
             return Err(FetchError::Status { url: url.to_owned(), status: status.as_u16() });
         }
-        let etag = response.headers().get(header::ETAG).and_then(|etag| etag.to_str().ok()).map(str::to_owned);
+        let etag =
+            response.headers().get(header::ETAG).and_then(|etag| etag.to_str().ok()).map(str::to_owned);
         // One byte more than allowed, so that content of exactly the limit is told from content beyond it.
         return match response.body_mut().with_config().limit(limits.max_bytes + 1).read_to_vec() {
             Ok(bytes) if bytes.len() as u64 <= limits.max_bytes => Ok(Some(Answer { bytes, etag })),

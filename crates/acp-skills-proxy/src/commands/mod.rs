@@ -14,5 +14,6 @@ mod record;
 pub(crate) mod report;
 pub(crate) mod search;
 mod skills;
+pub(crate) mod sources;
 pub(crate) mod table;
 pub(crate) mod r#try;

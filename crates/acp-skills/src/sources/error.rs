@@ -27,7 +27,10 @@ pub enum SourceError {
         source: RemoteError,
     },
     /// What a web site offers now is not what was approved.
-    #[error("`{}` offers other skills than those that were approved, and those are not in the cache", shown(address))]
+    #[error(
+        "`{}` offers other skills than those that were approved, and those are not in the cache",
+        shown(address)
+    )]
     Changed {
         /// The source.
         address: String,
@@ -83,9 +86,12 @@ impl SourceError {
             ),
             Self::Git { source, .. } => source.hint().to_owned(),
             Self::Web { source: RemoteError::NoIndex { .. } | RemoteError::Index { .. }, .. } => {
-                "a source is a web site with skills, the address of its index.json, or a git repository".to_owned()
+                "a source is a web site with skills, the address of its index.json, or a git repository"
+                    .to_owned()
             }
-            Self::Web { .. } => "look at the network and the address; `/skills reload` tries again".to_owned(),
+            Self::Web { .. } => {
+                "look at the network and the address; `/skills reload` tries again".to_owned()
+            }
             Self::Changed { address } | Self::NotLocked { address, .. } => {
                 format!("`acp-skills-proxy update '{}'` shows them, and asks", shown(address))
             }

@@ -21,6 +21,9 @@ use super::{
 };
 use crate::{lock::lock, processes::Processes};
 
+/// The finding of a source that is on its way.
+pub(crate) const FETCHING: &str = "source-fetching";
+
 /// A source of a configuration.
 #[derive(Debug, Clone)]
 pub(crate) struct Spec {
@@ -33,7 +36,7 @@ pub(crate) struct Spec {
 }
 
 /// How sources are served.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Options {
     /// Where they are kept; `None` where there is no such place.
     pub(crate) cache: Option<PathBuf>,
@@ -48,7 +51,7 @@ pub(crate) struct Options {
 /// Called when there are other skills than before.
 pub(crate) type Notify = Arc<dyn Fn() + Send + Sync>;
 
-/// The skills of sources. All clones are the same.
+/// The skills of sources. All clones are the same; the default has none.
 #[derive(Clone)]
 pub(crate) struct Sources(Arc<Inner>);
 
@@ -75,6 +78,12 @@ enum Status {
     Absent,
     Fetching,
     Failed(Diagnostic),
+}
+
+impl Default for Sources {
+    fn default() -> Self {
+        Self::start(Vec::new(), Options::default())
+    }
 }
 
 impl Sources {
@@ -141,7 +150,9 @@ impl Sources {
         for number in self.take_missing() {
             let address = &self.0.specs[number].address;
             // A warning, so that somebody who waits for skills sees why.
-            tracing::warn!("fetching {address}, which is not in the cache yet; its skills join when they are here");
+            tracing::warn!(
+                "fetching {address}, which is not in the cache yet; its skills join when they are here"
+            );
             let (sources, notify) = (self.clone(), Arc::clone(notify));
             let work = move || {
                 sources.fetch_one(number);
@@ -161,7 +172,8 @@ impl Sources {
         }
         self.with_state(|state| {
             let is_missing = |status: &Status| matches!(status, Status::Absent | Status::Failed(_));
-            let missing: Vec<_> = (0..state.statuses.len()).filter(|it| is_missing(&state.statuses[*it])).collect();
+            let missing: Vec<_> =
+                (0..state.statuses.len()).filter(|it| is_missing(&state.statuses[*it])).collect();
             for number in &missing {
                 state.statuses[*number] = Status::Fetching;
             }
@@ -186,7 +198,9 @@ impl Sources {
         });
     }
 
+    /// Says why a source is not there: once here, and wherever its skills are listed.
     fn failed(&self, state: &mut State, number: usize, error: &SourceError) {
+        tracing::warn!("{error}; {}", error.hint());
         state.statuses[number] =
             Status::Failed(Diagnostic::error("source-unavailable", error.to_string()).help(error.hint()));
         self.assemble(state);
@@ -207,7 +221,8 @@ impl Sources {
                 Ok((Pinned::Git(pinned), true))
             }
             (Place::Web(url), Some(Pinned::Web(pinned))) => {
-                let digest = store.fetch_index(url, None).map_err(|error| SourceError::web(&spec.address, error))?;
+                let digest =
+                    store.fetch_index(url, None).map_err(|error| SourceError::web(&spec.address, error))?;
                 if digest.to_string() != pinned.index {
                     return Err(SourceError::Changed { address: spec.address.to_string() });
                 }
@@ -276,8 +291,9 @@ impl Sources {
         for (number, spec) in self.0.specs.iter().enumerate() {
             let store = self.0.store.as_ref();
             let here = store.and_then(|store| {
-                let (lock_file, _) =
-                    locks.entry(&spec.lock).or_insert_with(|| LockFile::read_or_last(&spec.lock, store.dir()));
+                let (lock_file, _) = locks
+                    .entry(&spec.lock)
+                    .or_insert_with(|| LockFile::read_or_last(&spec.lock, store.dir()));
                 let pinned = lock_file.get(spec.address.as_str()).or_else(|| unsaved.get(&number))?;
                 self.load(number, pinned, store)
             });
@@ -300,10 +316,12 @@ impl Sources {
                     skills.extend(set);
                     continue;
                 }
-                Status::Absent => Diagnostic::warning("source-absent", format!("{} is not in the cache", spec.address))
-                    .help(format!("`acp-skills-proxy update '{}'` fetches it", spec.address)),
+                Status::Absent => {
+                    Diagnostic::warning("source-absent", format!("{} is not in the cache", spec.address))
+                        .help(format!("`acp-skills-proxy update '{}'` fetches it", spec.address))
+                }
                 Status::Fetching => Diagnostic::warning(
-                    "source-fetching",
+                    FETCHING,
                     format!("{} is being fetched; its skills join when they are here", spec.address),
                 ),
                 Status::Failed(why) => why.clone(),

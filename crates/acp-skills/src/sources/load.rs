@@ -30,7 +30,12 @@ impl Wanted<'_> {
 }
 
 /// The skills of a source that were approved and are in the store; `None` when they have to be fetched.
-pub(super) fn load(address: &Address, pinned: &Pinned, store: &Store, wanted: &Wanted<'_>) -> Option<SkillSet> {
+pub(super) fn load(
+    address: &Address,
+    pinned: &Pinned,
+    store: &Store,
+    wanted: &Wanted<'_>,
+) -> Option<SkillSet> {
     match (address.place(), pinned) {
         (Place::Git(place), Pinned::Git(pinned)) => {
             let root = store.root(place, &pinned.commit);
@@ -58,7 +63,8 @@ pub(super) fn pin(root: &Path, commit: &str, max_skills: usize) -> io::Result<Pi
     let real = dunce::canonicalize(root)?;
     let mut skills = std::collections::BTreeMap::new();
     let found = find(&real, max_skills);
-    let shadowed = found.shadowed().iter().filter_map(|shadowed| Some(shadowed.path.as_deref()?.parent()?.to_owned()));
+    let shadowed =
+        found.shadowed().iter().filter_map(|shadowed| Some(shadowed.path.as_deref()?.parent()?.to_owned()));
     let dirs = found.iter().filter_map(|skill| skill.dir().map(Path::to_owned)).chain(shadowed);
     for dir in dirs {
         skills.insert(relative(&real, &dir), digest::of_skill(&dir)?.to_string());
@@ -80,8 +86,9 @@ fn of_repository(address: &Address, root: &Path, pinned: &PinnedGit, wanted: &Wa
     for entry in found.entries().iter().filter(|entry| wanted.takes(entry)) {
         let Source::Stored(stored) = &entry.skill.source else { continue };
         let approved = pinned.skills.get(&relative(&real, &stored.dir));
-        let is_approved = approved
-            .is_some_and(|approved| digest::of_skill(&stored.dir).is_ok_and(|hash| hash.to_string() == *approved));
+        let is_approved = approved.is_some_and(|approved| {
+            digest::of_skill(&stored.dir).is_ok_and(|hash| hash.to_string() == *approved)
+        });
         if is_approved {
             skills.add_shared(entry.skill.clone(), entry.diagnostics.clone());
         } else {
@@ -92,8 +99,11 @@ fn of_repository(address: &Address, root: &Path, pinned: &PinnedGit, wanted: &Wa
 }
 
 fn not_approved(address: &Address, name: &skills_core::SkillName) -> Diagnostic {
-    Diagnostic::error("not-approved", format!("the skill `{name}` of {address} is not the one that was approved"))
-        .help(format!("`acp-skills-proxy update '{address}'` shows what differs, and asks"))
+    Diagnostic::error(
+        "not-approved",
+        format!("the skill `{name}` of {address} is not the one that was approved"),
+    )
+    .help(format!("`acp-skills-proxy update '{address}'` shows what differs, and asks"))
 }
 
 fn of_site(index: &RemoteIndex, wanted: &Wanted<'_>) -> SkillSet {

@@ -9,15 +9,17 @@
 use std::{
     collections::BTreeMap,
     fs::{self, File},
-    io::{self, Write},
+    io,
     path::{Path, PathBuf},
 };
 
 use serde::{Deserialize, Serialize};
 use skills_core::remote::Sha256;
 
+use crate::config::edit;
+
 /// The name of a lock beside a configuration file.
-pub(super) const NAME: &str = "skills.lock";
+pub(crate) const NAME: &str = "skills.lock";
 const VERSION: u32 = 1;
 /// A lock is never longer.
 const MAX_BYTES: u64 = 32 * 1024 * 1024;
@@ -102,7 +104,9 @@ impl LockError {
             Self::Broken { .. } => {
                 "take it back from version control, or remove it: `acp-skills-proxy update` writes it anew, and asks"
             }
-            Self::Unreadable { .. } | Self::Unwritable { .. } => "look at the file's rights, and at the disk's space",
+            Self::Unreadable { .. } | Self::Unwritable { .. } => {
+                "look at the file's rights, and at the disk's space"
+            }
         }
     }
 }
@@ -179,35 +183,36 @@ impl LockFile {
         if lock != before || !path.exists() {
             lock.write(path).map_err(unwritable)?;
         }
+        lock.keep(path, cache);
         Ok(changed)
     }
 
     fn write(&self, path: &Path) -> io::Result<()> {
         let parent = path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
         fs::create_dir_all(parent)?;
-        // A link is written through: somebody keeps the file elsewhere.
-        let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        let mut text = serde_json::to_vec_pretty(self)?;
-        text.push(b'\n');
-        let mut file = tempfile::Builder::new().prefix(".skills.lock-").tempfile_in(path.parent().unwrap_or(parent))?;
-        file.write_all(&text)?;
-        shared_with_others(&path, file.as_file())?;
-        file.persist(&path)?;
+        let mut text = serde_json::to_string_pretty(self)?;
+        text.push('\n');
+        edit::write(path, &text)?;
         Ok(())
     }
 
     /// Reads a lock, or the last one that could be read, with what is wrong with the one that is there.
     pub(super) fn read_or_last(path: &Path, cache: &Path) -> (Self, Option<LockError>) {
-        let copy = cache.join("locks").join(format!("{}.json", key(path)));
         match Self::read(path) {
             Ok(lock) => {
-                if Self::read(&copy).ok().as_ref() != Some(&lock) {
-                    // Without it, a broken lock serves nothing.
-                    drop(lock.write(&copy));
-                }
+                lock.keep(path, cache);
                 (lock, None)
             }
-            Err(error) => (Self::read(&copy).unwrap_or_default(), Some(error)),
+            Err(error) => (Self::read(&copy(path, cache)).unwrap_or_default(), Some(error)),
+        }
+    }
+
+    /// Keeps this as the last one that could be read.
+    fn keep(&self, path: &Path, cache: &Path) {
+        let copy = copy(path, cache);
+        if Self::read(&copy).ok().as_ref() != Some(self) {
+            // Without it, a broken lock serves nothing.
+            drop(self.write(&copy));
         }
     }
 }
@@ -234,6 +239,11 @@ fn check_digest(text: &str) -> Result<(), String> {
     Sha256::parse(text).map(|_| ()).ok_or_else(|| format!("`{text}` is no SHA-256"))
 }
 
+/// Where the last lock is that could be read.
+fn copy(path: &Path, cache: &Path) -> PathBuf {
+    cache.join("locks").join(format!("{}.json", key(path)))
+}
+
 /// The name of a file about another one.
 fn key(path: &Path) -> String {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
@@ -248,19 +258,6 @@ pub(super) fn turn(path: &Path) -> io::Result<File> {
     let file = File::options().create(true).truncate(false).write(true).open(path)?;
     file.lock()?;
     Ok(file)
-}
-
-/// A temporary file is its owner's alone; a lock is as readable as it was, or as the files beside it.
-#[cfg(unix)]
-fn shared_with_others(path: &Path, file: &File) -> io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    let mode = fs::metadata(path).map_or(0o644, |metadata| metadata.permissions().mode() & 0o777);
-    file.set_permissions(fs::Permissions::from_mode(mode))
-}
-
-#[cfg(not(unix))]
-fn shared_with_others(_path: &Path, _file: &File) -> io::Result<()> {
-    Ok(())
 }
 
 #[cfg(test)]
@@ -330,7 +327,10 @@ mod tests {
         ] {
             fs::write(&path, &text).unwrap();
             let error = LockFile::read(&path).unwrap_err();
-            assert!(error.to_string().contains(words) && error.to_string().contains("skills.lock"), "{error}");
+            assert!(
+                error.to_string().contains(words) && error.to_string().contains("skills.lock"),
+                "{error}"
+            );
             let (lock, error) = LockFile::read_or_last(&path, &cache);
             assert!(lock == good && error.is_some(), "{text}");
             LockFile::change(&path, &cache, |lock| lock.set("github:c/c", git('a'))).unwrap_err();

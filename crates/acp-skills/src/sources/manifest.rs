@@ -3,6 +3,7 @@
 //! usual rules.
 
 use std::{
+    collections::HashSet,
     fs::{self, File},
     io::Read,
     path::{Component, Path, PathBuf},
@@ -26,14 +27,16 @@ pub(super) fn directories(root: &Path) -> Vec<PathBuf> {
         for plugin in marketplace["plugins"].as_array().into_iter().flatten() {
             // A source that is an object is another repository, which the user has not named.
             let Some(dir) = plugin["source"].as_str().and_then(relative) else { continue };
-            let dir = [root.join(&base).join(&dir), root.join(&dir)].into_iter().find(|dir| dir.is_dir());
-            let Some(dir) = dir else { continue };
-            listed(&plugin["skills"], &dir, &mut found);
-            of_plugin(&dir, &mut found);
+            // The root is put in front of names, and some put it in front of paths, too.
+            for dir in [root.join(&base).join(&dir), root.join(&dir)] {
+                listed(&plugin["skills"], &dir, &mut found);
+                of_plugin(&dir, &mut found);
+            }
         }
     }
     found.retain(|dir| dir.is_dir());
-    found.dedup();
+    let mut seen = HashSet::new();
+    found.retain(|dir| seen.insert(dir.clone()));
     found.truncate(MAX_DIRECTORIES);
     found
 }
@@ -88,7 +91,11 @@ mod tests {
             fs::create_dir_all(root.join(dir)).unwrap();
         }
         write("p/a", "plugin.json", &json!({ "name": "a", "skills": "./own/" }));
-        write("p/b", "plugin.json", &json!({ "name": "b", "skills": ["./x/y", "./missing", "../a/own", "/etc"] }));
+        write(
+            "p/b",
+            "plugin.json",
+            &json!({ "name": "b", "skills": ["./x/y", "./missing", "../a/own", "/etc"] }),
+        );
         let plugins = json!([
             { "name": "a", "source": "./p/a" },
             { "name": "b", "source": "b" },
@@ -98,10 +105,9 @@ mod tests {
         ]);
         write("", "marketplace.json", &json!({ "metadata": { "pluginRoot": "./p" }, "plugins": plugins }));
         let found = directories(root);
-        let found: Vec<_> = found.iter().map(|dir| dir.strip_prefix(root).unwrap().to_str().unwrap()).collect();
-        assert_eq!(found, ["skills", "p/a/own", "p/a/skills", "p/b/x/y", "p/b/skills", "target/c", "skills"]
-            .iter().filter(|dir| found.contains(dir)).copied().collect::<Vec<_>>());
-        for dir in ["skills", "p/a/own", "p/a/skills", "p/b/x/y", "p/b/skills"] {
+        let found: Vec<_> =
+            found.iter().map(|dir| dir.strip_prefix(root).unwrap().to_str().unwrap()).collect();
+        for dir in ["skills", "p/a/own", "p/a/skills", "p/b/x/y", "p/b/skills", "target/c"] {
             assert!(found.contains(&dir), "{dir} of {found:?}");
         }
         assert!(found.iter().all(|dir| !dir.contains("..")), "{found:?}");

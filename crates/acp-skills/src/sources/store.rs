@@ -109,7 +109,9 @@ impl Store {
     pub(super) fn fetch_index(&self, url: &str, known: Option<&IndexText>) -> Result<Sha256, WebError> {
         let index = match RemoteIndex::fetch_text(url, known, WEB_TIMEOUT)? {
             Some(index) => index,
-            None => known.cloned().ok_or_else(|| io::Error::other("a site that says nothing new at first"))?,
+            None => {
+                known.cloned().ok_or_else(|| io::Error::other("a site that says nothing new at first"))?
+            }
         };
         let digest = Sha256::of(index.text.as_bytes());
         let dir = self.of_site(url);
@@ -152,7 +154,8 @@ fn name(place: &GitPlace) -> String {
     let path = if place.path.is_empty() { place.url.trim_end_matches('/') } else { &place.path };
     let last = path.rsplit('/').next().unwrap_or_default();
     let last = last.strip_suffix(".git").unwrap_or(last);
-    let plain: String = last.chars().map(|c| if c.is_alphanumeric() || "-_.".contains(c) { c } else { '-' }).collect();
+    let plain: String =
+        last.chars().map(|c| if c.is_alphanumeric() || "-_.".contains(c) { c } else { '-' }).collect();
     let plain = plain.trim_matches(['.', '-']);
     if plain.is_empty() { "skills".to_owned() } else { plain.to_owned() }
 }
