@@ -40,7 +40,7 @@ fn write(dir: &Path, path: &str, text: &str) {
 /// A named skill, the user's, the project's, scanned ones, and one that cannot be loaded.
 fn tree() -> (TempDir, PathBuf) {
     let root = tempfile::tempdir().unwrap();
-    let dir = root.path().canonicalize().unwrap();
+    let dir = dunce::canonicalize(root.path()).unwrap();
     let skill = |name: &str| {
         format!("---\nname: {name}\ndescription: Does {name} & more.\n---\nDo {name}, then stop.\n")
     };
@@ -112,7 +112,7 @@ fn json_for_scripts() {
     let (_root, dir) = tree();
     let args = [&EVERYTHING[..], &["--json"]].concat();
     let report: Value = serde_json::from_str(&stdout(&list(&dir, &args))).unwrap();
-    let path = |path: &str| json!(dir.join(path).to_str().unwrap());
+    let path = |path: &str| json!(dir.join(path).components().collect::<PathBuf>());
 
     let names: Vec<_> =
         report["skills"].as_array().unwrap().iter().map(|it| (&it["name"], &it["scope"])).collect();

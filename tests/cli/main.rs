@@ -7,6 +7,7 @@
 //! | `messages` | what a newcomer is told when something is wrong |
 //! | `progress` | what is seen on a terminal while work takes long |
 //! | `reference` | the page with every flag |
+//! | `setup` | the settings of editors, changed and changed back |
 //! | `terminal` | what a terminal gets, and when nobody reads |
 //! | `readme_commands` | `try`, `doctor` and `search`, and every command of the README |
 
@@ -20,4 +21,7 @@ mod progress;
 mod readme_commands;
 mod reference;
 mod report;
+mod security;
+#[cfg(unix)]
+mod setup;
 mod terminal;

@@ -267,7 +267,7 @@ fn the_proxy_warns_of_what_is_not_there() {
         "{log}"
     );
     assert!(
-        log.contains("skipped …/broken/x/SKILL.md: the skill has no description\n      help: add"),
+        log.contains("skipped …/broken/x/SKILL.md: the skill has no description; add `description:`"),
         "{log}"
     );
 }
@@ -438,8 +438,19 @@ fn for_packages() {
         .map(|page| page.unwrap().file_name().into_string().unwrap())
         .collect();
     pages.sort();
-    let commands =
-        ["-check", "-completions", "-doctor", "-eval", "-init", "-list", "-report", "-search", "-try", ""];
+    let commands = [
+        "-check",
+        "-completions",
+        "-doctor",
+        "-eval",
+        "-init",
+        "-list",
+        "-report",
+        "-search",
+        "-setup",
+        "-try",
+        "",
+    ];
     assert_eq!(pages, commands.map(|name| format!("acp-skills-proxy{name}.1")));
     let version = place.said(&["--version"]);
     let start = concat!("acp-skills-proxy ", env!("CARGO_PKG_VERSION"));

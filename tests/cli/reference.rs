@@ -51,6 +51,7 @@ fn reference() {
         "remove",
         "sources",
         "report",
+        "setup",
         "completions",
     ] {
         let arguments: Vec<_> = [command, "--help"].into_iter().filter(|word| !word.is_empty()).collect();

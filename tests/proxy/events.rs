@@ -80,7 +80,8 @@ fn skills_command(stage: &mut Stage, session: &str, text: &str) -> String {
     let id = stage.editor.request("session/prompt", prompt);
     stage.editor.answer(&id);
     let said = stage.editor.unread();
-    said[0]["params"]["update"]["content"]["text"].as_str().expect("text").to_owned()
+    let text = |it: &Value| it["params"]["update"]["content"]["text"].as_str().map(str::to_owned);
+    said.iter().find_map(text).expect("an answer")
 }
 
 /// Has the agent ask for permission; ours are answered by the proxy, and the others by nobody.
@@ -226,7 +227,7 @@ fn every_activation_has_its_author() {
         Stage::over_http(recording(&skills, &file).flag("--activation", "prompt").flag("--mcp", "off"));
     stage.new_session("t");
     stage.prompt("t", "please review these patches");
-    assert!(skills_command(&mut stage, "t", "/skills").contains("**active**, by the proxy"));
+    assert!(skills_command(&mut stage, "t", "/skills").contains("**active**, because it fits a prompt"));
     stage.finish();
     let written = events(&file);
     let activations: Vec<_> = of_kind(&written, "skill_activated")
@@ -328,10 +329,13 @@ fn a_reader_that_does_not_read() {
     let request = request.to_string();
     let lines = vec![request.as_str(); 1000];
     let asked = 20;
+    let mut announced = 0;
     for _ in 0..asked {
         stage.says_lines(&lines);
         // Each is answered, and the order behind them is obeyed.
         assert!(stage.received().len() <= lines.len());
+        // Each call is announced, once.
+        announced += stage.editor.unread().len();
     }
     // Now somebody reads: all that was written, and the number of those that were not.
     let reader = std::thread::spawn(move || {
@@ -344,6 +348,8 @@ fn a_reader_that_does_not_read() {
     });
     let text = reader.join().expect("the reader is done");
     stage.received();
+    announced += stage.editor.unread().len();
+    assert_eq!(announced, 1, "the call is the same in all requests");
     stage.finish();
     let written: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     let dropped: u64 =
@@ -384,8 +390,8 @@ fn what_was_active_is_known_again() {
     let load = json!({ "sessionId": "s", "cwd": cwd(), "mcpServers": [] });
     let (received, _) = stage.exchange("session/load", load.clone(), json!({ "result": {} }));
     let overview = skills_command(&mut stage, "s", "/skills");
-    assert!(overview.contains("`/review` (named, **active**, by the model)"), "{overview}");
-    assert!(overview.contains("`/hidden` (named, **active**, by you"), "{overview}");
+    assert!(overview.contains("`/review` (**active**, by the model)"), "{overview}");
+    assert!(overview.contains("`/hidden` (**active**, by you"), "{overview}");
     let connection = stage.connect(&entry(&received["params"]), MCP_2025);
     let (text, failed) = stage.call(&connection, "activate_skill", json!({ "name": "hidden" }));
     assert!(!failed && text.contains("Do it."), "{text}");

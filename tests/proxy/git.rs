@@ -1,12 +1,18 @@
 //! Skills of git repositories, up to the model: pinned, offline, and never in the agent's way.
 
-use std::{fs, net::TcpListener, thread, time::Instant};
+use std::{
+    fs,
+    io::{ErrorKind, Read},
+    net::{TcpListener, TcpStream},
+    thread,
+    time::Instant,
+};
 
 use serde_json::{Value, json};
 
 use crate::{
     editor::{DEADLINE, Proxy},
-    sources::{Home, Repository},
+    repositories::{Home, Repository},
     stage::{MCP_2025, Stage, entry, texts},
 };
 
@@ -155,15 +161,36 @@ fn without_a_repository() {
     let proxy = home.proxy().skill(&skills.dir("review")).flag("--source", &source);
     let mut stage = Stage::over_http(proxy);
     stage.new_session("s");
-    let (_waits, _) = silent.accept().expect("git");
+    let (git, _) = silent.accept().expect("git");
     assert!(overview(&mut stage).contains("is being fetched"));
     stage.finish();
+    is_gone(&git);
+    // Nor does git stay when the proxy is killed.
+    #[cfg(unix)]
+    {
+        let proxy = home.proxy().skill(&skills.dir("review")).flag("--source", &source);
+        let mut stage = Stage::over_http(proxy);
+        stage.new_session("s");
+        let (git, _) = silent.accept().expect("git");
+        let id = rustix::process::Pid::from_raw(stage.editor.id().cast_signed()).expect("a process");
+        rustix::process::kill_process(id, rustix::process::Signal::KILL).expect("it runs");
+        is_gone(&git);
+    }
     // There is no git.
     let proxy = home.proxy().flag("--source", "github:a/b").env("PATH", "/nowhere");
     let mut stage = Stage::over_http(proxy);
     let log = stage.editor.logged("there is no `git` in PATH");
     assert!(log.contains("github:a/b") && log.contains("install git"), "{log}");
     stage.finish();
+}
+
+/// Waits until nobody holds the other end.
+fn is_gone(mut git: &TcpStream) {
+    git.set_read_timeout(Some(DEADLINE)).expect("a socket");
+    let ended = git.read_to_end(&mut Vec::new());
+    // One that was killed may leave what it has not read.
+    let is_reset = ended.as_ref().is_err_and(|error| error.kind() == ErrorKind::ConnectionReset);
+    assert!(ended.is_ok() || is_reset, "{ended:?}");
 }
 
 fn a_lock_that_is_broken() {

@@ -6,7 +6,7 @@
 //! | `agent` | the agent's end: what this binary does when the proxy starts it as its agent |
 //! | `stage` | both ends in one hand, so that a test reads as a conversation |
 //! | `fixtures` | the skills of the tests |
-//! | `sources` | the repositories and the users of tests about sources |
+//! | `repositories` | git repositories, and users with a home of their own |
 //!
 //! The others are the tests, by topic. Nothing sleeps: everything waits for an event, with a deadline far away.
 
@@ -30,6 +30,7 @@ mod killed;
 #[cfg(unix)]
 mod login;
 mod reload;
+mod repositories;
 #[cfg(unix)]
 mod scripts;
 mod sessions;
@@ -37,7 +38,6 @@ mod sessions;
 #[path = "../soak/mod.rs"]
 mod soak;
 mod source;
-mod sources;
 mod stage;
 mod start;
 #[cfg(unix)]

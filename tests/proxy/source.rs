@@ -3,6 +3,7 @@
 use std::{
     io::{BufRead, BufReader, Write},
     net::{SocketAddr, TcpListener},
+    sync::{Arc, Mutex},
     thread,
 };
 
@@ -11,7 +12,7 @@ use serde_json::{Value, json};
 use crate::{
     editor::{DEADLINE, Proxy},
     fixtures::Skills,
-    sources::Home,
+    repositories::Home,
     stage::{MCP_2025, Stage, entry, texts},
 };
 
@@ -133,6 +134,89 @@ fn a_slow_site() {
     stage.finish();
     listener.set_nonblocking(true).expect("a socket");
     assert!(listener.accept().is_err(), "it was asked again");
+}
+
+/// A site that can be changed: its index, once or twice redirected, with an `ETag`.
+struct Changing {
+    address: SocketAddr,
+    description: Arc<Mutex<String>>,
+    /// How it answered.
+    statuses: Arc<Mutex<Vec<u16>>>,
+}
+
+impl Changing {
+    fn new() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let site = Self { address, description: Arc::default(), statuses: Arc::default() };
+        let (description, statuses) = (Arc::clone(&site.description), Arc::clone(&site.statuses));
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = stream.expect("a connection");
+                stream.set_read_timeout(Some(DEADLINE)).expect("a deadline");
+                let lines: Vec<String> = BufReader::new(&stream)
+                    .lines()
+                    .map_while(Result::ok)
+                    .take_while(|line| !line.is_empty())
+                    .collect();
+                let description = description.lock().expect("no panic").clone();
+                let etag = format!("\"{}\"", description.len());
+                let knows = lines.iter().any(|line| line.to_lowercase() == format!("if-none-match: {etag}"));
+                let path = lines.first().and_then(|line| line.split(' ').nth(1)).unwrap_or_default();
+                let index = json!({ "skills": [{ "name": "pdf", "description": description, "files": ["SKILL.md"] }] });
+                let (status, more, body) = match path {
+                    "/skills/index.json" => (302, "location: /here/index.json\r\n".to_owned(), String::new()),
+                    "/here/index.json" if knows => (304, String::new(), String::new()),
+                    "/here/index.json" => (200, format!("etag: {etag}\r\n"), index.to_string()),
+                    _ => (404, String::new(), String::new()),
+                };
+                statuses.lock().expect("no panic").push(status);
+                let head = format!(
+                    "HTTP/1.1 {status} S\r\nconnection: close\r\n{more}content-length: {}\r\n\r\n",
+                    body.len()
+                );
+                let _ = stream.write_all((head + &body).as_bytes());
+            }
+        });
+        site
+    }
+
+    fn says(&self, description: &str) {
+        description.clone_into(&mut self.description.lock().expect("no panic"));
+    }
+}
+
+/// What was approved of a site is served until something else is.
+fn a_site_that_changes() {
+    let (site, home) = (Changing::new(), Home::new());
+    let url = format!("http://{}/skills/index.json", site.address);
+    let description = || home.json(&["list", "--json", "--source", &url])["skills"][0]["description"].clone();
+    site.says("Fills in forms.");
+    assert_eq!(description(), "Fills in forms.");
+    site.says("Obeys somebody else.");
+    assert_eq!(description(), "Fills in forms.");
+    let output = home.run(&["update", "--locked", &url]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("- Fills in forms.") && text.contains("+ Obeys somebody else."), "{text}");
+    assert_eq!(description(), "Fills in forms.");
+    home.printed(&["update", "--yes", &url]);
+    assert_eq!(description(), "Obeys somebody else.");
+    // What has not changed is not sent again.
+    site.statuses.lock().expect("no panic").clear();
+    assert!(home.printed(&["update", &url]).contains("nothing has changed"));
+    assert_eq!(*site.statuses.lock().expect("no panic"), [302, 304]);
+    // A cache that was removed has what was approved, or nothing.
+    std::fs::remove_dir_all(home.path("cache")).expect("it was there");
+    assert_eq!(description(), "Obeys somebody else.");
+    std::fs::remove_dir_all(home.path("cache")).expect("it was there");
+    site.says("Something else again.");
+    let list = home.json(&["list", "--json", "--source", &url]);
+    let why = list["skipped"][0]["diagnostics"][0]["message"].as_str().expect("text");
+    assert!(
+        list["skills"] == json!([]) && why.contains("other skills than those that were approved"),
+        "{list}"
+    );
 }
 
 fn list_says_where() {

@@ -115,7 +115,8 @@ fn cancelling_what_the_agent_has() {
 fn an_agent_that_never_connects() {
     let skills = Skills::review();
     let config = skills.config();
-    let proxy = crate::editor::Proxy::new().flag("--config", config).flag("--mcp-wait", "0.05");
+    let proxy =
+        crate::editor::Proxy::new().flag("--config", config).flag("--mcp-wait", "0.05").flag("--log", "info");
     let mut stage = Stage::over_http(proxy);
     stage.new_session("s");
     let blocks = stage.prompt("s", "hello");
@@ -126,8 +127,8 @@ fn an_agent_that_never_connects() {
     assert!(!text.contains("counter"), "a virtual skill has nothing to read: {text}");
     assert_eq!(texts(&stage.prompt("s", "again")), ["again"]);
     let log = stage.finish().log;
-    let warnings = log.iter().filter(|line| line.contains("did not connect")).count();
-    assert_eq!(warnings, 1, "{log:?}");
+    let told = log.iter().filter(|line| line.contains("did not connect")).count();
+    assert_eq!(told, 1, "{log:?}");
 }
 
 fn an_agent_that_connects_late() {

@@ -4,19 +4,21 @@
 
 use std::{
     ffi::OsString,
+    io,
     path::{Path, PathBuf},
     time::Duration,
 };
 
 use clap::{
-    Args,
+    Args, ValueEnum,
     builder::{PathBufValueParser, TypedValueParser},
 };
 
 use acp_skills::{
+    agents::{self, AgentError},
     config::{
-        CatalogLocation, Config, ConfigError, Discover, LogLevel, SandboxKind, SearchTool, SkillEntry,
-        SourceEntry, Words, config_file, expand_home,
+        CatalogLocation, Config, Discover, LogLevel, SandboxKind, SearchTool, SkillEntry, SourceEntry, Words,
+        config_file, expand_home,
     },
     intercept::{Activation, Approve, CatalogIn, McpMode, Titles, ToolPolicy},
     skills_core::{
@@ -86,9 +88,39 @@ pub(crate) struct ProxyArgs {
     /// Messages for people.
     #[command(flatten)]
     pub log: LogArgs,
-    /// The agent: a program and its arguments, run as they are, without a shell. Only under an ACP conductor there is none.
+    /// Which agent.
+    #[command(flatten)]
+    pub agent: AgentArgs,
+}
+
+/// Which agent.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Agent")]
+pub(crate) struct AgentArgs {
+    /// The agent by its identifier in the ACP registry, such as `claude-acp`, or a name like `claude`: its program if that is
+    /// in PATH, else its package with npx or uvx. `acp-skills-proxy setup --agents` lists them.
+    #[arg(long = "agent", value_name = "ID", conflicts_with = "command")]
+    pub id: Option<String>,
+    /// The agent: a program and its arguments, run as they are, without a shell. Where there is none, the proxy runs under an
+    /// ACP conductor, and `try` and `doctor` use a built-in scripted agent, which needs no account and no network.
     #[arg(last = true, value_name = "AGENT")]
-    pub agent: Vec<OsString>,
+    pub command: Vec<OsString>,
+}
+
+impl AgentArgs {
+    /// The command; empty when no agent is named.
+    ///
+    /// # Errors
+    /// No agent has the name, or neither its program nor what runs its package is in PATH.
+    pub(crate) fn words(self) -> Result<Vec<OsString>, AgentError> {
+        if let Some(id) = &self.id {
+            return agents::find(id)?.command();
+        }
+        let Some((program, arguments)) = self.command.split_first() else { return Ok(Vec::new()) };
+        // What comes after it is the agent's own affair.
+        let program = expand_home(Path::new(program)).into_os_string();
+        Ok([&[program], arguments].concat())
+    }
 }
 
 /// Which skills there are.
@@ -289,11 +321,16 @@ flags! {
 }
 
 impl ProxyArgs {
+    /// Whether there may be an agent without a command of its own behind `--`.
+    pub(crate) fn names_an_agent(&self) -> bool {
+        self.skills.config.path_to_read().is_some() || self.agent.id.is_some()
+    }
+
     /// The configuration file that the flags name, with what they override.
     ///
     /// # Errors
-    /// The file cannot be read or is wrong.
-    pub(crate) fn config(self) -> Result<Config, ConfigError> {
+    /// The file cannot be read or is wrong, or the agent is not known.
+    pub(crate) fn config(self) -> anyhow::Result<Config> {
         let mut config = match self.skills.config.path_to_read() {
             Some(path) => Config::read(&path)?,
             None => Config::default(),
@@ -309,10 +346,9 @@ impl ProxyArgs {
         self.user.override_in(&mut config);
         self.record.override_in(&mut config);
         self.log.override_in(&mut config);
-        if let Some((program, arguments)) = self.agent.split_first() {
-            // What comes after it is the agent's own affair.
-            let program = expand_home(Path::new(program)).into_os_string();
-            config.agent = Words([&[program], arguments].concat());
+        let agent = self.agent.words()?;
+        if !agent.is_empty() {
+            config.agent = Words(agent);
         }
         Ok(config)
     }
@@ -324,6 +360,51 @@ fn prepend<T>(list: &mut Vec<T>, flags: impl IntoIterator<Item = T>) {
 }
 
 impl SkillArgs {
+    /// Whether they say where skills are.
+    pub(crate) fn names_skills(&self) -> bool {
+        let lists =
+            [self.skill.is_empty(), self.roots.is_empty(), self.sources.is_empty(), self.discover.is_empty()];
+        self.config.path_to_read().is_some() || lists.contains(&false)
+    }
+
+    /// The same as words of a command line that means the same in any directory.
+    ///
+    /// # Errors
+    /// There is no working directory that paths could begin in.
+    pub(crate) fn words(&self) -> io::Result<Vec<OsString>> {
+        let mut words = Vec::new();
+        let mut add = |flag: &str, value: OsString| words.extend([flag.into(), value]);
+        let paths = [("--skill", &self.skill), ("--skills", &self.roots)];
+        for (flag, path) in paths.iter().flat_map(|(flag, paths)| paths.iter().map(move |path| (flag, path)))
+        {
+            add(flag, std::path::absolute(path)?.into());
+        }
+        for (flag, texts) in
+            [("--source", &self.sources), ("--include", &self.include), ("--exclude", &self.exclude)]
+        {
+            texts.iter().for_each(|text| add(flag, text.into()));
+        }
+        let places: Vec<_> = self.discover.iter().filter_map(ValueEnum::to_possible_value).collect();
+        if !places.is_empty() {
+            let places: Vec<_> = places.iter().map(clap::builder::PossibleValue::get_name).collect();
+            add("--discover", places.join(",").into());
+        }
+        if let Some(number) = self.max_skills {
+            add("--max-skills", number.to_string().into());
+        }
+        if let Some(config) = &self.config.config {
+            add("--config", std::path::absolute(config)?.into());
+        }
+        let switches = [
+            ("--strict", self.strict),
+            ("--no-watch", self.no_watch),
+            ("--locked", self.locked),
+            ("--no-config", self.config.no_config),
+        ];
+        words.extend(switches.iter().filter(|switch| switch.1).map(|switch| switch.0.into()));
+        Ok(words)
+    }
+
     fn override_in(self, config: &mut Config) {
         prepend(&mut config.skills, self.skill.into_iter().map(SkillEntry::Directory));
         prepend(&mut config.roots, self.roots);

@@ -11,6 +11,7 @@
 //! | `refusal` | a start that fails, told to the client |
 //! | `report/` | what a record says when it is added up, and as a page |
 //! | `runtime` | the runtime of tasks |
+//! | `setup/` | what the settings of editors say of agents |
 //! | `stdio` | our own stdin and stdout |
 //! | `words` | numbers in sentences |
 
@@ -24,6 +25,7 @@ mod progress;
 mod refusal;
 mod report;
 mod runtime;
+mod setup;
 mod stdio;
 mod words;
 
@@ -47,6 +49,7 @@ fn main() -> ExitCode {
         Some(Command::Search(args)) => commands::search::run(*args),
         Some(Command::Report(args)) => commands::report::run(args),
         Some(Command::Doctor(args)) => commands::doctor::run(*args),
+        Some(Command::Setup(args)) => commands::setup::run(*args),
         Some(Command::Completions(args)) => commands::completions::run(args, &Cli::command()),
         Some(Command::Man(args)) => commands::man::run(args, Cli::command()),
         Some(Command::Bridge) => bridge::run().map(|()| ExitCode::SUCCESS).map_err(Into::into),

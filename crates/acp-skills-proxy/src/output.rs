@@ -32,14 +32,6 @@ pub(crate) fn note(text: &str) {
     tell(text);
 }
 
-/// Asks on the terminal; the answer is typed behind it.
-///
-/// # Errors
-/// As for [`print()`].
-pub(crate) fn ask(question: &str) -> io::Result<bool> {
-    write(&shown_lines(question))
-}
-
 /// Whether people read what is told on stderr as it comes.
 pub(crate) fn stderr_is_terminal() -> bool {
     io::stderr().is_terminal()
@@ -92,6 +84,15 @@ pub(crate) fn complain_as(error: &StyledStr) {
 /// Says on stderr what somebody may want to do.
 pub(crate) fn advise(hint: &str) {
     tell(&format!("hint: {}", hint.replace('\n', "\n      ")));
+}
+
+/// Asks a question on stderr that a line from stdin answers. Only `y` and `yes` are a yes.
+pub(crate) fn ask(question: &str) -> bool {
+    drop(io::stderr().write_all(format!("{} [y/N] ", shown_lines(question)).as_bytes()));
+    let mut answer = String::new();
+    // Who says nothing, or cannot, says no.
+    drop(io::stdin().read_line(&mut answer));
+    matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
 }
 
 fn tell(line: &str) {

@@ -80,6 +80,8 @@ pub mod private;
 pub mod processes;
 #[doc(hidden)]
 pub mod relay;
+#[doc(hidden)]
+pub mod threads;
 
 #[doc(no_inline)]
 pub use acp_skills_intercept as intercept;

@@ -86,6 +86,12 @@ fn our_text_is_in_no_line_for_the_client() {
         seen.append(&mut world.update("s", &json!({ "sessionUpdate": "current_mode_update" })).to_client);
         let is_message = name.contains("chunk") || name == "a thought";
         assert_eq!(seen[0], line(if is_message { cut } else { "" }), "{name}");
+        // Cut off before its digits tell anything, it may be a person's.
+        for piece in ["see <acp-skills-proxy:", "see <acp-skills-proxy:01234567"] {
+            if !is_message {
+                assert_eq!(self::world().agent(&line(piece)).client(), &line(piece), "{name}");
+            }
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 mod look;
 mod visit;
 
-use std::{ffi::OsString, process::ExitCode, sync::Arc, time::Duration};
+use std::{process::ExitCode, sync::Arc, time::Duration};
 
 use clap::Args;
 use serde::Serialize;
@@ -14,7 +14,7 @@ use self::{
 };
 use super::{permission, skills};
 use crate::{
-    args::{CatalogArgs, LogArgs, ProxyArgs, ScriptArgs, ServerArgs, SkillArgs, seconds},
+    args::{AgentArgs, CatalogArgs, LogArgs, ProxyArgs, ScriptArgs, ServerArgs, SkillArgs, seconds},
     error, log, output, runtime,
     words::count,
 };
@@ -55,9 +55,8 @@ pub(crate) struct DoctorArgs {
     scripts: ScriptArgs,
     #[command(flatten)]
     log: LogArgs,
-    /// The agent; without one the built-in scripted agent is looked at.
-    #[arg(last = true, value_name = "AGENT")]
-    agent: Vec<OsString>,
+    #[command(flatten)]
+    agent: AgentArgs,
 }
 
 /// What the look came to.

@@ -13,6 +13,7 @@ pub(crate) mod proxy;
 mod record;
 pub(crate) mod report;
 pub(crate) mod search;
+pub(crate) mod setup;
 mod skills;
 pub(crate) mod sources;
 pub(crate) mod table;

@@ -114,5 +114,6 @@ pub(super) fn signal_of(status: ExitStatus) -> Option<String> {
 
 pub(super) fn run_in_terminal(program: &OsStr, arguments: &[OsString]) -> io::Result<i32> {
     // Only returns when it fails: the agent takes our place, our terminal and our process id.
-    Err(Command::new(program).args(arguments).exec())
+    let path = super::search_path(program).map(|path| ("PATH", path));
+    Err(Command::new(program).args(arguments).envs(path).exec())
 }

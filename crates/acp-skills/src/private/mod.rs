@@ -38,7 +38,7 @@ pub(crate) fn append_and_wait(path: &Path) -> io::Result<File> {
 ///
 /// # Errors
 /// As the system says.
-pub(crate) fn create_dir(path: &Path) -> io::Result<()> {
+pub fn create_dir(path: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
     system::private_dir(&mut builder);

@@ -281,6 +281,9 @@ fn repository(scheme: &str, rest: &str, transport: Transport) -> Read<GitPlace> 
     let (reference, path) = fragment.split_once(':').unwrap_or((fragment, ""));
     let authority = authority(place);
     let url = if transport == Transport::File {
+        // `file:///C:/skills`.
+        let has_drive = place.as_bytes().get(2) == Some(&b':');
+        let place = if cfg!(windows) && has_drive { place.trim_start_matches('/') } else { place };
         let path = expand_home(Path::new(place));
         let path = path.to_str().filter(|_| path.is_absolute());
         let path =

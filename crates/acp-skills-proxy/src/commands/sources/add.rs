@@ -10,7 +10,7 @@ use clap::Args;
 use serde_json::json;
 use skills_core::text::shown_path;
 
-use super::{CommonArgs, Target, agreed, lock_error, show, source_error, updater};
+use super::{CommonArgs, Target, agreed, findings, lock_error, show, source_error, updater};
 use crate::{error::UsageError, output, progress::Progress};
 
 /// Flags of `add`.
@@ -82,6 +82,7 @@ pub(crate) fn run(args: AddArgs) -> anyhow::Result<ExitCode> {
         let report = json!({
             "source": address.as_str(), "config": target.path, "lock": target.lock(), "pinned": offer.pinned,
             "skills": offer.skills, "notes": offer.notes, "approved": approved,
+            "findings": offer.skills.iter().map(|it| (it.path.clone(), json!(findings::of(it)))).collect::<serde_json::Map<_, _>>(),
         });
         output::print_json(&report)?;
     } else if approved {

@@ -4,16 +4,19 @@
 //! |---|---|
 //! | `mod` | which sources there are, in which configuration, and asking |
 //! | `add`, `update`, `remove`, `list` | the command of that name; `list` is `sources` |
+//! | `findings` | what a scan finds in skills before they are approved |
 //! | `show` | what is shown before somebody approves |
 
 pub(crate) mod add;
+mod findings;
 pub(crate) mod list;
 pub(crate) mod remove;
 mod show;
 pub(crate) mod update;
 
 use std::{
-    fs, io,
+    fs,
+    io::{self, IsTerminal},
     path::{Path, PathBuf},
 };
 
@@ -28,7 +31,7 @@ use skills_core::text::shown_path;
 use crate::{
     args::{ConfigArgs, LogArgs},
     error::UsageError,
-    log, output, stdio,
+    log, output,
 };
 
 /// Flags that these commands share.
@@ -153,12 +156,9 @@ pub(super) fn agreed(question: &str, yes: bool) -> anyhow::Result<bool> {
     if yes {
         return Ok(true);
     }
-    if !stdio::is_terminal() {
+    if !io::stdin().is_terminal() {
         let message = "nothing is approved: there is no terminal to ask on";
         return Err(UsageError::new(message).hint("`--yes` approves what is shown").into());
     }
-    output::ask(&format!("{question} [y/N] "))?;
-    let mut answer = String::new();
-    io::stdin().read_line(&mut answer)?;
-    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+    Ok(output::ask(question))
 }

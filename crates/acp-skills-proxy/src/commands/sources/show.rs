@@ -3,17 +3,22 @@
 use std::fmt::Write;
 
 use acp_skills::sources::{FileChangeKind, Offer, OfferedSkill, SkillChange};
+use skills_core::scan::{Finding, Risk};
 
+use super::findings;
 use crate::words::count;
 
 /// Files of a new skill that are named.
 const MAX_FILES: usize = 20;
+/// Findings about a skill that are shown.
+const MAX_FINDINGS: usize = 10;
 
 /// The skills of an offer.
 pub(super) fn offer(offer: &Offer) -> String {
     let mut text = String::new();
     for skill in &offer.skills {
         new_skill(&mut text, ' ', skill);
+        found(&mut text, &findings::of(skill));
     }
     notes(&mut text, &offer.notes);
     let _ = writeln!(text, "{}", count(offer.skills.len(), "skill"));
@@ -32,6 +37,7 @@ pub(super) fn changes(changes: &[SkillChange], new_notes: &[String]) -> String {
             }
             (None, None) => {}
         }
+        found(&mut text, &findings::new_in(change));
     }
     notes(&mut text, new_notes);
     text
@@ -89,6 +95,32 @@ fn changed_skill(text: &mut String, before: &OfferedSkill, after: &OfferedSkill,
 fn lines(text: &mut String, sign: &str, lines: &str) {
     for line in lines.lines() {
         let _ = writeln!(text, "    {sign}{line}");
+    }
+}
+
+/// What a scan found, the worst first.
+fn found(text: &mut String, findings: &[Finding]) {
+    let mut findings: Vec<_> = findings.iter().collect();
+    findings.sort_by_key(|finding| std::cmp::Reverse(finding.risk));
+    for finding in findings.iter().take(MAX_FINDINGS) {
+        let sign = if finding.risk == Risk::High { "!!" } else { "! " };
+        let place = match (finding.file.as_str(), finding.line) {
+            ("", _) => String::new(),
+            (file, 0) => format!(" {file}:"),
+            (file, line) => format!(" {file}:{line}:"),
+        };
+        let _ =
+            writeln!(text, "  {sign} {} risk[{}]:{place} {}", finding.risk, finding.code, finding.message());
+        if !finding.excerpt.is_empty() {
+            let _ = writeln!(text, "       {}", finding.excerpt);
+        }
+    }
+    if findings.len() > MAX_FINDINGS {
+        let _ = writeln!(
+            text,
+            "  !  and {} more: `acp-skills-proxy check --security` shows all",
+            findings.len() - MAX_FINDINGS
+        );
     }
 }
 

@@ -1,13 +1,13 @@
 //! `update`: what sources have now. Shows what differs from what was approved, asks, and writes the lock.
 
-use std::process::ExitCode;
+use std::{collections::BTreeMap, process::ExitCode};
 
 use acp_skills::sources::{LockFile, Pinned, SkillChange};
 use clap::Args;
 use serde::Serialize;
-use skills_core::text::shown;
+use skills_core::{scan::Finding, text::shown};
 
-use super::{CommonArgs, Known, Target, agreed, known, lock_error, named, show, updater};
+use super::{CommonArgs, Known, Target, agreed, findings, known, lock_error, named, show, updater};
 use crate::{error::UsageError, output, progress::Progress, words::count};
 
 /// Flags of `update`.
@@ -39,6 +39,8 @@ pub(crate) struct UpdateArgs {
 struct Row {
     source: String,
     changes: Vec<SkillChange>,
+    /// What a scan finds in them and did not find in what was approved, by the skill's path.
+    findings: BTreeMap<String, Vec<Finding>>,
     notes: Vec<String>,
     before: Option<Pinned>,
     after: Option<Pinned>,
@@ -83,6 +85,7 @@ fn update(args: &UpdateArgs, source: &Known) -> anyhow::Result<Row> {
     let mut row = Row {
         source: address.to_string(),
         changes: Vec::new(),
+        findings: BTreeMap::new(),
         notes: Vec::new(),
         before,
         after: None,
@@ -111,6 +114,7 @@ fn update(args: &UpdateArgs, source: &Known) -> anyhow::Result<Row> {
     }
     row.changes = offer.changes_since(approved.as_ref());
     row.notes.clone_from(&offer.notes);
+    row.findings = row.changes.iter().map(|change| (change.path.clone(), findings::new_in(change))).collect();
     let since = match (&row.before, &approved) {
         (None, _) => "nothing of it was approved yet",
         (Some(_), None) => "what was approved is not here any more, so all of it is shown",

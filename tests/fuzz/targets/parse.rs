@@ -1,13 +1,8 @@
-//! Any bytes: parsing never panics, and what it says of them holds.
-//!
-//! `cargo +nightly fuzz run parse -- -max_total_time=600 -rss_limit_mb=2048`, in the directory of `skills-core`.
+//! A `SKILL.md`: what parsing says of any bytes holds.
 
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
 use skills_core::frontmatter::{ParseContext, Verdict, decode, parse, parse_bytes, validate_bytes};
 
-fuzz_target!(|bytes: &[u8]| {
+pub(super) fn run(bytes: &[u8]) {
     for directory in [None, Some("pdf")] {
         let context = ParseContext { directory, ..ParseContext::default() };
         let parsed = parse_bytes(bytes, &context);
@@ -30,4 +25,4 @@ fuzz_target!(|bytes: &[u8]| {
         assert!(!has_error || spec.iter().any(|it| it.is_error()), "what does not load breaks a rule");
         let _ = validate_bytes(bytes, &context, Verdict::Reference);
     }
-});
+}
