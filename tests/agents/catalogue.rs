@@ -95,14 +95,18 @@ impl Catalogue {
             run(Command::new(folder.join("bin/pip")).args(["install", "-q"]).args(&agent.pypi))?;
         }
         if let Some(package) = &agent.cargo {
-            run(Command::new("cargo").args(["install", "-q", "--locked", "--root"]).arg(&folder).arg(package))?;
+            run(Command::new("cargo")
+                .args(["install", "-q", "--locked", "--root"])
+                .arg(&folder)
+                .arg(package))?;
         }
         Ok(())
     }
 }
 
 fn npm(folder: &Path, packages: &[String]) -> Result<(), String> {
-    fs::create_dir_all(folder).and_then(|()| fs::write(folder.join("package.json"), "{\"private\":true}"))
+    fs::create_dir_all(folder)
+        .and_then(|()| fs::write(folder.join("package.json"), "{\"private\":true}"))
         .map_err(|error| format!("{}: {error}", folder.display()))?;
     let flags = ["install", "--save-exact", "--no-audit", "--no-fund", "--loglevel=error"];
     run(Command::new("npm").current_dir(folder).args(flags).args(packages))
@@ -119,7 +123,8 @@ fn run(command: &mut Command) -> Result<(), String> {
 impl Spec {
     /// The version that is tried.
     pub(crate) fn version(&self) -> &str {
-        let package = self.npm.first().or(self.pypi.first()).or(self.cargo.as_ref()).map_or("", String::as_str);
+        let package =
+            self.npm.first().or(self.pypi.first()).or(self.cargo.as_ref()).map_or("", String::as_str);
         package.rsplit(['@', '=']).next().unwrap_or_default()
     }
 
@@ -153,7 +158,12 @@ impl Spec {
     }
 
     /// The command that starts it, and its whole environment.
-    pub(crate) fn command(&self, home: &Path, own: &Path, model: &str) -> (Vec<OsString>, Vec<(String, OsString)>) {
+    pub(crate) fn command(
+        &self,
+        home: &Path,
+        own: &Path,
+        model: &str,
+    ) -> (Vec<OsString>, Vec<(String, OsString)>) {
         let node = home.join("node/node_modules/node/bin");
         let system = ["/usr/local/bin", "/usr/bin", "/bin"].map(PathBuf::from);
         let path = env::join_paths(std::iter::once(node).chain(system)).expect("a path");

@@ -52,7 +52,12 @@ pub(crate) struct End {
 
 impl Client {
     /// Starts a command with this environment and nothing of ours.
-    pub(crate) fn start(command: &[OsString], environment: &[(String, OsString)], cwd: &Path, log: &Path) -> Self {
+    pub(crate) fn start(
+        command: &[OsString],
+        environment: &[(String, OsString)],
+        cwd: &Path,
+        log: &Path,
+    ) -> Self {
         let run = format!("{}-{}", std::process::id(), id());
         let log = std::fs::File::options().create(true).append(true).open(log).expect("a log");
         let mut child = Command::new(&command[0])
@@ -134,12 +139,13 @@ impl Client {
 
     /// Hears one line.
     fn hear(&mut self, deadline: Instant) -> Result<(), String> {
-        let line = self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now())).map_err(|error| {
-            match error {
-                RecvTimeoutError::Timeout => "too late",
-                RecvTimeoutError::Disconnected => "it has ended",
-            }
-        })?;
+        let line =
+            self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now())).map_err(|error| {
+                match error {
+                    RecvTimeoutError::Timeout => "too late",
+                    RecvTimeoutError::Disconnected => "it has ended",
+                }
+            })?;
         self.said.push((Side::Agent, line.clone()));
         let Ok(message) = serde_json::from_str::<Value>(&line) else { return Ok(()) };
         match (message["method"].as_str(), message.get("id")) {

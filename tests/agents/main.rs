@@ -14,7 +14,11 @@
 //! | `verdict` | what must be the same bare and proxied, and what the proxy promises |
 //! | `recorder` | recordings for the replay tests (`AGENTS_RECORD=DIR`) |
 
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "tests that are skipped say so, and show a table")]
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "tests that are skipped say so, and show a table"
+)]
 #![cfg_attr(
     target_os = "linux",
     expect(clippy::disallowed_methods, reason = "these tests work with files and processes")
@@ -64,7 +68,9 @@ fn main() -> ExitCode {
     for spec in &catalogue.agents {
         let is_wanted = arguments.filter.as_ref().is_none_or(|filter| spec.id.contains(filter));
         let mut is_here = home.as_ref().is_some_and(|home| spec.is_installed(home));
-        if let Some(home) = home.as_ref().filter(|_| is_wanted && !is_here && env::var_os("AGENTS_INSTALL").is_some()) {
+        if let Some(home) =
+            home.as_ref().filter(|_| is_wanted && !is_here && env::var_os("AGENTS_INSTALL").is_some())
+        {
             println!("installing {} {} …", spec.id, spec.version());
             match catalogue.install(spec, home) {
                 Ok(()) => is_here = spec.is_installed(home),

@@ -45,7 +45,8 @@ pub(crate) fn run_as_tee() -> Option<ExitCode> {
         .stdout(Stdio::piped())
         .spawn()
         .expect("the agent starts");
-    let (mut to_agent, from_agent) = (child.stdin.take().expect("a pipe"), child.stdout.take().expect("a pipe"));
+    let (mut to_agent, from_agent) =
+        (child.stdin.take().expect("a pipe"), child.stdout.take().expect("a pipe"));
     let kept = Arc::clone(&file);
     thread::spawn(move || pass(std::io::stdin().lock(), &mut to_agent, "client", &kept));
     pass(BufReader::new(from_agent), &mut std::io::stdout().lock(), "agent", &file);
@@ -88,14 +89,17 @@ pub(crate) fn record(spec: &Spec, installed: &Path, dir: &Path) -> Result<(), St
         for mut line in lines {
             // The agent got it with text of ours.
             if line["dir"] == "client" {
-                let is_same = |said: &Value| said["method"] == line["msg"]["method"] && said["id"] == line["msg"]["id"];
+                let is_same =
+                    |said: &Value| said["method"] == line["msg"]["method"] && said["id"] == line["msg"]["id"];
                 line["msg"] = originals.find(is_same).ok_or_else(|| format!("nobody said {line}"))?;
             }
             anonymize(&mut line["msg"], &place, installed);
             out += &format!("{{\"dir\":{},\"msg\":{}}}\n", line["dir"], line["msg"]);
         }
         let file: PathBuf = dir.join(kind).join(format!("{}.jsonl", spec.id));
-        fs::create_dir_all(dir.join(kind)).and_then(|()| fs::write(&file, out)).map_err(|error| error.to_string())?;
+        fs::create_dir_all(dir.join(kind))
+            .and_then(|()| fs::write(&file, out))
+            .map_err(|error| error.to_string())?;
         println!("recorded {}", file.display());
     }
     Ok(())

@@ -63,7 +63,8 @@ pub(crate) fn judge(spec: &Spec, installed: &Path) -> (Row, Vec<String>) {
 }
 
 fn compare(spec: &Spec, bare: &Seen, seen: &Seen) -> Vec<String> {
-    let mut problems: Vec<String> = seen.problems.iter().filter(|it| !bare.problems.contains(it)).cloned().collect();
+    let mut problems: Vec<String> =
+        seen.problems.iter().filter(|it| !bare.problems.contains(it)).cloned().collect();
     let mut demand = |holds: bool, what: String| {
         if !holds {
             problems.push(what);
@@ -82,7 +83,10 @@ fn compare(spec: &Spec, bare: &Seen, seen: &Seen) -> Vec<String> {
     demand(seen.leaks.is_empty(), format!("the client saw words of ours: {:#?}", seen.leaks));
     demand(seen.code == bare.code, format!("the exit code is {:?}, bare {:?}", seen.code, bare.code));
     // Some agents leave a daemon on purpose.
-    demand(seen.left.len() <= bare.left.len(), format!("these are left: {:?}, bare {:?}", seen.left, bare.left));
+    demand(
+        seen.left.len() <= bare.left.len(),
+        format!("these are left: {:?}, bare {:?}", seen.left, bare.left),
+    );
     demand(seen.stray.is_empty(), format!("lines that are no JSON-RPC: {:?}", seen.stray));
     let longest = seen.waited.iter().copied().max().unwrap_or_default();
     demand(longest <= MAX_WAIT_MS, format!("prompts waited for nothing: {:?} ms", seen.waited));
@@ -142,7 +146,15 @@ pub(crate) fn table(rows: &[Row]) {
     for row in rows {
         println!(
             "| {} | {} | {} | {} | {} | {} | {} | {} | {} |",
-            row.name, row.version, row.server, row.catalog, row.model, row.command, row.asked, row.load, row.code
+            row.name,
+            row.version,
+            row.server,
+            row.catalog,
+            row.model,
+            row.command,
+            row.asked,
+            row.load,
+            row.code
         );
     }
     println!();

@@ -88,7 +88,9 @@ impl<'a> Place<'a> {
         let skill = place.path("skills/demo");
         fs::create_dir_all(skill.join("references")).expect("a directory");
         let body = format!("Say {BODY}, then read references/guide.md.");
-        let text = format!("---\nname: demo\ndescription: Demonstrates skills. Use when the user says hello.\n---\n{body}\n");
+        let text = format!(
+            "---\nname: demo\ndescription: Demonstrates skills. Use when the user says hello.\n---\n{body}\n"
+        );
         fs::write(skill.join("SKILL.md"), text).expect("a file");
         fs::write(skill.join("references/guide.md"), FILE).expect("a file");
         fs::create_dir_all(place.path("project")).expect("a directory");
@@ -115,7 +117,9 @@ impl<'a> Place<'a> {
         let agent = [wrap, &command].concat();
         let words = if self.proxied {
             let mut words: Vec<OsString> = vec![env!("CARGO_BIN_EXE_acp-skills-proxy").into()];
-            for (flag, path) in [("--skill", "skills/demo"), ("--events", "events.jsonl"), ("--log-file", "proxy.log")] {
+            for (flag, path) in
+                [("--skill", "skills/demo"), ("--events", "events.jsonl"), ("--log-file", "proxy.log")]
+            {
                 words.extend([flag.into(), self.path(path).into()]);
             }
             words.extend(["--log", "debug"].map(OsString::from));
@@ -196,7 +200,10 @@ impl<'a> Place<'a> {
     fn first_turn(&self, seen: &mut Seen, client: &mut Client, id: &Value) -> Result<(), String> {
         let calls = [
             Call { tool: "activate_skill", arguments: json!({ "name": "demo" }) },
-            Call { tool: "read_skill_file", arguments: json!({ "skill": "demo", "path": "references/guide.md" }) },
+            Call {
+                tool: "read_skill_file",
+                arguments: json!({ "skill": "demo", "path": "references/guide.md" }),
+            },
         ];
         self.model.calls(if self.proxied { &calls } else { &[] });
         self.model.asked();
@@ -207,7 +214,8 @@ impl<'a> Place<'a> {
         if !all.contains("a.txt") {
             return Err("the model never got the prompt".to_owned());
         }
-        seen.catalog = all.contains(ENTRY).then(|| if is_in_system(&asked) { "system prompt" } else { "first prompt" });
+        seen.catalog =
+            all.contains(ENTRY).then(|| if is_in_system(&asked) { "system prompt" } else { "first prompt" });
         seen.names_files = all.contains("SKILL.md");
         seen.by_tool = all.contains(BODY);
         seen.file = all.contains(FILE);
@@ -312,7 +320,9 @@ impl<'a> Place<'a> {
             let answer = match client.answer(id, SHORT) {
                 // What it says of itself differs from run to run.
                 Ok(answer) => match answer.get("error") {
-                    Some(error) => format!("{} {}", error["code"], self.without_names(&error["message"].to_string())),
+                    Some(error) => {
+                        format!("{} {}", error["code"], self.without_names(&error["message"].to_string()))
+                    }
                     None => "a result".to_owned(),
                 },
                 Err(_) => "nothing".to_owned(),
@@ -324,7 +334,8 @@ impl<'a> Place<'a> {
 
     /// Without what differs from run to run: where it ran, and identifiers of the kind of a UUID.
     fn without_names(&self, text: &str) -> String {
-        let mut text = text.replace(&*self.dir.path().to_string_lossy(), "DIR").replace(&self.model.url(), "MODEL");
+        let mut text =
+            text.replace(&*self.dir.path().to_string_lossy(), "DIR").replace(&self.model.url(), "MODEL");
         let mut start = 0;
         while let Some(candidate) = text.get(start..start + UUID.len()) {
             let fits = candidate.bytes().zip(UUID.bytes()).all(|(byte, place)| match place {
@@ -353,7 +364,8 @@ impl<'a> Place<'a> {
         let request = client.request("session/prompt", &json!({ "sessionId": id, "prompt": blocks }));
         client.listen(DEADLINE, |_| self.model.is_asked());
         let agent = child_of(client.id()).ok_or("the agent is not there")?;
-        rustix::process::kill_process(agent, rustix::process::Signal::KILL).map_err(|error| error.to_string())?;
+        rustix::process::kill_process(agent, rustix::process::Signal::KILL)
+            .map_err(|error| error.to_string())?;
         let answer = client.answer(request, DEADLINE)?;
         let end = client.end();
         Ok((answer, end.status.code(), end.left))
@@ -387,7 +399,8 @@ impl<'a> Place<'a> {
 fn child_of(proxy: u32) -> Option<rustix::process::Pid> {
     let program = fs::read_link(format!("/proc/{proxy}/exe")).ok()?;
     let children = fs::read_to_string(format!("/proc/{proxy}/task/{proxy}/children")).ok();
-    let all = children.into_iter().flat_map(|text| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>());
+    let all =
+        children.into_iter().flat_map(|text| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>());
     // A process starts its children in whatever thread.
     let others = fs::read_dir(format!("/proc/{proxy}/task")).ok()?.flatten().flat_map(|task| {
         let text = fs::read_to_string(task.path().join("children")).unwrap_or_default();
@@ -418,7 +431,8 @@ fn line_of(client: &Client, id: u64) -> String {
 /// The names of the commands that the client was told of, in any session at any time: lists come when they like.
 fn commands(client: &Client) -> Vec<String> {
     let heard = client.heard(0);
-    let updates = heard.iter().filter_map(|message| message["params"]["update"]["availableCommands"].as_array());
+    let updates =
+        heard.iter().filter_map(|message| message["params"]["update"]["availableCommands"].as_array());
     let names = updates.flatten().filter_map(|command| Some(command["name"].as_str()?.to_owned()));
     names.collect::<BTreeSet<_>>().into_iter().collect()
 }

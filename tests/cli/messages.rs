@@ -46,6 +46,7 @@ impl Place {
             .env("COLUMNS", "120")
             .env_remove("XDG_CONFIG_HOME")
             .env_remove("ACP_SKILLS_LOG")
+            .env("XDG_CONFIG_HOME", "/nowhere")
             .stdin(Stdio::null())
             .output()
             .unwrap()

@@ -143,7 +143,10 @@ fn an_agent_that_does_not_end() {
     let start = Instant::now();
     editor.close();
     editor.logged("agent: SIGTERM");
-    assert!(start.elapsed() >= Duration::from_secs(3), "it had the time that others need to end by themselves");
+    assert!(
+        start.elapsed() >= Duration::from_secs(3),
+        "it had the time that others need to end by themselves"
+    );
     let ended = editor.ended();
     assert_eq!(ended.code(), Some(128 + 9), "{:#?}", ended.log);
     assert!(start.elapsed() >= Duration::from_secs(5), "and two seconds more");

@@ -157,10 +157,8 @@ impl AgentFacts {
         };
         let mcp = |transport| marked(result.at(paths.mcp).and_then(|mcp| mcp.get(transport)));
         let name = result.at(paths.name).and_then(|name| name.as_str());
-        let kind = AgentKind::of(
-            name.as_deref().unwrap_or_default(),
-            result.at(&["agentCapabilities", "_meta"]),
-        );
+        let kind =
+            AgentKind::of(name.as_deref().unwrap_or_default(), result.at(&["agentCapabilities", "_meta"]));
         Self {
             version,
             mcp_http: mcp("http") && !kind.fails_on_http(),

@@ -8,6 +8,7 @@ use skills_core::catalog::CatalogOptions;
 /// How the agent is to reach our MCP server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum McpMode {
     /// By what the agent advertises.
@@ -26,6 +27,7 @@ pub enum McpMode {
 /// Where the catalog is to go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum CatalogIn {
     /// The cleanest way that the agent offers.
@@ -42,6 +44,7 @@ pub enum CatalogIn {
 /// How skills are activated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Activation {
     /// The model does it, with our tools or by reading the files.
@@ -101,6 +104,7 @@ impl Default for Policy {
 /// Which requests for permission the proxy grants because the call is its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Approve {
     /// Calls of our tools that only read.
@@ -113,6 +117,7 @@ pub enum Approve {
 /// What the `allowed-tools` of active skills mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum ToolPolicy {
     /// What they do not name is logged.
@@ -127,6 +132,7 @@ pub enum ToolPolicy {
 /// What calls of our own tools are called in the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Titles {
     /// What they are for: `Skill: code-review`.

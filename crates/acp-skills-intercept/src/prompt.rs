@@ -170,10 +170,7 @@ impl Interceptor {
                     held.text = Text::Pending(ticket);
                 }
             }
-            let kind = EventKind::Fallback {
-                reason: FallbackReason::NotConnected,
-                ms: Some(waited.into()),
-            };
+            let kind = EventKind::Fallback { reason: FallbackReason::NotConnected, ms: Some(waited.into()) };
             let session = self.sessions.get(key).and_then(|session| Some(session.id()?.to_owned()));
             actions.effects.push(Effect::Record { session, kind });
             actions.log(

@@ -17,7 +17,8 @@ use clap::{
 use acp_skills::{
     agents::{self, AgentError},
     config::{
-        CatalogLocation, Config, Discover, LogLevel, SandboxKind, SearchTool, SkillEntry, Words, expand_home,
+        CatalogLocation, Config, Discover, LogLevel, SandboxKind, SearchTool, SkillEntry, SourceEntry, Words,
+        config_file, expand_home,
     },
     intercept::{Activation, Approve, CatalogIn, McpMode, Titles, ToolPolicy},
     skills_core::{
@@ -36,7 +37,7 @@ macro_rules! flags {
         }
 
         impl $name {
-            fn override_in(self, config: &mut Config) {
+            pub(crate) fn override_in(self, config: &mut Config) {
                 $(self.$field.overrides(&mut config.$field);)*
             }
         }
@@ -135,11 +136,14 @@ pub(crate) struct SkillArgs {
     /// A directory to look for skills in, to depth 6. Repeatable.
     #[arg(long = "skills", value_name = "DIR", value_parser = path())]
     pub roots: Vec<PathBuf>,
-    /// A web site that offers skills, by its address or that of its index.json (https, or http on loopback): names and
-    /// descriptions are fetched at the start, the rest when it is used. Repeatable. Anybody who can change the site
-    /// speaks to your agent.
-    #[arg(long = "source", value_name = "URL")]
+    /// Skills from elsewhere, fetched once and then pinned until `update`: a git repository (`github:OWNER/REPO[/PATH][@REF]`,
+    /// `gitlab:…`, the address of its page, `git+https://…[#REF:PATH]`, `git+ssh://…`, `git+file:///…`), or a web site with
+    /// an index of skills (https, or http on loopback). Repeatable.
+    #[arg(long = "source", value_name = "SOURCE")]
     pub sources: Vec<String>,
+    /// Fetch nothing that is not in skills.lock.
+    #[arg(long)]
+    pub locked: bool,
     /// Where else to look: `user` (~/.agents/skills, ~/.claude/skills, $XDG_CONFIG_HOME/agents/skills) and `project`
     /// (.skills, .agents/skills, .claude/skills from the session's directory up to the repository's root). A project's
     /// skills speak to your agent: ask for them only where you trust the project.
@@ -163,9 +167,32 @@ pub(crate) struct SkillArgs {
     /// Look at skills at the start only, and when a user types `/skills reload`.
     #[arg(long, overrides_with = "watch")]
     pub no_watch: bool,
-    /// A file with everything that flags can say, and with skills of its own; flags win.
+    #[command(flatten)]
+    pub config: ConfigArgs,
+}
+
+/// Which configuration file.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct ConfigArgs {
+    /// A file with everything that flags can say, and with skills of its own; flags win [default: skills.yaml in
+    /// $XDG_CONFIG_HOME/acp-skills-proxy, or where the platform keeps such files, if there is one].
     #[arg(long, value_name = "FILE", value_parser = path())]
     pub config: Option<PathBuf>,
+    /// Read no configuration file.
+    #[arg(long, conflicts_with = "config")]
+    pub no_config: bool,
+}
+
+impl ConfigArgs {
+    /// The file to read: the one that is named, or the one that is found.
+    pub(crate) fn path_to_read(&self) -> Option<PathBuf> {
+        self.config.clone().or_else(|| self.path_to_write().filter(|path| path.is_file()))
+    }
+
+    /// The file to write, which need not exist.
+    pub(crate) fn path_to_write(&self) -> Option<PathBuf> {
+        if self.no_config { None } else { self.config.clone().or_else(config_file) }
+    }
 }
 
 flags! {
@@ -314,7 +341,7 @@ flags! {
 impl ProxyArgs {
     /// Whether there may be an agent without a command of its own behind `--`.
     pub(crate) fn names_an_agent(&self) -> bool {
-        self.skills.config.is_some() || self.agent.id.is_some()
+        self.skills.config.path_to_read().is_some() || self.agent.id.is_some()
     }
 
     /// The configuration file that the flags name, with what they override.
@@ -322,8 +349,8 @@ impl ProxyArgs {
     /// # Errors
     /// The file cannot be read or is wrong, or the agent is not known.
     pub(crate) fn config(self) -> anyhow::Result<Config> {
-        let mut config = match &self.skills.config {
-            Some(path) => Config::read(path)?,
+        let mut config = match self.skills.config.path_to_read() {
+            Some(path) => Config::read(&path)?,
             None => Config::default(),
         };
         self.skills.override_in(&mut config);
@@ -356,7 +383,7 @@ impl SkillArgs {
     pub(crate) fn names_skills(&self) -> bool {
         let lists =
             [self.skill.is_empty(), self.roots.is_empty(), self.sources.is_empty(), self.discover.is_empty()];
-        self.config.is_some() || lists.contains(&false)
+        self.config.path_to_read().is_some() || lists.contains(&false)
     }
 
     /// The same as words of a command line that means the same in any directory.
@@ -386,10 +413,15 @@ impl SkillArgs {
         if let Some(number) = self.max_skills {
             add("--max-skills", number.to_string().into());
         }
-        if let Some(config) = &self.config {
+        if let Some(config) = &self.config.config {
             add("--config", std::path::absolute(config)?.into());
         }
-        let switches = [("--strict", self.strict), ("--no-watch", self.no_watch)];
+        let switches = [
+            ("--strict", self.strict),
+            ("--no-watch", self.no_watch),
+            ("--locked", self.locked),
+            ("--no-config", self.config.no_config),
+        ];
         words.extend(switches.iter().filter(|switch| switch.1).map(|switch| switch.0.into()));
         Ok(words)
     }
@@ -397,7 +429,8 @@ impl SkillArgs {
     fn override_in(self, config: &mut Config) {
         prepend(&mut config.skills, self.skill.into_iter().map(SkillEntry::Directory));
         prepend(&mut config.roots, self.roots);
-        prepend(&mut config.sources, self.sources);
+        prepend(&mut config.sources, self.sources.into_iter().map(SourceEntry::new));
+        self.locked.overrides(&mut config.locked);
         prepend(&mut config.discover, self.discover);
         if !self.include.is_empty() {
             config.include = self.include;

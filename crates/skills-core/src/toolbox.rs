@@ -76,7 +76,8 @@ impl ToolDefinition {
     /// Its length is what the tool costs in every turn, before anybody calls it.
     pub fn for_model(&self) -> String {
         let Self { name, description, input_schema, .. } = self;
-        serde_json::json!({ "name": name, "description": description, "inputSchema": input_schema }).to_string()
+        serde_json::json!({ "name": name, "description": description, "inputSchema": input_schema })
+            .to_string()
     }
 }
 

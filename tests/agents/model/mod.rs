@@ -74,7 +74,8 @@ impl Model {
         let served = model.clone();
         // It lives for as long as the tests.
         thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+            let runtime =
+                tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
             runtime.block_on(served.serve(listener));
         });
         model
@@ -118,7 +119,11 @@ impl Model {
                     async move { Ok::<_, Infallible>(model.respond(request).await) }
                 });
                 // Whoever hangs up wants nothing more.
-                drop(hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service).await);
+                drop(
+                    hyper::server::conn::http1::Builder::new()
+                        .serve_connection(TokioIo::new(stream), service)
+                        .await,
+                );
             });
         }
     }
@@ -152,7 +157,8 @@ impl Model {
             let is_find = |name: &str| state.find.as_ref().is_some_and(|find| find.tool == name);
             let is_via = |name: &str| state.via.as_ref().is_some_and(|via| via.tool == name);
             let is_done = turn.done.iter().any(|(name, arguments)| {
-                !is_find(name) && (name.contains(call.tool) || (is_via(name) && arguments.contains(call.tool)))
+                !is_find(name)
+                    && (name.contains(call.tool) || (is_via(name) && arguments.contains(call.tool)))
             });
             if is_done {
                 continue;
@@ -191,9 +197,11 @@ fn filled(value: &Value, call: &Call) -> Value {
     match value {
         Value::String(text) if text == "{arguments}" => call.arguments.clone(),
         Value::String(text) => text.replace("{tool}", call.tool).into(),
-        Value::Object(members) => {
-            members.iter().map(|(key, value)| (key.clone(), filled(value, call))).collect::<serde_json::Map<_, _>>().into()
-        }
+        Value::Object(members) => members
+            .iter()
+            .map(|(key, value)| (key.clone(), filled(value, call)))
+            .collect::<serde_json::Map<_, _>>()
+            .into(),
         other => json!(other),
     }
 }

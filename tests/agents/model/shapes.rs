@@ -72,7 +72,9 @@ pub(super) fn read(path: &str, asked: &Value) -> Option<Turn> {
         let name = |tool: &Value| tool["name"].as_str().map(str::to_owned);
         if tool["type"] == "namespace" {
             let namespace = name(tool);
-            tools.extend(list(&tool["tools"]).iter().filter_map(|tool| Some((name(tool)?, namespace.clone()))));
+            tools.extend(
+                list(&tool["tools"]).iter().filter_map(|tool| Some((name(tool)?, namespace.clone()))),
+            );
         } else if let Some(functions) = tool["functionDeclarations"].as_array() {
             tools.extend(functions.iter().filter_map(|tool| Some((name(tool)?, None))));
         } else {
@@ -96,7 +98,9 @@ pub(super) fn read(path: &str, asked: &Value) -> Option<Turn> {
         Api::Chat => {
             let messages = after(list(&asked["messages"]), |it| it["role"] == "user");
             let calls = messages.iter().flat_map(|message| list(&message["tool_calls"]));
-            calls.map(|call| (text(&call["function"]["name"]), text(&call["function"]["arguments"]))).collect()
+            calls
+                .map(|call| (text(&call["function"]["name"]), text(&call["function"]["arguments"])))
+                .collect()
         }
         Api::Responses => {
             let items = after(list(&asked["input"]), |it| it["role"] == "user");
@@ -104,11 +108,17 @@ pub(super) fn read(path: &str, asked: &Value) -> Option<Turn> {
             calls.map(|call| (text(&call["name"]), text(&call["arguments"]))).collect()
         }
         Api::Gemini { .. } => {
-            let has = |message: &Value, kind: &str| list(&message["parts"]).iter().any(|part| part.get(kind).is_some());
+            let has = |message: &Value, kind: &str| {
+                list(&message["parts"]).iter().any(|part| part.get(kind).is_some())
+            };
             let messages =
                 after(list(&asked["contents"]), |it| it["role"] == "user" && !has(it, "functionResponse"));
-            let calls = messages.iter().flat_map(|message| list(&message["parts"])).map(|part| &part["functionCall"]);
-            calls.filter(|call| !call.is_null()).map(|call| (text(&call["name"]), call["args"].to_string())).collect()
+            let calls =
+                messages.iter().flat_map(|message| list(&message["parts"])).map(|part| &part["functionCall"]);
+            calls
+                .filter(|call| !call.is_null())
+                .map(|call| (text(&call["name"]), call["args"].to_string()))
+                .collect()
         }
     };
     Some(Turn { tools, done })
@@ -214,7 +224,8 @@ fn chat(asked: &Value, answer: Answer, streamed: bool) -> (&'static str, String)
     };
     let mut last = whole("chat.completion.chunk", json!([]));
     last["usage"] = usage;
-    let parts = [part(delta, Value::Null), part(json!({}), finish.into()), last.to_string(), "[DONE]".to_owned()];
+    let parts =
+        [part(delta, Value::Null), part(json!({}), finish.into()), last.to_string(), "[DONE]".to_owned()];
     events(parts.map(|part| (None, part)))
 }
 
@@ -302,10 +313,14 @@ fn gemini(asked: &Value, answer: Answer, streamed: bool) -> (&'static str, Strin
             json!({ "text": all.to_string() })
         }
         Answer::Text(text) => json!({ "text": text }),
-        Answer::Call { name, arguments, .. } => json!({ "functionCall": { "name": name, "args": arguments } }),
+        Answer::Call { name, arguments, .. } => {
+            json!({ "functionCall": { "name": name, "args": arguments } })
+        }
     };
-    let candidate = json!({ "content": { "role": "model", "parts": [part] }, "finishReason": "STOP", "index": 0 });
+    let candidate =
+        json!({ "content": { "role": "model", "parts": [part] }, "finishReason": "STOP", "index": 0 });
     let usage = json!({ "promptTokenCount": 10, "candidatesTokenCount": 5, "totalTokenCount": 15 });
-    let response = json!({ "candidates": [candidate], "modelVersion": "scripted", "usageMetadata": usage }).to_string();
+    let response =
+        json!({ "candidates": [candidate], "modelVersion": "scripted", "usageMetadata": usage }).to_string();
     if streamed { events([(None, response)]) } else { (JSON, response) }
 }

@@ -71,9 +71,12 @@ impl Interceptor {
         let Some(error) = answer.error else { return };
         let mode = self.policy.mcp;
         let Some(session) = self.sessions.get(key) else { return };
-        let (Some(transport), Some(name)) = (session.server.transport(), session.server.name()) else { return };
+        let (Some(transport), Some(name)) = (session.server.transport(), session.server.name()) else {
+            return;
+        };
         // What has come to our server does not fail on the way to it.
-        let is_about_us = mode == McpMode::Auto && !session.server.is_connected() && names_server(error, name);
+        let is_about_us =
+            mode == McpMode::Auto && !session.server.is_connected() && names_server(error, name);
         if !is_about_us || servers::choose(mode, &self.agent) != Some(transport) {
             return;
         }

@@ -207,7 +207,10 @@ fn without_skills_there_is_no_menu() {
     assert_eq!(texts(world.prompt(3, "s", &["$skills"]).agent()), ["$skills"]);
     // Who asks hears it from us.
     let out = world.prompt(4, "s", &["/skills"]);
-    assert!(out.to_agent.is_empty() && out.to_client[0].to_string().contains("There are no skills"), "{out:?}");
+    assert!(
+        out.to_agent.is_empty() && out.to_client[0].to_string().contains("There are no skills"),
+        "{out:?}"
+    );
     // Unless the agent has a command of that name.
     world.update("s", &commands(&["skills"]));
     assert_eq!(texts(world.prompt(5, "s", &["/skills"]).agent()), ["/skills"]);

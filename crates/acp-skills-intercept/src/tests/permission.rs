@@ -242,7 +242,8 @@ fn our_own_calls_of_agents_that_say_it_in_their_own_way() {
         (droid("activate_skill", "acp-skills", json!({ "name": "git" })), "asked"),
     ] {
         let mut world = world("@factory/cli", policy());
-        let request = json!({ "jsonrpc": "2.0", "id": 7, "method": "session/request_permission", "params": params });
+        let request =
+            json!({ "jsonrpc": "2.0", "id": 7, "method": "session/request_permission", "params": params });
         assert_eq!(outcome(&world.agent(&request)), expected, "{params}");
     }
 }

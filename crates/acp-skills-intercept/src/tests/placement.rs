@@ -86,7 +86,12 @@ fn whose_the_tools_are_and_where_the_files_are() {
         ("vibe", flat, true, "`/skills/*/SKILL.md`."),
         ("vibe", &["/skills/a", "/skills/deep/b"], true, "`/skills/**/SKILL.md`."),
         ("vibe", &["/x/a", "/y/b"], true, "`/x/*/SKILL.md`, `/y/*/SKILL.md`."),
-        ("vibe", &["/1/a", "/2/b", "/3/c", "/4/d", "/5/e"], true, "`/4/*/SKILL.md`, and in 1 more directories."),
+        (
+            "vibe",
+            &["/1/a", "/2/b", "/3/c", "/4/d", "/5/e"],
+            true,
+            "`/4/*/SKILL.md`, and in 1 more directories.",
+        ),
     ] {
         let mut world = World::with_skills(policy(), set(dirs)).initialized(agent, &json!({}));
         world.new_session(1, "s");

@@ -19,7 +19,10 @@ fn the_first_prompt_waits_for_the_tools() {
     let mut world = world();
     world.new_session(1, "s");
     let out = world.prompt(2, "s", &["hello"]);
-    assert!(out.is_nothing() && out.tasks.is_empty(), "the time runs from the opening of the session: {out:?}");
+    assert!(
+        out.is_nothing() && out.tasks.is_empty(),
+        "the time runs from the opening of the session: {out:?}"
+    );
     // Everything else goes on, also in the same session.
     assert_eq!(world.request(3, "session/set_mode", &json!({ "sessionId": "s" })).to_agent.len(), 1);
     // A later prompt does not overtake it.
@@ -80,7 +83,8 @@ fn only_an_agent_that_has_connected_is_waited_for() {
         }
         assert_eq!((&all[..], said.len()), (waited, sent), "{said:?}");
         if let Some(prompt) = said.first() {
-            let is_told_of_tools = texts(prompt).first().is_some_and(|text| text.contains("call `activate_skill`"));
+            let is_told_of_tools =
+                texts(prompt).first().is_some_and(|text| text.contains("call `activate_skill`"));
             assert_eq!(is_told_of_tools, tools, "{prompt}");
         }
     }
@@ -127,7 +131,9 @@ fn a_transport_that_fails_is_not_used_again() {
     let with_http = json!({ "mcpCapabilities": { "http": true } });
     let transport = |request: &serde_json::Value| {
         let servers = request["params"]["mcpServers"].as_array().unwrap();
-        servers.first().map(|ours| ours.get("type").map_or("stdio".to_owned(), |kind| kind.as_str().unwrap().to_owned()))
+        servers
+            .first()
+            .map(|ours| ours.get("type").map_or("stdio".to_owned(), |kind| kind.as_str().unwrap().to_owned()))
     };
     let failure = "6 validation errors for MCPConfig mcpServers.acp-skills.RemoteMCPServer.headers";
     for (message, connects, next) in [

@@ -118,7 +118,8 @@ pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
             look.step("skills", verdict == Verdict::Works, detail);
             if verdict == Verdict::NotKnown {
                 hint = Some(if has_prompt {
-                    "`acp-skills-proxy try` with a task for a skill shows what the model does with the files".to_owned()
+                    "`acp-skills-proxy try` with a task for a skill shows what the model does with the files"
+                        .to_owned()
                 } else {
                     "some agents connect to a server only when they call one of its tools: `--prompt TEXT` with a task for a \
                      skill shows whether this one does"
@@ -168,7 +169,10 @@ fn judge(connected: bool, wants_tools: bool, stored: usize, had_prompt: bool) ->
         ),
         (false, true, 0) => (Verdict::Fails, "there is no fallback: none of the skills is a file".to_owned()),
         // Whether it has read them is in its answer, which a program cannot judge.
-        (false, true, _) => (Verdict::NotKnown, format!("the agent has not connected to the tools, also with a prompt; {named}")),
+        (false, true, _) => (
+            Verdict::NotKnown,
+            format!("the agent has not connected to the tools, also with a prompt; {named}"),
+        ),
     }
 }
 

@@ -42,7 +42,8 @@ fn activate_skill(toolbox: &Toolbox) -> ToolDefinition {
     ToolDefinition {
         name: ACTIVATE_SKILL.into(),
         title: "Activate a skill".into(),
-        description: "Loads the instructions of a skill. Call it before a task that the skill fits.".to_owned(),
+        description: "Loads the instructions of a skill. Call it before a task that the skill fits."
+            .to_owned(),
         input_schema: object(&json!({ "name": names(toolbox) }), &["name"]),
         read_only: true,
     }
@@ -69,7 +70,8 @@ fn read_skill_file() -> ToolDefinition {
     ToolDefinition {
         name: READ_SKILL_FILE.into(),
         title: "Read a file of a skill".into(),
-        description: "Reads a file that a skill mentions, or `limit` lines of it from line `offset`.".to_owned(),
+        description: "Reads a file that a skill mentions, or `limit` lines of it from line `offset`."
+            .to_owned(),
         input_schema: object(
             &json!({
                 "skill": { "type": "string" },
@@ -87,7 +89,8 @@ fn search_skills() -> ToolDefinition {
     ToolDefinition {
         name: SEARCH_SKILLS.into(),
         title: "Find skills".into(),
-        description: "Finds skills for a task, also those that are not listed. Then call `activate_skill`.".to_owned(),
+        description: "Finds skills for a task, also those that are not listed. Then call `activate_skill`."
+            .to_owned(),
         input_schema: object(
             &json!({
                 "query": { "type": "string", "description": "A few words on what the skill should do." },

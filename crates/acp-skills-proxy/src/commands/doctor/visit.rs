@@ -84,9 +84,12 @@ fn known(name: &str, version: &str) -> Vec<(&'static str, String)> {
         "the agent is not known to say which tool it wants to call, so it is you who is asked"
     };
     let mut steps = Vec::new();
-    if let Some((agent, seen)) = agents::calling_itself(name).and_then(|agent| Some((agent, agent.seen.as_ref()?))) {
+    if let Some((agent, seen)) =
+        agents::calling_itself(name).and_then(|agent| Some((agent, agent.seen.as_ref()?)))
+    {
         let tried = seen.version.as_deref().unwrap_or_default();
-        let is_same = version.strip_prefix(tried).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+        let is_same =
+            version.strip_prefix(tried).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
         let means = match seen.skills {
             Some(Means::Tools) => "its model worked with the tools",
             Some(Means::Files) => "its model worked with the files",
@@ -94,7 +97,8 @@ fn known(name: &str, version: &str) -> Vec<(&'static str, String)> {
             Some(_) => "it worked",
         };
         let other = if is_same { "" } else { ", which is another version" };
-        let notes = if agent.notes.is_empty() { String::new() } else { format!("; {} {}", agent.name, agent.notes) };
+        let notes =
+            if agent.notes.is_empty() { String::new() } else { format!("; {} {}", agent.name, agent.notes) };
         steps.push(("known", format!("{} {tried}{other}: {means}{notes}", agent.name)));
     } else {
         steps.push(("known", "nobody has tried this agent; what is seen now is all there is".to_owned()));
