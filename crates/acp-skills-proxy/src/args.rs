@@ -274,7 +274,7 @@ flags! {
         #[arg(long, value_name = "FILE", value_parser = path())]
         events: Option<PathBuf>,
         /// Remember in this directory, by name, which skills were activated in which session, for when the session is
-        /// loaded or resumed.
+        /// loaded or resumed, and which are off in which directory (`/skills off NAME --here`).
         #[arg(long, value_name = "DIR", value_parser = path())]
         state: Option<PathBuf>,
     }

@@ -37,6 +37,8 @@ Nothing is written into the project. stdout carries the protocol; messages go to
 #[derive(Debug, Parser)]
 #[command(
     name = "acp-skills-proxy",
+    // Not as Windows has it, with `.exe`.
+    bin_name = "acp-skills-proxy",
     version = env!("ACP_SKILLS_PROXY_VERSION"),
     about = "Agent Skills for every ACP agent, in any editor",
     long_about = "Agent Skills for every ACP agent, in any editor.\n\nAn editor starts the proxy in place of the agent. The proxy starts the agent, forwards everything, and adds the skills: \

@@ -12,6 +12,12 @@ pub(super) fn hint(error: &StartError) -> Option<String> {
         _ if error.program.is_empty() => Some("the agent's command is an empty word".to_owned()),
         io::ErrorKind::NotFound => Some(not_found(program, env::var_os("PATH").as_deref())),
         io::ErrorKind::PermissionDenied => Some(not_executable(program)),
+        // What the standard library says on Windows.
+        io::ErrorKind::InvalidInput if error.source.to_string().contains("batch file") => Some(
+            "no argument of a batch file may have a line break, because it could become a command; start the program \
+             that the batch file starts, such as `node …\\cli.js`, or put the text into a file"
+                .to_owned(),
+        ),
         _ => None,
     }
 }
