@@ -18,6 +18,7 @@ fn program(dir: &Path, args: &[&str]) -> Command {
         .args(args)
         .current_dir(dir)
         .env_remove("ACP_SKILLS_LOG")
+        .env("XDG_CONFIG_HOME", "/nowhere")
         .env_remove("COLUMNS")
         .stdin(Stdio::null());
     command

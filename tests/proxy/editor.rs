@@ -36,6 +36,10 @@ impl Proxy {
         for variable in ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy", "ACP_SKILLS_LOG"] {
             command.env_remove(variable);
         }
+        // Nobody's configuration is found, and nothing is kept.
+        for variable in ["XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME"] {
+            command.env(variable, std::env::temp_dir().join("acp-skills-proxy-tests-have-no-home"));
+        }
         Self(command)
     }
 

@@ -6,6 +6,7 @@
 //! | `agent` | the agent's end: what this binary does when the proxy starts it as its agent |
 //! | `stage` | both ends in one hand, so that a test reads as a conversation |
 //! | `fixtures` | the skills of the tests |
+//! | `repositories` | git repositories, and users with a home of their own |
 //!
 //! The others are the tests, by topic. Nothing sleeps: everything waits for an event, with a deadline far away.
 
@@ -22,12 +23,14 @@ mod events;
 mod faults;
 mod fixtures;
 mod flow;
+mod git;
 mod http_access;
 #[cfg(unix)]
 mod killed;
 #[cfg(unix)]
 mod login;
 mod reload;
+mod repositories;
 #[cfg(unix)]
 mod scripts;
 mod sessions;
@@ -39,6 +42,7 @@ mod stage;
 mod start;
 mod supervision;
 mod switches;
+mod team;
 mod tools;
 mod version;
 mod waiting;
@@ -87,6 +91,7 @@ fn main() -> ExitCode {
     #[cfg(target_os = "linux")]
     trials.extend(faults::trials());
     trials.extend(flow::trials());
+    trials.extend(git::trials());
     trials.extend(http_access::trials());
     #[cfg(unix)]
     trials.extend(killed::trials());
@@ -102,6 +107,7 @@ fn main() -> ExitCode {
     trials.extend(start::trials());
     trials.extend(supervision::trials());
     trials.extend(switches::trials());
+    trials.extend(team::trials());
     trials.extend(tools::trials());
     trials.extend(version::trials());
     trials.extend(waiting::trials());

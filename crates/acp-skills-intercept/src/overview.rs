@@ -119,6 +119,13 @@ fn problems(skills: &SkillSet) -> Vec<String> {
         lines.extend(problem(&format!("`{}`", skill.name), found.chain(missing).collect(), dir));
     }
     for skipped in skills.skipped() {
+        if let Some(source) =
+            skipped.diagnostics.first().filter(|finding| finding.code.starts_with("source-"))
+        {
+            let help = source.help.as_ref().map_or_else(String::new, |help| format!("; {help}"));
+            lines.push(format!("{}{help}", source.message));
+            continue;
+        }
         let found = skipped.diagnostics.iter().map(|finding| finding.message.clone()).collect();
         let dir = skipped.path.parent().filter(|_| skipped.path.extension().is_some());
         let dir = dir.unwrap_or(&skipped.path);
