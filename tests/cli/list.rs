@@ -179,3 +179,37 @@ fn what_is_wrong_ends_with_2() {
         assert!(output.stdout.is_empty() && output.stderr.starts_with(b"error: "), "{args:?}: {output:?}");
     }
 }
+
+/// Windows counts 260 characters, unless one asks in a certain way.
+#[test]
+fn long_paths() {
+    let root = tempfile::tempdir().unwrap();
+    let dir = dunce::canonicalize(root.path()).unwrap();
+    let parts = ["a", "b", "c", "d", "e"].map(|letter| letter.repeat(80));
+    let deep = parts.iter().fold(dir.clone(), |dir, part| dir.join(part));
+    // A path of the system's own is as long as it likes.
+    fs::create_dir_all(deep.join("far")).unwrap();
+    fs::write(deep.join("far/SKILL.md"), "---\nname: far\ndescription: Is far away.\n---\nRead a.md.\n")
+        .unwrap();
+    fs::write(deep.join("far/a.md"), "A file.\n").unwrap();
+    let report: Value = serde_json::from_str(&stdout(&list(&dir, &["--skills", ".", "--json"]))).unwrap();
+    assert_eq!(
+        (&report["skills"][0]["name"], &report["skills"][0]["files"]),
+        (&json!("far"), &json!(1)),
+        "{report}"
+    );
+    let whole = deep.join("far");
+    for arguments in [
+        &["check", "."][..],
+        &["check", whole.to_str().unwrap()],
+        &["list", "--skill", whole.to_str().unwrap()],
+        &["try", "--skill", whole.to_str().unwrap(), "--mcp", "http"],
+    ] {
+        let output = Command::new(env!("CARGO_BIN_EXE_acp-skills-proxy"))
+            .args(arguments)
+            .current_dir(&dir)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+    }
+}

@@ -36,7 +36,6 @@ pub(crate) fn run(script: &str) -> ExitCode {
         "flood" => parts::flood(),
         #[cfg(unix)]
         "deaf" => parts::deaf(),
-        #[cfg(unix)]
         "stubborn" => parts::stubborn(),
         #[cfg(unix)]
         "signals" => parts::signals(),

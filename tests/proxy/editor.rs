@@ -152,6 +152,7 @@ impl Ended {
 }
 
 impl Editor {
+    #[cfg(unix)]
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }
@@ -260,6 +261,11 @@ impl Editor {
                 Err(error) => self.fail(&format!("stderr does not say {words:?}: {error}")),
             }
         }
+    }
+
+    /// Kills the proxy: SIGKILL, or TerminateProcess.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().expect("the proxy runs");
     }
 
     /// Closes stdin, as an editor does that is closed.

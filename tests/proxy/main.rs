@@ -40,12 +40,14 @@ mod soak;
 mod source;
 mod stage;
 mod start;
-#[cfg(unix)]
 mod supervision;
+mod switches;
 mod team;
 mod tools;
 mod version;
 mod waiting;
+#[cfg(windows)]
+mod windows;
 mod wire;
 
 use std::process::ExitCode;
@@ -68,6 +70,11 @@ fn trial(file: &str, name: &str, test: fn()) -> Trial {
         test();
         Ok(())
     })
+}
+
+/// Whether Windows is played by Wine, which lacks a little of it. Each test that asks says what.
+fn is_wine() -> bool {
+    cfg!(windows) && std::env::var_os("WINEHOMEDIR").is_some()
 }
 
 fn main() -> ExitCode {
@@ -98,12 +105,14 @@ fn main() -> ExitCode {
     trials.extend(soak::trials());
     trials.extend(source::trials());
     trials.extend(start::trials());
-    #[cfg(unix)]
     trials.extend(supervision::trials());
     trials.extend(team::trials());
+    trials.extend(switches::trials());
     trials.extend(tools::trials());
     trials.extend(version::trials());
     trials.extend(waiting::trials());
+    #[cfg(windows)]
+    trials.extend(windows::trials());
     trials.extend(wire::trials());
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }

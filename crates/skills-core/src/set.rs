@@ -23,6 +23,9 @@ use crate::{
 /// what is longer than 63.
 pub const MAX_TOOL_NAME_BYTES: usize = 40;
 
+/// The code of the finding about skills that are being fetched: a set that comes later will have them.
+pub const ON_THE_WAY: &str = "source-fetching";
+
 /// An ordered set of skills with unique names (case does not count), and what was left out of it.
 ///
 /// ```
@@ -127,6 +130,22 @@ impl SkillSet {
         merged.build()
     }
 
+    /// The same without the skills that are not to be kept; the same snapshot when all are.
+    #[must_use]
+    pub fn filtered(&self, keep: impl Fn(&Skill) -> bool) -> Self {
+        if self.iter().all(|skill| keep(skill)) {
+            return self.clone();
+        }
+        let mut some = Self::builder();
+        some.0.tools.extend_from_slice(self.tools());
+        for entry in self.entries().iter().filter(|entry| keep(&entry.skill)) {
+            some.add_shared(Arc::clone(&entry.skill), entry.diagnostics.clone());
+        }
+        some.0.shadowed.extend_from_slice(self.shadowed());
+        some.0.skipped.extend_from_slice(self.skipped());
+        some.build()
+    }
+
     /// Whether both are the same snapshot: a comparison of two pointers.
     pub fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
@@ -185,6 +204,12 @@ impl SkillSet {
     /// Whether there is neither a skill nor a tool.
     pub fn offers_nothing(&self) -> bool {
         self.is_empty() && self.0.tools.is_empty()
+    }
+
+    /// Whether there is neither a skill nor a tool, and none is on its way ([`ON_THE_WAY`]).
+    pub fn will_offer_nothing(&self) -> bool {
+        let findings = || self.skipped().iter().flat_map(|skipped| &skipped.diagnostics);
+        self.offers_nothing() && !findings().any(|finding| finding.code == ON_THE_WAY)
     }
 
     /// Skills that lost their name to another one.

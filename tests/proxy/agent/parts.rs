@@ -5,6 +5,7 @@ use std::{
     io::{self, BufRead, Read, Write},
     process::ExitCode,
     thread,
+    time::Duration,
 };
 
 use super::{FLOOD_BYTES, HEARS, SAYS, report};
@@ -67,6 +68,17 @@ pub(super) fn flood() -> ExitCode {
     ExitCode::SUCCESS
 }
 
+/// Nobody needs it any longer: a test that fails must not leave it behind for ever.
+const LIFE: Duration = Duration::from_secs(100);
+
+/// Takes no notice of its stdin, and there is nothing else that asks it to end.
+#[cfg(windows)]
+pub(super) fn stubborn() -> ExitCode {
+    report("ready");
+    thread::park_timeout(LIFE);
+    ExitCode::FAILURE
+}
+
 #[cfg(unix)]
 pub(super) use self::unix::{deaf, signals, stubborn};
 
@@ -74,14 +86,9 @@ pub(super) use self::unix::{deaf, signals, stubborn};
 mod unix {
     //! Parts that hear signals.
 
-    use std::time::Duration;
-
     use tokio::signal::unix::{Signal, SignalKind, signal};
 
-    use super::{ExitCode, Read, Write, io, report, thread};
-
-    /// Nobody needs it any longer: a test that fails must not leave it behind for ever.
-    const LIFE: Duration = Duration::from_secs(100);
+    use super::{ExitCode, LIFE, Read, Write, io, report, thread};
 
     /// Runs `part` with the signals that the proxy forwards.
     fn with_signals(part: impl AsyncFnOnce(Signal, Signal, Signal) -> ExitCode) -> ExitCode {
