@@ -199,6 +199,7 @@ fn skills_that_are_not_there() {
         pdf   scanned       21     2      0  skills/pdf   Reads pdf.
 
         2 skills; about 52 tokens in the catalog.
+        With how to use it and the 2 tools the model reads about 259 tokens before it activates anything.
         missing: there is no skill in …/empty: a skill is a directory with a file named SKILL.md, at most 6 levels down
         exit 0
     "#]]);
@@ -307,14 +308,15 @@ fn a_list_of_paths() {
     place.check(
         &["list", "skills/pdf/SKILL.md", "skills/docx", "~/skills"],
         expect![[r#"
-        NAME   SCOPE    CATALOG  BODY  FILES  WHERE              DESCRIPTION
-        pdf    scanned       21     2      0  skills/pdf         Reads pdf.
-        docx   scanned       22     2      0  skills/docx        Reads docx.
-        greet  scanned       21     2      0  home/skills/greet  Greets.
+            NAME   SCOPE    CATALOG  BODY  FILES  WHERE              DESCRIPTION
+            pdf    scanned       21     2      0  skills/pdf         Reads pdf.
+            docx   scanned       22     2      0  skills/docx        Reads docx.
+            greet  scanned       21     2      0  home/skills/greet  Greets.
 
-        3 skills; about 73 tokens in the catalog.
-        exit 0
-    "#]],
+            3 skills; about 73 tokens in the catalog.
+            With how to use it and the 2 tools the model reads about 282 tokens before it activates anything.
+            exit 0
+        "#]],
     );
 }
 

@@ -851,6 +851,25 @@ fn agents_by_identifier() {
         exit 127
     "#]],
     );
+    // Who has not installed it hears that it need not be.
+    machine.check(
+        &["--skills", "home/.agents", "--", "claude-agent-acp"],
+        expect![[r#"
+        error: cannot start the agent `claude-agent-acp`: No such file or directory (os error 2)
+        hint: it is not in PATH, which is …/bin
+              `--agent claude-acp` in place of `-- claude-agent-acp` runs its package with npx
+              (an editor may have another PATH than a terminal: give the program with its directory)
+        exit 127
+    "#]],
+    );
+    machine.check(
+        &["--skills", "home/.agents", "claude"],
+        expect![[r#"
+        error: `claude` is not expected here
+        hint: an agent by its name has a flag: acp-skills-proxy --skills home/.agents --agent claude
+        exit 2
+    "#]],
+    );
     machine.check(
         &["--agent", "gemini", "--", "x"],
         expect![[r#"

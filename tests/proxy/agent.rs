@@ -38,6 +38,8 @@ pub(crate) fn run(script: &str) -> ExitCode {
         "deaf" => parts::deaf(),
         "stubborn" => parts::stubborn(),
         #[cfg(unix)]
+        "slow-to-leave" => parts::slow_to_leave(),
+        #[cfg(unix)]
         "signals" => parts::signals(),
         other => panic!("no part is called {other}"),
     }

@@ -154,7 +154,7 @@ fn no_skills_are_listed_too() {
     let said = stage.editor.unread();
     let text = said.iter().find_map(|it| it["params"]["update"]["content"]["text"].as_str()).expect("text");
     assert!(text.starts_with("There are no skills in this session."), "{text}");
-    assert!(text.contains("a skill is a directory with a file named SKILL.md"), "{text}");
+    assert!(text.contains("`acp-skills-proxy list` with your flags"), "{text}");
     assert_eq!(stage.received(), Vec::<Value>::new());
     stage.finish();
 }

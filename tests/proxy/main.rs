@@ -106,8 +106,8 @@ fn main() -> ExitCode {
     trials.extend(source::trials());
     trials.extend(start::trials());
     trials.extend(supervision::trials());
-    trials.extend(team::trials());
     trials.extend(switches::trials());
+    trials.extend(team::trials());
     trials.extend(tools::trials());
     trials.extend(version::trials());
     trials.extend(waiting::trials());

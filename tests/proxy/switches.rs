@@ -11,7 +11,12 @@ use crate::{
     stage::{MCP_2025, Stage, entry, texts},
 };
 
-crate::trials!(everything_follows, here_is_for_a_directory, without_a_place_to_remember);
+crate::trials!(
+    everything_follows,
+    here_is_for_a_directory,
+    without_a_place_to_remember,
+    an_editor_that_shows_switches,
+);
 
 /// What the user is told in answer to a command that the agent never sees.
 fn ask(stage: &mut Stage, text: &str) -> String {
@@ -95,5 +100,45 @@ fn without_a_place_to_remember() {
     let said = ask(&mut stage, "/skills off greet --here");
     assert!(said.contains("is not remembered: the proxy was started without `--state DIR`."), "{said}");
     assert_eq!(stage.received(), Vec::<Value>::new());
+    stage.finish();
+}
+
+fn an_editor_that_shows_switches() {
+    let skills = two_skills();
+    let mut stage = Stage::new(Proxy::new().flag("--skills", skills.path()).arg("--toggles"));
+    let capabilities = json!({ "session": { "configOptions": { "boolean": {} } } });
+    stage.exchange(
+        "initialize",
+        json!({ "protocolVersion": 1, "clientCapabilities": capabilities }),
+        json!({ "result": { "protocolVersion": 1, "agentCapabilities": {} } }),
+    );
+    let mode = json!({ "id": "mode", "name": "Mode", "type": "select", "currentValue": "a", "options": [] });
+    let params = json!({ "cwd": crate::stage::cwd(), "mcpServers": [] });
+    let result = json!({ "result": { "sessionId": "s", "configOptions": [mode] } });
+    let (_, answer) = stage.exchange("session/new", params, result);
+    let states = |list: &Value| -> Vec<(String, Value)> {
+        let list = list.as_array().expect("options").iter();
+        list.map(|it| (it["id"].as_str().expect("an id").to_owned(), it["currentValue"].clone())).collect()
+    };
+    let expected = |greet: bool| {
+        vec![
+            ("mode".to_owned(), json!("a")),
+            ("acp-skills:greet".to_owned(), json!(greet)),
+            ("acp-skills:review".to_owned(), json!(true)),
+        ]
+    };
+    assert_eq!(states(&answer["result"]["configOptions"]), expected(true));
+    stage.editor.menu();
+    let params =
+        json!({ "sessionId": "s", "configId": "acp-skills:greet", "type": "boolean", "value": false });
+    let id = stage.editor.request("session/set_config_option", params);
+    let answer = stage.editor.answer(&id);
+    assert_eq!(states(&answer["result"]["configOptions"]), expected(false));
+    // The agent has heard of nothing, and the model gets the other skill alone.
+    assert_eq!(stage.received(), Vec::<Value>::new());
+    let blocks = stage.prompt("s", "hello");
+    let catalog = texts(&blocks)[0];
+    assert!(catalog.contains("<name>review</name>") && !catalog.contains("greet"), "{catalog}");
+    ask(&mut stage, "/skills on greet");
     stage.finish();
 }

@@ -32,7 +32,10 @@ pub(crate) fn session(session: &Session) -> String {
     let skills = &session.skills;
     let _ = match skills.len() {
         0 if !session.switches.all().is_empty() => writeln!(text, "All skills of this session are off."),
-        0 => writeln!(text, "There are no skills in this session."),
+        0 => writeln!(
+            text,
+            "There are no skills in this session. `acp-skills-proxy list` with your flags says where it looks, and why."
+        ),
         1 => writeln!(text, "**1 skill in this session**\n"),
         count => writeln!(text, "**{count} skills in this session**\n"),
     };

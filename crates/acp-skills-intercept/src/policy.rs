@@ -61,8 +61,10 @@ pub enum Activation {
 pub struct Policy {
     /// How the agent is to reach our MCP server.
     pub mcp: McpMode,
-    /// How long a first prompt waits for the agent to have our tools.
+    /// How long a first prompt waits for the agent to have our tools, from the opening of its session.
     pub mcp_wait: Duration,
+    /// How long of that for an agent that has not connected. Those that connect do so within milliseconds, or never.
+    pub mcp_connect: Duration,
     /// Where the catalog is to go.
     pub catalog_in: CatalogIn,
     /// How the catalog is rendered.
@@ -77,6 +79,8 @@ pub struct Policy {
     pub tool_policy: ToolPolicy,
     /// What calls of our own tools are called in the client.
     pub titles: Titles,
+    /// Whether skills are options of the session that the client shows as switches.
+    pub toggles: bool,
 }
 
 impl Default for Policy {
@@ -84,6 +88,7 @@ impl Default for Policy {
         Self {
             mcp: McpMode::Auto,
             mcp_wait: Duration::from_secs(2),
+            mcp_connect: Duration::from_millis(300),
             catalog_in: CatalogIn::Auto,
             catalog: CatalogOptions::default(),
             activation: Activation::Model,
@@ -91,6 +96,7 @@ impl Default for Policy {
             approve: Approve::Own,
             tool_policy: ToolPolicy::Permissive,
             titles: Titles::People,
+            toggles: false,
         }
     }
 }

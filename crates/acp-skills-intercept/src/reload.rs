@@ -77,6 +77,7 @@ impl Interceptor {
         with_menu.sort_unstable();
         for key in with_menu {
             self.menu_changed(key, actions);
+            self.options_changed(key, actions);
         }
         if let Some((before, session, ticket)) = asked {
             self.reload_answered(session, ticket, &before, took, actions);

@@ -101,6 +101,7 @@ impl Interceptor {
     ) -> bool {
         let Switch { names, on, here } = switch;
         self.turn(key, &names, on, actions);
+        self.options_changed(key, actions);
         let ticket = self.new_ticket();
         let Some(session) = self.sessions.get(key) else { return false };
         if let Some(cwd) = session.cwd.clone().filter(|_| here) {

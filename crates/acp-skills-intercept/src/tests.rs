@@ -10,6 +10,7 @@ mod reload;
 mod repeats;
 mod slow;
 mod switches;
+mod toggles;
 mod version;
 mod waiting;
 

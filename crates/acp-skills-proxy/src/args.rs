@@ -82,6 +82,9 @@ pub(crate) struct ProxyArgs {
     /// What users type, and what they are asked.
     #[command(flatten)]
     pub user: UserArgs,
+    /// The agent's process.
+    #[command(flatten)]
+    pub process: ProcessArgs,
     /// What is kept.
     #[command(flatten)]
     pub record: RecordArgs,
@@ -226,7 +229,8 @@ flags! {
         /// the files with its own tools [default: auto].
         #[arg(long, value_name = "HOW")]
         mcp: Option<McpMode>,
-        /// How many seconds the first prompt of a session waits until the agent has the tools [default: 2].
+        /// How many seconds after the opening of a session its first prompt waits at most until the agent has the tools
+        /// [default: 2, and 0.3 for an agent that has not connected by then].
         #[arg(long, value_name = "SECONDS", value_parser = seconds())]
         mcp_wait: Option<Duration>,
         /// Who activates skills: the model (`model`), the proxy, which puts the skills that fit in front of each prompt
@@ -276,6 +280,9 @@ flags! {
         /// Let `$NAME` at the start of a prompt invoke a skill, as `/NAME` and `/skill:NAME` do.
         #[arg(long)]
         dollar: bool,
+        /// Show each skill, 30 at most, as a switch among the session's options, in editors that show such.
+        #[arg(long)]
+        toggles: bool,
         /// Which requests for permission are granted without asking, once each: those for our own tools that only read
         /// (`own`), or `none` [default: own].
         #[arg(long, value_name = "WHICH")]
@@ -289,6 +296,17 @@ flags! {
         /// agent calls them (`agent`) [default: people].
         #[arg(long, value_name = "WHOSE")]
         titles: Option<Titles>,
+    }
+}
+
+flags! {
+    /// The agent's process.
+    #[command(next_help_heading = "Agent")]
+    struct ProcessArgs {
+        /// How many seconds the agent has to end by itself once the editor has gone, before it is told to [default: 3, or
+        /// what is known of the agent].
+        #[arg(long, value_name = "SECONDS", value_parser = seconds())]
+        exit_wait: Option<Duration>,
     }
 }
 
@@ -344,6 +362,7 @@ impl ProxyArgs {
         self.server.override_in(&mut config);
         self.scripts.override_in(&mut config);
         self.user.override_in(&mut config);
+        self.process.override_in(&mut config);
         self.record.override_in(&mut config);
         self.log.override_in(&mut config);
         let agent = self.agent.words()?;

@@ -80,7 +80,7 @@ pub(super) fn stubborn() -> ExitCode {
 }
 
 #[cfg(unix)]
-pub(super) use self::unix::{deaf, signals, stubborn};
+pub(super) use self::unix::{deaf, signals, slow_to_leave, stubborn};
 
 #[cfg(unix)]
 mod unix {
@@ -116,6 +116,14 @@ mod unix {
                 }
             }
         })
+    }
+
+    /// Takes a while to end with its stdin, and then ends well.
+    pub(crate) fn slow_to_leave() -> ExitCode {
+        drop(io::copy(&mut io::stdin().lock(), &mut io::sink()));
+        report("leaving");
+        thread::sleep(Duration::from_millis(1500));
+        ExitCode::SUCCESS
     }
 
     /// Reports the signals that it gets; the end of its stdin is none of its business.

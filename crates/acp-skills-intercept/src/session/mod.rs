@@ -8,6 +8,7 @@
 //! | `turns` | prompts, under way and held |
 //! | `menu` | the commands that the client shows |
 //! | `switches` | which skills are on |
+//! | `options` | the configuration options that the client shows |
 //! | `first_words` | how the user began, for titles |
 //! | `calls` | tool calls that the client was told of, and which are ours |
 //! | `decisions` | what was decided about requests for permission |
@@ -22,6 +23,7 @@ mod decisions;
 mod first_words;
 pub(crate) mod key;
 pub(crate) mod menu;
+mod options;
 pub(crate) mod server;
 mod switches;
 pub(crate) mod turns;
@@ -33,8 +35,8 @@ use skills_core::SkillSet;
 
 pub(crate) use self::{
     activations::Activations, briefing::Briefing, calls::Calls, decisions::Decisions,
-    first_words::FirstWords, key::SessionKey, menu::Menu, server::SessionServer, switches::Switches,
-    turns::Turns, vouching::Vouching,
+    first_words::FirstWords, key::SessionKey, menu::Menu, options::Options, server::SessionServer,
+    switches::Switches, turns::Turns, vouching::Vouching,
 };
 use crate::{marks::Mark, outputs::Effect};
 
@@ -61,6 +63,8 @@ pub(crate) struct Session {
     pub(crate) turns: Turns,
     /// The commands that the client shows.
     pub(crate) menu: Menu,
+    /// The configuration options that the client shows.
+    pub(crate) options: Options,
     /// How the user began.
     pub(crate) first_words: FirstWords,
     /// Tool calls that the client was told of.
@@ -86,6 +90,7 @@ impl Session {
             activations: Activations::default(),
             turns: Turns::default(),
             menu: Menu::default(),
+            options: Options::default(),
             first_words: FirstWords::default(),
             calls: Calls::default(),
             decisions: Decisions::default(),

@@ -48,7 +48,7 @@ struct NobodyToTell(#[source] UsageError);
 fn start(args: ProxyArgs, login: Vec<OsString>) -> anyhow::Result<ExitCode> {
     let config = args.config()?;
     log::start(&config)?;
-    let (events, state) = (config.events.clone(), config.state.clone());
+    let (events, state, exit_wait) = (config.events.clone(), config.state.clone(), config.exit_wait);
     let mut settings = Settings::resolve(config)?;
     // Without an agent the proxy is one of several under a conductor; nobody starts a conductor's components by hand.
     if settings.agent.is_empty() && stdio::is_terminal() {
@@ -89,7 +89,7 @@ fn start(args: ProxyArgs, login: Vec<OsString>) -> anyhow::Result<ExitCode> {
                 ChainEnd::NoConductor => Err(anyhow::Error::new(NobodyToTell(no_agent()))),
             };
         }
-        Ok(Standalone::new(command, policy, host, client).run().await?)
+        Ok(Standalone::new(command, policy, host, client).exit_wait(exit_wait).run().await?)
     });
     // Before we go: what is kept is to be whole.
     drop(events);

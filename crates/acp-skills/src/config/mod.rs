@@ -109,6 +109,9 @@ pub struct Config {
     #[serde(deserialize_with = "seconds")]
     #[schemars(with = "Option<f64>")]
     pub mcp_wait: Option<Duration>,
+    /// `--exit-wait`; in the file, in seconds.
+    #[serde(deserialize_with = "seconds")]
+    pub exit_wait: Option<Duration>,
     /// `--activation`
     pub activation: Option<Activation>,
     /// `--search`
@@ -137,6 +140,8 @@ pub struct Config {
     pub tool_policy: Option<ToolPolicy>,
     /// `--titles`
     pub titles: Option<Titles>,
+    /// `--toggles`
+    pub toggles: bool,
     /// `--events`
     pub events: Option<PathBuf>,
     /// `--state`

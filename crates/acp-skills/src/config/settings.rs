@@ -78,7 +78,10 @@ impl Settings {
         let agent = mem::take(&mut config.agent).0;
         let mut policy = Policy::default();
         policy.mcp = config.mcp.unwrap_or(policy.mcp);
-        policy.mcp_wait = config.mcp_wait.unwrap_or(policy.mcp_wait);
+        if let Some(wait) = config.mcp_wait {
+            // Who says how long knows why.
+            (policy.mcp_wait, policy.mcp_connect) = (wait, wait);
+        }
         policy.catalog_in = config.catalog_in.unwrap_or(policy.catalog_in);
         policy.catalog = catalog_options(&config);
         policy.activation = config.activation.unwrap_or(policy.activation);
@@ -94,6 +97,7 @@ impl Settings {
         policy.approve = config.approve.unwrap_or(policy.approve);
         policy.tool_policy = config.tool_policy.unwrap_or(policy.tool_policy);
         policy.titles = config.titles.unwrap_or(policy.titles);
+        policy.toggles = config.toggles;
         let skills = SkillSources::resolve(config, processes.clone())?;
         Ok(Self { agent, policy, skills, toolbox, sandbox, processes })
     }
