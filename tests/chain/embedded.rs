@@ -194,7 +194,7 @@ async fn skills_from_a_configuration_a_directory_and_code() {
 #[tokio::test]
 async fn an_agent_that_takes_only_stdio_and_no_program_for_a_bridge() {
     let directory = tempfile::tempdir().expect("a directory");
-    let dir = directory.path().canonicalize().expect("a path").join("beta");
+    let dir = dunce::canonicalize(directory.path()).expect("a path").join("beta");
     std::fs::create_dir_all(&dir).expect("a directory");
     let file = dir.join("SKILL.md");
     std::fs::write(&file, "---\nname: beta\ndescription: Knows beta.\n---\n# The body of beta\n")

@@ -3,13 +3,16 @@
 //! | file | owns |
 //! |---|---|
 //! | `check`, `list`, `report` | the command of that name |
+//! | `agents` | the README's table of agents |
 //! | `permission` | what `try` and `doctor` permit an agent |
 //! | `messages` | what a newcomer is told when something is wrong |
 //! | `progress` | what is seen on a terminal while work takes long |
 //! | `reference` | the page with every flag |
+//! | `setup` | the settings of editors, changed and changed back |
 //! | `terminal` | what a terminal gets, and when nobody reads |
 //! | `readme_commands` | `try`, `doctor` and `search`, and every command of the README |
 
+mod agents;
 mod check;
 mod list;
 mod messages;
@@ -21,4 +24,6 @@ mod readme_commands;
 mod reference;
 mod report;
 mod security;
+#[cfg(unix)]
+mod setup;
 mod terminal;

@@ -10,12 +10,18 @@ use serde_json::Value;
 
 /// The root of the repository: the README's commands are run there.
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+    dunce::canonicalize(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")).unwrap()
 }
 
 fn run(arguments: &[&str]) -> Output {
     let program = env!("CARGO_BIN_EXE_acp-skills-proxy");
-    Command::new(program).args(arguments).current_dir(root()).env_remove("ACP_SKILLS_LOG").output().unwrap()
+    Command::new(program)
+        .args(arguments)
+        .current_dir(root())
+        .env_remove("ACP_SKILLS_LOG")
+        .env("XDG_CONFIG_HOME", "/nowhere")
+        .output()
+        .unwrap()
 }
 
 fn shown(output: &Output) -> String {
@@ -124,8 +130,11 @@ fn the_doctor_is_content() {
 
 #[test]
 fn the_doctor_is_worried() {
-    for (agent, said) in [("no-such-agent-anywhere", "cannot start the agent"), ("false", "initialize")] {
-        let (code, report) = doctor(&["--", agent]);
+    // A program that says nothing of an agent's, and that each machine has: this one.
+    let other = [env!("CARGO_BIN_EXE_acp-skills-proxy"), "list", "--json"];
+    for (agent, said) in [(&["no-such-agent-anywhere"][..], "cannot start the agent"), (&other, "initialize")]
+    {
+        let (code, report) = doctor(&[&["--"], agent].concat());
         assert_eq!((code, &report["works"]), (Some(1), &Value::from(false)), "{report}");
         assert!(step(&report, "failed")["detail"].as_str().unwrap().contains(said), "{report}");
     }

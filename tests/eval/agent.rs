@@ -21,7 +21,7 @@
 use std::{
     fs,
     io::{self, BufRead, Write},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::ExitCode,
     thread,
 };
@@ -184,7 +184,7 @@ impl Agent {
 
     fn tool(&mut self, kind: &str, path: &str, status: &str) {
         self.calls += 1;
-        let locations = if path.starts_with('/') { json!([{ "path": path }]) } else { json!([]) };
+        let locations = if Path::new(path).is_absolute() { json!([{ "path": path }]) } else { json!([]) };
         update(&json!({
             "sessionUpdate": "tool_call", "toolCallId": format!("call-{}", self.calls), "title": format!("{kind} {path}"),
             "kind": kind, "status": status, "locations": locations,
@@ -193,7 +193,8 @@ impl Agent {
 
     fn ask_permission(&mut self, rest: &str) {
         let (kind, path) = rest.split_once(' ').expect("a kind and a path");
-        let path = if path.starts_with('/') { path.to_owned() } else { format!("{}/{path}", self.cwd) };
+        let path =
+            if Path::new(path).is_absolute() { path.to_owned() } else { format!("{}/{path}", self.cwd) };
         let outcome = self.ask("session/request_permission", &json!({
             "sessionId": "s",
             "toolCall": { "toolCallId": "asked", "title": format!("{kind} {path}"), "kind": kind, "rawInput": { "file_path": path } },

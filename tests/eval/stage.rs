@@ -107,5 +107,5 @@ pub(crate) fn this() -> PathBuf {
 
 /// The root of the repository.
 pub(crate) fn repository() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("a repository")
+    dunce::canonicalize(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")).expect("a repository")
 }

@@ -33,6 +33,13 @@ crate::trials!(
 
 const SCHEMA: &str = include_str!("../../crates/acp-skills/src/events/schema.md");
 
+/// A script that says something and fails.
+const FAILING: (&str, &str) = if cfg!(windows) {
+    ("scripts/fail.cmd", "@echo SECRET\r\n@exit 3\r\n")
+} else {
+    ("scripts/fail.sh", "#!/bin/sh\necho SECRET; exit 3\n")
+};
+
 /// What must never be recorded.
 const SECRET: &str = "SECRET";
 
@@ -40,7 +47,7 @@ const SECRET: &str = "SECRET";
 fn all_kinds() -> Skills {
     let skills = Skills::review();
     skills.write("review/references/secret.md", SECRET);
-    skills.write("review/scripts/fail.sh", "#!/bin/sh\necho SECRET; exit 3\n");
+    skills.write(&format!("review/{}", FAILING.0), FAILING.1);
     skills
 }
 
@@ -80,7 +87,8 @@ fn skills_command(stage: &mut Stage, session: &str, text: &str) -> String {
     let id = stage.editor.request("session/prompt", prompt);
     stage.editor.answer(&id);
     let said = stage.editor.unread();
-    said[0]["params"]["update"]["content"]["text"].as_str().expect("text").to_owned()
+    let text = |it: &Value| it["params"]["update"]["content"]["text"].as_str().map(str::to_owned);
+    said.iter().find_map(text).expect("an answer")
 }
 
 /// Has the agent ask for permission; ours are answered by the proxy, and the others by nobody.
@@ -114,7 +122,7 @@ fn everything(skills: &Skills, file: &Path) {
     call("read_skill_file", json!({ "skill": "review", "path": SECRET }));
     call("call_skill_tool", json!({ "skill": "counter", "tool": "echo", "input": SECRET }));
     call("call_skill_tool", json!({ "skill": "counter", "tool": SECRET }));
-    call("run_skill_script", json!({ "skill": "review", "script": "scripts/fail.sh", "args": [SECRET] }));
+    call("run_skill_script", json!({ "skill": "review", "script": FAILING.0, "args": [SECRET] }));
     call("run_skill_script", json!({ "skill": "review", "script": SECRET }));
     call("search_skills", json!({ "query": "reviews SECRET" }));
     call("search_skills", json!({ "query": 1 }));
@@ -226,7 +234,7 @@ fn every_activation_has_its_author() {
         Stage::over_http(recording(&skills, &file).flag("--activation", "prompt").flag("--mcp", "off"));
     stage.new_session("t");
     stage.prompt("t", "please review these patches");
-    assert!(skills_command(&mut stage, "t", "/skills").contains("**active**, by the proxy"));
+    assert!(skills_command(&mut stage, "t", "/skills").contains("**active**, because it fits a prompt"));
     stage.finish();
     let written = events(&file);
     let activations: Vec<_> = of_kind(&written, "skill_activated")
@@ -328,10 +336,13 @@ fn a_reader_that_does_not_read() {
     let request = request.to_string();
     let lines = vec![request.as_str(); 1000];
     let asked = 20;
+    let mut announced = 0;
     for _ in 0..asked {
         stage.says_lines(&lines);
         // Each is answered, and the order behind them is obeyed.
         assert!(stage.received().len() <= lines.len());
+        // Each call is announced, once.
+        announced += stage.editor.unread().len();
     }
     // Now somebody reads: all that was written, and the number of those that were not.
     let reader = std::thread::spawn(move || {
@@ -344,6 +355,8 @@ fn a_reader_that_does_not_read() {
     });
     let text = reader.join().expect("the reader is done");
     stage.received();
+    announced += stage.editor.unread().len();
+    assert_eq!(announced, 1, "the call is the same in all requests");
     stage.finish();
     let written: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     let dropped: u64 =
@@ -384,8 +397,8 @@ fn what_was_active_is_known_again() {
     let load = json!({ "sessionId": "s", "cwd": cwd(), "mcpServers": [] });
     let (received, _) = stage.exchange("session/load", load.clone(), json!({ "result": {} }));
     let overview = skills_command(&mut stage, "s", "/skills");
-    assert!(overview.contains("`/review` (named, **active**, by the model)"), "{overview}");
-    assert!(overview.contains("`/hidden` (named, **active**, by you"), "{overview}");
+    assert!(overview.contains("`/review` (**active**, by the model)"), "{overview}");
+    assert!(overview.contains("`/hidden` (**active**, by you"), "{overview}");
     let connection = stage.connect(&entry(&received["params"]), MCP_2025);
     let (text, failed) = stage.call(&connection, "activate_skill", json!({ "name": "hidden" }));
     assert!(!failed && text.contains("Do it."), "{text}");

@@ -3,12 +3,20 @@
 use std::{
     fs,
     path::{Path, PathBuf},
+    thread,
+    time::Instant,
 };
 
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::{agent, editor::Proxy};
+use crate::{
+    agent,
+    editor::{DEADLINE, Proxy},
+};
+
+/// What Windows says of a file or directory that another program holds.
+const ERROR_SHARING_VIOLATION: i32 = 32;
 
 /// A directory with skills, which goes away with the value.
 pub(crate) struct Skills(TempDir);
@@ -44,7 +52,7 @@ impl Skills {
 
     /// Writes a file. Returns its path.
     pub(crate) fn write(&self, path: &str, text: &str) -> PathBuf {
-        let path = self.0.path().join(path);
+        let path = self.dir(path);
         fs::create_dir_all(path.parent().expect("a directory")).expect("a directory");
         fs::write(&path, text).expect("a file");
         path
@@ -54,9 +62,20 @@ impl Skills {
         self.0.path()
     }
 
-    /// The directory of a skill.
+    /// The directory of a skill, with the separators of this system.
     pub(crate) fn dir(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
+        self.0.path().join(name).components().collect()
+    }
+
+    /// Removes a directory. On Windows nobody can while somebody looks into it, which the proxy does for a moment after each
+    /// change; programs there try again.
+    pub(crate) fn remove(&self, name: &str) {
+        let deadline = Instant::now() + DEADLINE;
+        while let Err(error) = fs::remove_dir_all(self.dir(name)) {
+            let is_held = cfg!(windows) && error.raw_os_error() == Some(ERROR_SHARING_VIOLATION);
+            assert!(is_held && Instant::now() < deadline, "{name}: {error}");
+            thread::yield_now();
+        }
     }
 
     /// A `skills.yaml` with the skill `review` and a virtual one, `counter`, whose tool `echo` answers with its input.

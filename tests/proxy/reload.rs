@@ -73,7 +73,7 @@ fn agents_hear_of_changes() {
         assert_eq!(heard, ["tools", "prompts", "resources"], "{transport} {revision}");
         assert_eq!(stage.names(&connection), json!(["greet", "review"]));
         // Whoever asks for it hears of it as well.
-        fs::remove_dir_all(skills.dir("greet")).expect("it was there");
+        skills.remove("greet");
         let prompt = json!({ "sessionId": "s", "prompt": [{ "type": "text", "text": "/skills reload" }] });
         let id = stage.editor.request("session/prompt", prompt);
         stage.editor.answer(&id);
@@ -133,7 +133,7 @@ fn a_line_before_the_next_prompt() {
     // It came, and goes before anybody speaks: the model never hears of it.
     skills.add("short", "Is short.", "x");
     stage.menu_of(&["greet", "review", "short"]);
-    fs::remove_dir_all(skills.dir("short")).expect("it was there");
+    skills.remove("short");
     stage.menu_of(&["greet", "review"]);
     let blocks = stage.prompt("s", "go on");
     assert_eq!(texts(&blocks), ["go on"]);
@@ -151,7 +151,7 @@ fn a_storm() {
         write(&dir, &name, "New.");
         skills.write(&format!("{name}/notes.md"), "x");
         if number % 2 == 0 {
-            fs::remove_dir_all(&dir).expect("it was there");
+            skills.remove(&name);
         }
     }
     write(&skills.dir("z-last"), "z-last", "Comes last.");
@@ -176,7 +176,7 @@ fn a_directory_that_vanishes_and_comes_back() {
         if way == "moved" {
             fs::rename(skills.dir("review"), aside.path().join("review")).expect("it can be moved");
         } else {
-            fs::remove_dir_all(skills.dir("review")).expect("it was there");
+            skills.remove("review");
         }
         stage.menu_of(&[]);
         if way == "moved" {
@@ -186,7 +186,7 @@ fn a_directory_that_vanishes_and_comes_back() {
         }
     }
     // With everything above it.
-    fs::remove_dir_all(skills.path()).expect("it was there");
+    skills.remove("");
     write(&skills.dir("review"), "review", "Reviews again.");
     stage.menu_of(&["review"]);
     let blocks = stage.prompt("s", "go on");
@@ -211,6 +211,11 @@ fn a_rename() {
         line.contains("New: `new`") && line.contains("Changed: `review`") && line.contains("other"),
         "{line}"
     );
+    if crate::is_wine() {
+        // It goes on to report what happens in a directory under the name that this had at first.
+        stage.finish();
+        return;
+    }
     // What is in the directory under its new name counts.
     write(&skills.dir("other"), "renamed", "Is renamed.");
     stage.menu_of(&["new", "renamed"]);
@@ -240,13 +245,13 @@ fn a_broken_save() {
     let skills = Skills::review();
     let mut stage = watched(&skills);
     stage.prompt("s", "hello");
-    for text in ["", "---\nname: review\ndescri", "no skill at all"] {
+    for text in ["", "---\nname: review\ndescri", "---\nname: review\ndescription: [\n---\n"] {
         fs::write(skills.dir("review").join("SKILL.md"), text).expect("a file");
         stage.editor.logged("the skill `review` cannot be loaded again and stays as it was");
         // The next thing to be seen is the other skill.
         skills.add("greet", "Greets.", "Hello.");
         stage.menu_of(&["greet", "review"]);
-        fs::remove_dir_all(skills.dir("greet")).expect("it was there");
+        skills.remove("greet");
         stage.menu_of(&["review"]);
         skills.add(
             "review",
@@ -255,7 +260,7 @@ fn a_broken_save() {
         );
         skills.add("greet", "Greets.", "Hello.");
         stage.menu_of(&["greet", "review"]);
-        fs::remove_dir_all(skills.dir("greet")).expect("it was there");
+        skills.remove("greet");
         stage.menu_of(&["review"]);
     }
     assert_eq!(texts(&stage.prompt("s", "go on")), ["go on"]);
@@ -288,7 +293,7 @@ fn named_skills() {
     stage.editor.menu();
     skills.add("review", "Reviews anew.", "x");
     stage.menu_of(&["review", "greet"]);
-    fs::remove_dir_all(skills.dir("review")).expect("it was there");
+    skills.remove("review");
     stage.menu_of(&["greet"]);
     skills.add("review", "Is back.", "x");
     stage.menu_of(&["review", "greet"]);

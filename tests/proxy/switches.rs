@@ -129,7 +129,8 @@ fn an_editor_that_shows_switches() {
     };
     assert_eq!(states(&answer["result"]["configOptions"]), expected(true));
     stage.editor.menu();
-    let params = json!({ "sessionId": "s", "configId": "acp-skills:greet", "type": "boolean", "value": false });
+    let params =
+        json!({ "sessionId": "s", "configId": "acp-skills:greet", "type": "boolean", "value": false });
     let id = stage.editor.request("session/set_config_option", params);
     let answer = stage.editor.answer(&id);
     assert_eq!(states(&answer["result"]["configOptions"]), expected(false));

@@ -77,7 +77,7 @@ fn a_conversation() {
     let mut stage = stage(skills.proxy(), "http");
     let (params, menu) = new_session(&mut stage);
     assert_eq!(entry(&params)["type"], "http");
-    assert_eq!(menu, ["command web", "command skills", "command review"]);
+    assert_eq!(menu, ["command skills", "command review", "command web"]);
     let connection = stage.connect(&entry(&params), MCP_2025);
     let blocks = turn(&mut stage, "hello");
     let [catalog, "hello"] = texts(&blocks)[..] else { panic!("{blocks:?}") };

@@ -192,7 +192,7 @@ fn junk_of_the_agents_does_not() {
     ];
     let said: Vec<&[u8]> =
         junk[..4].iter().chain(&good[..2]).chain(&junk[4..]).chain(&good[2..]).copied().collect();
-    let taped = tape(Proxy::new(), b"", &said.concat(), good.len());
+    let taped = tape(Proxy::new().flag("--log", "info"), b"", &said.concat(), good.len());
     assert_read(&taped.read, &good.concat());
     for words in ["Listening on port 3000", "npx some-agent", "{junk}"] {
         assert!(taped.log.contains(words), "{words} is not in {}", taped.log);

@@ -50,6 +50,7 @@ impl Interceptor {
                     }
                 }
                 self.started(session, &open.method, actions);
+                self.await_tools(session, actions);
                 let pass = self.session_is_set_up(session, message, result, actions);
                 self.with_options(session, message, pass)
             }
@@ -67,6 +68,7 @@ impl Interceptor {
             (Purpose::Option(session), Some(_)) => self.with_options(session, message, Pass::Untouched),
             (Purpose::List, Some(result)) => self.session_list(message, result),
             (Purpose::Prompt(session), _) => {
+                self.judge_transport(session, message, actions);
                 self.answered(session, &id, message);
                 Pass::Untouched
             }

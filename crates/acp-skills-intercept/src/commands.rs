@@ -39,8 +39,11 @@ impl Command {
     /// The command of ours that a prompt is; `None` when it is the agent's, or none.
     pub(crate) fn of(session: &Session, message: &Message<'_>, policy: &Policy) -> Option<Self> {
         let typed = Typed::read(message.param(&["prompt"])?)?;
+        let is_agents = || menu::agent_commands(session).has(&typed.word);
         if !session.has_menu() {
-            return None;
+            // Who asks for skills hears that there are none, and not a model's guess.
+            let is_asked = typed.sigil == '/' && typed.word == menu::SKILLS && !is_agents();
+            return is_asked.then_some(Self::Skills(typed.rest));
         }
         let invoke = |word: &str| find(&session.skills, word).map(|skill| Self::Invoke(skill.name.clone()));
         if typed.sigil == '$' {
@@ -49,7 +52,7 @@ impl Command {
         if let Some(found) = typed.word.strip_prefix(menu::PREFIX).and_then(invoke) {
             return Some(found);
         }
-        if menu::agent_commands(session).has(&typed.word) {
+        if is_agents() {
             // Another proxy in the chain has one, too, and does not know our skills.
             let is_ours = typed.word == menu::SKILLS && Switch::is_ours(session, &typed.rest);
             return is_ours.then_some(Self::Skills(typed.rest));

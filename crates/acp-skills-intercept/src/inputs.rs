@@ -60,6 +60,8 @@ pub enum Input {
     Skills(Refreshed),
     /// The library noticed changes, and found out in this time.
     SkillsChanged(Duration),
+    /// Somebody has come to the server of this session who knows its token.
+    Connected(SessionKey),
     /// The agent has got the list of tools of this session.
     ToolsListed(SessionKey),
     /// The time of [`Task::Wait`](crate::Task::Wait) is over.

@@ -90,8 +90,9 @@ mod updates;
 mod version;
 mod words;
 
-use std::collections::HashMap;
+use std::{collections::HashMap, time::Duration};
 
+pub use self::agent_facts::{KnownAgent, known_agent};
 pub use acp_skills_wire::NOT_STARTED;
 use acp_skills_wire::{Class, Classifier, Id, Message};
 
@@ -146,6 +147,8 @@ pub struct Interceptor {
     messages: u64,
     /// The agent does not take two servers of the same name, not even for two sessions.
     own_names: bool,
+    /// Its agent does not come to our server, as far as it was seen.
+    never_connects: bool,
     /// Commands of sessions whose response is still on its way.
     early_commands: HashMap<String, Vec<u8>>,
 }
@@ -170,6 +173,7 @@ impl Interceptor {
             mark: Mark::new(run),
             messages: 0,
             own_names: false,
+            never_connects: false,
             early_commands: HashMap::new(),
         }
     }
@@ -218,6 +222,7 @@ impl Interceptor {
             }
             Input::Skills(refreshed) => self.refreshed(refreshed, actions),
             Input::SkillsChanged(took) => self.skills_changed(took, actions),
+            Input::Connected(session) => self.connected(session),
             Input::ToolsListed(session) => self.tools_listed(session, actions),
             Input::WaitOver(session) => self.wait_over(session, actions),
             Input::MenuDue(session) => self.menu_due(session, actions),
@@ -242,6 +247,11 @@ impl Interceptor {
         open.sort_by_key(|(id, _)| (id.to_json().len(), id.to_json().into_owned()));
         let errors = open.iter().map(|(id, request)| request.unanswered(id, why));
         kept.into_iter().chain(errors).collect()
+    }
+
+    /// How long it is worth to wait for the agent to end by itself once the client has gone, where that is known.
+    pub fn time_to_leave(&self) -> Option<Duration> {
+        self.agent.time_to_leave()
     }
 
     /// How many sessions there are.

@@ -139,6 +139,11 @@ fn may_become_id(digits: &str) -> bool {
     number.is_ok_and(|number| format!("{:08x}", check(number)).starts_with(rest))
 }
 
+/// Whether the beginning of a mark, where a text was cut off, has a digit that follows from others.
+pub(crate) fn is_verified(piece: &str) -> bool {
+    piece.split_once(NAME).is_some_and(|(_, id)| id.len() > DIGITS / 2 && may_become_id(id))
+}
+
 /// Whether a text begins with what we add for the model.
 pub fn begins_with_ours(text: &str) -> bool {
     matches!(Next::find(text, 0), Next::Open(_, span) if span.start == 0)

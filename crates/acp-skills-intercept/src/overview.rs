@@ -32,7 +32,10 @@ pub(crate) fn session(session: &Session) -> String {
     let skills = &session.skills;
     let _ = match skills.len() {
         0 if !session.switches.all().is_empty() => writeln!(text, "All skills of this session are off."),
-        0 => writeln!(text, "There are no skills in this session."),
+        0 => writeln!(
+            text,
+            "There are no skills in this session. `acp-skills-proxy list` with your flags says where it looks, and why."
+        ),
         1 => writeln!(text, "**1 skill in this session**\n"),
         count => writeln!(text, "**{count} skills in this session**\n"),
     };
@@ -70,7 +73,13 @@ pub(crate) fn session(session: &Session) -> String {
         let _ = writeln!(text, "\n**Off**\n");
         for skill in off.iter().take(MAX_SHOWN) {
             let here = if session.switches.is_remembered(&skill.name) { " (in this directory)" } else { "" };
-            let _ = writeln!(text, "- `{}`{here}: {} _({})_", skill.name, spelling::description(skill), source(skill));
+            let _ = writeln!(
+                text,
+                "- `{}`{here}: {} _({})_",
+                skill.name,
+                spelling::description(skill),
+                source(skill)
+            );
         }
         if off.len() > MAX_SHOWN {
             let _ = writeln!(text, "- and {} more", off.len() - MAX_SHOWN);
@@ -110,6 +119,13 @@ fn problems(skills: &SkillSet) -> Vec<String> {
         lines.extend(problem(&format!("`{}`", skill.name), found.chain(missing).collect(), dir));
     }
     for skipped in skills.skipped() {
+        if let Some(source) =
+            skipped.diagnostics.first().filter(|finding| finding.code.starts_with("source-"))
+        {
+            let help = source.help.as_ref().map_or_else(String::new, |help| format!("; {help}"));
+            lines.push(format!("{}{help}", source.message));
+            continue;
+        }
         let found = skipped.diagnostics.iter().map(|finding| finding.message.clone()).collect();
         let dir = skipped.path.parent().filter(|_| skipped.path.extension().is_some());
         let dir = dir.unwrap_or(&skipped.path);

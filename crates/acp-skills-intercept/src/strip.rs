@@ -207,14 +207,14 @@ pub(crate) fn title(text: &str, words: Option<&str>) -> Option<String> {
 }
 
 /// Any other string without our text; `None` when there is none of it. One that an agent has cut off ends where our text
-/// begins.
+/// begins, as far as that can be told from what a person may have written.
 pub(crate) fn string(text: &str) -> Option<String> {
     let mut scanner = Scanner::default();
     let decided = scanner.scan(text);
     if let State::Inside(Inside { start, words, .. }) = scanner.state {
         return Some(scanner.clean(text, 0..start) + &marks::cut_off(&text[words..]));
     }
-    let end = if text[decided..].contains(marks::NAME) { decided } else { text.len() };
+    let end = if marks::is_verified(&text[decided..]) { decided } else { text.len() };
     (!scanner.cuts.is_empty() || end < text.len()).then(|| scanner.clean(text, 0..end))
 }
 

@@ -45,7 +45,9 @@ impl Switch {
         let words: Vec<_> = rest.split_whitespace().filter(|&word| word != HERE).collect();
         let here = rest.split_whitespace().any(|word| word == HERE);
         if words.is_empty() {
-            return Some(Err(format!("Which skill? `/skills {verb} NAME` turns it {verb}; `/skills` lists them.")));
+            return Some(Err(format!(
+                "Which skill? `/skills {verb} NAME` turns it {verb}; `/skills` lists them."
+            )));
         }
         // A name may have spaces.
         let names = match find(session, &words.join(" ")) {

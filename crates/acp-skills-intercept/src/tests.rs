@@ -58,7 +58,11 @@ impl Outside {
                 let transport = needs.transport.filter(|_| !skills.offers_nothing());
                 let endpoint = transport.map(|transport| Ok(self.open(session, transport)));
                 let active = needs.recall.map(|_| self.recalled.clone()).unwrap_or_default();
-                Ok(Input::SetUp { session, ticket, provisions: Provisions { skills, off: self.off.clone(), active, endpoint } })
+                Ok(Input::SetUp {
+                    session,
+                    ticket,
+                    provisions: Provisions { skills, off: self.off.clone(), active, endpoint },
+                })
             }
             Query::Skills { directories, reason } => {
                 if matches!(reason, Reason::Reload(..)) {
@@ -389,7 +393,7 @@ fn json_of(line: &[u8]) -> Value {
 /// A text of ours without its marks.
 pub(super) fn unmarked(text: &str) -> &str {
     assert!(begins_with_ours(text), "{text}");
-    let inside = text.split_once("\n").unwrap().1.strip_suffix(">\n").unwrap();
+    let inside = text.split_once('\n').unwrap().1.strip_suffix(">\n").unwrap();
     inside.rsplit_once("\n</acp-skills-proxy:").unwrap().0
 }
 

@@ -32,9 +32,8 @@ fn prefix(session: &Session, version: Version) -> String {
         .flat_map(|list| list.elements())
         .filter_map(|option| Some(option.str(version.option_id())?.into_owned()))
         .collect();
-    let prefixes = (1_u32..).map(|number| {
-        if number == 1 { "acp-skills:".to_owned() } else { format!("acp-skills-{number}:") }
-    });
+    let prefixes = (1_u32..)
+        .map(|number| if number == 1 { "acp-skills:".to_owned() } else { format!("acp-skills-{number}:") });
     let mut free = prefixes.filter(|prefix| !theirs.iter().any(|id| id.starts_with(prefix.as_str())));
     free.next().unwrap_or_default()
 }
@@ -135,7 +134,12 @@ impl Interceptor {
     }
 
     /// The client sets an option: one of ours is answered here, any other is the agent's.
-    pub(crate) fn set_option(&mut self, message: &Message<'_>, id: &Id, actions: &mut Actions) -> Option<(Purpose, Pass)> {
+    pub(crate) fn set_option(
+        &mut self,
+        message: &Message<'_>,
+        id: &Id,
+        actions: &mut Actions,
+    ) -> Option<(Purpose, Pass)> {
         let untouched = Some((Purpose::Other, Pass::Untouched));
         if !self.has_toggles() {
             return untouched;
@@ -156,7 +160,8 @@ impl Interceptor {
                 self.turn(key, &[name], on, actions);
                 let session = self.sessions.get(key)?;
                 let all = union(session, version)?;
-                format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":{{\"{LIST}\":{all}}}}}\n", id.to_json()).into_bytes()
+                format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":{{\"{LIST}\":{all}}}}}\n", id.to_json())
+                    .into_bytes()
             }
             Some(_) => build::error(id, INVALID_PARAMS, &format!("there is no skill `{name}` any more")),
             None => build::error(id, INVALID_PARAMS, "`value` is `true` or `false`"),
@@ -172,10 +177,13 @@ impl Interceptor {
         }
         let version = self.agent.version;
         let Some(session) = self.sessions.get(key) else { return };
-        let (Some(id), Some(all), true) = (session.id(), union(session, version), session.options.were_shown()) else {
+        let (Some(id), Some(all), true) =
+            (session.id(), union(session, version), session.options.were_shown())
+        else {
             return;
         };
-        let params = json!({ "sessionId": id, "update": { "sessionUpdate": "config_option_update", LIST: [] } });
+        let params =
+            json!({ "sessionId": id, "update": { "sessionUpdate": "config_option_update", LIST: [] } });
         let line = build::notification("session/update", &params);
         let list = Message::parse(&line).and_then(|message| message.param(&["update", LIST]));
         let Some(list) = list else { return };

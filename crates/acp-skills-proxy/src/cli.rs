@@ -37,6 +37,8 @@ Nothing is written into the project. stdout carries the protocol; messages go to
 #[derive(Debug, Parser)]
 #[command(
     name = "acp-skills-proxy",
+    // Not as Windows has it, with `.exe`.
+    bin_name = "acp-skills-proxy",
     version = env!("ACP_SKILLS_PROXY_VERSION"),
     about = "Agent Skills for every ACP agent, in any editor",
     long_about = "Agent Skills for every ACP agent, in any editor.\n\nAn editor starts the proxy in place of the agent. The proxy starts the agent, forwards everything, and adds the skills: \
@@ -71,6 +73,8 @@ pub(crate) enum Command {
     Report(commands::report::ReportArgs),
     /// Start an agent through the proxy and tell, step by step, whether skills would work with it.
     Doctor(Box<commands::doctor::DoctorArgs>),
+    /// Put the proxy in front of agents in an editor's settings, and take it back; without an editor, tell what is here.
+    Setup(Box<commands::setup::SetupArgs>),
     /// Print a script that completes command lines in your shell.
     Completions(commands::completions::CompletionsArgs),
     /// (internal) Writes the manual pages, for packages.
@@ -80,6 +84,14 @@ pub(crate) enum Command {
     Eval(Box<commands::eval::EvalArgs>),
     /// Make a new skill that breaks no rule, with cases to evaluate it by.
     Init(commands::init::InitArgs),
+    /// Add a source of skills, such as a git repository: shows what comes, and asks.
+    Add(commands::sources::add::AddArgs),
+    /// Look what sources have now: shows what has changed since it was approved, and asks.
+    Update(commands::sources::update::UpdateArgs),
+    /// Remove a source.
+    Remove(commands::sources::remove::RemoveArgs),
+    /// List the sources, and what of them is approved.
+    Sources(commands::sources::list::SourcesArgs),
     /// (internal) The stdio transport of the skills server; agents start it.
     #[command(name = bridge::SUBCOMMAND, hide = true)]
     Bridge,
@@ -93,7 +105,7 @@ pub(crate) enum Command {
 }
 
 /// Reads the command line, or ends the program with what is wrong with it. To let its user log in to the agent, a client runs our command on a terminal with arguments
-/// added for the agent; where the agent stands in the configuration file there is no `--` in front of them.
+/// added for the agent; where the agent stands in the configuration file or behind `--agent` there is no `--` in front of them.
 pub(crate) fn parse() -> (Cli, Vec<OsString>) {
     let words: Vec<OsString> = env::args_os().collect();
     let error = match Cli::try_parse_from(&words) {
@@ -104,7 +116,7 @@ pub(crate) fn parse() -> (Cli, Vec<OsString>) {
     if is_unknown && stdio::is_terminal() && !words.iter().any(|word| word == "--") {
         for end in (2..words.len()).rev() {
             match Cli::try_parse_from(&words[..end]) {
-                Ok(cli) if cli.command.is_none() && cli.proxy.skills.config.is_some() => {
+                Ok(cli) if cli.command.is_none() && cli.proxy.names_an_agent() => {
                     return (cli, words[end..].to_vec());
                 }
                 _ => {}

@@ -6,6 +6,7 @@ mod limits;
 use std::{error::Error, io, path::Path, process::ExitCode};
 
 use acp_skills::{
+    agents::AgentError,
     config::ConfigError,
     one_shot::{OneShotError, StartError},
     relay::standalone::StandaloneError,
@@ -17,6 +18,8 @@ use skills_core::{
 
 use crate::output;
 
+/// The agent was not found (as in GNU `env`).
+pub(crate) const EXIT_NOT_FOUND: u8 = 127;
 /// The proxy itself failed (as in GNU `env`).
 pub(crate) const EXIT_PROXY_FAILED: u8 = 125;
 /// The command line, the configuration or a skill named in it is wrong.
@@ -72,6 +75,11 @@ fn code(error: &anyhow::Error) -> u8 {
     if let Some(start) = start_error(error) {
         return start.exit_code();
     }
+    match find(error) {
+        Some(AgentError::Unknown { .. }) => return EXIT_USAGE,
+        Some(_) => return EXIT_NOT_FOUND,
+        None => {}
+    }
     let is_usage = find::<UsageError>(error).is_some() || find::<ConfigError>(error).is_some();
     if is_usage { EXIT_USAGE } else { EXIT_PROXY_FAILED }
 }
@@ -80,6 +88,9 @@ fn code(error: &anyhow::Error) -> u8 {
 pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
     if let Some(usage) = find::<UsageError>(error) {
         return usage.hint.clone();
+    }
+    if let Some(agent) = find::<AgentError>(error) {
+        return Some(agent.hint());
     }
     let limit = || limits::hint(find::<io::Error>(error)?);
     if let Some(start) = start_error(error) {

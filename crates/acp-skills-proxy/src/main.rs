@@ -11,6 +11,7 @@
 //! | `refusal` | a start that fails, told to the client |
 //! | `report/` | what a record says when it is added up, and as a page |
 //! | `runtime` | the runtime of tasks |
+//! | `setup/` | what the settings of editors say of agents |
 //! | `stdio` | our own stdin and stdout |
 //! | `words` | numbers in sentences |
 
@@ -24,6 +25,7 @@ mod progress;
 mod refusal;
 mod report;
 mod runtime;
+mod setup;
 mod stdio;
 mod words;
 
@@ -47,11 +49,16 @@ fn main() -> ExitCode {
         Some(Command::Search(args)) => commands::search::run(*args),
         Some(Command::Report(args)) => commands::report::run(args),
         Some(Command::Doctor(args)) => commands::doctor::run(*args),
+        Some(Command::Setup(args)) => commands::setup::run(*args),
         Some(Command::Completions(args)) => commands::completions::run(args, &Cli::command()),
         Some(Command::Man(args)) => commands::man::run(args, Cli::command()),
         Some(Command::Bridge) => bridge::run().map(|()| ExitCode::SUCCESS).map_err(Into::into),
         Some(Command::Eval(args)) => commands::eval::run(*args),
         Some(Command::Init(args)) => commands::init::run(args),
+        Some(Command::Add(args)) => commands::sources::add::run(args),
+        Some(Command::Update(args)) => commands::sources::update::run(args),
+        Some(Command::Remove(args)) => commands::sources::remove::run(args),
+        Some(Command::Sources(args)) => commands::sources::list::run(args),
         #[cfg(unix)]
         Some(Command::Watchdog { part }) => {
             watchdog::run(part.as_deref()).map(|()| ExitCode::SUCCESS).map_err(Into::into)

@@ -86,6 +86,15 @@ pub(crate) fn advise(hint: &str) {
     tell(&format!("hint: {}", hint.replace('\n', "\n      ")));
 }
 
+/// Asks a question on stderr that a line from stdin answers. Only `y` and `yes` are a yes.
+pub(crate) fn ask(question: &str) -> bool {
+    drop(io::stderr().write_all(format!("{} [y/N] ", shown_lines(question)).as_bytes()));
+    let mut answer = String::new();
+    // Who says nothing, or cannot, says no.
+    drop(io::stdin().read_line(&mut answer));
+    matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
+}
+
 fn tell(line: &str) {
     let line = shown_lines(line) + "\n";
     // There is no other place to say that it cannot be said.

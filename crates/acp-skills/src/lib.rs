@@ -31,6 +31,7 @@
 //! | [`component`] | [`SkillsProxy`], the proxy as a component of the ACP SDK |
 //! | [`agents`] | agents that are known by name: how they are started, what was seen of them |
 //! | [`config`] | everything that can be decided before the start |
+//! | [`sources`] | skills from git repositories and web sites: pinned, kept on this disk, approved by hash |
 //! | [`library`] | where the skills of sessions come from, and how changes of them are noticed |
 //! | [`activity`] | what the model does with the skills, as it happens |
 //! | [`events`] | the record of that: what an event says, writing it, reading it |
@@ -60,6 +61,7 @@ pub mod library;
 mod lock;
 pub mod one_shot;
 mod permission;
+pub mod sources;
 mod trace;
 mod worker;
 
@@ -80,6 +82,8 @@ pub mod processes;
 pub mod relay;
 #[doc(hidden)]
 pub mod switch_store;
+#[doc(hidden)]
+pub mod threads;
 
 #[doc(no_inline)]
 pub use acp_skills_intercept as intercept;

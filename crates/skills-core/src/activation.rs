@@ -221,7 +221,10 @@ fn usage(usage: &Usage) -> String {
     if !usage.parameters.is_empty() {
         text.push_str("<skill_parameters>\n");
         for parameter in &usage.parameters {
-            let kind = parameter.kind.as_deref().map(|kind| format!(" type=\"{}\"", escape_attribute(&one_line(kind))));
+            let kind = parameter
+                .kind
+                .as_deref()
+                .map(|kind| format!(" type=\"{}\"", escape_attribute(&one_line(kind))));
             let _ = writeln!(
                 text,
                 "  <parameter name=\"{}\"{}{}>{}</parameter>",
@@ -239,7 +242,8 @@ fn usage(usage: &Usage) -> String {
             let scenario = one_line(&example.scenario);
             let _ = writeln!(text, "  <example>\n    <scenario>{}</scenario>", escape_xml(&scenario));
             if !example.expected.trim().is_empty() {
-                let _ = writeln!(text, "    <expected>{}</expected>", escape_xml(&one_line(&example.expected)));
+                let _ =
+                    writeln!(text, "    <expected>{}</expected>", escape_xml(&one_line(&example.expected)));
             }
             text.push_str("  </example>\n");
         }

@@ -35,8 +35,8 @@ use skills_core::SkillSet;
 
 pub(crate) use self::{
     activations::Activations, briefing::Briefing, calls::Calls, decisions::Decisions,
-    first_words::FirstWords, key::SessionKey, menu::Menu, options::Options, server::SessionServer, switches::Switches,
-    turns::Turns, vouching::Vouching,
+    first_words::FirstWords, key::SessionKey, menu::Menu, options::Options, server::SessionServer,
+    switches::Switches, turns::Turns, vouching::Vouching,
 };
 use crate::{marks::Mark, outputs::Effect};
 

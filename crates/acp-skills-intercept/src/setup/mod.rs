@@ -36,7 +36,8 @@ impl Interceptor {
         let parent = message.session_id().filter(|_| is_fork);
         let parent_key = parent.as_ref().and_then(|id| self.sessions.key_of(id));
         let cwd = cwd(message);
-        let skills = parent_key.and_then(|key| self.sessions.get(key)).map(|parent| parent.switches.all().clone());
+        let skills =
+            parent_key.and_then(|key| self.sessions.get(key)).map(|parent| parent.switches.all().clone());
         let needs = Needs { cwd: cwd.clone(), skills, ..Needs::default() };
         let target = Target::New(self.sessions.new_key(), cwd);
         let about = parent.map(std::borrow::Cow::into_owned);

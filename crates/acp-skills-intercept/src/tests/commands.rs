@@ -203,7 +203,17 @@ fn without_skills_there_is_no_menu() {
     world.request(1, "session/new", &json!({ "cwd": "/project" }));
     assert!(world.respond(1, &json!({ "sessionId": "s" })).tasks.is_empty());
     assert_eq!(sent(&world.update("s", &commands(&[]))), Vec::<&str>::new());
-    assert_eq!(texts(world.prompt(2, "s", &["/skills"]).agent()), ["/skills"]);
+    assert_eq!(texts(world.prompt(2, "s", &["/skill:review"]).agent()), ["/skill:review"]);
+    assert_eq!(texts(world.prompt(3, "s", &["$skills"]).agent()), ["$skills"]);
+    // Who asks hears it from us.
+    let out = world.prompt(4, "s", &["/skills"]);
+    assert!(
+        out.to_agent.is_empty() && out.to_client[0].to_string().contains("There are no skills"),
+        "{out:?}"
+    );
+    // Unless the agent has a command of that name.
+    world.update("s", &commands(&["skills"]));
+    assert_eq!(texts(world.prompt(5, "s", &["/skills"]).agent()), ["/skills"]);
 }
 
 /// Sends a command and answers what it asks for; returns what the agent gets.

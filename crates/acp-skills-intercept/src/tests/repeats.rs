@@ -4,6 +4,9 @@ use serde_json::{Value, json};
 
 use super::*;
 
+/// Makes a message that has this text.
+type Line<'l> = &'l dyn Fn(&str) -> Value;
+
 fn world() -> World {
     let mut world = World::new(policy()).initialized("x", &json!({}));
     world.new_session(1, "s");
@@ -46,7 +49,7 @@ fn our_text_is_in_no_line_for_the_client() {
         let resource = json!({ "type": "resource", "resource": { "uri": "a:b", "text": text } });
         update("user_message_chunk", json!({ "content": resource }))
     };
-    let lines: [(&str, &dyn Fn(&str) -> Value); 9] = [
+    let lines: [(&str, Line<'_>); 9] = [
         ("an agent's chunk", &|text| chunk("agent_message_chunk", text)),
         ("a thought", &|text| chunk("agent_thought_chunk", text)),
         ("a message", &message),
@@ -86,6 +89,12 @@ fn our_text_is_in_no_line_for_the_client() {
         seen.append(&mut world.update("s", &json!({ "sessionUpdate": "current_mode_update" })).to_client);
         let is_message = name.contains("chunk") || name == "a thought";
         assert_eq!(seen[0], line(if is_message { cut } else { "" }), "{name}");
+        // Cut off before its digits tell anything, it may be a person's.
+        for piece in ["see <acp-skills-proxy:", "see <acp-skills-proxy:01234567"] {
+            if !is_message {
+                assert_eq!(self::world().agent(&line(piece)).client(), &line(piece), "{name}");
+            }
+        }
     }
 }
 

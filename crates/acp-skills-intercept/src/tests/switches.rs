@@ -5,7 +5,8 @@ use serde_json::json;
 use super::*;
 
 fn world() -> World {
-    let mut world = World::with_skills(policy(), skills(&["pdf", "review", "My Notes"])).initialized("x", &json!({}));
+    let mut world =
+        World::with_skills(policy(), skills(&["pdf", "review", "My Notes"])).initialized("x", &json!({}));
     world.new_session(1, "s");
     world.handle(Input::MenuDue(SessionKey(1)));
     world
@@ -103,12 +104,16 @@ fn all_of_them_are_off_and_come_back() {
 fn here_is_kept_for_new_sessions() {
     let mut world = world();
     let (text, _) = say(&mut world, 2, "/skills off pdf --here");
-    let expected = "`pdf` is off in this session and in new ones of this directory. `/skills on pdf` turns it on again.";
+    let expected =
+        "`pdf` is off in this session and in new ones of this directory. `/skills on pdf` turns it on again.";
     assert_eq!(text, expected);
     let pdf = SkillName::new("pdf").unwrap();
     assert_eq!(world.outside.kept, [(PathBuf::from("/project"), vec![pdf.clone()], false)]);
     let (text, _) = say(&mut world, 3, "/skills on pdf");
-    assert_eq!(text, "`pdf` is on in this session. In new ones of this directory it stays off, unless you say `--here`.");
+    assert_eq!(
+        text,
+        "`pdf` is on in this session. In new ones of this directory it stays off, unless you say `--here`."
+    );
     // A new session, and one that is loaded, begin with it off.
     world.outside.off = vec![pdf.clone(), SkillName::new("gone").unwrap()];
     world.new_session(4, "t");
@@ -119,7 +124,8 @@ fn here_is_kept_for_new_sessions() {
     assert!(said(&out).0.contains("- `pdf` (in this directory): Does pdf"), "{out:?}");
     // What is remembered need not be there to be forgotten.
     let out = world.prompt(7, "t", &["/skills on gone --here"]);
-    let expected = "`gone` is on in this session and in new ones of this directory. There is no skill `gone` now.";
+    let expected =
+        "`gone` is on in this session and in new ones of this directory. There is no skill `gone` now.";
     assert_eq!(said(&out).0, expected);
     // The other session is as it was.
     assert!(!say(&mut world, 8, "/skills").0.contains("**Off**"));
@@ -156,7 +162,8 @@ fn meanwhile() {
     assert_eq!(texts(out.agent()).last(), Some(&"go on"));
     // Whoever cancelled it gets one answer, and it is off all the same.
     world.prompt(6, "s", &["/skills off my-notes --here"]);
-    let out = world.client(&json!({ "jsonrpc": "2.0", "method": "session/cancel", "params": { "sessionId": "s" } }));
+    let out = world
+        .client(&json!({ "jsonrpc": "2.0", "method": "session/cancel", "params": { "sessionId": "s" } }));
     assert_eq!(out.to_client.len(), 1, "{out:?}");
     assert!(world.answer().is_nothing());
     assert!(world.outside.served.as_ref().unwrap().1.is_empty());
@@ -177,7 +184,8 @@ fn an_invocation_that_is_turned_off_goes_on_without() {
 #[test]
 fn two_proxies() {
     let mut world = world();
-    let theirs = json!([{ "name": "skills", "description": "Theirs." }, { "name": "other", "description": "x" }]);
+    let theirs =
+        json!([{ "name": "skills", "description": "Theirs." }, { "name": "other", "description": "x" }]);
     world.update("s", &json!({ "sessionUpdate": "available_commands_update", "availableCommands": theirs }));
     for words in ["/skills", "/skills off other", "/skills off pdf other", "/skills off", "/skills reload"] {
         let prompt = world.prompt(2, "s", &[words]);

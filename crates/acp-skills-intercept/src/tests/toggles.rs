@@ -42,7 +42,9 @@ fn each_skill_is_a_switch_behind_the_agents() {
     let mut world = world();
     let mut actions = Actions::default();
     world.request(1, "session/new", &json!({ "cwd": "/project", "mcpServers": [] }));
-    let line = format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{{\"sessionId\":\"s\",\"configOptions\":[{MODE}],\"y\":1e3}}}}\n");
+    let line = format!(
+        "{{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{{\"sessionId\":\"s\",\"configOptions\":[{MODE}],\"y\":1e3}}}}\n"
+    );
     let Pass::Edited(edited) = world.interceptor.from_agent(line.as_bytes(), &mut actions) else { panic!() };
     let edited = String::from_utf8(edited).unwrap();
     // The agent's own passes byte for byte.
@@ -61,32 +63,49 @@ fn each_skill_is_a_switch_behind_the_agents() {
     let out = set(&mut world, 2, "acp-skills:pdf", &json!(false));
     assert!(out.to_agent.is_empty(), "{out:?}");
     let answer = out.to_client.iter().find(|it| it["id"] == 2).unwrap();
-    assert_eq!(options(&answer["result"]["configOptions"]), ["mode", "acp-skills:pdf=false", "acp-skills:review=true"]);
+    assert_eq!(
+        options(&answer["result"]["configOptions"]),
+        ["mode", "acp-skills:pdf=false", "acp-skills:review=true"]
+    );
     assert_eq!(world.outside.served.as_ref().unwrap().1, ["review"]);
     // The agent's own are the agent's, and its answer and its updates get ours.
     let out = set(&mut world, 3, "mode", &json!("x"));
     assert_eq!(out.agent()["params"]["configId"], "mode");
     let mode = serde_json::from_str::<Value>(MODE).unwrap();
     let out = world.respond(3, &json!({ "configOptions": [mode] }));
-    assert_eq!(options(&out.client()["result"]["configOptions"]), ["mode", "acp-skills:pdf=false", "acp-skills:review=true"]);
-    let update = json!({ "sessionUpdate": "config_option_update", "configOptions": [mode, { "id": "other" }] });
+    assert_eq!(
+        options(&out.client()["result"]["configOptions"]),
+        ["mode", "acp-skills:pdf=false", "acp-skills:review=true"]
+    );
+    let update =
+        json!({ "sessionUpdate": "config_option_update", "configOptions": [mode, { "id": "other" }] });
     let out = world.update("s", &update);
     let list = &out.client()["params"]["update"]["configOptions"];
     assert_eq!(options(list), ["mode", "other", "acp-skills:pdf=false", "acp-skills:review=true"]);
     // By a command the client is told, with the agent's last list.
     let out = world.prompt(4, "s", &["/skills on pdf"]);
-    let told = out.to_client.iter().find(|it| it["params"]["update"]["sessionUpdate"] == "config_option_update").unwrap();
+    let told = out
+        .to_client
+        .iter()
+        .find(|it| it["params"]["update"]["sessionUpdate"] == "config_option_update")
+        .unwrap();
     let list = &told["params"]["update"]["configOptions"];
     assert_eq!(options(list), ["mode", "other", "acp-skills:pdf=true", "acp-skills:review=true"]);
     // And so when there are others.
     let out = world.notices(skills(&["new"]));
-    let told = out.to_client.iter().find(|it| it["params"]["update"]["sessionUpdate"] == "config_option_update").unwrap();
+    let told = out
+        .to_client
+        .iter()
+        .find(|it| it["params"]["update"]["sessionUpdate"] == "config_option_update")
+        .unwrap();
     assert_eq!(options(&told["params"]["update"]["configOptions"]), ["mode", "other", "acp-skills:new=true"]);
 }
 
 #[test]
 fn who_shows_none_gets_none() {
-    for capabilities in [json!({}), json!({ "session": { "configOptions": { "boolean": null } } }), json!({ "session": {} })] {
+    for capabilities in
+        [json!({}), json!({ "session": { "configOptions": { "boolean": null } } }), json!({ "session": {} })]
+    {
         let mut world = world_of(&["pdf"], &capabilities);
         let line = format!("{{\"sessionId\":\"s\",\"configOptions\":[{MODE}]}}");
         assert_eq!(options(&open(&mut world, &line).client()["result"]["configOptions"]), ["mode"]);
@@ -104,7 +123,11 @@ fn who_shows_none_gets_none() {
 
 #[test]
 fn an_agent_without_options() {
-    for result in ["{\"sessionId\":\"s\"}", "{\"sessionId\":\"s\",\"configOptions\":null}", "{\"sessionId\":\"s\",\"configOptions\":[]}"] {
+    for result in [
+        "{\"sessionId\":\"s\"}",
+        "{\"sessionId\":\"s\",\"configOptions\":null}",
+        "{\"sessionId\":\"s\",\"configOptions\":[]}",
+    ] {
         let out = open(&mut world(), result);
         let list = &out.client()["result"]["configOptions"];
         assert_eq!(options(list), ["acp-skills:pdf=true", "acp-skills:review=true"], "{result}");
@@ -116,13 +139,17 @@ fn an_agent_without_options() {
 
 #[test]
 fn ids_do_not_clash() {
-    let theirs = r#"{"sessionId":"s","configOptions":[{"id":"acp-skills:pdf","type":"boolean","currentValue":true}]}"#;
+    let theirs =
+        r#"{"sessionId":"s","configOptions":[{"id":"acp-skills:pdf","type":"boolean","currentValue":true}]}"#;
     let mut world = world();
     let out = open(&mut world, theirs);
     let list = &out.client()["result"]["configOptions"];
     assert_eq!(options(list), ["acp-skills:pdf=true", "acp-skills-2:pdf=true", "acp-skills-2:review=true"]);
     // The other proxy's is the other proxy's.
-    assert_eq!(set(&mut world, 2, "acp-skills:pdf", &json!(false)).agent()["params"]["configId"], "acp-skills:pdf");
+    assert_eq!(
+        set(&mut world, 2, "acp-skills:pdf", &json!(false)).agent()["params"]["configId"],
+        "acp-skills:pdf"
+    );
     assert!(set(&mut world, 3, "acp-skills-2:pdf", &json!(false)).to_agent.is_empty());
     assert_eq!(world.outside.served.as_ref().unwrap().1, ["review"]);
 }
@@ -131,7 +158,9 @@ fn ids_do_not_clash() {
 fn wrong_values_are_errors() {
     let mut world = world();
     open(&mut world, "{\"sessionId\":\"s\"}");
-    for (option, value) in [("acp-skills:pdf", json!("false")), ("acp-skills:pdf", json!(0)), ("acp-skills:gone", json!(true))] {
+    for (option, value) in
+        [("acp-skills:pdf", json!("false")), ("acp-skills:pdf", json!(0)), ("acp-skills:gone", json!(true))]
+    {
         let out = set(&mut world, 2, option, &value);
         assert_eq!(out.client()["error"]["code"], -32602, "{out:?}");
         assert!(out.to_agent.is_empty());

@@ -48,7 +48,7 @@ struct NobodyToTell(#[source] UsageError);
 fn start(args: ProxyArgs, login: Vec<OsString>) -> anyhow::Result<ExitCode> {
     let config = args.config()?;
     log::start(&config)?;
-    let (events, state) = (config.events.clone(), config.state.clone());
+    let (events, state, exit_wait) = (config.events.clone(), config.state.clone(), config.exit_wait);
     let mut settings = Settings::resolve(config)?;
     // Without an agent the proxy is one of several under a conductor; nobody starts a conductor's components by hand.
     if settings.agent.is_empty() && stdio::is_terminal() {
@@ -66,7 +66,11 @@ fn start(args: ProxyArgs, login: Vec<OsString>) -> anyhow::Result<ExitCode> {
     }
     let skills = settings.skills.load()?;
     let (events, memory) = keep(events.as_deref(), state.as_deref())?;
-    let switches = state.as_deref().map(SwitchStore::open).transpose().map_err(|error| cannot_keep(state.as_deref(), &error))?;
+    let switches = state
+        .as_deref()
+        .map(SwitchStore::open)
+        .transpose()
+        .map_err(|error| cannot_keep(state.as_deref(), &error))?;
     let client = stdio::take()?;
     let runtime = runtime::new()?;
     let code: anyhow::Result<i32> = runtime.block_on(async {
@@ -85,7 +89,7 @@ fn start(args: ProxyArgs, login: Vec<OsString>) -> anyhow::Result<ExitCode> {
                 ChainEnd::NoConductor => Err(anyhow::Error::new(NobodyToTell(no_agent()))),
             };
         }
-        Ok(Standalone::new(command, policy, host, client).run().await?)
+        Ok(Standalone::new(command, policy, host, client).exit_wait(exit_wait).run().await?)
     });
     // Before we go: what is kept is to be whole.
     drop(events);
@@ -114,9 +118,6 @@ fn keep(
     state: Option<&Path>,
 ) -> Result<(Option<EventFile>, Option<ActivationStore>), UsageError> {
     let events = events.map(record::open);
-    let memory = state.map(|dir| {
-        ActivationStore::open(dir)
-            .map_err(|error| cannot_keep(Some(dir), &error))
-    });
+    let memory = state.map(|dir| ActivationStore::open(dir).map_err(|error| cannot_keep(Some(dir), &error)));
     Ok((events.transpose()?, memory.transpose()?))
 }

@@ -1,7 +1,6 @@
 //! `try`: one prompt through the proxy, and everything that happens on the way, for people to read.
 
 use std::{
-    ffi::OsString,
     fmt::Write,
     io,
     path::PathBuf,
@@ -16,7 +15,10 @@ use tokio::sync::oneshot;
 
 use super::{permission, record, skills};
 use crate::{
-    args::{CatalogArgs, LogArgs, ProxyArgs, RecordArgs, ScriptArgs, ServerArgs, SkillArgs, UserArgs, path},
+    args::{
+        AgentArgs, CatalogArgs, LogArgs, ProxyArgs, RecordArgs, ScriptArgs, ServerArgs, SkillArgs, UserArgs,
+        path,
+    },
     log, output, runtime,
     words::count,
 };
@@ -63,9 +65,8 @@ pub(crate) struct TryArgs {
     user: UserArgs,
     #[command(flatten)]
     log: LogArgs,
-    /// The agent; without one a built-in scripted agent answers, which needs no account and no network.
-    #[arg(last = true, value_name = "AGENT")]
-    agent: Vec<OsString>,
+    #[command(flatten)]
+    agent: AgentArgs,
 }
 
 /// Runs the prompt and prints what happens.
@@ -75,7 +76,9 @@ pub(crate) struct TryArgs {
 pub(crate) fn run(args: TryArgs) -> anyhow::Result<ExitCode> {
     let TryArgs { prompt, full, yes, events, skills, catalog, server, scripts, user, log, agent } = args;
     let record = RecordArgs { events, ..RecordArgs::default() };
-    let config = ProxyArgs { skills, catalog, server, scripts, user, record, log, agent }.config()?;
+    let config =
+        ProxyArgs { skills, catalog, server, scripts, user, record, log, agent, ..ProxyArgs::default() };
+    let config = config.config()?;
     log::start(&config)?;
     let events = config.events.clone();
     let settings = Settings::resolve(config)?;

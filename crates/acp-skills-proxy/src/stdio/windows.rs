@@ -13,7 +13,7 @@ use super::{Spare, read_ahead::read_ahead};
 pub(super) fn take() -> io::Result<Ends> {
     let Spare { reader, writer } = copies()?;
     // No event tells that the other end of a pipe is closed; only reading does.
-    let (reader, hangup) = read_ahead(reader)?;
+    let (reader, hangup) = read_ahead(reader);
     let mut ends = Ends::new(reader, writer);
     ends.hangup = Some(Box::new(hangup));
     Ok(ends)

@@ -9,8 +9,10 @@ mod unix;
 mod windows;
 
 use std::{
+    env,
     ffi::{OsStr, OsString},
     io::{self, PipeReader, PipeWriter},
+    path::Path,
     process::{ExitStatus, Stdio},
 };
 
@@ -69,7 +71,8 @@ impl StartError {
 
 impl Agent {
     /// Starts `command` (a program and its arguments, no shell) with pipes for its stdin and stdout; stderr, working
-    /// directory and environment are ours. It is one of `processes` until it was reaped.
+    /// directory and environment are ours, but that the directory of a program with an absolute path is in PATH, behind
+    /// all others: what runs scripts such as `npx` lies beside them. It is one of `processes` until it was reaped.
     ///
     /// # Errors
     /// The program cannot be started.
@@ -95,6 +98,7 @@ impl Agent {
         let (from_agent, stdout) = io::pipe().map_err(failed)?;
         let mut wrap = CommandWrap::with_new(platform::resolve(program), |process| {
             process.args(&command[1..]).stdin(Stdio::from(stdin)).stdout(Stdio::from(stdout));
+            process.envs(search_path(program).map(|path| ("PATH", path)));
             configure(process);
         });
         let prepared = processes.agent_group();
@@ -159,11 +163,49 @@ pub fn run_in_terminal(command: &[OsString]) -> Result<i32, StartError> {
     platform::run_in_terminal(program, &command[1..]).map_err(failed)
 }
 
+/// PATH with the directory of a program that has an absolute path, when it is not in there.
+///
+/// An editor that is started from a desktop knows nothing of nvm or Homebrew. Whoever gives it `/…/bin/npx` would be told
+/// that there is no `node`.
+fn search_path(program: &OsStr) -> Option<OsString> {
+    with_directory(Path::new(program), &env::var_os("PATH")?)
+}
+
+fn with_directory(program: &Path, path: &OsStr) -> Option<OsString> {
+    let dir = program.parent().filter(|_| program.is_absolute())?;
+    let mut dirs: Vec<_> = env::split_paths(path).collect();
+    if dirs.iter().any(|known| known == dir) {
+        return None;
+    }
+    dirs.push(dir.to_owned());
+    // A directory with a separator in its name cannot be in PATH.
+    env::join_paths(dirs).ok()
+}
+
 /// What an exit status is in words: `exited with code 3`, `was killed by signal 9 (SIGKILL)`.
 pub fn describe(status: ExitStatus) -> String {
     match (status.code(), platform::signal_of(status)) {
         (Some(code), _) => format!("exited with code {code}"),
         (None, Some(signal)) => format!("was killed by {signal}"),
         (None, None) => "ended".to_owned(),
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_runs_a_script_lies_beside_it() {
+        for (program, path, expected) in [
+            ("/nvm/bin/npx", "/usr/bin:/bin", Some("/usr/bin:/bin:/nvm/bin")),
+            ("/usr/bin/npx", "/usr/bin:/bin", None),
+            ("npx", "/usr/bin", None),
+            ("./npx", "/usr/bin", None),
+            ("/a:b/npx", "/usr/bin", None),
+        ] {
+            let found = with_directory(Path::new(program), path.as_ref());
+            assert_eq!(found.as_deref(), expected.map(OsStr::new), "{program}");
+        }
     }
 }

@@ -8,13 +8,14 @@ use std::{
 };
 
 use process_wrap::tokio::{ChildWrapper, CommandWrap};
-use rustix::process::{Pid, kill_process_group, test_kill_process_group};
+use rustix::process::{Pid, kill_process_group};
 use tokio::{
     signal::unix::{SignalKind, signal},
     sync::mpsc::{Receiver, channel},
 };
 
 use super::Signal;
+use crate::processes::group_is_alive;
 
 /// Puts what the command starts into the group that is prepared, or lets it lead one.
 pub(super) fn group(command: &mut CommandWrap, prepared: Option<u32>) {
@@ -52,7 +53,7 @@ impl Group {
     }
 
     pub(super) fn is_alive(&self) -> bool {
-        self.all().any(|group| test_kill_process_group(group).is_ok())
+        self.all().any(group_is_alive)
     }
 
     fn send(&self, signal: rustix::process::Signal) {
@@ -114,5 +115,6 @@ pub(super) fn signal_of(status: ExitStatus) -> Option<String> {
 
 pub(super) fn run_in_terminal(program: &OsStr, arguments: &[OsString]) -> io::Result<i32> {
     // Only returns when it fails: the agent takes our place, our terminal and our process id.
-    Err(Command::new(program).args(arguments).exec())
+    let path = super::search_path(program).map(|path| ("PATH", path));
+    Err(Command::new(program).args(arguments).envs(path).exec())
 }

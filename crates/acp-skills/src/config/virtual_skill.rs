@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 use skills_core::{
@@ -14,7 +15,7 @@ use super::{choices::Validation, error::ConfigError, words::Words};
 use crate::processes::Processes;
 
 /// A virtual skill.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct VirtualSkill {
     name: String,
@@ -56,12 +57,13 @@ pub struct VirtualSkill {
 }
 
 /// A tool of a virtual skill: a command that gets the input as JSON on stdin and answers on stdout.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ToolEntry {
     name: String,
     #[serde(default)]
     description: String,
+    #[schemars(with = "super::schema::OneOrMany")]
     pub(super) command: Words,
     /// The JSON schema of the input, for the model.
     #[serde(alias = "input-schema")]
@@ -72,6 +74,7 @@ pub(super) struct ToolEntry {
     env: BTreeMap<String, String>,
     /// In seconds.
     #[serde(default, deserialize_with = "super::seconds")]
+    #[schemars(with = "Option<f64>")]
     timeout: Option<Duration>,
 }
 

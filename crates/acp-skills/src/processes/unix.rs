@@ -119,7 +119,7 @@ impl HelperProcess {
     fn dismiss(&mut self) {
         if let Some(mut pipe) = self.pipe.take() {
             // The leader may have been ended with the agent; to the watchdog this says nothing.
-            drop(pipe.write_all(watchdog::DISMISSAL));
+            drop(pipe.write_all(watchdog::DISMISSAL.as_bytes()));
         }
     }
 }
@@ -183,6 +183,10 @@ impl Processes {
 
     /// An agent runs, in the group that was made for it, if any, and perhaps in one that it made itself.
     pub(crate) fn agent_started(&self, group: Option<u32>, id: Option<u32>) {
+        if let (Helper::Running(leader), Some(id)) = (&mut lock(&self.0.state).guard.leader, id) {
+            // Until the watchdog runs. The leader may have been ended with the agent.
+            drop(leader.tell(watchdog::ADD, id));
+        }
         group.into_iter().chain(id).for_each(|id| self.add(id));
         self.need_watchdog();
     }

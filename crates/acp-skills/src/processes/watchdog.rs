@@ -7,22 +7,24 @@
 use std::{
     collections::HashSet,
     env, fs, io,
-    io::{BufRead, Read, Write},
+    io::{BufRead, Write},
     os::{fd::AsFd, unix::process::CommandExt},
     process::{Command, Stdio},
     thread::sleep,
     time::{Duration, Instant},
 };
 
-use rustix::process::{Pid, Signal, getpid, kill_process_group, test_kill_process_group};
+use rustix::process::{Pid, Signal, getpid, kill_process_group};
+
+use super::group_is_alive;
 
 /// The hidden subcommand.
 pub const SUBCOMMAND: &str = "watchdog";
 
 /// The part that makes a group and waits until others watch over it.
 pub(super) const LEADER: &str = "leader";
-/// What tells it that they do.
-pub(super) const DISMISSAL: &[u8] = b".";
+/// The line that tells it that they do.
+pub(super) const DISMISSAL: &str = ".\n";
 /// In front of a group that runs.
 pub(super) const ADD: char = '+';
 /// In front of a group that has ended.
@@ -69,7 +71,7 @@ fn end(groups: &HashSet<Pid>) {
             let _ = kill_process_group(group, signal);
         }
     };
-    let is_alive = || groups.iter().any(|&group| test_kill_process_group(group).is_ok());
+    let is_alive = || groups.iter().copied().any(group_is_alive);
     send(Signal::TERM);
     let deadline = Instant::now() + GRACE;
     while is_alive() && Instant::now() < deadline {
@@ -79,28 +81,29 @@ fn end(groups: &HashSet<Pid>) {
 }
 
 /// Leads a group until it is dismissed. When the proxy is gone before that, has the group ended by another process, because
-/// what ends the group ends this one.
+/// what ends the group ends this one; and with it those groups that it was told of.
 fn lead() -> io::Result<()> {
-    // Without a buffer, and without the buffer of the standard library.
+    // Without the buffer of the standard library.
     let stdin = fs::File::from(io::stdin().as_fd().try_clone_to_owned()?);
-    let mut told = Vec::new();
-    drop(stdin.take(DISMISSAL.len() as u64).read_to_end(&mut told));
-    if told == DISMISSAL {
-        return Ok(());
+    let mut groups = format!("{ADD}{}\n", getpid().as_raw_nonzero());
+    for line in io::BufReader::with_capacity(64, stdin).lines().map_while(Result::ok) {
+        if line == DISMISSAL.trim_end() {
+            return Ok(());
+        }
+        groups.extend([&line, "\n"]);
     }
-    let group = getpid();
     let started = env::current_exe().and_then(|program| {
         let mut command = Command::new(program);
         command.arg(SUBCOMMAND).stdin(Stdio::piped()).process_group(0).spawn()
     });
     match started {
         Ok(mut watchdog) => match watchdog.stdin.take() {
-            Some(mut pipe) => writeln!(pipe, "{ADD}{}", group.as_raw_nonzero()),
+            Some(mut pipe) => pipe.write_all(groups.as_bytes()),
             None => Ok(()),
         },
         Err(error) => {
             // Without a grace, but ended.
-            let _ = kill_process_group(group, Signal::KILL);
+            let _ = kill_process_group(getpid(), Signal::KILL);
             Err(error)
         }
     }

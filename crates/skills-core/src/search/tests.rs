@@ -130,8 +130,14 @@ fn examples_and_parameters_are_found() {
     let taught = |name: &str, description: &str| Skill::builder(name, description).body("x");
     let skills = || {
         vec![
-            taught("a", "Makes tables.").example("Quarterly revenue of a shop.", "A spreadsheet.").build().unwrap(),
-            taught("b", "Makes charts.").parameter(Parameter::new("revenue").description("Numbers.")).build().unwrap(),
+            taught("a", "Makes tables.")
+                .example("Quarterly revenue of a shop.", "A spreadsheet.")
+                .build()
+                .unwrap(),
+            taught("b", "Makes charts.")
+                .parameter(Parameter::new("revenue").description("Numbers."))
+                .build()
+                .unwrap(),
             taught("c", "Makes tables.").build().unwrap(),
         ]
     };

@@ -122,8 +122,10 @@ impl Example {
 impl Usage {
     /// These, without what says nothing; `None` when nothing is left.
     pub fn of(parameters: Vec<Parameter>, examples: Vec<Example>) -> Option<Box<Self>> {
-        let parameters: Vec<_> = parameters.into_iter().filter(|it| !it.name.trim().is_empty()).take(MAX_ENTRIES).collect();
-        let examples: Vec<_> = examples.into_iter().filter(|it| !it.scenario.trim().is_empty()).take(MAX_ENTRIES).collect();
+        let parameters: Vec<_> =
+            parameters.into_iter().filter(|it| !it.name.trim().is_empty()).take(MAX_ENTRIES).collect();
+        let examples: Vec<_> =
+            examples.into_iter().filter(|it| !it.scenario.trim().is_empty()).take(MAX_ENTRIES).collect();
         let is_empty = parameters.is_empty() && examples.is_empty();
         (!is_empty).then(|| Box::new(Self { parameters, examples }))
     }
@@ -202,7 +204,12 @@ mod tests {
         assert_eq!(usage.examples, [Example::new("A review.", "A list."), Example::new("Another.", "")]);
         assert_eq!(usage.hint().as_deref(), Some("<path> [depth] [format]"));
         // What others mean by the same words is theirs.
-        for other in [json!({}), json!("x"), json!({ "parameters": "a, b", "examples": 3 }), json!({ "parameters": [] })] {
+        for other in [
+            json!({}),
+            json!("x"),
+            json!({ "parameters": "a, b", "examples": 3 }),
+            json!({ "parameters": [] }),
+        ] {
             assert_eq!(Usage::in_metadata(&other), (None, Vec::new()), "{other}");
         }
     }
@@ -214,7 +221,8 @@ mod tests {
         assert_eq!(usage.parameters.len(), MAX_ENTRIES);
         let hint = usage.hint().unwrap();
         assert!(hint.chars().count() <= MAX_HINT_CHARS && hint.ends_with("] …"), "{hint}");
-        let usage = Usage::of(vec![Parameter::new(" a\u{202e}\nb "), Parameter::new(" ")], Vec::new()).unwrap();
+        let usage =
+            Usage::of(vec![Parameter::new(" a\u{202e}\nb "), Parameter::new(" ")], Vec::new()).unwrap();
         assert_eq!(usage.hint().as_deref(), Some("[a b]"));
         assert_eq!(Usage::of(Vec::new(), vec![Example::new("x", "y")]).unwrap().hint(), None);
     }

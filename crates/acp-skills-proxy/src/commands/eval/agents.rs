@@ -2,13 +2,12 @@
 
 use std::ffi::OsString;
 
+use acp_skills::agents::{self, AgentError};
+
 use crate::error::UsageError;
 
 /// The agents by name.
-pub(super) fn named(
-    said: &[String],
-    command: Vec<OsString>,
-) -> Result<Vec<(String, Vec<OsString>)>, UsageError> {
+pub(super) fn named(said: &[String], command: Vec<OsString>) -> anyhow::Result<Vec<(String, Vec<OsString>)>> {
     if !command.is_empty() {
         let program = std::path::Path::new(&command[0]).file_stem().unwrap_or_default().to_string_lossy();
         let plain: String = program
@@ -21,16 +20,27 @@ pub(super) fn named(
         let name = if is_taken { "agent".to_owned() } else { plain.to_owned() };
         return Ok(vec![(name, command)]);
     }
-    let mut agents = Vec::new();
+    let mut named = Vec::new();
     for text in said {
         let Some((name, command)) = text.split_once('=') else {
-            return Err(
-                UsageError::new(format!("`{text}` has no name")).hint("--agent claude=claude-agent-acp")
-            );
+            let agent = agents::find(text).map_err(|error| unknown(text, &error))?;
+            named.push((agent.id.clone(), agent.command()?));
+            continue;
         };
-        agents.push((name.to_owned(), words(command)?));
+        named.push((name.to_owned(), words(command)?));
     }
-    Ok(agents)
+    Ok(named)
+}
+
+/// A name that is no agent's may be a command that was given no name.
+fn unknown(text: &str, error: &AgentError) -> UsageError {
+    match error {
+        AgentError::Unknown { similar: None, .. } => {
+            UsageError::new(format!("no agent is known as `{text}`"))
+                .hint(format!("a command of your own needs a name: `--agent NAME='{text}'`"))
+        }
+        _ => UsageError::new(error.to_string()).hint(error.hint()),
+    }
 }
 
 /// The words of a command. Quotes hold words together, as in a shell; nothing else means anything.

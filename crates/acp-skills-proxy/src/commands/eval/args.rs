@@ -51,9 +51,9 @@ pub(crate) struct EvalArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Agents")]
 pub(super) struct AgentArgs {
-    /// An agent by a name of your own and its command, as in `gemini='gemini --acp'`. Repeatable. Quotes hold words
-    /// together; there is no shell.
-    #[arg(long, value_name = "NAME=COMMAND")]
+    /// An agent by its identifier (`gemini`; `acp-skills-proxy setup --agents` lists them), or by a name of your own and its
+    /// command, as in `gemini='gemini --acp'`. Repeatable. Quotes hold words together; there is no shell.
+    #[arg(long, value_name = "ID|NAME=COMMAND")]
     pub(super) agent: Vec<String>,
     /// Who judges sentences: an agent's command. By default the agent whose work it is, in a fresh session without skills.
     #[arg(long, value_name = "COMMAND", conflicts_with = "no_grader")]

@@ -17,7 +17,7 @@ mod watcher;
 
 use std::{
     sync::{Arc, Weak},
-    thread::{self, JoinHandle},
+    thread,
     time::{Duration, Instant},
 };
 
@@ -27,9 +27,13 @@ use skills_core::discovery::Changes;
 pub(super) use self::{coverage::Coverage, debounce::Debounce};
 use self::{platform::Platform, watcher::Watches};
 use super::{Reloaded, WhenReloaded};
+use crate::threads;
 
 /// When there is no watch at all, another is asked for after this time.
 const RETRY: Duration = Duration::from_mins(1);
+
+/// How many threads there must be room for: one is needed, and the proxy starts others in the same moments.
+const SPARE_THREADS: usize = 4;
 
 /// Skills on disk that can be searched again.
 pub(super) trait Watched: Send + Sync {
@@ -45,7 +49,7 @@ pub(super) fn start(library: Weak<impl Watched + 'static>, debounce: Arc<Debounc
     let work = move || {
         let sink = Arc::clone(&debounce);
         // A watcher whose own thread cannot be started does not say so, and panics when it is used.
-        if let Err(error) = thread::Builder::new().spawn(|| ()).map(JoinHandle::join) {
+        if let Err(error) = threads::probe(SPARE_THREADS) {
             return cannot_watch(&error);
         }
         match notify::recommended_watcher(move |event| sink.put(event)) {

@@ -203,7 +203,10 @@ fn parameters_and_examples_are_in_the_metadata() {
     // The specification knows texts alone; that is worth a word, and no more.
     let verdict = crate::frontmatter::Verdict::Spec;
     let found = crate::frontmatter::validate(text, &crate::frontmatter::ParseContext::default(), verdict);
-    assert!(found.iter().all(|it| !it.is_error() && it.code == "metadata-not-text") && found.len() == 2, "{found:?}");
+    assert!(
+        found.iter().all(|it| !it.is_error() && it.code == "metadata-not-text") && found.len() == 2,
+        "{found:?}"
+    );
     let broken = text.replace("name: path", "title: path");
     let parsed = crate::frontmatter::parse(&broken, &crate::frontmatter::ParseContext::default());
     assert_eq!(parsed.diagnostics.iter().map(|it| it.code).collect::<Vec<_>>(), ["field-left-out"]);

@@ -1,0 +1,106 @@
+// Whether the ways to install agree with each other, with Cargo.toml and with platforms.json; run by
+// `node --test .ci/packaging.test.mjs`. It reads files and builds nothing.
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+
+const CI = dirname(fileURLToPath(import.meta.url));
+const read = (path) => readFileSync(join(CI, "..", path), "utf8");
+const platforms = JSON.parse(read(".ci/platforms.json"));
+const manifest = read("Cargo.toml");
+const program = read("crates/acp-skills-proxy/Cargo.toml");
+const version = manifest.match(/^\[workspace\.package\]\nversion = "(.*)"$/m)[1];
+
+test("each platform is told once, and completely", () => {
+  for (const { target, runner, npm, archive } of platforms) {
+    const systems = { "unknown-linux-musl": "linux", "apple-darwin": "darwin", "pc-windows-msvc": "win32" };
+    const [cpu, ...system] = target.split("-");
+    const expected = { os: systems[system.join("-")], cpu: { x86_64: "x64", aarch64: "arm64" }[cpu] };
+    assert.deepEqual(npm, expected, target);
+    assert.equal(archive, npm.os === "win32" ? "zip" : "tar.gz", target);
+    assert.match(runner, { linux: /^ubuntu-/, darwin: /^macos-/, win32: /^windows-/ }[npm.os], target);
+    // What was built is tried on its own kind of machine. GitHub's macs are of ARM unless their name says otherwise.
+    const isArm = npm.os === "darwin" ? !runner.endsWith("-intel") : runner.endsWith("-arm");
+    assert.equal(isArm, npm.cpu === "arm64", target);
+  }
+  assert.equal(new Set(platforms.map(({ target }) => target)).size, platforms.length);
+});
+
+test("licences are checked for every platform", () => {
+  const targets = read(".deny.toml").match(/^targets = \[([^\]]*)\]/m)[1];
+  for (const { target } of platforms) {
+    assert.ok(targets.includes(`"${target}"`), `.deny.toml does not have ${target}`);
+  }
+});
+
+test("the packages for npm are of this version, and the first names all others", () => {
+  const place = mkdtempSync(join(tmpdir(), "acp-skills-proxy-packaging-"));
+  try {
+    writeFileSync(join(place, "program"), "");
+    const programs = platforms.map(({ npm }) => `${npm.os}-${npm.cpu}=${join(place, "program")}`);
+    execFileSync(process.execPath, [join(CI, "npm/pack.mjs"), join(place, "out"), ...programs], { stdio: "pipe" });
+    const packages = readdirSync(join(place, "out")).map((file) => {
+      const text = execFileSync("tar", ["-xzOf", file, "package/package.json"], { cwd: join(place, "out") });
+      return JSON.parse(text);
+    });
+    const main = packages.find(({ name }) => name === "acp-skills-proxy");
+    const others = packages.filter((found) => found !== main);
+    assert.deepEqual(
+      main.optionalDependencies,
+      Object.fromEntries(others.map((found) => [found.name, version]).sort()),
+      "the packages that the launcher looks for",
+    );
+    assert.deepEqual([...new Set(packages.map((found) => found.version))], [version]);
+    assert.equal(others.length, platforms.length);
+    // A script that runs at the installation is what these packages do without.
+    assert.deepEqual(packages.filter((found) => found.scripts), []);
+  } finally {
+    rmSync(place, { recursive: true });
+  }
+});
+
+test("cargo binstall looks for the archives where a release has them", () => {
+  const [all, ...overrides] = program.split(/^\[package\.metadata\.binstall/m).slice(1);
+  const formats = new Map([["tar.gz", all]]);
+  for (const override of overrides) {
+    const target = override.match(/^\.overrides\.(.*)\]$/m)[1];
+    assert.ok(platforms.some((platform) => platform.target === target && platform.archive === "zip"), target);
+    formats.set(target, override);
+  }
+  for (const { target, archive } of platforms) {
+    const section = formats.get(target) ?? formats.get("tar.gz");
+    const url = `{ repo }/releases/download/v{ version }/{ name }-{ target }.${archive}`;
+    assert.ok(section.includes(`pkg-url = "${url}"`), `${target} is not at ${url}`);
+  }
+});
+
+// The `bash` that Windows finds first may be that of another system.
+const skip = process.platform === "win32" && "the formula is made on Linux";
+
+test("the formula has every archive but those of Windows", { skip }, () => {
+  const place = mkdtempSync(join(tmpdir(), "acp-skills-proxy-formula-"));
+  try {
+    const archives = platforms.filter(({ archive }) => archive === "tar.gz");
+    for (const [index, { target }] of archives.entries()) {
+      const file = `acp-skills-proxy-${target}.tar.gz`;
+      writeFileSync(join(place, `${file}.sha256`), `${String(index).repeat(64)}  ${file}\n`);
+    }
+    const formula = execFileSync("bash", [join(CI, "homebrew/formula"), place], { encoding: "utf8" });
+    for (const [index, { target }] of archives.entries()) {
+      const url = `/releases/download/v${version}/acp-skills-proxy-${target}.tar.gz"\n      sha256 "${String(index).repeat(64)}"`;
+      assert.ok(formula.includes(url), `${target} is not in the formula`);
+    }
+  } finally {
+    rmSync(place, { recursive: true });
+  }
+});
+
+test("crates of the workspace need each other in this version", () => {
+  for (const [line, name, needed] of manifest.matchAll(/^(\S+) = \{ path = "crates\/.*version = "(.*?)".*$/gm)) {
+    assert.equal(needed, version, `${name}: ${line}`);
+  }
+});

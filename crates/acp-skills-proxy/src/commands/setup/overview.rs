@@ -1,0 +1,172 @@
+//! What is here: editors, agents, skills; and which agents are known.
+
+use acp_skills::{
+    agents::{self, Agent, Means},
+    config::{Discover, Settings},
+};
+use skills_core::Source;
+
+use super::{Document, SettingsFile, Way, is_there, skills};
+use crate::{
+    args::{ProxyArgs, SkillArgs},
+    commands::table::{Align, Table, terminal_width},
+    setup::{
+        document::Start,
+        editors::{self, Editor, Settings as EditorSettings},
+        home::Home,
+    },
+    words::count,
+};
+
+/// What is here.
+///
+/// # Errors
+/// The user's skills cannot be looked for.
+pub(super) fn of(home: &Home) -> anyhow::Result<String> {
+    let mut editors =
+        Table::new([("EDITOR", Align::Left), ("SETTINGS", Align::Path), ("AGENTS", Align::Left)]);
+    let mut first = None;
+    for editor in editors::ALL {
+        for row in rows(editor, home) {
+            first.get_or_insert(editor.id);
+            editors.row([editor.id.to_owned(), row.0, row.1]);
+        }
+    }
+    let editors = match first {
+        Some(_) => editors.render(terminal_width()),
+        None => "No editor is here that setup knows.".to_owned(),
+    };
+    let mut agents = Table::new([("AGENT", Align::Left), ("NAME", Align::Left), ("PROGRAM", Align::Path)]);
+    let mut has_agent = false;
+    for agent in agents::all() {
+        if let Ok(path) = which::which(&agent.program[0]) {
+            has_agent = true;
+            agents.row([agent.id.clone(), agent.name.clone(), home.shown(&path)]);
+        }
+    }
+    let agents = if has_agent {
+        format!("{}\n\n", agents.render(terminal_width()))
+    } else {
+        "No agent that is known by name is in your PATH.\n".to_owned()
+    };
+    let known = agents::all().len();
+    let runners = format!("npx{} and uvx{}", missing("npx"), missing("uvx"));
+    let skills = skills_here(home)?;
+    let editor = first.unwrap_or("zed");
+    Ok(format!(
+        "{editors}\n\n{agents}{known} agents are known by name (`acp-skills-proxy setup --agents`); packages of npm and PyPI \
+         are run by {runners}.\n\n{skills}\n\
+         To put the proxy in front of an agent: acp-skills-proxy setup {editor} --agent claude\n"
+    ))
+}
+
+fn missing(runner: &str) -> &'static str {
+    if which::which(runner).is_ok() { "" } else { " (not here)" }
+}
+
+/// The settings files of an editor that is here, with their agents.
+fn rows(editor: &Editor, home: &Home) -> Vec<(String, String)> {
+    let is_in_path = || editor.programs.iter().any(|program| which::which(program).is_ok());
+    match &editor.way {
+        Way::Settings(settings) => {
+            let files = settings.files(home).into_iter().filter(|file| is_there(file));
+            let rows: Vec<_> = files.map(|file| (home.shown(&file), agents_in(&file, settings))).collect();
+            if rows.is_empty() && (settings.is_here(home) || is_in_path()) {
+                return vec![(home.shown(&settings.files(home)[0]), "(no such file yet)".to_owned())];
+            }
+            rows
+        }
+        Way::Paste(_) if is_in_path() => vec![("(prints what to paste)".to_owned(), String::new())],
+        Way::Paste(_) => Vec::new(),
+    }
+}
+
+fn agents_in(file: &std::path::Path, settings: &EditorSettings) -> String {
+    let read = SettingsFile::read(file).map_err(|error| error.to_string()).and_then(|file| {
+        let document = Document::new(file.bytes().unwrap_or_default());
+        let agents = document.and_then(|document| document.agents(&settings.format));
+        agents.map_err(|error| format!("broken in line {}: {}", error.line, error.message))
+    });
+    match read {
+        Err(message) => message,
+        Ok(agents) if agents.is_empty() => "none".to_owned(),
+        Ok(agents) => {
+            let shown = agents.iter().map(|agent| match (&agent.start, agent.ours()) {
+                (_, Some(_)) => format!("{} (through the proxy)", agent.name),
+                (Start::Editor, _) => format!("{} (the editor's own)", agent.name),
+                (Start::Unclear(_), _) => format!("{} (not understood)", agent.name),
+                _ => agent.name.clone(),
+            });
+            shown.collect::<Vec<_>>().join(", ")
+        }
+    }
+}
+
+fn skills_here(home: &Home) -> anyhow::Result<String> {
+    let here = SkillArgs { discover: vec![Discover::User], ..SkillArgs::default() };
+    let config = ProxyArgs { skills: here, ..ProxyArgs::default() }.config()?;
+    let loaded = skills::load(Settings::resolve(config)?.skills)?;
+    let mut dirs = Vec::new();
+    for entry in loaded.here.entries() {
+        if let Source::Stored(stored) = &entry.skill.source {
+            let dir = stored.dir.parent().map_or_else(String::new, |dir| home.shown(dir));
+            if !dirs.contains(&dir) {
+                dirs.push(dir);
+            }
+        }
+    }
+    Ok(match loaded.here.len() {
+        0 => "You have no skills of your own yet: put them into ~/.agents/skills, or name a directory with `--skills DIR`.\n"
+            .to_owned(),
+        number => format!(
+            "{} of your own in {}: `acp-skills-proxy list --discover user` shows them.\n",
+            count(number, "skill"),
+            dirs.join(", ")
+        ),
+    })
+}
+
+/// The agents that are known by name.
+pub(super) fn agents() -> String {
+    let mut table = Table::new([
+        ("AGENT", Align::Left),
+        ("NAME", Align::Left),
+        ("STARTED BY", Align::Left),
+        ("TRIED", Align::Left),
+        ("SKILLS", Align::Left),
+        ("TO KNOW", Align::Left),
+    ]);
+    for agent in agents::all() {
+        let [tried, skills] = seen(agent);
+        table.row([agent.id.clone(), agent.name.clone(), command(agent), tried, skills, agent.notes.clone()]);
+    }
+    format!(
+        "{}\n\nAny other agent that speaks ACP goes by its command: `acp-skills-proxy … -- COMMAND`. \
+         `acp-skills-proxy doctor --agent ID` tries one here.\n",
+        table.render(terminal_width())
+    )
+}
+
+fn command(agent: &'static Agent) -> String {
+    match agent.words(|program| which::which(program).ok()) {
+        Ok(words) => words.join(" "),
+        Err(_) => match (&agent.npx, &agent.uvx) {
+            (Some(_), _) => "(needs npx)".to_owned(),
+            (_, Some(_)) => "(needs uvx)".to_owned(),
+            _ => format!("({})", agent.home),
+        },
+    }
+}
+
+/// What was tried, and what its model works with.
+fn seen(agent: &Agent) -> [String; 2] {
+    let Some(seen) = &agent.seen else { return ["–".to_owned(), "–".to_owned()] };
+    let version = seen.version.as_deref().map_or_else(String::new, |version| format!(" {version}"));
+    let means = match (seen.skills, seen.server.as_deref()) {
+        (Some(Means::Tools), Some(server)) => format!("tools ({server})"),
+        (Some(Means::Tools), None) => "tools".to_owned(),
+        (Some(Means::Files), _) => "files".to_owned(),
+        _ => "–".to_owned(),
+    };
+    [format!("{}{version}", seen.program), means]
+}

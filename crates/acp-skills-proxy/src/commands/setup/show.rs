@@ -1,0 +1,67 @@
+//! Changes as people read them, and the question whether to make them.
+
+use std::io::IsTerminal;
+
+use super::{How, Place};
+use crate::{error::UsageError, output, setup::paste::shell};
+
+/// A change as a diff, with colours where those can be seen.
+pub(super) fn diff(file: &str, before: &str, after: &str) -> String {
+    let patch = diffy::create_patch(before, after).to_string();
+    // The library's own first two lines name no file.
+    let mut lines = vec![format!("--- {file}"), format!("+++ {file}")];
+    lines.extend(patch.lines().skip(2).map(str::to_owned));
+    let has_colors = output::has_colors();
+    let lines = lines.into_iter().map(|line| {
+        let color = match line.as_bytes().first() {
+            Some(b'+') => "32",
+            Some(b'-') => "31",
+            Some(b'@') => "36",
+            _ => "",
+        };
+        if has_colors && !color.is_empty() {
+            format!("\u{1b}[{color}m{line}\u{1b}[0m\n")
+        } else {
+            line + "\n"
+        }
+    });
+    lines.collect()
+}
+
+/// Whether to write what was shown.
+///
+/// # Errors
+/// Nobody can be asked.
+pub(super) fn confirmed(how: How, question: &str) -> Result<bool, UsageError> {
+    match how {
+        How::Show => Ok(false),
+        How::Write => Ok(true),
+        How::Ask if !std::io::stdin().is_terminal() => {
+            Err(UsageError::new("nothing was written, because nobody can be asked: stdin is no terminal")
+                .hint("`--yes` writes without asking, `--print` only shows"))
+        }
+        How::Ask => {
+            let is_wanted = output::ask(question);
+            if !is_wanted {
+                output::note("Nothing was written.");
+            }
+            Ok(is_wanted)
+        }
+    }
+}
+
+/// `A goes through the proxy`, `A and B go through the proxy`.
+pub(super) fn through(names: &[String]) -> String {
+    let verb = if names.len() == 1 { "goes" } else { "go" };
+    format!("{} {verb} through the proxy", names.join(" and "))
+}
+
+/// The command line that does something else with the same settings.
+pub(super) fn command_line(place: &Place<'_>, flag: &str) -> String {
+    let mut words = vec!["acp-skills-proxy".to_owned(), "setup".to_owned(), place.editor.id.to_owned()];
+    if !place.settings.files(place.home).contains(&place.path) {
+        words.extend(["--file".to_owned(), shell(&place.path.to_string_lossy())]);
+    }
+    words.push(flag.to_owned());
+    words.join(" ")
+}

@@ -1,0 +1,66 @@
+//! Taking a change back.
+
+use std::process::ExitCode;
+
+use super::{How, Place, show, unusable};
+use crate::{
+    error::UsageError,
+    output,
+    setup::{
+        document::Document,
+        record::Record,
+        undo::{self, Undone},
+    },
+};
+
+/// Takes back the last change of these settings.
+///
+/// # Errors
+/// They are broken, or cannot be written.
+pub(super) fn undo(place: &Place<'_>, how: How) -> anyhow::Result<ExitCode> {
+    let (file, document) = place.read()?;
+    let format = &place.settings.format;
+    let entries = document.agents(format).map_err(|error| place.broken(&error))?;
+    let dir = &place.home.changes;
+    let failed = |error: std::io::Error| {
+        let dir = place.home.shown(dir);
+        UsageError::new(format!("cannot read what was changed, which is in {dir}: {error}"))
+    };
+    let Some(record) = Record::last(dir, file.target()).map_err(failed)? else {
+        let ours: Vec<_> =
+            entries.iter().filter(|it| it.ours().is_some()).map(|it| it.name.clone()).collect();
+        let by_hand = match ours.as_slice() {
+            [] => String::new(),
+            names => format!(" {}, but not by a change of `setup` that is known here.", show::through(names)),
+        };
+        output::print(&format!("Nothing to take back in {}.{by_hand}\n", place.shown()))?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    let before = record.before().map_err(failed)?;
+    let after = record.after().map_err(failed)?;
+    let now = file.bytes().unwrap_or_default();
+    let undone = undo::undo(now, before.as_deref(), &after, &record.changes, format)
+        .map_err(|error| place.not_edited(&error))?;
+    let Undone::Bytes(bytes) = undone else {
+        if how != How::Show {
+            record.undone()?;
+        }
+        output::print(&format!(
+            "Nothing to take back in {}: the last change is not in there any more.\n",
+            place.shown()
+        ))?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    let result = Document::new(bytes.as_deref().unwrap_or_default()).map_err(|error| place.broken(&error))?;
+    output::print_colored(&show::diff(&place.shown(), document.text(), result.text()))?;
+    if bytes.is_none() {
+        output::note("note: the file was made by `setup`, so it goes");
+    }
+    if !show::confirmed(how, "Take it back?")? {
+        return Ok(ExitCode::SUCCESS);
+    }
+    file.replace(bytes.as_deref()).map_err(|error| unusable(&error))?;
+    record.undone()?;
+    output::print("Taken back.\n")?;
+    Ok(ExitCode::SUCCESS)
+}

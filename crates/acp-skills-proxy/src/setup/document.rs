@@ -1,0 +1,278 @@
+//! [`Document`]: settings as a text, JSON with comments and trailing commas: which agents they have, and what is wrong with
+//! them, with line and column.
+
+use jsonc_parser::{
+    CollectOptions, ParseOptions,
+    ast::{Object, ObjectProp, Value},
+    common::{Range, Ranged},
+    parse_to_ast,
+};
+
+use super::{NAME, editors::Format};
+
+/// What editors read: comments and trailing commas, and nothing else that JSON does not have.
+pub(super) fn syntax() -> ParseOptions {
+    ParseOptions {
+        allow_comments: true,
+        allow_trailing_commas: true,
+        allow_loose_object_property_names: false,
+        allow_missing_commas: false,
+        allow_single_quoted_strings: false,
+        allow_hexadecimal_numbers: false,
+        allow_unary_plus_numbers: false,
+        allow_bare_decimal_point_numbers: false,
+        allow_non_finite_numbers: false,
+        allow_extended_string_escapes: false,
+    }
+}
+
+/// What is wrong with settings, and where: lines and columns count from 1.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{line}:{column}: {message}")]
+pub(crate) struct SettingsError {
+    /// In which line.
+    pub line: usize,
+    /// At which character of it.
+    pub column: usize,
+    /// What.
+    pub message: String,
+}
+
+/// Settings, without the mark that some editors begin a text with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Document {
+    /// Whether the file begins with a byte order mark.
+    has_mark: bool,
+    text: String,
+}
+
+const MARK: &str = "\u{feff}";
+
+/// An agent as settings have it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Entry {
+    /// Its name.
+    pub name: String,
+    /// How it is started.
+    pub start: Start,
+    /// Its environment, where that is text.
+    pub env: Vec<(String, String)>,
+    /// Where it is.
+    pub line: usize,
+}
+
+/// How an agent is started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Start {
+    /// By a command: the program and its arguments.
+    Command(Vec<String>),
+    /// By the editor's own means, so that there is no command to change.
+    Editor,
+    /// In a way that is not understood; says which.
+    Unclear(SettingsError),
+}
+
+/// Which words of a command are ours: those that start us, then flags, then `--` and the agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Ours {
+    /// How many words start us.
+    pub launcher: usize,
+    /// Where the agent's command begins, behind `--`.
+    pub agent: Option<usize>,
+}
+
+impl Entry {
+    /// Its command, if that has one.
+    pub(crate) fn command(&self) -> Option<&[String]> {
+        match &self.start {
+            Start::Command(words) => Some(words),
+            _ => None,
+        }
+    }
+
+    /// Which words of its command are ours; `None` when it does not go through the proxy.
+    pub(crate) fn ours(&self) -> Option<Ours> {
+        ours(self.command()?)
+    }
+}
+
+/// Which words of a command are ours.
+pub(crate) fn ours(words: &[String]) -> Option<Ours> {
+    let launcher = match program_name(words.first()?) {
+        NAME => 1,
+        "npx" | "uvx" | "bunx" | "pnpx" | "pipx" | "uv" | "npm" | "pnpm" => {
+            let before_agent = words.iter().take_while(|word| *word != "--");
+            let package = before_agent.skip(1).position(|word| word.split('@').next() == Some(NAME))?;
+            package + 2
+        }
+        _ => return None,
+    };
+    let agent = words[launcher..].iter().position(|word| word == "--").map(|at| launcher + at + 1);
+    Some(Ours { launcher, agent })
+}
+
+/// The name of a program by its path on any system.
+pub(crate) fn program_name(program: &str) -> &str {
+    let name = program.rsplit(['/', '\\']).next().unwrap_or(program);
+    let ending =
+        [".exe", ".cmd", ".bat", ".EXE", ".CMD", ".BAT"].iter().find_map(|end| name.strip_suffix(end));
+    ending.unwrap_or(name)
+}
+
+impl Document {
+    /// What a file says; no file says nothing.
+    ///
+    /// # Errors
+    /// It is no text.
+    pub(crate) fn new(bytes: &[u8]) -> Result<Self, SettingsError> {
+        let text = str::from_utf8(bytes).map_err(|error| {
+            let before = String::from_utf8_lossy(&bytes[..error.valid_up_to()]);
+            error_at(before.trim_start_matches(MARK), usize::MAX, "this is no UTF-8 text")
+        })?;
+        let without = text.strip_prefix(MARK);
+        Ok(Self { has_mark: without.is_some(), text: without.unwrap_or(text).to_owned() })
+    }
+
+    /// The text, without the mark.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The same with another text.
+    pub(crate) fn with(&self, text: String) -> Self {
+        Self { text, ..*self }
+    }
+
+    /// What the file is to say.
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        let mark = if self.has_mark { MARK } else { "" };
+        [mark.as_bytes(), self.text.as_bytes()].concat()
+    }
+
+    /// The agents, in the order of the text.
+    ///
+    /// # Errors
+    /// The text is broken, or it is not clear which agents it has.
+    pub(crate) fn agents(&self, format: &Format) -> Result<Vec<Entry>, SettingsError> {
+        let parsed = parse_to_ast(&self.text, &CollectOptions::default(), &syntax()).map_err(|error| {
+            SettingsError {
+                line: error.line_display(),
+                column: error.column_display(),
+                message: format!("this is no valid JSON: {}", lower(&error.kind().to_string())),
+            }
+        })?;
+        let root = match parsed.value {
+            None => return Ok(Vec::new()),
+            Some(Value::Object(root)) => root,
+            Some(other) => return Err(self.wrong(other.range(), "the settings are not an object `{ … }`")),
+        };
+        let Some(list) = self.only(&root, format.key)? else { return Ok(Vec::new()) };
+        let Value::Object(list) = &list.value else {
+            let message = format!("`{}` is not an object `{{ … }}`", format.key);
+            return Err(self.wrong(list.value.range(), &message));
+        };
+        list.properties
+            .iter()
+            .map(|agent| {
+                self.only(list, agent.name.as_str())?;
+                Ok(self.entry(agent, format))
+            })
+            .collect()
+    }
+
+    /// The property with this name. Of two the editor takes one, and nobody knows which.
+    fn only<'a, 'b>(
+        &self,
+        object: &'b Object<'a>,
+        name: &str,
+    ) -> Result<Option<&'b ObjectProp<'a>>, SettingsError> {
+        let mut found = object.properties.iter().filter(|property| property.name.as_str() == name);
+        let first = found.next();
+        match (first, found.next()) {
+            (Some(first), Some(second)) => {
+                let line = error_at(&self.text, first.range.start, "").line;
+                let message = format!("`{name}` is here a second time; the first is in line {line}");
+                Err(self.wrong(second.range, &message))
+            }
+            _ => Ok(first),
+        }
+    }
+
+    fn entry(&self, agent: &ObjectProp<'_>, format: &Format) -> Entry {
+        let name = agent.name.as_str().to_owned();
+        let line = error_at(&self.text, agent.range.start, "").line;
+        let Value::Object(object) = &agent.value else {
+            let error = self.wrong(agent.value.range(), &format!("the agent `{name}` is not an object"));
+            return Entry { name, start: Start::Unclear(error), env: Vec::new(), line };
+        };
+        let env = object.get_object("env").map(|env| env.properties.as_slice()).unwrap_or_default();
+        let env = env.iter().filter_map(|variable| {
+            let value = variable.value.as_string_lit()?;
+            Some((variable.name.as_str().to_owned(), value.value.to_string()))
+        });
+        let start = self.start(&name, object, format).unwrap_or_else(Start::Unclear);
+        Entry { name, env: env.collect(), start, line }
+    }
+
+    fn start(&self, name: &str, object: &Object<'_>, format: &Format) -> Result<Start, SettingsError> {
+        if let Some(argv) = self.only(object, "argv")?.filter(|_| format.has_argv) {
+            let words = self.words(name, "argv", &argv.value)?;
+            return if words.is_empty() {
+                Err(self.wrong(argv.range, &format!("`argv` of the agent `{name}` is empty")))
+            } else {
+                Ok(Start::Command(words))
+            };
+        }
+        let Some(command) = self.only(object, "command")? else { return Ok(Start::Editor) };
+        let wrong = |message: String| Err(self.wrong(command.value.range(), &message));
+        let Value::StringLit(program) = &command.value else {
+            return wrong(format!("`command` of the agent `{name}` is not a text"));
+        };
+        let args = self.only(object, "args")?;
+        // Where that means a whole command line, its words are the editor's to find.
+        if format.has_argv && program.value.contains(char::is_whitespace) {
+            return wrong(format!(
+                "`command` of the agent `{name}` is a whole command line: write it as `argv`"
+            ));
+        }
+        let mut words = vec![program.value.to_string()];
+        if let Some(args) = args {
+            words.extend(self.words(name, "args", &args.value)?);
+        }
+        Ok(Start::Command(words))
+    }
+
+    fn words(&self, name: &str, key: &str, value: &Value<'_>) -> Result<Vec<String>, SettingsError> {
+        let wrong = |value: &Value<'_>| {
+            self.wrong(value.range(), &format!("`{key}` of the agent `{name}` is not a list of texts"))
+        };
+        let Value::Array(list) = value else { return Err(wrong(value)) };
+        list.elements
+            .iter()
+            .map(|word| match word {
+                Value::StringLit(word) => Ok(word.value.to_string()),
+                other => Err(wrong(other)),
+            })
+            .collect()
+    }
+
+    fn wrong(&self, range: Range, message: &str) -> SettingsError {
+        error_at(&self.text, range.start, message)
+    }
+}
+
+fn error_at(text: &str, offset: usize, message: &str) -> SettingsError {
+    let before = &text[..offset.min(text.len())];
+    let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+    SettingsError {
+        line: before.matches('\n').count() + 1,
+        column: before[line_start..].chars().count() + 1,
+        message: message.to_owned(),
+    }
+}
+
+/// Messages of the library begin with a capital; ours go on after a colon.
+fn lower(message: &str) -> String {
+    let mut rest = message.chars();
+    rest.next().map_or_else(String::new, |first| first.to_lowercase().chain(rest).collect())
+}

@@ -1,0 +1,174 @@
+//! What to paste where settings are a program that its user writes, or a command line that its user types.
+
+use acp_skills::agents::Agent;
+
+/// A text to paste.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Snippet {
+    /// [CodeCompanion](https://github.com/olimorris/codecompanion.nvim), by extending the adapter that it has.
+    CodeCompanion,
+    /// [avante](https://github.com/yetone/avante.nvim).
+    Avante,
+    /// [agent-shell](https://github.com/xenodium/agent-shell).
+    AgentShell,
+    /// [Toad](https://github.com/batrachianai/toad).
+    Toad,
+}
+
+/// The names that plug-ins have for an agent.
+struct Names {
+    /// Its identifier.
+    agent: &'static str,
+    /// The adapter of CodeCompanion.
+    adapter: Option<&'static str>,
+    /// The provider of avante.
+    provider: Option<&'static str>,
+    /// The variable of agent-shell.
+    variable: Option<&'static str>,
+}
+
+const fn names(
+    agent: &'static str,
+    adapter: Option<&'static str>,
+    provider: Option<&'static str>,
+    variable: Option<&'static str>,
+) -> Names {
+    Names { agent, adapter, provider, variable }
+}
+
+const NAMES: &[Names] = &[
+    names(
+        "claude-acp",
+        Some("claude_code"),
+        Some("claude-code"),
+        Some("agent-shell-anthropic-claude-acp-command"),
+    ),
+    names("codex-acp", Some("codex"), Some("codex"), Some("agent-shell-openai-codex-acp-command")),
+    names("gemini", Some("gemini_cli"), Some("gemini-cli"), Some("agent-shell-google-gemini-acp-command")),
+    names("github-copilot-cli", Some("copilot_acp"), None, Some("agent-shell-github-acp-command")),
+    names("opencode", Some("opencode"), Some("opencode"), Some("agent-shell-opencode-acp-command")),
+    names("qwen-code", None, None, Some("agent-shell-qwen-acp-command")),
+    names("goose", Some("goose"), Some("goose"), Some("agent-shell-goose-acp-command")),
+    names("kimi", Some("kimi_cli"), Some("kimi-cli"), None),
+    names("kilo", Some("kilocode"), None, None),
+    names("cline", Some("cline_cli"), None, None),
+    names("mistral-vibe", Some("mistral_vibe"), None, None),
+    names("pi-acp", None, None, Some("agent-shell-pi-acp-command")),
+];
+
+impl Snippet {
+    /// What it is for.
+    pub(crate) fn title(self) -> &'static str {
+        match self {
+            Self::CodeCompanion => "CodeCompanion, in your init.lua:",
+            Self::Avante => "avante, in your init.lua:",
+            Self::AgentShell => "agent-shell, in your init.el:",
+            Self::Toad => "Toad, on a command line:",
+        }
+    }
+
+    /// The text that starts `command`, which runs `agent` if that is a known one. `None` where the plug-in does not know
+    /// such an agent and has no way to be told of it in a line.
+    pub(crate) fn text(self, agent: Option<&Agent>, command: &[String]) -> Option<String> {
+        let known = agent.and_then(|agent| NAMES.iter().find(|names| names.agent == agent.id));
+        let lua = || command.iter().map(|word| lua(word)).collect::<Vec<_>>();
+        match self {
+            Self::CodeCompanion => {
+                let adapter = known?.adapter?;
+                Some(format!(
+                    "require(\"codecompanion\").setup({{\n  adapters = {{\n    acp = {{\n      {adapter} = function()\n        \
+                     return require(\"codecompanion.adapters\").extend(\"{adapter}\", {{\n          commands = {{\n            \
+                     default = {{ {} }},\n          }},\n        }})\n      end,\n    }},\n  }},\n}})\n",
+                    lua().join(", ")
+                ))
+            }
+            Self::Avante => {
+                let provider =
+                    known.and_then(|names| names.provider).or(agent.map(|agent| agent.id.as_str()));
+                let provider = provider.unwrap_or("acp-skills");
+                let (program, arguments) = (lua().remove(0), lua()[1..].join(", "));
+                Some(format!(
+                    "require(\"avante\").setup({{\n  provider = \"{provider}\",\n  acp_providers = {{\n    [\"{provider}\"] = \
+                     {{\n      command = {program},\n      args = {{ {arguments} }},\n    }},\n  }},\n}})\n"
+                ))
+            }
+            Self::AgentShell => {
+                let words: Vec<_> = command.iter().map(|word| lisp(word)).collect();
+                Some(format!("(setq {}\n      '({}))\n", known?.variable?, words.join(" ")))
+            }
+            Self::Toad => {
+                let words: Vec<_> = command.iter().map(|word| shell(word)).collect();
+                Some(format!("toad acp {}\n", shell(&words.join(" "))))
+            }
+        }
+    }
+}
+
+/// The agents that the plug-in can be told of.
+pub(crate) fn known(snippet: Snippet) -> Vec<&'static str> {
+    let is_known = |names: &&Names| match snippet {
+        Snippet::CodeCompanion => names.adapter.is_some(),
+        Snippet::AgentShell => names.variable.is_some(),
+        Snippet::Avante | Snippet::Toad => true,
+    };
+    NAMES.iter().filter(is_known).map(|names| names.agent).collect()
+}
+
+/// A text of Lua. Its escapes for `"`, `\` and line ends are those of most languages.
+fn lua(text: &str) -> String {
+    quoted(text, |c| format!("\\{:03}", u32::from(c)))
+}
+
+/// A text of Emacs Lisp.
+fn lisp(text: &str) -> String {
+    quoted(text, |c| format!("\\x{:x}\\ ", u32::from(c)))
+}
+
+fn quoted(text: &str, control: impl Fn(char) -> String) -> String {
+    let escaped = text.chars().map(|c| match c {
+        '"' | '\\' => format!("\\{c}"),
+        '\n' => "\\n".to_owned(),
+        c if c.is_control() => control(c),
+        c => c.to_string(),
+    });
+    format!("\"{}\"", escaped.collect::<String>())
+}
+
+/// A word for a POSIX shell.
+pub(crate) fn shell(word: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_./:=@%+,~".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use acp_skills::agents;
+
+    use super::*;
+
+    #[test]
+    fn the_names_are_those_of_agents() {
+        for names in NAMES {
+            assert_eq!(agents::find(names.agent).unwrap().id, names.agent);
+        }
+    }
+
+    #[test]
+    fn words_stay_words() {
+        for (word, in_lua, in_lisp, in_shell) in [
+            ("a b", r#""a b""#, r#""a b""#, "'a b'"),
+            (r#"C:\x "y""#, r#""C:\\x \"y\"""#, r#""C:\\x \"y\"""#, r#"'C:\x "y"'"#),
+            ("it's", r#""it's""#, r#""it's""#, r"'it'\''s'"),
+            ("", r#""""#, r#""""#, "''"),
+            ("/a-b", r#""/a-b""#, r#""/a-b""#, "/a-b"),
+        ] {
+            assert_eq!(
+                (lua(word).as_str(), lisp(word).as_str(), shell(word).as_str()),
+                (in_lua, in_lisp, in_shell)
+            );
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! A `SKILL.md`: what parsing says of any bytes holds.
+
+use skills_core::frontmatter::{ParseContext, Verdict, decode, parse, parse_bytes, validate_bytes};
+
+pub(super) fn run(bytes: &[u8]) {
+    for directory in [None, Some("pdf")] {
+        let context = ParseContext { directory, ..ParseContext::default() };
+        let parsed = parse_bytes(bytes, &context);
+        let has_error = parsed.diagnostics.iter().any(|it| it.is_error());
+        assert_eq!(parsed.frontmatter.is_none(), has_error, "an error, if and only if nothing loads");
+
+        let text = decode(bytes);
+        let _ = parsed.body(&text);
+        assert_eq!(parse(&text, &context).frontmatter, parsed.frontmatter);
+        let lines = u32::try_from(text.len()).unwrap_or(u32::MAX).saturating_add(2);
+        assert!(parsed.body_line <= lines);
+        assert!(parsed.diagnostics.iter().all(|it| it.line <= lines && it.column <= lines));
+
+        if let Some(it) = parsed.frontmatter {
+            assert!(!it.name.as_str().chars().any(char::is_control));
+            assert!(!it.description.trim().is_empty());
+            assert!(!it.description.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\t')));
+        }
+        let spec = validate_bytes(bytes, &context, Verdict::Spec);
+        assert!(!has_error || spec.iter().any(|it| it.is_error()), "what does not load breaks a rule");
+        let _ = validate_bytes(bytes, &context, Verdict::Reference);
+    }
+}

@@ -1,0 +1,151 @@
+//! Permission in advance (`allowed-tools`): whatever is granted is what the patterns say, judged by rules of its own.
+
+use std::path::{Component, Path, PathBuf};
+
+use acp_skills_intercept::{Policy, ToolPolicy};
+use serde_json::{Value, json};
+
+use super::{
+    bytes::Bytes,
+    world::{Side, World, skill},
+};
+
+/// What a shell makes more of than a word.
+const STEERS: [char; 14] = [';', '|', '&', '$', '`', '<', '>', '(', ')', '{', '}', '\n', '\r', '\\'];
+
+/// A call that an agent asks about.
+struct Asked {
+    tool: &'static str,
+    input: Value,
+    /// Where its path leads.
+    leads_to: Option<PathBuf>,
+}
+
+/// Patterns, and what of all that is asked they cover.
+const PATTERNS: [(&str, fn(&Asked) -> bool); 6] = [
+    ("Bash(git log:*)", |asked| is_command(asked, "git log")),
+    ("Bash(echo hello)", |asked| asked.tool == "Bash" && asked.input["command"] == "echo hello"),
+    ("Edit(src/**)", |asked| asked.tool == "Edit" && is_below(asked, "/p/src")),
+    ("Read(docs/*.md)", |asked| asked.tool == "Read" && is_below(asked, "/p/docs")),
+    ("WebFetch(domain:example.org)", |asked| asked.tool == "WebFetch" && is_at(asked, "example.org")),
+    ("Grep", |asked| asked.tool == "Grep"),
+];
+
+pub(super) fn run(bytes: &[u8]) {
+    let mut bytes = Bytes::new(bytes);
+    let (pattern, is_right) = bytes.choose(&PATTERNS);
+    let review = skill("review", |properties| properties.allowed_tools = vec![pattern.to_owned()]);
+    let policy = Policy { tool_policy: ToolPolicy::Approval, ..Policy::default() };
+    let mut world = World::with_session(policy, vec![review]);
+    let prompt = json!({ "sessionId": "s", "prompt": [{ "type": "text", "text": "/review" }] });
+    world.says(
+        Side::Client,
+        &json!({ "jsonrpc": "2.0", "id": 2, "method": "session/prompt", "params": prompt }),
+    );
+    world.settle();
+    let asked = ask(&mut bytes);
+    world.leads_to.clone_from(&asked.leads_to);
+    let call = json!({ "toolCallId": "1", "title": asked.tool, "rawInput": asked.input,
+        "_meta": { "claudeCode": { "toolName": asked.tool } } });
+    let options = json!([{ "optionId": "yes", "name": "Yes", "kind": "allow_once" },
+        { "optionId": "no", "name": "No", "kind": "reject_once" }]);
+    let before = world.to_agent.len();
+    world.says(
+        Side::Agent,
+        &json!({ "jsonrpc": "2.0", "id": "p", "method": "session/request_permission",
+            "params": { "sessionId": "s", "toolCall": call, "options": options } }),
+    );
+    world.settle();
+    let answers: Vec<Value> =
+        world.to_agent[before..].iter().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let is_granted = answers.iter().any(|it| it["id"] == "p" && it["result"]["outcome"]["optionId"] == "yes");
+    let is_shown = world.to_client.iter().any(|line| line.contains("session/request_permission"));
+    assert!(is_granted != is_shown, "it is decided, or the user is asked");
+    assert!(
+        !is_granted || is_right(&asked),
+        "{pattern} grants {} {} to {:?}",
+        asked.tool,
+        asked.input,
+        asked.leads_to
+    );
+}
+
+fn ask(bytes: &mut Bytes<'_>) -> Asked {
+    let tool = bytes.choose(&["Bash", "Edit", "Read", "WebFetch", "Grep", "bash"]);
+    let key = bytes.choose(&["command", "file_path", "url", "path", "cmd"]);
+    let mut value = String::new();
+    for _ in 0..bytes.below(8) {
+        let part = bytes.choose(&[
+            "git",
+            " ",
+            "log",
+            "echo hello",
+            "-c",
+            "core.pager=x",
+            ";",
+            "--output=x",
+            "src/",
+            "../",
+            "/p/",
+            "docs/",
+            "a.md",
+            "https://",
+            "http://",
+            "file://",
+            "example.org",
+            "@",
+            "/",
+            ".",
+            ":",
+            "\\",
+            "#",
+        ]);
+        value.push_str(part);
+        if bytes.below(4) == 0 {
+            value.push_str(&bytes.text());
+        }
+    }
+    let leads_to = [None, Some("/etc/passwd"), Some("/p/src/a.rs"), Some("/p/docs/a.md")];
+    let leads_to = bytes.choose(&leads_to).map(PathBuf::from);
+    Asked { tool, input: json!({ key: value }), leads_to }
+}
+
+fn is_command(asked: &Asked, start: &str) -> bool {
+    let Some(command) = asked.input["command"].as_str() else { return false };
+    let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let is_start = words(command).starts_with(&words(start));
+    // `--output` writes a file, and what steers a shell is another command.
+    is_start && !command.contains(STEERS) && !command.contains("--output")
+}
+
+/// Where a path leads, without links.
+fn plain(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in Path::new("/p").join(path).components() {
+        match part {
+            Component::ParentDir => drop(plain.pop()),
+            Component::CurDir => {}
+            part => plain.push(part),
+        }
+    }
+    plain
+}
+
+fn is_below(asked: &Asked, directory: &str) -> bool {
+    let said = ["file_path", "path"].iter().find_map(|key| asked.input[key].as_str());
+    let is_below = |path: &Path| plain(path).starts_with(directory);
+    said.is_some_and(|said| is_below(Path::new(said))) && asked.leads_to.as_deref().is_none_or(is_below)
+}
+
+fn is_at(asked: &Asked, domain: &str) -> bool {
+    let Some(url) = asked.input["url"].as_str() else { return false };
+    let Some(rest) = ["https://", "http://"].iter().find_map(|scheme| {
+        let (head, rest) = url.split_at_checked(scheme.len())?;
+        head.eq_ignore_ascii_case(scheme).then_some(rest)
+    }) else {
+        return false;
+    };
+    let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or(rest);
+    let host = authority.split(':').next().unwrap_or(authority).to_ascii_lowercase();
+    !authority.contains('@') && (host == domain || host.ends_with(&format!(".{domain}")))
+}

@@ -1,0 +1,210 @@
+//! An interceptor and what is outside of it, which answers when it is told to.
+
+use std::{collections::VecDeque, path::PathBuf, time::Duration};
+
+use acp_skills_intercept::{
+    Actions, Endpoint, Fetched, Input, Interceptor, Mark, NotFetched, Pass, Policy, Provisions, Query,
+    Refreshed, Resolved, SessionKey, Task, Transport,
+};
+use serde_json::{Value, json};
+use skills_core::{Properties, Skill, SkillName, SkillSet, Source, Stored};
+
+/// The number of the run.
+const RUN: u64 = 0x5eed;
+/// What stands in the instructions of every skill, and nowhere else.
+pub(super) const BODY: &str = "Zq-instructions";
+
+/// A side of the proxy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Side {
+    Client,
+    Agent,
+}
+
+pub(super) struct World {
+    interceptor: Interceptor,
+    skills: SkillSet,
+    /// Where every path leads, when it leads elsewhere.
+    pub(super) leads_to: Option<PathBuf>,
+    queries: VecDeque<Query>,
+    keys: Vec<SessionKey>,
+    menus: Vec<SessionKey>,
+    /// What the two sides got, in order.
+    pub(super) to_client: Vec<String>,
+    pub(super) to_agent: Vec<String>,
+}
+
+pub(super) fn skill(name: &str, change: impl FnOnce(&mut Properties)) -> Skill {
+    let mut properties = Properties::default();
+    change(&mut properties);
+    let stored = Stored::new(PathBuf::from("/skills").join(name), "SKILL.md");
+    let mut skill = Skill::new(SkillName::new(name).expect("a name"), "Does it.", Source::Stored(stored));
+    skill.properties = properties;
+    skill
+}
+
+impl World {
+    pub(super) fn new(policy: Policy, skills: Vec<Skill>) -> Self {
+        Self {
+            interceptor: Interceptor::new(policy, RUN),
+            skills: skills.into_iter().collect(),
+            leads_to: None,
+            queries: VecDeque::new(),
+            keys: Vec::new(),
+            menus: Vec::new(),
+            to_client: Vec::new(),
+            to_agent: Vec::new(),
+        }
+    }
+
+    pub(super) fn mark() -> Mark {
+        Mark::new(RUN)
+    }
+
+    /// A world in which the two sides know each other, and there is the session `s`.
+    pub(super) fn with_session(policy: Policy, skills: Vec<Skill>) -> Self {
+        let mut world = Self::new(policy, skills);
+        world.says(
+            Side::Client,
+            &json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": { "protocolVersion": 1 } }),
+        );
+        let capabilities = json!({ "mcpCapabilities": { "http": true }, "loadSession": true });
+        world.says(
+            Side::Agent,
+            &json!({ "jsonrpc": "2.0", "id": 0, "result": { "protocolVersion": 1, "agentCapabilities": capabilities } }),
+        );
+        world.says(
+            Side::Client,
+            &json!({ "jsonrpc": "2.0", "id": 1, "method": "session/new", "params": { "cwd": "/p", "mcpServers": [] } }),
+        );
+        world.settle();
+        world.says(Side::Agent, &json!({ "jsonrpc": "2.0", "id": 1, "result": { "sessionId": "s" } }));
+        world.settle();
+        world
+    }
+
+    pub(super) fn says(&mut self, side: Side, message: &Value) -> Pass {
+        self.line(side, message.to_string().as_bytes())
+    }
+
+    /// Passes on a line, without its line break.
+    pub(super) fn line(&mut self, side: Side, line: &[u8]) -> Pass {
+        let line = [line, b"\n"].concat();
+        let mut actions = Actions::default();
+        let pass = match side {
+            Side::Client => self.interceptor.from_client(&line, &mut actions),
+            Side::Agent => self.interceptor.from_agent(&line, &mut actions),
+        };
+        let own = match &pass {
+            Pass::Untouched => Some(line),
+            Pass::Edited(line) => Some(line.clone()),
+            Pass::Consumed => None,
+        };
+        let way = match side {
+            Side::Client => &mut actions.to_agent,
+            Side::Agent => &mut actions.to_client,
+        };
+        way.extend(own);
+        way.append(&mut actions.after);
+        self.take(actions);
+        pass
+    }
+
+    pub(super) fn handle(&mut self, input: Input) {
+        let mut actions = Actions::default();
+        self.interceptor.handle(input, &mut actions);
+        assert!(actions.after.is_empty(), "nothing goes on that they could follow");
+        self.take(actions);
+    }
+
+    fn take(&mut self, actions: Actions) {
+        let text = |line: Vec<u8>| {
+            assert_eq!(line.iter().filter(|&&byte| byte == b'\n').count(), 1, "one line is one line");
+            assert_eq!(line.last(), Some(&b'\n'));
+            String::from_utf8_lossy(&line).trim_end_matches('\n').to_owned()
+        };
+        self.to_client.extend(actions.to_client.into_iter().map(text));
+        self.to_agent.extend(actions.to_agent.into_iter().map(text));
+        for task in actions.tasks {
+            match task {
+                Task::Ask(query) => {
+                    if let Query::SetUp { session, .. } = &query
+                        && !self.keys.contains(session)
+                    {
+                        self.keys.push(*session);
+                    }
+                    self.queries.push_back(query);
+                }
+                Task::WaitForMenu(session, _) => self.menus.push(session),
+                Task::Wait(..) | Task::Mcp { .. } => {}
+            }
+        }
+    }
+
+    /// Answers one query, the oldest or the latest; whether there was one.
+    pub(super) fn answer(&mut self, is_oldest: bool, is_there: bool) -> bool {
+        let query = if is_oldest { self.queries.pop_front() } else { self.queries.pop_back() };
+        let Some(query) = query else { return false };
+        let input = match query {
+            Query::SetUp { session, ticket, needs } => {
+                let endpoint = needs.transport.map(|transport| match transport {
+                    _ if !is_there => Err("no endpoint".to_owned()),
+                    Transport::Acp => Ok(Endpoint::Acp { server_id: "server".to_owned() }),
+                    Transport::Http => Ok(Endpoint::Http {
+                        url: format!("http://127.0.0.1:1/{}/mcp", session.0),
+                        token: "secret".to_owned(),
+                    }),
+                    Transport::Stdio => Ok(Endpoint::Stdio {
+                        command: "/bin/acp-skills-proxy".to_owned(),
+                        args: vec!["mcp-bridge".to_owned()],
+                        env: Vec::new(),
+                    }),
+                });
+                let skills = self.skills.clone();
+                let provisions = Provisions { skills, endpoint, ..Provisions::default() };
+                Input::SetUp { session, ticket, provisions }
+            }
+            Query::Fetch { session, ticket, .. } if is_there => {
+                let text = Some(format!("<skill_content>{BODY}</skill_content>"));
+                Input::Fetched { session, ticket, fetched: Fetched { text, activations: Vec::new() } }
+            }
+            Query::Fetch { session, ticket, .. } => {
+                let why = NotFetched { why: "it is gone".to_owned(), failed: None };
+                Input::NotFetched { session, ticket, why }
+            }
+            Query::Resolve { ticket, path, cwd, .. } => {
+                let path = self.leads_to.clone().unwrap_or(path);
+                Input::Resolved { ticket, resolved: Resolved { path, cwd } }
+            }
+            Query::Skills { directories, reason } if is_there => {
+                let skills = directories.into_iter().map(|cwd| (cwd, self.skills.clone())).collect();
+                Input::Skills(Refreshed { skills, took: Duration::ZERO, reason })
+            }
+            Query::Skills { reason, .. } => Input::Skills(Refreshed::nothing(reason)),
+        };
+        self.handle(input);
+        true
+    }
+
+    /// The `index`th session that was set up.
+    pub(super) fn key(&self, index: usize) -> Option<SessionKey> {
+        self.keys.get(index.checked_rem(self.keys.len())?).copied()
+    }
+
+    /// Nothing waits any more.
+    pub(super) fn settle(&mut self) {
+        loop {
+            while self.answer(true, true) {}
+            for key in self.keys.clone() {
+                self.handle(Input::ToolsListed(key));
+                self.handle(Input::WaitOver(key));
+            }
+            for key in std::mem::take(&mut self.menus) {
+                self.handle(Input::MenuDue(key));
+            }
+            if self.queries.is_empty() {
+                break;
+            }
+        }
+    }
+}
