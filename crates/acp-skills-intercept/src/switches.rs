@@ -143,7 +143,9 @@ impl Interceptor {
         let Switched { names, on, kept } = switched;
         let Some(session) = self.sessions.get(key) else { return };
         if kept.is_ok() {
-            names.iter().for_each(|name| session.switches.remember(name, on));
+            for name in &names {
+                session.switches.remember(name, on);
+            }
         }
         let text = overview::switched(session, &names, on, Some(&kept));
         // Whoever cancelled it does not want to know.

@@ -240,9 +240,9 @@ fn excerpt(line: &str, start: usize, end: usize) -> (String, Range<usize>) {
         text.push_str(&line[copied..at]);
         note(at, text.len());
         if c == '\t' {
-            text.push(' ')
+            text.push(' ');
         } else {
-            text.extend(c.escape_unicode())
+            text.extend(c.escape_unicode());
         }
         copied = at + c.len_utf8();
     }
