@@ -58,10 +58,12 @@ function run(program, args) {
   let child;
   const listeners = new Map();
   // Before the program is there: a signal in between would end us alone. Listeners run when this function is through.
-  for (const signal of ["SIGHUP", "SIGINT", "SIGTERM"]) {
+  const isWindows = process.platform === "win32";
+  for (const signal of isWindows ? ["SIGINT"] : ["SIGHUP", "SIGINT", "SIGTERM"]) {
     const listener = () => {
-      // A terminal sends Ctrl-C to the program as well, and two of them mean something else to many agents than one.
-      if (signal !== "SIGINT" || !isatty(0)) {
+      // A terminal sends Ctrl-C to the program as well, and two of them mean something else to many agents than one. So does
+      // a console of Windows, where nothing else can be passed on.
+      if (!isWindows && (signal !== "SIGINT" || !isatty(0))) {
         child.kill(signal);
       }
     };

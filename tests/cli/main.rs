@@ -21,6 +21,7 @@ mod progress;
 mod readme_commands;
 mod reference;
 mod report;
+mod security;
 #[cfg(unix)]
 mod setup;
 mod terminal;

@@ -317,6 +317,36 @@ fn a_list_of_paths() {
     );
 }
 
+/// Public repositories keep skills in hidden directories; version control and package managers keep other things there.
+#[test]
+fn hidden_directories() {
+    let place = Place::new();
+    for dir in [".curated", ".claude/skills", ".agents/skills", ".git", "node_modules", ".venv"] {
+        let name = dir.trim_start_matches('.').replace(['/', '_'], "-");
+        place.write(
+            &format!("repository/{dir}/{name}/SKILL.md"),
+            &format!("---\nname: {name}\ndescription: Is in a hidden directory.\n---\nBody\n"),
+        );
+    }
+    place.check(&["list", "--skills", "repository"], expect![[r#"
+        NAME           SCOPE    CATALOG  BODY  FILES  WHERE                                    DESCRIPTION
+        agents-skills  scanned       27     2      0  repository/.agents/skills/agents-skills  Is in a hidden directory.
+        claude-skills  scanned       27     2      0  repository/.claude/skills/claude-skills  Is in a hidden directory.
+        curated        scanned       26     2      0  repository/.curated/curated              Is in a hidden directory.
+
+        3 skills; about 90 tokens in the catalog.
+        exit 0
+    "#]]);
+    // The same files.
+    place.check(
+        &["check", "repository"],
+        expect![[r#"
+        3 skills checked: 0 errors, 0 warnings
+        exit 0
+    "#]],
+    );
+}
+
 #[test]
 fn configurations() {
     let place = Place::new();

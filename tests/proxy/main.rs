@@ -38,6 +38,7 @@ mod source;
 mod stage;
 mod start;
 mod supervision;
+mod switches;
 mod tools;
 mod version;
 mod waiting;
@@ -100,6 +101,7 @@ fn main() -> ExitCode {
     trials.extend(source::trials());
     trials.extend(start::trials());
     trials.extend(supervision::trials());
+    trials.extend(switches::trials());
     trials.extend(tools::trials());
     trials.extend(version::trials());
     trials.extend(waiting::trials());

@@ -91,7 +91,9 @@ impl Proxy {
                 self.interceptor
                     .handle(Input::Resolved { ticket, resolved: Resolved { path, cwd } }, actions);
             }
-            query @ Query::Fetch { .. } => panic!("no text is needed here: {query:?}"),
+            query @ (Query::Fetch { .. } | Query::Remember { .. }) => {
+                panic!("nobody asks for it here: {query:?}")
+            }
         }
     }
 }

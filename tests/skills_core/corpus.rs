@@ -93,3 +93,56 @@ fn first_words(message: &str) -> &str {
     let yaml = "Invalid YAML in frontmatter";
     if message.starts_with(yaml) { yaml } else { message }
 }
+
+/// Skills that people curate are rarely accused: a scan that cries wolf is turned off.
+#[test]
+fn curated_skills_are_rarely_accused() {
+    use skills_core::scan::{Risk, Rules, scan};
+    use std::collections::BTreeMap;
+    let Some(cases) = corpus() else { return };
+    let root = PathBuf::from(std::env::var_os("SKILLS_CORPUS").expect("a corpus"));
+    let (mut by_code, mut skills): (BTreeMap<(Risk, String), (usize, usize)>, [usize; 3]) =
+        Default::default();
+    let start = std::time::Instant::now();
+    let (mut bytes, mut found) = (0, 0);
+    for case in &cases {
+        let dir = root.join(&case.path);
+        let report =
+            scan(dir.parent().expect("a directory"), Rules::built_in()).expect("a directory of the corpus");
+        bytes += report.bytes;
+        found += report.findings.len();
+        let mut codes: Vec<_> = report.findings.iter().map(|it| (it.risk, it.code.clone())).collect();
+        for code in &codes {
+            by_code.entry(code.clone()).or_default().0 += 1;
+        }
+        codes.sort();
+        codes.dedup();
+        for code in codes {
+            by_code.entry(code).or_default().1 += 1;
+        }
+        if let Some(risk) = report.risk() {
+            skills[risk as usize] += 1;
+        }
+        if std::env::var_os("SKILLS_CORPUS_SHOW").is_some() {
+            for it in &report.findings {
+                eprintln!(
+                    "{} {} {}:{}:{}: {:?} {}",
+                    it.risk, it.code, case.path, it.line, it.file, it.detail, it.excerpt
+                );
+            }
+        }
+    }
+    eprintln!(
+        "{found} findings in {} skills, {bytes} bytes in {:?}; skills by greatest risk: {} high, {} medium, {} low",
+        cases.len(),
+        start.elapsed(),
+        skills[2],
+        skills[1],
+        skills[0],
+    );
+    for ((risk, code), (findings, skills)) in by_code {
+        eprintln!("  {risk} {code}: {findings} in {skills} skills");
+    }
+    assert!(skills[2] * 50 <= cases.len(), "more than one in fifty is called dangerous");
+    assert!((skills[2] + skills[1]) * 20 <= cases.len(), "more than one in twenty deserves a look");
+}

@@ -21,6 +21,7 @@ use crate::{
         activations::By,
         turns::{HeldKind, HeldPrompt, Text},
     },
+    switches::Switch,
     typed::Typed,
     version::Reply,
 };
@@ -49,7 +50,9 @@ impl Command {
             return Some(found);
         }
         if menu::agent_commands(session).has(&typed.word) {
-            return None;
+            // Another proxy in the chain has one, too, and does not know our skills.
+            let is_ours = typed.word == menu::SKILLS && Switch::is_ours(session, &typed.rest);
+            return is_ours.then_some(Self::Skills(typed.rest));
         }
         if typed.word == menu::SKILLS { Some(Self::Skills(typed.rest)) } else { invoke(&typed.word) }
     }
@@ -115,17 +118,21 @@ impl Interceptor {
         if what == "reload" && rest.trim().is_empty() {
             let ticket = self.new_ticket();
             if let Some(session) = self.sessions.get(key) {
-                let held = HeldPrompt::new(id.clone(), prompt.line, HeldKind::Reload, Text::Pending(ticket));
+                let held = HeldPrompt::new(id.clone(), prompt.line, HeldKind::Command, Text::Pending(ticket));
                 session.turns.hold(held);
             }
             self.ask_for_reload(key, ticket, actions);
             return true;
         }
         let Some(session) = self.sessions.get(key) else { return false };
-        let text = match what {
-            "" => overview::session(session),
-            "search" if !rest.trim().is_empty() => overview::search(session, rest.trim()),
-            _ => overview::USAGE.to_owned(),
+        let text = match Switch::read(session, words) {
+            Some(Ok(switch)) => return self.switch(key, prompt, id, switch, actions),
+            Some(Err(why)) => why,
+            None => match what {
+                "" => overview::session(session),
+                "search" if !rest.trim().is_empty() => overview::search(session, rest.trim()),
+                _ => overview::USAGE.to_owned(),
+            },
         };
         self.reply(key, prompt, id, &text, actions);
         false

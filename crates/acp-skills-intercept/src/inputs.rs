@@ -6,7 +6,7 @@ use skills_core::SkillName;
 
 use crate::{
     events::EventKind,
-    queries::{Fetched, NotFetched, Provisions, Refreshed, Resolved, Ticket},
+    queries::{Fetched, NotFetched, Provisions, Refreshed, Resolved, Switched, Ticket},
     session::key::SessionKey,
 };
 
@@ -46,6 +46,15 @@ pub enum Input {
         ticket: Ticket,
         /// Where it leads.
         resolved: Resolved,
+    },
+    /// The answer to [`Query::Remember`](crate::Query::Remember).
+    Switched {
+        /// Whose user wanted it.
+        session: SessionKey,
+        /// The number of the query.
+        ticket: Ticket,
+        /// What became of it.
+        switched: Switched,
     },
     /// The answer to [`Query::Skills`](crate::Query::Skills).
     Skills(Refreshed),

@@ -25,6 +25,7 @@
 //! | `commands` | which prompts are commands of ours, and what becomes of them |
 //! | `expansion` | how a command is written for the agent |
 //! | `overview` | what `/skills` answers |
+//! | `switches` | which skills are on |
 //! | `menu/` | our commands in the list that the client shows |
 //! | `updates` | which updates of the agent's are read |
 //! | `strip`, `echo` | how our text is taken out again of what comes back |
@@ -77,6 +78,7 @@ mod servers;
 mod session;
 mod setup;
 mod strip;
+mod switches;
 #[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "some tests need skills on a disk")]
 mod tests;
@@ -106,8 +108,8 @@ pub use self::{
     outputs::{Actions, Effect, Level, Pass, Task},
     policy::{Activation, Approve, CatalogIn, McpMode, Policy, Titles, ToolPolicy},
     queries::{
-        Endpoint, Fetched, Needs, NotFetched, Provisions, Query, Reason, Refreshed, Resolved, Ticket,
-        Transport, Wanted,
+        Endpoint, Fetched, Needs, NotFetched, Provisions, Query, Reason, Refreshed, Resolved, Switched,
+        Ticket, Transport, Wanted,
     },
     servers::SERVER_NAME,
     session::{
@@ -209,6 +211,9 @@ impl Interceptor {
             Input::Fetched { session, ticket, fetched } => self.fetched(session, ticket, fetched, actions),
             Input::NotFetched { session, ticket, why } => self.not_fetched(session, ticket, why, actions),
             Input::Resolved { ticket, resolved } => self.resolved(ticket, &resolved, actions),
+            Input::Switched { session, ticket, switched } => {
+                self.switched(session, ticket, switched, actions);
+            }
             Input::Skills(refreshed) => self.refreshed(refreshed, actions),
             Input::SkillsChanged(took) => self.skills_changed(took, actions),
             Input::ToolsListed(session) => self.tools_listed(session, actions),

@@ -102,7 +102,7 @@ impl Interceptor {
                     HeldKind::Ordinary if held.text == Text::None => {
                         by_proxy(server.has_tools(), skills.is_empty(), &message, &self.policy)
                     }
-                    HeldKind::Ordinary | HeldKind::Reload => None,
+                    HeldKind::Ordinary | HeldKind::Command => None,
                 };
                 again.extend(wanted.map(|wanted| (held.id.clone(), wanted)));
             }

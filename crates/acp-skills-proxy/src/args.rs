@@ -274,7 +274,7 @@ flags! {
         #[arg(long, value_name = "FILE", value_parser = path())]
         events: Option<PathBuf>,
         /// Remember in this directory, by name, which skills were activated in which session, for when the session is
-        /// loaded or resumed.
+        /// loaded or resumed, and which are off in which directory (`/skills off NAME --here`).
         #[arg(long, value_name = "DIR", value_parser = path())]
         state: Option<PathBuf>,
     }
@@ -355,7 +355,9 @@ impl SkillArgs {
         for (flag, texts) in
             [("--source", &self.sources), ("--include", &self.include), ("--exclude", &self.exclude)]
         {
-            texts.iter().for_each(|text| add(flag, text.into()));
+            for text in texts {
+                add(flag, text.into());
+            }
         }
         let places: Vec<_> = self.discover.iter().filter_map(ValueEnum::to_possible_value).collect();
         if !places.is_empty() {

@@ -36,7 +36,7 @@
 //! | [`events`] | the record of that: what an event says, writing it, reading it |
 //!
 //! Inside: `relay` moves bytes, `host` answers what the interceptor asks, `mcp` is the server of a session and the ways to it, `agent` is the child process,
-//! `activation_store` keeps which skills are active in a session, `client` plays the editor, `demo` the agent.
+//! `activation_store` keeps which skills are active in a session, `switch_store` which are off in a directory, `client` plays the editor, `demo` the agent.
 //!
 //! # What always holds
 //!
@@ -78,6 +78,8 @@ pub mod private;
 pub mod processes;
 #[doc(hidden)]
 pub mod relay;
+#[doc(hidden)]
+pub mod switch_store;
 #[doc(hidden)]
 pub mod threads;
 

@@ -68,6 +68,7 @@
 //! | [`exec`] | how do its scripts and command tools run? |
 //! | [`source`] | where else could skills come from? |
 //! | [`remote`] | which skills does a web site offer? |
+//! | [`scan`] | what in a skill should make a person look twice? |
 //! | [`search`] | which skills fit a task, when there are too many to list? |
 //! | [`toolbox`] | all of that as tools |
 //! | [`typed`] | what does a tool written in Rust take? |
@@ -89,6 +90,8 @@ mod last_good;
 pub mod name;
 #[cfg(feature = "fetch")]
 pub mod remote;
+#[cfg(feature = "scan")]
+pub mod scan;
 pub mod search;
 pub mod set;
 pub mod skill;

@@ -95,7 +95,7 @@ fn replace(text: &str, mut with: impl FnMut(char, &mut String)) -> Cow<'_, str> 
 }
 
 /// The characters of `text` that must not be shown as they are, and where they are.
-fn hidden(text: &str) -> impl Iterator<Item = (usize, char)> {
+pub(crate) fn hidden(text: &str) -> impl Iterator<Item = (usize, char)> {
     // What is hidden itself does not make a joiner behind it part of a word.
     let mut before = None;
     text.char_indices().filter(move |&(at, c)| {

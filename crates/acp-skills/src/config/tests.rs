@@ -172,6 +172,16 @@ fn virtual_skills() {
 }
 
 #[test]
+fn parameters_and_examples() {
+    let text = "skills:\n- name: count\n  description: Counts.\n  body: Do it.\n  parameters:\n  - { name: path, description: A file., required: true, type: string }\n  - { name: depth }\n  examples:\n  - { scenario: A long text., expected: A number. }\n";
+    let (skill, _) = build(text).unwrap();
+    assert_eq!(skill.hint().as_deref(), Some("<path> [depth]"));
+    assert_eq!(skill.properties.usage.unwrap().examples[0].expected, "A number.");
+    let error = Config::parse(&text.replace("name: depth", "nam: depth"), Path::new("/base")).unwrap_err();
+    assert!(error.to_string().contains("nam"), "{error}");
+}
+
+#[test]
 fn a_missing_program() {
     let text = |validation: &str| {
         format!(

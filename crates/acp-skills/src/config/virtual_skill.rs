@@ -4,7 +4,11 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 use serde::Deserialize;
 use serde_json::Value;
-use skills_core::{Instructions, Properties, Skill, SkillTool, exec::CommandTool};
+use skills_core::{
+    Instructions, Properties, Skill, SkillTool,
+    exec::CommandTool,
+    skill::{Example, Parameter, Usage},
+};
 
 use super::{choices::Validation, error::ConfigError, words::Words};
 use crate::processes::Processes;
@@ -33,6 +37,11 @@ pub struct VirtualSkill {
     allowed_tools: Vec<String>,
     #[serde(alias = "argument-hint")]
     argument_hint: Option<String>,
+    /// What a user may say behind the command.
+    #[serde(default)]
+    parameters: Vec<Parameter>,
+    #[serde(default)]
+    examples: Vec<Example>,
     compatibility: Option<String>,
     license: Option<String>,
     version: Option<String>,
@@ -116,6 +125,7 @@ impl VirtualSkill {
         properties.compatibility = self.compatibility.map(Into::into);
         properties.version = self.version.map(Into::into);
         properties.argument_hint = self.argument_hint.map(Into::into);
+        properties.usage = Usage::of(self.parameters, self.examples);
         properties.allowed_tools = self.allowed_tools;
         properties.tags = self.tags;
         properties.priority = self.priority;

@@ -10,7 +10,7 @@ use memchr::memchr;
 use super::{FileError, HARD_CAP_BYTES, SOFT_CAP_BYTES};
 
 /// How much of a file decides what it is.
-const SNIFF_BYTES: u64 = 8 * 1024;
+pub(crate) const SNIFF_BYTES: u64 = 8 * 1024;
 
 /// The images that models and hosts can show.
 const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
@@ -56,7 +56,7 @@ pub enum FileContent {
 }
 
 /// What the first bytes say.
-enum Kind {
+pub(crate) enum Kind {
     Text,
     Image(&'static str),
     Binary(&'static str),
@@ -90,7 +90,7 @@ pub(crate) fn read(
 }
 
 /// Text first: the magic numbers of some formats are common words (`BM`, `II*`).
-fn sniff(start: &[u8]) -> Kind {
+pub(crate) fn sniff(start: &[u8]) -> Kind {
     let has_control = start.iter().any(|byte| matches!(byte, 0..=6 | 0xE..=0x1A | 0x1C..=0x1F | 0x7F));
     let text = &start[..char_boundary(start)];
     if !has_control && std::str::from_utf8(text).is_ok() {

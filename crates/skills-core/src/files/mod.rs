@@ -9,9 +9,11 @@
 //! This module never writes, never executes and never follows a link out, not even one that the user made.
 
 mod bundled;
-mod content;
+pub(crate) mod content;
 mod directory;
 mod error;
+#[cfg(feature = "scan")]
+pub(crate) mod every;
 mod list;
 mod open;
 mod path;
@@ -137,6 +139,13 @@ impl SkillFiles {
     /// over; links to files that lead outside are not listed. The walk is bounded, see [`Listing::complete`].
     pub fn list(&self, max: usize) -> Listing {
         list::list(&self.dir, max)
+    }
+
+    /// Everything below the directory with its `SKILL.md`, hidden directories and links that lead out, and whether that
+    /// is all; at most `max` entries.
+    #[cfg(feature = "scan")]
+    pub(crate) fn every(&self, max: usize) -> (Vec<every::Entry>, bool) {
+        every::every(&self.dir, max)
     }
 
     /// Reads the file at `path`, relative to the skill's directory and separated by `/`.

@@ -1,9 +1,11 @@
-//! A diagnostic for people, with the lines that it is about, as a compiler shows it.
+//! A problem for people, with the lines that it is about, as a compiler shows it.
 
 use std::{borrow::Cow, ops::Range};
 
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
-use skills_core::{Diagnostic, Severity};
+use skills_core::Severity;
+
+use super::problem::Problem;
 
 /// How wide the text is.
 const WIDTH: usize = 120;
@@ -11,20 +13,40 @@ const WIDTH: usize = 120;
 /// A line that is longer is shown up to here.
 const MAX_LINE_CHARS: usize = 400;
 
-/// `diagnostic`, about the file at `path` with the text `source`.
-pub(super) fn render(diagnostic: &Diagnostic, path: &str, source: &str, colors: bool) -> String {
-    let level = if diagnostic.severity == Severity::Warning { Level::WARNING } else { Level::ERROR };
-    let title = level.primary_title(diagnostic.message.as_str()).id(diagnostic.code);
-    let group = match excerpt(diagnostic, source) {
-        Some((line, span)) => Group::with_title(title).element(
+/// `problem`, about the file at `path`; `source` is the text of the `SKILL.md`.
+pub(super) fn render(problem: &Problem, path: &str, source: &str, colors: bool) -> String {
+    let level = if problem.severity == Severity::Warning { Level::WARNING } else { Level::ERROR };
+    let title = level.primary_title(problem.message.as_str()).id(problem.code.as_str());
+    let line_number = usize::try_from(problem.line).unwrap_or(usize::MAX);
+    let group = match (&problem.found, excerpt(problem, source)) {
+        (Some(found), _) if problem.line > 0 => {
+            let before = found.excerpt[..found.mark.start].chars().count();
+            let column = usize::try_from(problem.column).unwrap_or(usize::MAX);
+            let mark = |shift| AnnotationKind::Primary.span(found.mark.start + shift..found.mark.end + shift);
+            match (column - 1).checked_sub(before).filter(|_| column <= MAX_LINE_CHARS) {
+                // What was cut off were spaces, or stands for nothing else than where the mark is.
+                Some(indent) => Group::with_title(title).element(
+                    Snippet::source(" ".repeat(indent) + &found.excerpt)
+                        .line_start(line_number)
+                        .path(path)
+                        .annotation(mark(indent)),
+                ),
+                None => Group::with_title(title)
+                    .element(Origin::path(path).line(line_number).char_column(column))
+                    .element(
+                        Snippet::source(found.excerpt.as_str()).line_start(line_number).annotation(mark(0)),
+                    ),
+            }
+        }
+        (None, Some((line, span))) => Group::with_title(title).element(
             Snippet::source(line)
-                .line_start(usize::try_from(diagnostic.line).unwrap_or(usize::MAX))
+                .line_start(line_number)
                 .path(path)
                 .annotation(AnnotationKind::Primary.span(span)),
         ),
-        None => Group::with_title(title).element(Origin::path(path)),
+        _ => Group::with_title(title).element(Origin::path(path)),
     };
-    let group = match &diagnostic.help {
+    let group = match &problem.help {
         Some(help) => group.element(Level::HELP.message(help.as_str())),
         None => group,
     };
@@ -32,15 +54,15 @@ pub(super) fn render(diagnostic: &Diagnostic, path: &str, source: &str, colors: 
     renderer.term_width(WIDTH).render(&[group])
 }
 
-/// The line of `diagnostic`, and the bytes in it to point at: a word or value from the column on, or the whole line.
-fn excerpt<'a>(diagnostic: &Diagnostic, source: &'a str) -> Option<(Cow<'a, str>, Range<usize>)> {
-    let number = usize::try_from(diagnostic.line).ok()?.checked_sub(1)?;
+/// The line of `problem`, and the bytes in it to point at: a word or value from the column on, or the whole line.
+fn excerpt<'a>(problem: &Problem, source: &'a str) -> Option<(Cow<'a, str>, Range<usize>)> {
+    let number = usize::try_from(problem.line).ok()?.checked_sub(1)?;
     let line = source.split('\n').nth(number)?.trim_end_matches('\r');
-    let start = usize::try_from(diagnostic.column).ok()?.saturating_sub(1);
+    let start = usize::try_from(problem.column).ok()?.saturating_sub(1);
     let start = line.char_indices().nth(start).map_or(line.len(), |(at, _)| at);
     let rest = line[start..].trim_end();
     let end = start
-        + if diagnostic.code == "invalid-yaml" {
+        + if problem.code == "invalid-yaml" {
             rest.chars().next().map_or(0, char::len_utf8)
         } else {
             rest.len()

@@ -1,0 +1,80 @@
+//! What a file is, as far as a scan cares.
+
+use super::rules::Detector;
+use crate::files::content::{Kind, sniff};
+
+/// A file that is no text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Content {
+    /// Text in UTF-8, or nearly.
+    Text,
+    /// Text in UTF-16, in which a scan reads as well.
+    Utf16 { is_big_endian: bool },
+    /// Nothing to look into, and nothing to say: pictures, sounds, fonts, documents.
+    Media,
+    /// Worth a finding, with what it is.
+    Binary(Detector, &'static str),
+}
+
+/// Programs that are known by their names alone.
+const PROGRAMS: [&str; 9] = ["pyc", "pyo", "pyd", "class", "dll", "so", "dylib", "node", "jar"];
+
+pub(super) fn content(path: &str, start: &[u8]) -> Content {
+    match start {
+        [0xFF, 0xFE, ..] if start.get(2..4) != Some(&[0, 0]) => {
+            return Content::Utf16 { is_big_endian: false };
+        }
+        [0xFE, 0xFF, ..] => return Content::Utf16 { is_big_endian: true },
+        _ => {}
+    }
+    if let Some(program) = program(start) {
+        return Content::Binary(Detector::ProgramFile, program);
+    }
+    match sniff(start) {
+        Kind::Text => Content::Text,
+        Kind::Image(_) => Content::Media,
+        Kind::Binary(media_type) => {
+            if PROGRAMS.contains(&extension(path).as_str()) {
+                return Content::Binary(Detector::ProgramFile, "compiled code");
+            }
+            match infer::get(start).map(|kind| kind.matcher_type()) {
+                Some(infer::MatcherType::App) => Content::Binary(Detector::ProgramFile, media_type),
+                Some(infer::MatcherType::Archive) if media_type != "application/pdf" => {
+                    Content::Binary(Detector::ArchiveFile, media_type)
+                }
+                Some(_) => Content::Media,
+                None => Content::Binary(Detector::BinaryFile, media_type),
+            }
+        }
+    }
+}
+
+/// What kind of program begins with these bytes.
+pub(super) fn program(start: &[u8]) -> Option<&'static str> {
+    match start {
+        [0x7F, b'E', b'L', b'F', ..] => Some("a program for Linux (ELF)"),
+        // Behind `MZ` there is a header; two letters alone are a word.
+        [b'M', b'Z', rest @ ..] if rest.get(..64).is_some_and(|rest| rest.contains(&0)) => {
+            Some("a program for Windows (PE)")
+        }
+        [0xCE | 0xCF, 0xFA, 0xED, 0xFE, ..] | [0xFE, 0xED, 0xFA, 0xCE | 0xCF, ..] => {
+            Some("a program for macOS (Mach-O)")
+        }
+        [0xCA, 0xFE, 0xBA, 0xBE, ..] => Some("a program (Java or Mach-O)"),
+        [0, b'a', b's', b'm', ..] => Some("a program (WebAssembly)"),
+        _ => None,
+    }
+}
+
+/// Whether a file tells agents what to do, rather than programs.
+pub(super) fn is_instructions(path: &str) -> bool {
+    matches!(
+        extension(path).as_str(),
+        "md" | "mdx" | "markdown" | "mdc" | "txt" | "rst" | "adoc" | "html" | "htm" | "xml" | "svg" | ""
+    )
+}
+
+fn extension(path: &str) -> String {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    name.rsplit_once('.').map_or_else(String::new, |(_, extension)| extension.to_ascii_lowercase())
+}
