@@ -20,3 +20,11 @@ require("codecompanion").setup({
     },
   },
 })
+
+-- Whoever looks at the screen sees when the commands of the session are there.
+vim.api.nvim_create_autocmd("User", {
+  pattern = "CodeCompanionACPCommandsUpdate",
+  callback = function(event)
+    vim.notify(#event.data.commands .. " commands")
+  end,
+})

@@ -4,13 +4,16 @@ use std::{
     path::PathBuf,
     process::{Command, Stdio},
     thread,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use crate::bench::{Bench, DEADLINE, GLANCE, on_path};
 
 /// Columns and rows.
 pub(crate) const SIZE: (usize, usize) = (100, 34);
+
+/// After which time a key that did nothing is pressed again.
+const AGAIN: Duration = Duration::from_secs(2);
 
 /// A program on a terminal. It is gone with the value.
 pub(crate) struct Terminal<'b> {
@@ -76,13 +79,30 @@ impl<'b> Terminal<'b> {
 
     /// Waits until these words are on the screen, on one line.
     pub(crate) fn shows(&self, words: &str) {
+        assert!(self.shows_within(words, DEADLINE), "{words:?} is not on the screen:\n{}", self.screen());
+    }
+
+    /// Presses keys again and again, until these words are on the screen.
+    pub(crate) fn presses_until(&self, keys: &[&str], words: &str) {
         let end = Instant::now() + DEADLINE;
         loop {
-            let screen = self.screen();
-            if screen.contains(words) {
+            self.presses(keys);
+            if self.shows_within(words, AGAIN) {
                 return;
             }
-            assert!(Instant::now() < end, "{words:?} is not on the screen:\n{screen}");
+            assert!(Instant::now() < end, "{words:?} is not on the screen:\n{}", self.screen());
+        }
+    }
+
+    fn shows_within(&self, words: &str, time: Duration) -> bool {
+        let end = Instant::now() + time;
+        loop {
+            if self.screen().contains(words) {
+                return true;
+            }
+            if Instant::now() > end {
+                return false;
+            }
             thread::sleep(GLANCE);
         }
     }

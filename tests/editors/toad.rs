@@ -42,7 +42,8 @@ fn send(terminal: &Terminal<'_>, text: &str) {
     terminal.shows(READY);
     terminal.types(text);
     terminal.shows(text);
-    terminal.presses(&["Enter"]);
+    // Until the agent has a session, the key does nothing.
+    terminal.presses_until(&["Enter"], READY);
 }
 
 fn by_the_model(toad: &PathBuf) {
@@ -112,6 +113,7 @@ fn cancelled_and_killed(toad: &PathBuf) {
 fn fails(toad: &PathBuf) {
     let bench = Bench::new();
     let terminal = start(toad, &bench, &bench.broken_proxy());
-    terminal.shows("no-such-skill");
+    terminal.shows("The agent failed to start.");
+    // The reason stands above what it advises.
     terminal.compare("toad-fails");
 }
