@@ -156,14 +156,16 @@ impl Agent {
         );
         let id = json!(format!("ask-{}", self.next));
         let options = [("yes", "Allow", "allow_once"), ("no", "Reject", "reject_once")];
-        let options = options
-            .map(|(option, name, kind)| json!({ "optionId": option, "name": name, "kind": kind }));
+        let options =
+            options.map(|(option, name, kind)| json!({ "optionId": option, "name": name, "kind": kind }));
         let params = json!({
             "sessionId": session,
             "toolCall": { "toolCallId": call, "title": typed, "kind": "execute", "status": "pending" },
             "options": options,
         });
-        self.write(&json!({ "jsonrpc": "2.0", "id": id, "method": "session/request_permission", "params": params }));
+        self.write(
+            &json!({ "jsonrpc": "2.0", "id": id, "method": "session/request_permission", "params": params }),
+        );
         let outcome = loop {
             let Some(message) = self.read() else { return String::new() };
             if message["id"] == id {
@@ -257,7 +259,8 @@ fn report(blocks: &[Value], added: &[&str], typed: &str) -> String {
         None => "I have no skill".to_owned(),
     };
     // Of paths the name will do: where they begin differs from run to run.
-    let names = typed.split_whitespace().map(|word| word.rsplit('/').next().unwrap_or(word).trim_matches('`'));
+    let names =
+        typed.split_whitespace().map(|word| word.rsplit('/').next().unwrap_or(word).trim_matches('`'));
     let names = names.collect::<Vec<_>>().join(" ");
     let words = if names.is_empty() { "no words".to_owned() } else { format!("the words “{names}”") };
     let context = blocks.iter().filter_map(|block| {

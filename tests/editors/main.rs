@@ -43,7 +43,8 @@ fn main() -> ExitCode {
         return agent::run(&arguments.next().unwrap_or_default());
     }
     let mut trials = Vec::new();
-    for (editor, tests) in [("acpx", acpx::trials()), ("toad", toad::trials()), ("neovim", neovim::trials())] {
+    for (editor, tests) in [("acpx", acpx::trials()), ("toad", toad::trials()), ("neovim", neovim::trials())]
+    {
         match tests {
             Ok(tests) => trials.extend(tests),
             Err(missing) => eprintln!("SKIPPED: {editor}: {missing}"),
