@@ -76,6 +76,7 @@ fn a_table_for_people() {
         c       scanned        0     2      0  many/c         Hidden.
 
         3 skills; about 59 tokens in the catalog.
+        With how to use it and the 2 tools the model reads about 267 tokens before it activates anything.
         shadowed: greet in …/home/.agents/skills/greet/SKILL.md, by the one in …/.skills/greet/SKILL.md
         shadowed: review in …/many/a/SKILL.md, by the one in …/named/review/SKILL.md
         Greet: …/.skills/greet/SKILL.md:2:7: warning[name-not-lowercase]: the name `Greet` has upper-case letters
@@ -145,6 +146,14 @@ fn json_for_scripts() {
     assert_eq!(skipped[0]["path"], path("many/b/SKILL.md"));
     assert_eq!(skipped[0]["diagnostics"][0]["code"], "description-missing");
     assert_eq!(report["catalog"]["shown"], 2);
+    let tools: Vec<_> = report["tools"].as_array().unwrap().iter().map(|tool| &tool["name"]).collect();
+    assert_eq!(tools, ["activate_skill", "read_skill_file"]);
+    let number = |value: &Value| value.as_u64().unwrap();
+    let of_tools: u64 = report["tools"].as_array().unwrap().iter().map(|tool| number(&tool["tokens"])).sum();
+    let told = number(&report["fixedTokens"]) - of_tools;
+    assert!(told > number(&report["catalog"]["tokens"]), "how to use it comes with it: {report}");
+    let without = stdout(&list(&dir, &[&args[..], &["--mcp", "off"]].concat()));
+    assert_eq!(serde_json::from_str::<Value>(&without).unwrap()["tools"], json!([]));
 }
 
 #[test]
@@ -160,7 +169,7 @@ fn filters_and_nothing() {
     "#]]
     .assert_eq(&stdout(&list(&dir, &[])));
     let report: Value = serde_json::from_str(&stdout(&list(&dir, &["--json"]))).unwrap();
-    let nothing = json!({"skills": [], "shadowed": [], "skipped": [], "catalog": {"tokens": 0, "shown": 0, "omitted": 0}});
+    let nothing = json!({"skills": [], "shadowed": [], "skipped": [], "catalog": {"tokens": 0, "shown": 0, "omitted": 0}, "tools": [], "fixedTokens": 0});
     assert_eq!(report, nothing);
 }
 
@@ -177,5 +186,44 @@ fn what_is_wrong_ends_with_2() {
         let output = list(&dir, args);
         assert_eq!(output.status.code(), Some(2), "{args:?}: {output:?}");
         assert!(output.stdout.is_empty() && output.stderr.starts_with(b"error: "), "{args:?}: {output:?}");
+    }
+}
+
+/// Windows counts 260 characters, unless one asks in a certain way.
+#[test]
+fn long_paths() {
+    if cfg!(windows) && std::env::var_os("WINEHOMEDIR").is_some() {
+        return eprintln!(
+            "skipped: `GetFinalPathNameByHandle` of Wine knows no path of more than 260 characters"
+        );
+    }
+    let root = tempfile::tempdir().unwrap();
+    let dir = dunce::canonicalize(root.path()).unwrap();
+    let parts = ["a", "b", "c", "d", "e"].map(|letter| letter.repeat(80));
+    let deep = parts.iter().fold(dir.clone(), |dir, part| dir.join(part));
+    // A path of the system's own is as long as it likes.
+    fs::create_dir_all(deep.join("far")).unwrap();
+    fs::write(deep.join("far/SKILL.md"), "---\nname: far\ndescription: Is far away.\n---\nRead a.md.\n")
+        .unwrap();
+    fs::write(deep.join("far/a.md"), "A file.\n").unwrap();
+    let report: Value = serde_json::from_str(&stdout(&list(&dir, &["--skills", ".", "--json"]))).unwrap();
+    assert_eq!(
+        (&report["skills"][0]["name"], &report["skills"][0]["files"]),
+        (&json!("far"), &json!(1)),
+        "{report}"
+    );
+    let whole = deep.join("far");
+    for arguments in [
+        &["check", "."][..],
+        &["check", whole.to_str().unwrap()],
+        &["list", "--skill", whole.to_str().unwrap()],
+        &["try", "--skill", whole.to_str().unwrap(), "--mcp", "http"],
+    ] {
+        let output = Command::new(env!("CARGO_BIN_EXE_acp-skills-proxy"))
+            .args(arguments)
+            .current_dir(&dir)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
     }
 }

@@ -3,6 +3,7 @@
 //! | file | owns |
 //! |---|---|
 //! | `check`, `list`, `report` | the command of that name |
+//! | `agents` | the README's table of agents |
 //! | `permission` | what `try` and `doctor` permit an agent |
 //! | `messages` | what a newcomer is told when something is wrong |
 //! | `progress` | what is seen on a terminal while work takes long |
@@ -11,6 +12,7 @@
 //! | `terminal` | what a terminal gets, and when nobody reads |
 //! | `readme_commands` | `try`, `doctor` and `search`, and every command of the README |
 
+mod agents;
 mod check;
 mod list;
 mod messages;

@@ -46,6 +46,7 @@ impl Place {
             .env("COLUMNS", "120")
             .env_remove("XDG_CONFIG_HOME")
             .env_remove("ACP_SKILLS_LOG")
+            .env("XDG_CONFIG_HOME", "/nowhere")
             .stdin(Stdio::null())
             .output()
             .unwrap()
@@ -198,6 +199,7 @@ fn skills_that_are_not_there() {
         pdf   scanned       21     2      0  skills/pdf   Reads pdf.
 
         2 skills; about 52 tokens in the catalog.
+        With how to use it and the 2 tools the model reads about 259 tokens before it activates anything.
         missing: there is no skill in …/empty: a skill is a directory with a file named SKILL.md, at most 6 levels down
         exit 0
     "#]]);
@@ -306,12 +308,43 @@ fn a_list_of_paths() {
     place.check(
         &["list", "skills/pdf/SKILL.md", "skills/docx", "~/skills"],
         expect![[r#"
-        NAME   SCOPE    CATALOG  BODY  FILES  WHERE              DESCRIPTION
-        pdf    scanned       21     2      0  skills/pdf         Reads pdf.
-        docx   scanned       22     2      0  skills/docx        Reads docx.
-        greet  scanned       21     2      0  home/skills/greet  Greets.
+            NAME   SCOPE    CATALOG  BODY  FILES  WHERE              DESCRIPTION
+            pdf    scanned       21     2      0  skills/pdf         Reads pdf.
+            docx   scanned       22     2      0  skills/docx        Reads docx.
+            greet  scanned       21     2      0  home/skills/greet  Greets.
 
-        3 skills; about 73 tokens in the catalog.
+            3 skills; about 73 tokens in the catalog.
+            With how to use it and the 2 tools the model reads about 282 tokens before it activates anything.
+            exit 0
+        "#]],
+    );
+}
+
+/// Public repositories keep skills in hidden directories; version control and package managers keep other things there.
+#[test]
+fn hidden_directories() {
+    let place = Place::new();
+    for dir in [".curated", ".claude/skills", ".agents/skills", ".git", "node_modules", ".venv"] {
+        let name = dir.trim_start_matches('.').replace(['/', '_'], "-");
+        place.write(
+            &format!("repository/{dir}/{name}/SKILL.md"),
+            &format!("---\nname: {name}\ndescription: Is in a hidden directory.\n---\nBody\n"),
+        );
+    }
+    place.check(&["list", "--skills", "repository"], expect![[r#"
+        NAME           SCOPE    CATALOG  BODY  FILES  WHERE                                    DESCRIPTION
+        agents-skills  scanned       27     2      0  repository/.agents/skills/agents-skills  Is in a hidden directory.
+        claude-skills  scanned       27     2      0  repository/.claude/skills/claude-skills  Is in a hidden directory.
+        curated        scanned       26     2      0  repository/.curated/curated              Is in a hidden directory.
+
+        3 skills; about 90 tokens in the catalog.
+        exit 0
+    "#]]);
+    // The same files.
+    place.check(
+        &["check", "repository"],
+        expect![[r#"
+        3 skills checked: 0 errors, 0 warnings
         exit 0
     "#]],
     );

@@ -36,6 +36,7 @@ fn start(dir: &Path, arguments: &[&str], stdout: Stdio) -> (Child, File) {
         .env("TERM", "xterm")
         .env_remove("NO_COLOR")
         .env_remove("ACP_SKILLS_LOG")
+        .env("XDG_CONFIG_HOME", "/nowhere")
         .stdin(Stdio::null())
         .stdout(stdout)
         .stderr(theirs)

@@ -15,7 +15,13 @@ fn root() -> PathBuf {
 
 fn run(arguments: &[&str]) -> Output {
     let program = env!("CARGO_BIN_EXE_acp-skills-proxy");
-    Command::new(program).args(arguments).current_dir(root()).env_remove("ACP_SKILLS_LOG").output().unwrap()
+    Command::new(program)
+        .args(arguments)
+        .current_dir(root())
+        .env_remove("ACP_SKILLS_LOG")
+        .env("XDG_CONFIG_HOME", "/nowhere")
+        .output()
+        .unwrap()
 }
 
 fn shown(output: &Output) -> String {

@@ -16,6 +16,8 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_acp-skills-proxy");
 /// Settings as somebody has them: comments, trailing commas, blank lines.
 const ZED: &str = include_str!("zed-settings.json");
 
+const ZED_FILE: &str = "home/.config/zed/settings.json";
+
 /// A machine: a home directory with a skill, and a PATH with `npx`.
 struct Machine {
     _root: TempDir,
@@ -53,10 +55,6 @@ impl Machine {
         fs::read_to_string(self.path(path)).unwrap()
     }
 
-    fn zed(&self) -> &'static str {
-        "home/.config/zed/settings.json"
-    }
-
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(PROGRAM);
         command
@@ -91,7 +89,7 @@ impl Machine {
 #[test]
 fn zed_and_back() {
     let machine = Machine::new();
-    machine.write(machine.zed(), ZED);
+    machine.write(ZED_FILE, ZED);
     machine.check(&["setup", "zed", "--agent", "claude", "--yes"], expect![[r#"
         --- ~/.config/zed/settings.json
         +++ ~/.config/zed/settings.json
@@ -115,7 +113,7 @@ fn zed_and_back() {
         note: an editor may not have `npx` in its PATH: it is in …/bin; written with its directory
         exit 0
     "#]]);
-    let settings = machine.read(machine.zed());
+    let settings = machine.read(ZED_FILE);
     machine.check(
         &["setup", "zed", "--agent", "claude", "--yes"],
         expect![[r#"
@@ -179,9 +177,9 @@ fn zed_and_back() {
         exit 0
     "#]],
     );
-    assert_eq!(machine.read(machine.zed()), settings);
+    assert_eq!(machine.read(ZED_FILE), settings);
     assert!(machine.said(&["setup", "zed", "--undo", "--yes"]).ends_with("Taken back.\nexit 0\n"));
-    assert_eq!(machine.read(machine.zed()), ZED);
+    assert_eq!(machine.read(ZED_FILE), ZED);
     machine.check(
         &["setup", "zed", "--undo", "--yes"],
         expect![[r#"
@@ -200,7 +198,7 @@ fn zed_and_back() {
 #[test]
 fn every_agent() {
     let machine = Machine::new();
-    machine.write(machine.zed(), ZED);
+    machine.write(ZED_FILE, ZED);
     machine.check(
         &["setup", "zed", "--print"],
         expect![[r#"
@@ -223,8 +221,8 @@ fn every_agent() {
         exit 0
     "#]],
     );
-    assert_eq!(machine.read(machine.zed()), ZED);
-    machine.write(machine.zed(), "{ \"agent_servers\": { \"claude-acp\": { \"type\": \"registry\" } } }");
+    assert_eq!(machine.read(ZED_FILE), ZED);
+    machine.write(ZED_FILE, "{ \"agent_servers\": { \"claude-acp\": { \"type\": \"registry\" } } }");
     machine.check(&["setup", "zed"], expect![[r#"
         error: which agent?
         hint: `acp-skills-proxy setup zed --agent claude-acp`, for example; `acp-skills-proxy setup --agents` lists those that are known, and the command of any other goes after `--`
@@ -235,7 +233,7 @@ fn every_agent() {
 #[test]
 fn nobody_to_ask() {
     let machine = Machine::new();
-    machine.write(machine.zed(), "{}");
+    machine.write(ZED_FILE, "{}");
     let said = machine.said(&["setup", "zed", "--agent", "claude"]);
     assert!(said.contains("+    \"Claude with skills\": {"), "{said}");
     assert!(
@@ -245,7 +243,7 @@ fn nobody_to_ask() {
         ),
         "{said}"
     );
-    assert_eq!(machine.read(machine.zed()), "{}");
+    assert_eq!(machine.read(ZED_FILE), "{}");
 }
 
 /// Asks on a terminal, and writes only after a yes, and only when nobody else has written.
@@ -262,7 +260,7 @@ fn asked() {
         ),
     ] {
         let machine = Machine::new();
-        machine.write(machine.zed(), "{}");
+        machine.write(ZED_FILE, "{}");
         let (mut ours, theirs) = terminal();
         let mut child = machine
             .command(&["setup", "zed", "--agent", "claude"])
@@ -279,7 +277,7 @@ fn asked() {
             said.extend(byte);
         }
         if let Some(text) = meanwhile {
-            machine.write(machine.zed(), text);
+            machine.write(ZED_FILE, text);
         }
         ours.write_all(answer.as_bytes()).unwrap();
         stderr.read_to_end(&mut said).unwrap();
@@ -287,7 +285,7 @@ fn asked() {
         said.extend(output.stdout);
         let said = String::from_utf8(said).unwrap();
         assert!(said.contains(expected), "{answer:?}: {said}");
-        let settings = machine.read(machine.zed());
+        let settings = machine.read(ZED_FILE);
         match (expected, meanwhile) {
             ("Written.", _) => assert!(settings.contains("Claude with skills")),
             (_, Some(theirs)) => {
@@ -302,6 +300,12 @@ fn asked() {
     }
 }
 
+/// Copies a program by another process: what this one has open for writing while a test beside it starts something would be
+/// too busy to be started.
+fn copy(from: &Path, to: &Path) {
+    assert!(Command::new("cp").arg("-p").args([from, to]).status().unwrap().success());
+}
+
 fn terminal() -> (fs::File, fs::File) {
     use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
     let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
@@ -314,7 +318,7 @@ fn terminal() -> (fs::File, fs::File) {
 #[test]
 fn names_that_are_not_known() {
     let machine = Machine::new();
-    machine.write(machine.zed(), ZED);
+    machine.write(ZED_FILE, ZED);
     machine.check(&["setup", "zed", "--agent", "nonsense"], expect![[r#"
         error: no agent is known as `nonsense`
         hint: `acp-skills-proxy setup --agents` lists those that are; the command of any other goes after `--`; the settings have `Mine`
@@ -381,7 +385,7 @@ fn names_that_are_not_known() {
         exit 2
     "#]],
     );
-    assert_eq!(machine.read(machine.zed()), ZED);
+    assert_eq!(machine.read(ZED_FILE), ZED);
 }
 
 #[test]
@@ -437,20 +441,20 @@ fn settings_that_are_left_alone() {
         "#]],
         ),
     ] {
-        machine.write(machine.zed(), text);
+        machine.write(ZED_FILE, text);
         machine.check(&["setup", "zed", "--agent", "claude", "--yes"], expected);
-        assert_eq!(machine.read(machine.zed()), text);
+        assert_eq!(machine.read(ZED_FILE), text);
     }
     // A file that a program makes, such as home-manager.
-    machine.write(machine.zed(), "{}");
-    let path = machine.path(machine.zed());
+    machine.write(ZED_FILE, "{}");
+    let path = machine.path(ZED_FILE);
     fs::set_permissions(&path, fs::Permissions::from_mode(0o444)).unwrap();
     let said = machine.said(&["setup", "zed", "--agent", "claude", "--yes"]);
     assert!(
         said.contains("error: …/home/.config/zed/settings.json is read-only\nhint: where a program"),
         "{said}"
     );
-    assert_eq!(machine.read(machine.zed()), "{}");
+    assert_eq!(machine.read(ZED_FILE), "{}");
     fs::remove_file(&path).unwrap();
     symlink("nowhere", &path).unwrap();
     let said = machine.said(&["setup", "zed", "--agent", "claude", "--yes"]);
@@ -524,12 +528,12 @@ fn brought_up_to_date() {
             "\"--discover\", \"user\", \"--\", \"x\"",
         ),
     ] {
-        machine.write(machine.zed(), &before);
+        machine.write(ZED_FILE, &before);
         let said = machine.said(&[&["setup", "zed", "--agent", "a", "--yes"], flags].concat());
         assert!(said.ends_with("exit 0\n"), "{said}");
-        assert_eq!(machine.read(machine.zed()), agent(PROGRAM, after));
+        assert_eq!(machine.read(ZED_FILE), agent(PROGRAM, after));
         assert!(machine.said(&["setup", "zed", "--undo", "--yes"]).ends_with("exit 0\n"));
-        assert_eq!(machine.read(machine.zed()), before);
+        assert_eq!(machine.read(ZED_FILE), before);
     }
 }
 
@@ -537,15 +541,15 @@ fn brought_up_to_date() {
 #[test]
 fn taken_back_later() {
     let machine = Machine::new();
-    machine.write(machine.zed(), ZED);
+    machine.write(ZED_FILE, ZED);
     machine.said(&["setup", "zed", "--agent", "claude", "--yes"]);
     let edited = |text: &str| text.replace("\"ui_font_size\": 16,", "\"ui_font_size\": 18, // eyes");
-    machine.write(machine.zed(), &edited(&machine.read(machine.zed())));
+    machine.write(ZED_FILE, &edited(&machine.read(ZED_FILE)));
     assert!(machine.said(&["setup", "zed", "--undo", "--yes"]).ends_with("exit 0\n"));
-    assert_eq!(machine.read(machine.zed()), edited(ZED));
+    assert_eq!(machine.read(ZED_FILE), edited(ZED));
     // Removed by hand.
     machine.said(&["setup", "zed", "--agent", "claude", "--yes"]);
-    machine.write(machine.zed(), ZED);
+    machine.write(ZED_FILE, ZED);
     machine.check(
         &["setup", "zed", "--undo", "--yes"],
         expect![[r#"
@@ -562,12 +566,10 @@ fn taken_back_later() {
         exit 0
     "#]],
     );
-    assert_eq!(machine.read(machine.zed()), ZED);
+    assert_eq!(machine.read(ZED_FILE), ZED);
     // Written by hand, as the README shows.
-    machine.write(
-        machine.zed(),
-        r#"{"agent_servers": {"a": {"command": "acp-skills-proxy", "args": ["--", "x"]}}}"#,
-    );
+    machine
+        .write(ZED_FILE, r#"{"agent_servers": {"a": {"command": "acp-skills-proxy", "args": ["--", "x"]}}}"#);
     machine.check(&["setup", "zed", "--undo"], expect![[r#"
         Nothing to take back in ~/.config/zed/settings.json. a goes through the proxy, but not by a change of `setup` that is known here.
         exit 0
@@ -584,9 +586,8 @@ fn programs_that_an_editor_does_not_find() {
         let mut command = machine.command(&["setup", "zed", "--agent", "claude", "--print"]);
         let said = machine.said_by(command.env("PATH", dirs));
         // Whether this machine has a node of its own.
-        let lines =
-            said.lines().filter(|line| !line.starts_with("note: in an editor `npx` may be run by /usr"));
-        lines.map(|line| format!("{line}\n")).collect::<String>()
+        let is_of_machine = |line: &&str| line.starts_with("note: in an editor `npx` may be run by /usr");
+        said.split_inclusive('\n').filter(|line| !is_of_machine(line)).collect::<String>()
     };
     machine.script(&format!("{node}/npx"));
     machine.script(&format!("{node}/node"));
@@ -656,7 +657,7 @@ fn a_program_that_vanishes() {
     {
         let program = machine.path(place).join("acp-skills-proxy");
         fs::create_dir_all(program.parent().unwrap()).unwrap();
-        fs::copy(PROGRAM, &program).unwrap();
+        copy(Path::new(PROGRAM), &program);
         machine.script("bin/uvx");
         let mut command = Command::new(&program);
         let output = command
@@ -824,8 +825,9 @@ fn agents_by_identifier() {
     let claude = said.lines().find(|line| line.starts_with("claude-acp ")).unwrap();
     assert!(claude.contains("npx -y @agentclientprotocol/claude-agent-acp"), "{claude}");
     // It is started the same as by its command.
-    machine.write("bin/gemini", "#!/bin/sh\necho \"$0 $*\" >&2\nexit 7\n");
-    fs::set_permissions(machine.path("bin/gemini"), fs::Permissions::from_mode(0o755)).unwrap();
+    machine.write("gemini", "#!/bin/sh\necho \"$0 $*\" >&2\nexit 7\n");
+    fs::set_permissions(machine.path("gemini"), fs::Permissions::from_mode(0o755)).unwrap();
+    copy(&machine.path("gemini"), &machine.path("bin/gemini"));
     let said = machine.said(&["--skills", "home/.agents", "--agent", "gemini"]);
     assert!(said.contains("gemini --acp") && said.ends_with("exit 7\n"), "{said}");
     machine.check(
@@ -847,6 +849,25 @@ fn agents_by_identifier() {
         error: `kimi` needs `uvx` or `kimi`, and neither is in PATH
         hint: install uv, which has `uvx`: https://docs.astral.sh/uv
         exit 127
+    "#]],
+    );
+    // Who has not installed it hears that it need not be.
+    machine.check(
+        &["--skills", "home/.agents", "--", "claude-agent-acp"],
+        expect![[r#"
+        error: cannot start the agent `claude-agent-acp`: No such file or directory (os error 2)
+        hint: it is not in PATH, which is …/bin
+              `--agent claude-acp` in place of `-- claude-agent-acp` runs its package with npx
+              (an editor may have another PATH than a terminal: give the program with its directory)
+        exit 127
+    "#]],
+    );
+    machine.check(
+        &["--skills", "home/.agents", "claude"],
+        expect![[r#"
+        error: `claude` is not expected here
+        hint: an agent by its name has a flag: acp-skills-proxy --skills home/.agents --agent claude
+        exit 2
     "#]],
     );
     machine.check(

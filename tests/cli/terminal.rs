@@ -1,8 +1,7 @@
 //! What a terminal gets: nothing that steers it, whoever wrote it; and what a program does when nobody reads.
 
 use std::{
-    fs,
-    io::{self, PipeReader, Read},
+    fs, io,
     path::Path,
     process::{Command, Output, Stdio},
 };
@@ -19,6 +18,7 @@ fn program(dir: &Path, args: &[&str]) -> Command {
         .args(args)
         .current_dir(dir)
         .env_remove("ACP_SKILLS_LOG")
+        .env("XDG_CONFIG_HOME", "/nowhere")
         .env_remove("COLUMNS")
         .stdin(Stdio::null());
     command
@@ -151,6 +151,8 @@ fn nobody_reads() {
 #[cfg(unix)]
 #[test]
 fn a_reader_who_leaves_ends_the_turn() {
+    use std::io::Read;
+
     let dir = tempfile::tempdir().unwrap();
     write(dir.path(), "skills/good/SKILL.md", "---\nname: good\ndescription: Reads files.\n---\nBody\n");
     // It answers what it must, says a word, and another whenever we write to it; it never ends its turn.
@@ -164,7 +166,7 @@ fn a_reader_who_leaves_ends_the_turn() {
         while say "$chunk"; do :; done"#,
     );
     let args = ["try", "--skills", "skills", "--mcp", "off", "--", "sh", "agent.sh"];
-    let (mut reader, writer): (PipeReader, _) = io::pipe().unwrap();
+    let (mut reader, writer) = io::pipe().unwrap();
     let mut child = program(dir.path(), &args).stdout(writer).stderr(Stdio::piped()).spawn().unwrap();
     let mut seen = Vec::new();
     while !String::from_utf8_lossy(&seen).contains("word word") {

@@ -1,10 +1,6 @@
 //! Several agents, what is kept and how to go on with it, and what goes wrong before the first run.
 
-use std::{
-    fs,
-    io::{BufRead, BufReader, Read},
-    process::Stdio,
-};
+use std::fs;
 
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
@@ -16,7 +12,7 @@ use super::{
 };
 
 pub(crate) fn trials() -> Vec<Trial> {
-    let mut trials = vec![
+    let trials = [
         trial("flow::agents_beside_each_other", agents_beside_each_other),
         trial("flow::a_dry_run_does_nothing", a_dry_run_does_nothing),
         trial("flow::resuming_makes_only_what_is_missing", resuming_makes_only_what_is_missing),
@@ -25,12 +21,12 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("flow::what_is_wrong_is_said_first", what_is_wrong_is_said_first),
         trial("flow::an_agent_that_is_not_there", an_agent_that_is_not_there),
         trial("flow::another_grader", another_grader),
+        #[cfg(unix)]
+        trial("flow::an_interrupt_keeps_what_is_done", an_interrupt_keeps_what_is_done),
+        #[cfg(target_os = "linux")]
+        trial("flow::a_sandbox_keeps_the_agent_in", a_sandbox_keeps_the_agent_in),
     ];
-    #[cfg(unix)]
-    trials.push(trial("flow::an_interrupt_keeps_what_is_done", an_interrupt_keeps_what_is_done));
-    #[cfg(target_os = "linux")]
-    trials.push(trial("flow::a_sandbox_keeps_the_agent_in", a_sandbox_keeps_the_agent_in));
-    trials
+    trials.into()
 }
 
 fn simple() -> Stage {
@@ -210,6 +206,11 @@ fn another_grader() {
 
 #[cfg(unix)]
 fn an_interrupt_keeps_what_is_done() {
+    use std::{
+        io::{BufRead, BufReader, Read},
+        process::Stdio,
+    };
+
     let queries = json!([
         { "query": "say first", "should_trigger": false },
         { "query": "say I am here; hang", "should_trigger": false },

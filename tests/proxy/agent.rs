@@ -36,8 +36,9 @@ pub(crate) fn run(script: &str) -> ExitCode {
         "flood" => parts::flood(),
         #[cfg(unix)]
         "deaf" => parts::deaf(),
-        #[cfg(unix)]
         "stubborn" => parts::stubborn(),
+        #[cfg(unix)]
+        "slow-to-leave" => parts::slow_to_leave(),
         #[cfg(unix)]
         "signals" => parts::signals(),
         other => panic!("no part is called {other}"),

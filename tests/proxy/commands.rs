@@ -15,6 +15,7 @@ crate::trials!(
     behind_what_the_editor_adds,
     without_a_server,
     a_body_that_is_gone,
+    no_skills_are_listed_too,
     skills_are_listed_and_found_again,
 );
 
@@ -138,6 +139,22 @@ fn a_body_that_is_gone() {
     let said = stage.editor.unread();
     let text = said[0]["params"]["update"]["content"]["text"].as_str().expect("text");
     assert!(text.contains("`far` cannot be activated") && text.contains("http://127.0.0.1:9/x"), "{text}");
+    assert_eq!(stage.received(), Vec::<Value>::new());
+    stage.finish();
+}
+
+/// A directory without skills is no silence: the command is there and answers, and the model hears nothing of it.
+fn no_skills_are_listed_too() {
+    let empty = tempfile::tempdir().expect("a directory");
+    let mut stage = Stage::initialized(Proxy::new().flag("--skills", empty.path()), &json!({}));
+    stage.new_session("s");
+    let prompt = json!({ "sessionId": "s", "prompt": [{ "type": "text", "text": "/skills" }] });
+    let id = stage.editor.request("session/prompt", prompt);
+    assert_eq!(stage.editor.answer(&id)["result"]["stopReason"], "end_turn");
+    let said = stage.editor.unread();
+    let text = said.iter().find_map(|it| it["params"]["update"]["content"]["text"].as_str()).expect("text");
+    assert!(text.starts_with("There are no skills in this session."), "{text}");
+    assert!(text.contains("`acp-skills-proxy list` with your flags"), "{text}");
     assert_eq!(stage.received(), Vec::<Value>::new());
     stage.finish();
 }

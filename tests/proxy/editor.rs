@@ -36,6 +36,10 @@ impl Proxy {
         for variable in ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy", "ACP_SKILLS_LOG"] {
             command.env_remove(variable);
         }
+        // Nobody's configuration is found, and nothing is kept.
+        for variable in ["XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME"] {
+            command.env(variable, std::env::temp_dir().join("acp-skills-proxy-tests-have-no-home"));
+        }
         Self(command)
     }
 
@@ -148,6 +152,7 @@ impl Ended {
 }
 
 impl Editor {
+    #[cfg(unix)]
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }
@@ -256,6 +261,11 @@ impl Editor {
                 Err(error) => self.fail(&format!("stderr does not say {words:?}: {error}")),
             }
         }
+    }
+
+    /// Kills the proxy: SIGKILL, or TerminateProcess.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().expect("the proxy runs");
     }
 
     /// Closes stdin, as an editor does that is closed.

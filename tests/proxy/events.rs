@@ -33,6 +33,13 @@ crate::trials!(
 
 const SCHEMA: &str = include_str!("../../crates/acp-skills/src/events/schema.md");
 
+/// A script that says something and fails.
+const FAILING: (&str, &str) = if cfg!(windows) {
+    ("scripts/fail.cmd", "@echo SECRET\r\n@exit 3\r\n")
+} else {
+    ("scripts/fail.sh", "#!/bin/sh\necho SECRET; exit 3\n")
+};
+
 /// What must never be recorded.
 const SECRET: &str = "SECRET";
 
@@ -40,7 +47,7 @@ const SECRET: &str = "SECRET";
 fn all_kinds() -> Skills {
     let skills = Skills::review();
     skills.write("review/references/secret.md", SECRET);
-    skills.write("review/scripts/fail.sh", "#!/bin/sh\necho SECRET; exit 3\n");
+    skills.write(&format!("review/{}", FAILING.0), FAILING.1);
     skills
 }
 
@@ -115,7 +122,7 @@ fn everything(skills: &Skills, file: &Path) {
     call("read_skill_file", json!({ "skill": "review", "path": SECRET }));
     call("call_skill_tool", json!({ "skill": "counter", "tool": "echo", "input": SECRET }));
     call("call_skill_tool", json!({ "skill": "counter", "tool": SECRET }));
-    call("run_skill_script", json!({ "skill": "review", "script": "scripts/fail.sh", "args": [SECRET] }));
+    call("run_skill_script", json!({ "skill": "review", "script": FAILING.0, "args": [SECRET] }));
     call("run_skill_script", json!({ "skill": "review", "script": SECRET }));
     call("search_skills", json!({ "query": "reviews SECRET" }));
     call("search_skills", json!({ "query": 1 }));

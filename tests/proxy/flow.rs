@@ -1,10 +1,8 @@
 //! The two directions never wait for each other.
 
-use std::{io::Write, thread};
+use serde_json::json;
 
-use serde_json::{Value, json};
-
-use crate::{agent::FLOOD_BYTES, editor::Proxy, fixtures::Skills};
+use crate::{agent::FLOOD_BYTES, fixtures::Skills};
 
 crate::trials!(
     an_editor_that_does_not_read_can_still_cancel,
@@ -44,6 +42,12 @@ fn an_editor_that_does_not_read_can_still_cancel() {
 /// The agent is busy and reads nothing, the editor has 100 MB for it, and an update still arrives.
 #[cfg(unix)]
 fn an_agent_that_does_not_read_can_still_speak() {
+    use std::{io::Write, thread};
+
+    use serde_json::Value;
+
+    use crate::editor::Proxy;
+
     let mut editor = Proxy::new().agent("deaf");
     editor.logged("agent: ready");
     let line = format!("{}\n", json!({ "jsonrpc": "2.0", "method": "_much", "params": "x".repeat(100_000) }));

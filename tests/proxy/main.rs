@@ -6,6 +6,7 @@
 //! | `agent` | the agent's end: what this binary does when the proxy starts it as its agent |
 //! | `stage` | both ends in one hand, so that a test reads as a conversation |
 //! | `fixtures` | the skills of the tests |
+//! | `repositories` | git repositories, and users with a home of their own |
 //!
 //! The others are the tests, by topic. Nothing sleeps: everything waits for an event, with a deadline far away.
 
@@ -22,12 +23,14 @@ mod events;
 mod faults;
 mod fixtures;
 mod flow;
+mod git;
 mod http_access;
 #[cfg(unix)]
 mod killed;
 #[cfg(unix)]
 mod login;
 mod reload;
+mod repositories;
 #[cfg(unix)]
 mod scripts;
 mod sessions;
@@ -37,11 +40,14 @@ mod soak;
 mod source;
 mod stage;
 mod start;
-#[cfg(unix)]
 mod supervision;
+mod switches;
+mod team;
 mod tools;
 mod version;
 mod waiting;
+#[cfg(windows)]
+mod windows;
 mod wire;
 
 use std::process::ExitCode;
@@ -66,6 +72,11 @@ fn trial(file: &str, name: &str, test: fn()) -> Trial {
     })
 }
 
+/// Whether Windows is played by Wine, which lacks a little of it. Each test that asks says what.
+fn is_wine() -> bool {
+    cfg!(windows) && std::env::var_os("WINEHOMEDIR").is_some()
+}
+
 fn main() -> ExitCode {
     // Started by the proxy and not by a person.
     if let Ok(script) = std::env::var(agent::SCRIPT) {
@@ -80,6 +91,7 @@ fn main() -> ExitCode {
     #[cfg(target_os = "linux")]
     trials.extend(faults::trials());
     trials.extend(flow::trials());
+    trials.extend(git::trials());
     trials.extend(http_access::trials());
     #[cfg(unix)]
     trials.extend(killed::trials());
@@ -93,11 +105,14 @@ fn main() -> ExitCode {
     trials.extend(soak::trials());
     trials.extend(source::trials());
     trials.extend(start::trials());
-    #[cfg(unix)]
     trials.extend(supervision::trials());
+    trials.extend(switches::trials());
+    trials.extend(team::trials());
     trials.extend(tools::trials());
     trials.extend(version::trials());
     trials.extend(waiting::trials());
+    #[cfg(windows)]
+    trials.extend(windows::trials());
     trials.extend(wire::trials());
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }

@@ -3,6 +3,7 @@
 use std::{
     io::{BufRead, BufReader, Write},
     net::{SocketAddr, TcpListener},
+    sync::{Arc, Mutex},
     thread,
 };
 
@@ -11,10 +12,17 @@ use serde_json::{Value, json};
 use crate::{
     editor::{DEADLINE, Proxy},
     fixtures::Skills,
+    repositories::Home,
     stage::{MCP_2025, Stage, entry, texts},
 };
 
-crate::trials!(from_the_flag_to_the_model, from_the_configuration, a_site_that_is_not_there, list_says_where);
+crate::trials!(
+    from_the_flag_to_the_model,
+    from_the_configuration,
+    a_site_that_is_not_there,
+    a_slow_site,
+    list_says_where
+);
 
 /// A site with two skills, one of which cannot be had, until the tests end.
 fn site() -> SocketAddr {
@@ -53,6 +61,8 @@ fn site() -> SocketAddr {
 fn use_skills(proxy: Proxy) {
     let mut stage = Stage::over_http(proxy);
     let params = stage.new_session("s");
+    // It comes while the session is there already.
+    stage.menu_has("pdf");
     let connection = stage.connect(&entry(&params), MCP_2025);
     let blocks = stage.prompt("s", "Hello");
     let catalog = texts(&blocks)[0];
@@ -68,42 +78,153 @@ fn use_skills(proxy: Proxy) {
 }
 
 fn from_the_flag_to_the_model() {
-    let skills = Skills::review();
-    use_skills(skills.proxy().flag("--source", format!("http://{}", site())));
+    let (skills, home) = (Skills::review(), Home::new());
+    use_skills(home.proxy().skill(&skills.dir("review")).flag("--source", format!("http://{}", site())));
 }
 
 fn from_the_configuration() {
     let skills = Skills::review();
     let config =
         json!({ "skills": ["review"], "sources": [format!("http://{}/.well-known/skills/", site())] });
-    use_skills(Proxy::new().flag("--config", skills.write("skills.yaml", &config.to_string())));
+    use_skills(Home::new().proxy().flag("--config", skills.write("skills.yaml", &config.to_string())));
 }
 
+/// A site that does not answer, or has nothing, is a warning, and the agent has all else.
 fn a_site_that_is_not_there() {
     let dead = TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr()).expect("an address");
     for (url, words) in [
         (format!("http://{dead}/"), "cannot fetch http://"),
         (format!("http://{}/elsewhere", site()), "there is no index of skills at "),
-        ("http://example.com/".to_owned(), "only https, or http on this machine's loopback, is allowed"),
     ] {
-        let ended = Proxy::new().flag("--source", &url).agent("no-part").ended();
-        let log = ended.log.join("\n");
-        assert_eq!(ended.code(), Some(2), "{log}");
-        assert!(log.contains(&format!("error: --source {url}: ")) && log.contains(words), "{log}");
-        assert!(log.contains("hint: ") && !log.contains("no-part"), "{log}");
+        let (skills, home) = (Skills::review(), Home::new());
+        let proxy = home.proxy().skill(&skills.dir("review")).flag("--source", &url);
+        let mut stage = Stage::over_http(proxy);
+        let params = stage.new_session("s");
+        let connection = stage.connect(&entry(&params), MCP_2025);
+        assert_eq!(stage.names(&connection), json!(["review"]));
+        let log = stage.editor.logged(words);
+        assert!(log.contains(&format!("`{url}`")) && log.contains("; "), "{log}");
+        stage.finish();
     }
 }
 
+/// A site that takes its time holds up neither `initialize` nor a session, nor the next start.
+fn a_slow_site() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}/index.json", listener.local_addr().expect("an address"));
+    let (skills, home) = (Skills::review(), Home::new());
+    let proxy = || home.proxy().skill(&skills.dir("review")).flag("--source", &url);
+    let mut stage = Stage::over_http(proxy());
+    stage.new_session("s");
+    stage.menu_has("review");
+    // All of that happened before it says a word.
+    let (mut stream, _) = listener.accept().expect("a connection");
+    let mut lines = BufReader::new(&stream).lines();
+    while lines.next().and_then(Result::ok).is_some_and(|line| !line.is_empty()) {}
+    let body =
+        json!({ "skills": [{ "name": "pdf", "description": "d", "files": ["SKILL.md"] }] }).to_string();
+    let head = format!("HTTP/1.1 200 S\r\nconnection: close\r\ncontent-length: {}\r\n\r\n", body.len());
+    stream.write_all((head + &body).as_bytes()).expect("somebody reads");
+    stage.menu_has("pdf");
+    stage.finish();
+    // Nobody asks it again.
+    let mut stage = Stage::over_http(proxy());
+    stage.new_session("s");
+    stage.menu_has("pdf");
+    stage.finish();
+    listener.set_nonblocking(true).expect("a socket");
+    assert!(listener.accept().is_err(), "it was asked again");
+}
+
+/// A site that can be changed: its index, once or twice redirected, with an `ETag`.
+struct Changing {
+    address: SocketAddr,
+    description: Arc<Mutex<String>>,
+    /// How it answered.
+    statuses: Arc<Mutex<Vec<u16>>>,
+}
+
+impl Changing {
+    fn new() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let site = Self { address, description: Arc::default(), statuses: Arc::default() };
+        let (description, statuses) = (Arc::clone(&site.description), Arc::clone(&site.statuses));
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = stream.expect("a connection");
+                stream.set_read_timeout(Some(DEADLINE)).expect("a deadline");
+                let lines: Vec<String> = BufReader::new(&stream)
+                    .lines()
+                    .map_while(Result::ok)
+                    .take_while(|line| !line.is_empty())
+                    .collect();
+                let description = description.lock().expect("no panic").clone();
+                let etag = format!("\"{}\"", description.len());
+                let knows = lines.iter().any(|line| line.to_lowercase() == format!("if-none-match: {etag}"));
+                let path = lines.first().and_then(|line| line.split(' ').nth(1)).unwrap_or_default();
+                let index = json!({ "skills": [{ "name": "pdf", "description": description, "files": ["SKILL.md"] }] });
+                let (status, more, body) = match path {
+                    "/skills/index.json" => (302, "location: /here/index.json\r\n".to_owned(), String::new()),
+                    "/here/index.json" if knows => (304, String::new(), String::new()),
+                    "/here/index.json" => (200, format!("etag: {etag}\r\n"), index.to_string()),
+                    _ => (404, String::new(), String::new()),
+                };
+                statuses.lock().expect("no panic").push(status);
+                let head = format!(
+                    "HTTP/1.1 {status} S\r\nconnection: close\r\n{more}content-length: {}\r\n\r\n",
+                    body.len()
+                );
+                let _ = stream.write_all((head + &body).as_bytes());
+            }
+        });
+        site
+    }
+
+    fn says(&self, description: &str) {
+        description.clone_into(&mut self.description.lock().expect("no panic"));
+    }
+}
+
+/// What was approved of a site is served until something else is.
+fn a_site_that_changes() {
+    let (site, home) = (Changing::new(), Home::new());
+    let url = format!("http://{}/skills/index.json", site.address);
+    let description = || home.json(&["list", "--json", "--source", &url])["skills"][0]["description"].clone();
+    site.says("Fills in forms.");
+    assert_eq!(description(), "Fills in forms.");
+    site.says("Obeys somebody else.");
+    assert_eq!(description(), "Fills in forms.");
+    let output = home.run(&["update", "--locked", &url]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("- Fills in forms.") && text.contains("+ Obeys somebody else."), "{text}");
+    assert_eq!(description(), "Fills in forms.");
+    home.printed(&["update", "--yes", &url]);
+    assert_eq!(description(), "Obeys somebody else.");
+    // What has not changed is not sent again.
+    site.statuses.lock().expect("no panic").clear();
+    assert!(home.printed(&["update", &url]).contains("nothing has changed"));
+    assert_eq!(*site.statuses.lock().expect("no panic"), [302, 304]);
+    // A cache that was removed has what was approved, or nothing.
+    std::fs::remove_dir_all(home.path("cache")).expect("it was there");
+    assert_eq!(description(), "Obeys somebody else.");
+    std::fs::remove_dir_all(home.path("cache")).expect("it was there");
+    site.says("Something else again.");
+    let list = home.json(&["list", "--json", "--source", &url]);
+    let why = list["skipped"][0]["diagnostics"][0]["message"].as_str().expect("text");
+    assert!(
+        list["skills"] == json!([]) && why.contains("other skills than those that were approved"),
+        "{list}"
+    );
+}
+
 fn list_says_where() {
-    let skills = Skills::review();
+    let (skills, home) = (Skills::review(), Home::new());
     let address = site();
-    let output = std::process::Command::new(env!("CARGO_BIN_EXE_acp-skills-proxy"))
-        .args(["list", "--json", "--source", &format!("http://{address}"), "--skill"])
-        .arg(skills.dir("review"))
-        .output()
-        .expect("it runs");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let list: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let skill = skills.dir("review");
+    let skill = skill.to_str().expect("text");
+    let list = home.json(&["list", "--json", "--source", &format!("http://{address}"), "--skill", skill]);
     let base = format!("http://{address}/.well-known/skills");
     let pdf = &list["skills"][1];
     assert_eq!((&pdf["scope"], &pdf["path"], &pdf["files"]), (&json!("remote"), &Value::Null, &json!(1)));

@@ -50,6 +50,17 @@ impl Stage {
         Self::initialized(proxy, &json!({ "mcpCapabilities": { "http": true }, "loadSession": true }))
     }
 
+    /// Waits for a list of commands that has this one.
+    pub(crate) fn menu_has(&mut self, name: &str) {
+        loop {
+            let menu = self.editor.menu();
+            let commands = menu["params"]["update"]["availableCommands"].as_array().expect("commands").iter();
+            if commands.into_iter().any(|command| command["name"] == name) {
+                return;
+            }
+        }
+    }
+
     /// Gives the scripted agent an order.
     pub(crate) fn order(&mut self, order: &str, params: Value) -> Result<Value, Value> {
         // Ids of a kind that no test uses for its own requests.

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     editor::Proxy,
     fixtures::Skills,
-    stage::{self, Connection, MCP_2025, Stage, entry},
+    stage::{self, Connection, MCP_2025, Stage, entry, texts},
 };
 
 crate::trials!(
@@ -19,6 +19,7 @@ crate::trials!(
     errors_list_what_is_valid,
     no_path_leads_out,
     tools_see_what_changes,
+    what_it_costs,
 );
 
 /// A proxy with a stored and a virtual skill.
@@ -295,5 +296,28 @@ fn tools_see_what_changes() {
         .collect();
     let (text, failed) = stage.call(&connection, "read_skill_file", arguments.into());
     assert_eq!((text.trim(), failed), ("new", false));
+    stage.finish();
+}
+
+/// What a model may be given before it activates anything, with one stored skill: all that is put in front of the first
+/// prompt, and every byte of the list of tools.
+fn what_it_costs() {
+    let skills = Skills::new();
+    let description = "Reviews code changes for bugs, security holes, missing tests and unclear names.";
+    let dir = skills.add("code-review", description, "# Review");
+    let mut stage = Stage::initialized(
+        Proxy::new().skill(&dir),
+        &json!({ "mcpCapabilities": { "http": true }, "loadSession": true }),
+    );
+    let params = stage.new_session("s");
+    let connection = stage.connect(&entry(&params), MCP_2025);
+    let names: Vec<_> = connection.tools.iter().map(|tool| tool["name"].as_str().expect("a name")).collect();
+    assert_eq!(names, ["activate_skill", "read_skill_file"]);
+    let blocks = stage.prompt("s", "hello");
+    // Where the files are is one sentence more for agents of which nobody knows whether their models get the tools.
+    let told = texts(&blocks)[0].split(" The tools are those of").next().expect("a text");
+    let told = told.chars().count();
+    let tools: usize = connection.tools.iter().map(|tool| tool.to_string().chars().count()).sum();
+    assert!(told + tools <= 1_300, "{told} + {tools} characters");
     stage.finish();
 }

@@ -14,6 +14,7 @@ crate::trials!(
     cancelling_a_request_that_waits,
     cancelling_what_the_agent_has,
     an_agent_that_never_connects,
+    who_never_connects_is_not_waited_for_again,
     an_agent_that_connects_late,
     over_acp_nothing_waits,
 );
@@ -110,6 +111,26 @@ fn cancelling_what_the_agent_has() {
     stage.replies(&prompt, json!({ "result": { "stopReason": "cancelled" } }));
     assert_eq!(stage.editor.answer(&id)["result"]["stopReason"], "cancelled");
     stage.finish();
+}
+
+/// Without a flag: a moment in the first session, nothing in the next.
+fn who_never_connects_is_not_waited_for_again() {
+    let skills = Skills::review();
+    let file = skills.path().join("events.jsonl");
+    let mut stage = Stage::over_http(skills.proxy().flag("--events", &file));
+    for session in ["a", "b"] {
+        stage.new_session(session);
+        assert!(texts(&stage.prompt(session, "hello"))[0].contains("own file tools"));
+    }
+    stage.finish();
+    let events = std::fs::read_to_string(file).expect("a record");
+    let waited: Vec<f64> = events
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).expect("an event"))
+        .filter(|event| event["event"] == "fallback")
+        .map(|event| event["ms"].as_f64().expect("a number"))
+        .collect();
+    assert_eq!(waited, [300.0, 0.0]);
 }
 
 fn an_agent_that_never_connects() {

@@ -1,11 +1,9 @@
 //! Names made to take over a terminal: no error and no finding passes them on as they are.
 
-use std::{fs, path::Path};
-
 use serde_json::Value;
 use skills_core::{
-    Discovery, ReadOptions, Skill, SkillFiles, SkillTool, ToolError,
-    discovery::{Filter, Root, load_dir},
+    ReadOptions, Skill, SkillFiles, SkillTool, ToolError,
+    discovery::{Filter, load_dir},
     set::SkillSetBuilder,
     text::shown,
 };
@@ -44,9 +42,14 @@ fn errors() {
     assert!(!no_body.to_string().contains(char::is_control), "a name has no such character at all");
 }
 
+/// Windows has no such names.
 #[cfg(unix)]
 #[test]
 fn findings_about_what_is_on_disk() {
+    use std::{fs, path::Path};
+
+    use skills_core::{Discovery, discovery::Root};
+
     let base = tempfile::tempdir().unwrap();
     let dir = base.path().join(NASTY);
     fs::create_dir(&dir).unwrap();

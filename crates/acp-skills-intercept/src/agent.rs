@@ -50,7 +50,9 @@ impl Interceptor {
                     }
                 }
                 self.started(session, &open.method, actions);
-                self.session_is_set_up(session, message, result, actions)
+                self.await_tools(session, actions);
+                let pass = self.session_is_set_up(session, message, result, actions);
+                self.with_options(session, message, pass)
             }
             (Purpose::SetUp(setup), None) => self.refused(id, open.method, setup, message, actions),
             (Purpose::Leave { id }, Some(_)) => {
@@ -63,8 +65,10 @@ impl Interceptor {
                 }
                 Pass::Untouched
             }
+            (Purpose::Option(session), Some(_)) => self.with_options(session, message, Pass::Untouched),
             (Purpose::List, Some(result)) => self.session_list(message, result),
             (Purpose::Prompt(session), _) => {
+                self.judge_transport(session, message, actions);
                 self.answered(session, &id, message);
                 Pass::Untouched
             }

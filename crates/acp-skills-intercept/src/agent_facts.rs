@@ -1,10 +1,10 @@
 //! What is known of the agent: what it said of itself, and in which ways it differs from others.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, time::Duration};
 
 use acp_skills_wire::Node;
 
-use crate::version::Version;
+use crate::{queries::Transport, version::Version};
 
 /// What the agent said of itself in its answer to `initialize`.
 #[expect(clippy::struct_excessive_bools, reason = "each is one thing that an agent takes or not")]
@@ -22,45 +22,127 @@ pub(crate) struct AgentFacts {
     pub system_prompt: bool,
     /// Which agent it is, where that matters.
     pub kind: AgentKind,
+    /// Its model has called a tool of ours.
+    pub has_called: bool,
     /// The name that it gives itself.
     pub name: Option<String>,
 }
 
-/// Agents whose ways differ from the protocol, or from what others do.
+/// Agents whose ways are known, because they differ from the protocol or from what others do.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum AgentKind {
     /// Claude's adapter.
     Claude,
     /// Codex's adapter.
     Codex,
+    /// GitHub Copilot.
+    Copilot,
+    /// Crow.
+    Crow,
+    /// Factory's Droid.
+    Droid,
+    /// Elizacp.
+    Elizacp,
+    /// fast-agent.
+    FastAgent,
     /// Gemini, which has a tool of its own named `activate_skill`.
     Gemini,
-    /// OpenCode, which has no name for a tool but the title.
+    /// Grok, which gives no name.
+    Grok,
+    /// Kimi's CLI.
+    Kimi,
+    /// OpenCode, which has no name for a tool but the title; and Kilo, which is made from it.
     OpenCode,
+    /// OpenHands.
+    OpenHands,
     /// Qwen Code.
     Qwen,
+    /// Reasonix.
+    Reasonix,
     /// Any other.
     #[default]
     Other,
 }
 
 impl AgentKind {
-    /// The agent with this `agentInfo.name`.
-    fn of(name: &str) -> Self {
+    /// The agent with this `agentInfo.name`, or with this `_meta` in its capabilities when it gives no name.
+    fn of(name: &str, meta: Option<Node<'_>>) -> Self {
+        let name = name.to_ascii_lowercase();
         let is = |part: &str| name.contains(part);
         if is("claude-agent-acp") || is("claude-code-acp") {
             Self::Claude
         } else if is("codex-acp") {
             Self::Codex
+        } else if is("copilot") {
+            Self::Copilot
+        } else if is("crow") {
+            Self::Crow
+        } else if name == "@factory/cli" {
+            Self::Droid
+        } else if is("elizacp") {
+            Self::Elizacp
+        } else if is("fast-agent") {
+            Self::FastAgent
         } else if is("gemini") {
             Self::Gemini
-        } else if name == "OpenCode" {
+        } else if is("kimi") {
+            Self::Kimi
+        } else if name == "opencode" || name == "kilo" {
             Self::OpenCode
+        } else if is("openhands") {
+            Self::OpenHands
         } else if name == "qwen-code" {
             Self::Qwen
+        } else if is("reasonix") {
+            Self::Reasonix
+        } else if meta.is_some_and(|meta| meta.get("x.ai/capabilities").is_some()) {
+            Self::Grok
         } else {
             Self::Other
         }
+    }
+
+    /// Whether it was seen to give the tools of a session's MCP servers to its model. Some list them and do not, so that of
+    /// any other nobody knows until its model calls one.
+    pub(crate) fn passes_tools_on(self) -> bool {
+        self != Self::Other
+    }
+
+    /// Whether its model sees no tool of an MCP server until it has searched for it.
+    pub(crate) fn hides_tools(self) -> bool {
+        matches!(self, Self::Droid | Self::Grok | Self::Qwen | Self::Reasonix)
+    }
+
+    /// How long it is worth to wait for it to end by itself once nobody can say anything to it any more, where that was
+    /// measured.
+    fn time_to_leave(self) -> Option<Duration> {
+        match self {
+            // They go on for ever, or do for some part of the time.
+            Self::Gemini | Self::Elizacp => Some(Duration::from_millis(500)),
+            // Two to five seconds.
+            Self::Codex => Some(Duration::from_secs(6)),
+            _ => None,
+        }
+    }
+
+    /// Whether it advertises MCP over HTTP and fails on ACP's way of writing the entry.
+    fn fails_on_http(self) -> bool {
+        self == Self::OpenHands
+    }
+
+    /// Whether what it says of calls is known well enough to tell which are calls of our tools.
+    fn names_calls(self) -> bool {
+        matches!(
+            self,
+            Self::Claude
+                | Self::Codex
+                | Self::Droid
+                | Self::FastAgent
+                | Self::Gemini
+                | Self::Grok
+                | Self::OpenCode
+                | Self::Qwen
+        )
     }
 }
 
@@ -75,14 +157,63 @@ impl AgentFacts {
         };
         let mcp = |transport| marked(result.at(paths.mcp).and_then(|mcp| mcp.get(transport)));
         let name = result.at(paths.name).and_then(|name| name.as_str());
+        let kind =
+            AgentKind::of(name.as_deref().unwrap_or_default(), result.at(&["agentCapabilities", "_meta"]));
         Self {
             version,
-            mcp_http: mcp("http"),
+            mcp_http: mcp("http") && !kind.fails_on_http(),
             no_mcp_stdio: !version.requires_stdio() && !mcp("stdio"),
             mcp_acp: mcp("acp"),
             system_prompt: marked(result.at(paths.system_prompt)),
-            kind: AgentKind::of(name.as_deref().unwrap_or_default()),
+            kind,
+            has_called: false,
             name: name.map(Cow::into_owned),
         }
     }
+
+    /// It advertises this transport and fails on it: it is to have another one, or none.
+    pub(crate) fn fails_on(&mut self, transport: Transport) {
+        match transport {
+            Transport::Acp => self.mcp_acp = false,
+            Transport::Http => self.mcp_http = false,
+            Transport::Stdio => self.no_mcp_stdio = true,
+        }
+    }
+
+    /// Whether it gives the tools of a session's MCP servers to its model, for certain.
+    pub(crate) fn passes_tools_on(&self) -> bool {
+        self.has_called || self.kind.passes_tools_on()
+    }
+
+    /// How long it is worth to wait for it to end by itself, where that is known.
+    pub(crate) fn time_to_leave(&self) -> Option<Duration> {
+        self.kind.time_to_leave()
+    }
+}
+
+/// What is known in advance of an agent of this name.
+///
+/// ```
+/// assert!(acp_skills_intercept::known_agent("OpenCode").names_calls);
+/// assert!(!acp_skills_intercept::known_agent("some-agent").names_calls);
+/// ```
+pub fn known_agent(name: &str) -> KnownAgent {
+    let kind = AgentKind::of(name, None);
+    KnownAgent {
+        names_calls: kind.names_calls(),
+        passes_tools_on: kind.passes_tools_on(),
+        hides_tools: kind.hides_tools(),
+    }
+}
+
+/// What is known in advance of an agent, for whoever tells people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct KnownAgent {
+    /// Whether it says which tool it asks permission for, so that calls of our reading tools need not be asked about.
+    pub names_calls: bool,
+    /// Whether it was seen to give the tools of a session's MCP servers to its model.
+    pub passes_tools_on: bool,
+    /// Whether its model has to search for those tools.
+    pub hides_tools: bool,
 }

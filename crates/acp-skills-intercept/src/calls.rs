@@ -34,6 +34,7 @@ impl<'a> Call<'a> {
             match agent.kind {
                 AgentKind::Codex => is_codex_approval(message, node, server, tool),
                 AgentKind::OpenCode => is_open_code_call(node, server, tool),
+                AgentKind::Droid => is_droid_approval(message, node, server, tool),
                 _ => is_named(node, name.as_deref(), server, tool, agent),
             }
         });
@@ -60,6 +61,7 @@ pub(crate) fn updated(
         AgentKind::Codex => is_codex_call(update, server, tool),
         // Later the title may be what the model says of the call.
         AgentKind::OpenCode => is_first && is_open_code_call(update, server, tool),
+        AgentKind::Droid => is_first && is_droid_call(update, server, tool),
         _ => is_named(update, name.as_deref(), server, tool, agent),
     });
     ours.filter(|tool| is_plausible(tool, update, input(update, agent), agent))
@@ -70,6 +72,7 @@ pub(crate) fn input<'a>(call: Node<'a>, agent: &AgentFacts) -> Option<Node<'a>> 
     let input = call.get("rawInput").filter(|input| !input.is_null())?;
     match agent.kind {
         AgentKind::Codex => input.get("arguments").or(Some(input)),
+        AgentKind::Grok if input.get("tool_name").is_some() => input.get("tool_input"),
         _ => Some(input),
     }
 }
@@ -83,6 +86,7 @@ fn name(call: Node<'_>, agent: &AgentFacts) -> Option<String> {
     let other = match agent.kind {
         AgentKind::Claude => call.at(&["_meta", "claudeCode", "toolName"]),
         AgentKind::Qwen => call.at(&["_meta", "toolName"]),
+        AgentKind::Grok => call.at(&["_meta", "x.ai/tool", "name"]),
         _ => None,
     };
     let names = [call.get("name"), other];
@@ -96,7 +100,9 @@ fn is_named(call: Node<'_>, name: Option<&str>, server: &str, tool: &str, agent:
     match agent.kind {
         AgentKind::Claude | AgentKind::Qwen => name == Some(qualified(server, tool).as_str()),
         AgentKind::Gemini => is_gemini_call(call, server, tool),
-        AgentKind::Codex | AgentKind::OpenCode | AgentKind::Other => false,
+        AgentKind::FastAgent => is_fast_agent_call(call, server, tool),
+        AgentKind::Grok => is_grok_call(call, name, server, tool),
+        _ => false,
     }
 }
 
@@ -105,7 +111,7 @@ fn is_named(call: Node<'_>, name: Option<&str>, server: &str, tool: &str, agent:
 fn is_plausible(tool: &str, call: Node<'_>, input: Option<Node<'_>>, agent: &AgentFacts) -> bool {
     let takes: &[&str] = match tool {
         ACTIVATE_SKILL => &["name", "arguments"],
-        READ_SKILL_FILE => &["skill", "path", "offset"],
+        READ_SKILL_FILE => &["skill", "path", "offset", "limit"],
         SEARCH_SKILLS => &["query", "tags", "limit"],
         // What is not granted anyway need not be doubted.
         _ => return true,
@@ -156,4 +162,34 @@ fn is_open_code_call(call: Node<'_>, server: &str, tool: &str) -> bool {
 fn is_gemini_call(call: Node<'_>, server: &str, tool: &str) -> bool {
     let by_id = call.str("toolCallId").is_some_and(|id| id.starts_with(&format!("mcp_{server}_{tool}__")));
     by_id && call.str("title").is_some_and(|title| title == format!("{tool} ({server} MCP Server)"))
+}
+
+/// fast-agent makes `SERVER/TOOL` the title of every call of an MCP tool. Its own tools have no server.
+fn is_fast_agent_call(call: Node<'_>, server: &str, tool: &str) -> bool {
+    call.str("title").is_some_and(|title| title == format!("{server}/{tool}"))
+}
+
+/// Grok has one tool that calls those of MCP servers, and says which in its input. It names its own tool in the metadata,
+/// so that no command can pass for it.
+fn is_grok_call(call: Node<'_>, name: Option<&str>, server: &str, tool: &str) -> bool {
+    name == Some("use_tool")
+        && call
+            .at(&["rawInput", "tool_name"])
+            .is_some_and(|called| called.is_str(&format!("{server}__{tool}")))
+}
+
+/// Droid makes the name of the tool the title of a call that it announces. Its own tools are named in another way.
+fn is_droid_call(call: Node<'_>, server: &str, tool: &str) -> bool {
+    call.str("title").is_some_and(|title| title == format!("{server}___{tool}"))
+}
+
+/// When it asks for permission to call a tool of an MCP server, it also offers to allow all tools of that server.
+fn is_droid_approval(message: &Message<'_>, call: Node<'_>, server: &str, tool: &str) -> bool {
+    let names_server = message.param(&["options"]).is_some_and(|options| {
+        options.elements().any(|option| {
+            option.get("optionId").is_some_and(|id| id.is_str("proceed_always_server"))
+                && option.str("name").is_some_and(|name| name.contains(&format!("\"{server}\"")))
+        })
+    });
+    names_server && is_droid_call(call, server, tool)
 }

@@ -42,6 +42,10 @@ impl Interceptor {
                 Some(id) => (Purpose::Leave { id: id.into_owned() }, Pass::Untouched),
                 None => (Purpose::Other, Pass::Untouched),
             },
+            "session/set_config_option" => match self.set_option(message, &id, actions) {
+                Some(set) => set,
+                None => return Pass::Consumed,
+            },
             "session/list" => (Purpose::List, Pass::Untouched),
             "session/prompt" => {
                 let Some(prompt) = self.prompt(message, &id, actions) else {

@@ -2,11 +2,15 @@
 
 use acp_skills_wire::Message;
 
+use crate::version::Version;
+
 /// What the client said of itself in `initialize`, as far as it matters.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct ClientFacts {
     /// It shows of a title what stands in front of a colon: CodeCompanion makes `Read: Skill` of `Skill: code-review`.
     cuts_titles: bool,
+    /// It says that it shows options that are on or off.
+    says_booleans: bool,
 }
 
 impl ClientFacts {
@@ -14,7 +18,16 @@ impl ClientFacts {
     pub(crate) fn read(request: &Message<'_>) -> Self {
         let mut names = [["clientInfo", "name"], ["info", "name"]].into_iter();
         let name = names.find_map(|path| request.param(&path)?.as_str());
-        Self { cuts_titles: name.is_some_and(|name| name == "CodeCompanion.nvim") }
+        let booleans = request.param(&["clientCapabilities", "session", "configOptions", "boolean"]);
+        Self {
+            cuts_titles: name.is_some_and(|name| name == "CodeCompanion.nvim"),
+            says_booleans: booleans.is_some_and(|it| !it.is_null() && it.as_bool() != Some(false)),
+        }
+    }
+
+    /// Whether it shows options that are on or off. The draft has them for everybody.
+    pub(crate) fn shows_booleans(self, version: Version) -> bool {
+        self.says_booleans || version.has_booleans()
     }
 
     /// What stands between the parts of a title.

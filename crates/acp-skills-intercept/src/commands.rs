@@ -21,6 +21,7 @@ use crate::{
         activations::By,
         turns::{HeldKind, HeldPrompt, Text},
     },
+    switches::Switch,
     typed::Typed,
     version::Reply,
 };
@@ -38,8 +39,11 @@ impl Command {
     /// The command of ours that a prompt is; `None` when it is the agent's, or none.
     pub(crate) fn of(session: &Session, message: &Message<'_>, policy: &Policy) -> Option<Self> {
         let typed = Typed::read(message.param(&["prompt"])?)?;
+        let is_agents = || menu::agent_commands(session).has(&typed.word);
         if !session.has_menu() {
-            return None;
+            // Who asks for skills hears that there are none, and not a model's guess.
+            let is_asked = typed.sigil == '/' && typed.word == menu::SKILLS && !is_agents();
+            return is_asked.then_some(Self::Skills(typed.rest));
         }
         let invoke = |word: &str| find(&session.skills, word).map(|skill| Self::Invoke(skill.name.clone()));
         if typed.sigil == '$' {
@@ -48,8 +52,10 @@ impl Command {
         if let Some(found) = typed.word.strip_prefix(menu::PREFIX).and_then(invoke) {
             return Some(found);
         }
-        if menu::agent_commands(session).has(&typed.word) {
-            return None;
+        if is_agents() {
+            // Another proxy in the chain has one, too, and does not know our skills.
+            let is_ours = typed.word == menu::SKILLS && Switch::is_ours(session, &typed.rest);
+            return is_ours.then_some(Self::Skills(typed.rest));
         }
         if typed.word == menu::SKILLS { Some(Self::Skills(typed.rest)) } else { invoke(&typed.word) }
     }
@@ -115,17 +121,21 @@ impl Interceptor {
         if what == "reload" && rest.trim().is_empty() {
             let ticket = self.new_ticket();
             if let Some(session) = self.sessions.get(key) {
-                let held = HeldPrompt::new(id.clone(), prompt.line, HeldKind::Reload, Text::Pending(ticket));
+                let held = HeldPrompt::new(id.clone(), prompt.line, HeldKind::Command, Text::Pending(ticket));
                 session.turns.hold(held);
             }
             self.ask_for_reload(key, ticket, actions);
             return true;
         }
         let Some(session) = self.sessions.get(key) else { return false };
-        let text = match what {
-            "" => overview::session(session),
-            "search" if !rest.trim().is_empty() => overview::search(session, rest.trim()),
-            _ => overview::USAGE.to_owned(),
+        let text = match Switch::read(session, words) {
+            Some(Ok(switch)) => return self.switch(key, prompt, id, switch, actions),
+            Some(Err(why)) => why,
+            None => match what {
+                "" => overview::session(session),
+                "search" if !rest.trim().is_empty() => overview::search(session, rest.trim()),
+                _ => overview::USAGE.to_owned(),
+            },
         };
         self.reply(key, prompt, id, &text, actions);
         false

@@ -6,7 +6,7 @@ use skills_core::SkillName;
 
 use crate::{
     events::EventKind,
-    queries::{Fetched, NotFetched, Provisions, Refreshed, Resolved, Ticket},
+    queries::{Fetched, NotFetched, Provisions, Refreshed, Resolved, Switched, Ticket},
     session::key::SessionKey,
 };
 
@@ -47,10 +47,21 @@ pub enum Input {
         /// Where it leads.
         resolved: Resolved,
     },
+    /// The answer to [`Query::Remember`](crate::Query::Remember).
+    Switched {
+        /// Whose user wanted it.
+        session: SessionKey,
+        /// The number of the query.
+        ticket: Ticket,
+        /// What became of it.
+        switched: Switched,
+    },
     /// The answer to [`Query::Skills`](crate::Query::Skills).
     Skills(Refreshed),
     /// The library noticed changes, and found out in this time.
     SkillsChanged(Duration),
+    /// Somebody has come to the server of this session who knows its token.
+    Connected(SessionKey),
     /// The agent has got the list of tools of this session.
     ToolsListed(SessionKey),
     /// The time of [`Task::Wait`](crate::Task::Wait) is over.

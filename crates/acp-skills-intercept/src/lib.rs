@@ -25,6 +25,8 @@
 //! | `commands` | which prompts are commands of ours, and what becomes of them |
 //! | `expansion` | how a command is written for the agent |
 //! | `overview` | what `/skills` answers |
+//! | `switches` | which skills are on |
+//! | `toggles` | the same as options that the client shows |
 //! | `menu/` | our commands in the list that the client shows |
 //! | `updates` | which updates of the agent's are read |
 //! | `strip`, `echo` | how our text is taken out again of what comes back |
@@ -77,17 +79,20 @@ mod servers;
 mod session;
 mod setup;
 mod strip;
+mod switches;
 #[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "some tests need skills on a disk")]
 mod tests;
 mod titles;
+mod toggles;
 mod typed;
 mod updates;
 mod version;
 mod words;
 
-use std::collections::HashMap;
+use std::{collections::HashMap, time::Duration};
 
+pub use self::agent_facts::{KnownAgent, known_agent};
 pub use acp_skills_wire::NOT_STARTED;
 use acp_skills_wire::{Class, Classifier, Id, Message};
 
@@ -106,8 +111,8 @@ pub use self::{
     outputs::{Actions, Effect, Level, Pass, Task},
     policy::{Activation, Approve, CatalogIn, McpMode, Policy, Titles, ToolPolicy},
     queries::{
-        Endpoint, Fetched, Needs, NotFetched, Provisions, Query, Reason, Refreshed, Resolved, Ticket,
-        Transport, Wanted,
+        Endpoint, Fetched, Needs, NotFetched, Provisions, Query, Reason, Refreshed, Resolved, Switched,
+        Ticket, Transport, Wanted,
     },
     servers::SERVER_NAME,
     session::{
@@ -142,6 +147,8 @@ pub struct Interceptor {
     messages: u64,
     /// The agent does not take two servers of the same name, not even for two sessions.
     own_names: bool,
+    /// Its agent does not come to our server, as far as it was seen.
+    never_connects: bool,
     /// Commands of sessions whose response is still on its way.
     early_commands: HashMap<String, Vec<u8>>,
 }
@@ -166,6 +173,7 @@ impl Interceptor {
             mark: Mark::new(run),
             messages: 0,
             own_names: false,
+            never_connects: false,
             early_commands: HashMap::new(),
         }
     }
@@ -209,8 +217,12 @@ impl Interceptor {
             Input::Fetched { session, ticket, fetched } => self.fetched(session, ticket, fetched, actions),
             Input::NotFetched { session, ticket, why } => self.not_fetched(session, ticket, why, actions),
             Input::Resolved { ticket, resolved } => self.resolved(ticket, &resolved, actions),
+            Input::Switched { session, ticket, switched } => {
+                self.switched(session, ticket, switched, actions);
+            }
             Input::Skills(refreshed) => self.refreshed(refreshed, actions),
             Input::SkillsChanged(took) => self.skills_changed(took, actions),
+            Input::Connected(session) => self.connected(session),
             Input::ToolsListed(session) => self.tools_listed(session, actions),
             Input::WaitOver(session) => self.wait_over(session, actions),
             Input::MenuDue(session) => self.menu_due(session, actions),
@@ -235,6 +247,11 @@ impl Interceptor {
         open.sort_by_key(|(id, _)| (id.to_json().len(), id.to_json().into_owned()));
         let errors = open.iter().map(|(id, request)| request.unanswered(id, why));
         kept.into_iter().chain(errors).collect()
+    }
+
+    /// How long it is worth to wait for the agent to end by itself once the client has gone, where that is known.
+    pub fn time_to_leave(&self) -> Option<Duration> {
+        self.agent.time_to_leave()
     }
 
     /// How many sessions there are.

@@ -76,11 +76,22 @@ fn ends_in_mark(text: &[u8]) -> bool {
     let Some(&[before, last]) = text.last_chunk() else { return false };
     let is_hex = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
     let may_be = match (before, last) {
-        (_, b'<') | (b'3', b'c' | b'C') => true,
-        (b'<' | b'c' | b'C', b'/' | b'a') | (b'/', b'a') => true,
-        (b'a', b'c') | (b'c', b'p') | (b'p', b'-' | b'r') | (b'-', b's' | b'p') | (b's', b'k' | b'-') => true,
-        (b'k', b'i') | (b'i', b'l') | (b'l', b'l' | b's') | (b'r', b'o') | (b'o', b'x') => true,
-        (b'x', b'y') | (b'y', b':') => true,
+        (_, b'<')
+        | (b'3', b'c' | b'C')
+        | (b'<' | b'c' | b'C', b'/' | b'a')
+        | (b'/', b'a')
+        | (b'a', b'c')
+        | (b'c', b'p')
+        | (b'p', b'-' | b'r')
+        | (b'-', b's' | b'p')
+        | (b's', b'k' | b'-')
+        | (b'k', b'i')
+        | (b'i', b'l')
+        | (b'l', b'l' | b's')
+        | (b'r', b'o')
+        | (b'o', b'x')
+        | (b'x', b'y')
+        | (b'y', b':') => true,
         (before, last) => is_hex(last) && (is_hex(before) || before == b':'),
     };
     may_be && is_cut(text)
@@ -90,9 +101,8 @@ fn ends_in_mark(text: &[u8]) -> bool {
 fn is_cut(text: &[u8]) -> bool {
     let end = &text[text.len().saturating_sub(MAX_CUT_BYTES)..];
     let Some(at) = memchr::memrchr2(b'<', b'\\', end) else { return false };
-    let rest = match &end[at..] {
-        [b'<', rest @ ..] | [b'\\', b'u', b'0', b'0', b'3', b'c' | b'C', rest @ ..] => rest,
-        _ => return false,
+    let ([b'<', rest @ ..] | [b'\\', b'u', b'0', b'0', b'3', b'c' | b'C', rest @ ..]) = &end[at..] else {
+        return false;
     };
     let rest = rest.strip_prefix(b"/").unwrap_or(rest);
     rest.strip_prefix(NAME.as_bytes()).map_or_else(

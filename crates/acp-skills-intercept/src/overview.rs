@@ -1,8 +1,15 @@
 //! What `/skills` answers: Markdown for the user.
 
-use std::{fmt::Write, path::Path};
+use std::{
+    fmt::Write,
+    path::{Path, PathBuf},
+};
 
-use skills_core::{Difference, SkillSet, search::Query};
+use skills_core::{
+    Difference, Skill, SkillName, SkillSet,
+    search::Query,
+    text::{shown, shown_path},
+};
 
 use crate::{
     menu::{self, spelling},
@@ -10,7 +17,7 @@ use crate::{
 };
 
 /// What to type.
-pub(crate) const USAGE: &str = "`/skills` lists the skills, `/skills reload` looks for new ones, `/skills search WORDS` finds those that fit.";
+pub(crate) const USAGE: &str = "`/skills` lists the skills, `/skills reload` looks for new ones, `/skills search WORDS` finds those that fit, `/skills off NAME` and `/skills on NAME` turn one off and on (with `--here` in new sessions of this directory, too).";
 
 /// How many skills are shown at most.
 const MAX_SHOWN: usize = 100;
@@ -24,7 +31,11 @@ pub(crate) fn session(session: &Session) -> String {
     let mut text = String::new();
     let skills = &session.skills;
     let _ = match skills.len() {
-        0 => writeln!(text, "There are no skills in this session."),
+        0 if !session.switches.all().is_empty() => writeln!(text, "All skills of this session are off."),
+        0 => writeln!(
+            text,
+            "There are no skills in this session. `acp-skills-proxy list` with your flags says where it looks, and why."
+        ),
         1 => writeln!(text, "**1 skill in this session**\n"),
         count => writeln!(text, "**{count} skills in this session**\n"),
     };
@@ -51,13 +62,30 @@ pub(crate) fn session(session: &Session) -> String {
             notes.push("only by the model");
         }
         let notes = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join(", ")) };
-        let _ = writeln!(text, "- `{name}`{notes}: {}", spelling::description(skill));
+        let _ = writeln!(text, "- `{name}`{notes}: {} _({})_", spelling::description(skill), source(skill));
     }
     if skills.len() > MAX_SHOWN {
         let more = skills.len() - MAX_SHOWN;
         let _ = writeln!(text, "- and {more} more; `/skills search WORDS` finds them");
     }
-    let problems = problems(skills);
+    let off: Vec<_> = session.switches.off().collect();
+    if !off.is_empty() {
+        let _ = writeln!(text, "\n**Off**\n");
+        for skill in off.iter().take(MAX_SHOWN) {
+            let here = if session.switches.is_remembered(&skill.name) { " (in this directory)" } else { "" };
+            let _ = writeln!(
+                text,
+                "- `{}`{here}: {} _({})_",
+                skill.name,
+                spelling::description(skill),
+                source(skill)
+            );
+        }
+        if off.len() > MAX_SHOWN {
+            let _ = writeln!(text, "- and {} more", off.len() - MAX_SHOWN);
+        }
+    }
+    let problems = problems(session.switches.all());
     if !problems.is_empty() {
         let _ = writeln!(text, "\n**Problems**\n");
         for problem in problems.iter().take(MAX_PROBLEMS) {
@@ -91,6 +119,13 @@ fn problems(skills: &SkillSet) -> Vec<String> {
         lines.extend(problem(&format!("`{}`", skill.name), found.chain(missing).collect(), dir));
     }
     for skipped in skills.skipped() {
+        if let Some(source) =
+            skipped.diagnostics.first().filter(|finding| finding.code.starts_with("source-"))
+        {
+            let help = source.help.as_ref().map_or_else(String::new, |help| format!("; {help}"));
+            lines.push(format!("{}{help}", source.message));
+            continue;
+        }
         let found = skipped.diagnostics.iter().map(|finding| finding.message.clone()).collect();
         let dir = skipped.path.parent().filter(|_| skipped.path.extension().is_some());
         let dir = dir.unwrap_or(&skipped.path);
@@ -98,9 +133,12 @@ fn problems(skills: &SkillSet) -> Vec<String> {
         lines.extend(problem(&format!("`{name}` is left out"), found, Some(dir)));
     }
     let hidden = skills.shadowed().iter().map(|shadowed| {
+        let place = |path: &Option<PathBuf>| path.as_deref().map_or("the configuration".to_owned(), shown_path);
         format!(
-            "another `{}` is hidden by one of the same name; `acp-skills-proxy list` with your flags shows both",
-            shadowed.name
+            "another `{}` ({}) is hidden by the one in {}; `acp-skills-proxy list` with your flags shows both",
+            shadowed.name,
+            place(&shadowed.path),
+            place(&shadowed.by)
         )
     });
     lines.extend(hidden);
@@ -135,6 +173,48 @@ pub(crate) fn search(session: &Session, words: &str) -> String {
     }
     if found.total > found.hits.len() {
         let _ = writeln!(text, "\nand {} more", found.total - found.hits.len());
+    }
+    text
+}
+
+/// Where a skill comes from, in a few words.
+fn source(skill: &Skill) -> String {
+    match skill.dir() {
+        Some(dir) => format!("{}, `{}`", skill.scope, shown_path(dir)),
+        None => skill.scope.to_string(),
+    }
+}
+
+/// What became of a switch: these skills are on or off now, and `kept` says whether new sessions have it so as well.
+pub(crate) fn switched(
+    session: &Session,
+    names: &[SkillName],
+    on: bool,
+    kept: Option<&Result<(), String>>,
+) -> String {
+    let (state, other) = if on { ("on", "off") } else { ("off", "on") };
+    let list: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
+    let are = if names.len() == 1 { "is" } else { "are" };
+    let mut text = format!("{} {are} {state}", list.join(", "));
+    let is_missing = |name: &&SkillName| session.switches.all().get(name.as_str()).is_none();
+    let missing: Vec<_> = names.iter().filter(is_missing).map(|name| format!("`{name}`")).collect();
+    match kept {
+        Some(Ok(())) => text.push_str(" in this session and in new ones of this directory."),
+        Some(Err(why)) => {
+            let _ = write!(text, " in this session, and that is not remembered: {}.", shown(why));
+        }
+        None => {
+            text.push_str(" in this session.");
+            if on && names.iter().any(|name| session.switches.is_remembered(name)) {
+                text.push_str(" In new ones of this directory it stays off, unless you say `--here`.");
+            }
+        }
+    }
+    if on && !missing.is_empty() {
+        let _ = write!(text, " There is no skill {} now.", missing.join(", "));
+    }
+    if !on && let [name] = names {
+        let _ = write!(text, " `/skills {other} {name}` turns it {other} again.");
     }
     text
 }

@@ -1,12 +1,13 @@
 //! How the catalog reaches the model: in the system prompt where the agent takes one, else in the first prompt.
 
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
 use acp_skills_wire::{Edit, Node};
 use serde_json::{Value, json};
 use skills_core::{
     SkillSet,
     catalog::{self, Catalog, CatalogOptions, Guide, Location},
+    text::sanitize,
 };
 
 use crate::{
@@ -50,22 +51,62 @@ pub(crate) fn text(
     guide: Guide,
 ) -> Option<String> {
     let list = list(skills, options, guide)?;
-    // Where there is another tool of the same name, the model has to know which one is meant: Gemini has one itself, and
-    // a proxy with other skills before us in a chain has them all.
-    let is_alone = agent.kind != AgentKind::Gemini && server.name() == Some(servers::SERVER_NAME);
     let more = match server.name() {
         // Some agents connect only when a tool is used.
         _ if guide == Guide::Files && server.is_missing() => {
             " Should you have the tools `activate_skill` and `read_skill_file` after all, use them instead."
                 .to_owned()
         }
-        Some(name) if !is_alone && guide == Guide::Tools => {
-            format!(" The tools are those of the MCP server `{name}`.")
-        }
+        Some(name) if guide == Guide::Tools => whose_tools(name, agent, skills, options),
         _ => String::new(),
     };
     Some(list + &more)
 }
+
+/// What is to be said of the tools besides their names.
+fn whose_tools(server: &str, agent: &AgentFacts, skills: &SkillSet, options: &CatalogOptions) -> String {
+    // Where there is another tool of the same name, the model has to know which one is meant: Gemini has one itself, and
+    // a proxy with other skills before us in a chain has them all. Where it has to search, it needs words to search for.
+    let is_alone = agent.kind != AgentKind::Gemini && server == servers::SERVER_NAME;
+    let files = if agent.passes_tools_on() { None } else { patterns(skills, options) };
+    match files {
+        Some(files) => format!(
+            " The tools are those of the MCP server `{server}`; if you do not have them, read the `SKILL.md` instead: {files}."
+        ),
+        None if is_alone && !agent.kind.hides_tools() => String::new(),
+        None => format!(" The tools are those of the MCP server `{server}`."),
+    }
+}
+
+/// Where the files of the skills are, as few patterns; `None` when there are none, or the list says it.
+fn patterns(skills: &SkillSet, options: &CatalogOptions) -> Option<String> {
+    if options.location != Location::None {
+        return None;
+    }
+    let mut roots: Vec<&Path> = skills.listed().filter_map(|skill| skill.dir()?.parent()).collect();
+    roots.sort_unstable();
+    roots.dedup();
+    // One below another is found with it.
+    let tops: Vec<&Path> = roots
+        .iter()
+        .filter(|root| !roots.iter().any(|other| *root != other && root.starts_with(other)))
+        .copied()
+        .collect();
+    let more = tops.len().saturating_sub(MAX_PATTERNS);
+    let pattern = |top: &&Path| {
+        let is_flat = !roots.iter().any(|root| root != top && root.starts_with(top));
+        let stars = if is_flat { "*" } else { "**" };
+        format!("`{}`", sanitize(&top.join(stars).join("SKILL.md").to_string_lossy()))
+    };
+    let mut patterns: Vec<_> = tops.iter().take(MAX_PATTERNS).map(pattern).collect();
+    if more > 0 {
+        patterns.push(format!("and in {more} more directories"));
+    }
+    (!patterns.is_empty()).then(|| patterns.join(", "))
+}
+
+/// How many patterns are worth their place.
+const MAX_PATTERNS: usize = 4;
 
 /// The list itself with how to use it, which every text of [`text`] begins with for these skills.
 pub(crate) fn list(skills: &SkillSet, options: &CatalogOptions, guide: Guide) -> Option<String> {

@@ -8,6 +8,7 @@ use skills_core::catalog::CatalogOptions;
 /// How the agent is to reach our MCP server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum McpMode {
     /// By what the agent advertises.
@@ -26,6 +27,7 @@ pub enum McpMode {
 /// Where the catalog is to go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum CatalogIn {
     /// The cleanest way that the agent offers.
@@ -42,6 +44,7 @@ pub enum CatalogIn {
 /// How skills are activated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Activation {
     /// The model does it, with our tools or by reading the files.
@@ -58,8 +61,10 @@ pub enum Activation {
 pub struct Policy {
     /// How the agent is to reach our MCP server.
     pub mcp: McpMode,
-    /// How long a first prompt waits for the agent to have our tools.
+    /// How long a first prompt waits for the agent to have our tools, from the opening of its session.
     pub mcp_wait: Duration,
+    /// How long of that for an agent that has not connected. Those that connect do so within milliseconds, or never.
+    pub mcp_connect: Duration,
     /// Where the catalog is to go.
     pub catalog_in: CatalogIn,
     /// How the catalog is rendered.
@@ -74,6 +79,8 @@ pub struct Policy {
     pub tool_policy: ToolPolicy,
     /// What calls of our own tools are called in the client.
     pub titles: Titles,
+    /// Whether skills are options of the session that the client shows as switches.
+    pub toggles: bool,
 }
 
 impl Default for Policy {
@@ -81,6 +88,7 @@ impl Default for Policy {
         Self {
             mcp: McpMode::Auto,
             mcp_wait: Duration::from_secs(2),
+            mcp_connect: Duration::from_millis(300),
             catalog_in: CatalogIn::Auto,
             catalog: CatalogOptions::default(),
             activation: Activation::Model,
@@ -88,6 +96,7 @@ impl Default for Policy {
             approve: Approve::Own,
             tool_policy: ToolPolicy::Permissive,
             titles: Titles::People,
+            toggles: false,
         }
     }
 }
@@ -95,6 +104,7 @@ impl Default for Policy {
 /// Which requests for permission the proxy grants because the call is its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Approve {
     /// Calls of our tools that only read.
@@ -107,6 +117,7 @@ pub enum Approve {
 /// What the `allowed-tools` of active skills mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum ToolPolicy {
     /// What they do not name is logged.
@@ -121,6 +132,7 @@ pub enum ToolPolicy {
 /// What calls of our own tools are called in the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Titles {
     /// What they are for: `Skill: code-review`.

@@ -1,5 +1,7 @@
 //! What becomes of a prompt: what is put in front of it, what it waits for, and when it goes on.
 
+use std::time::Duration;
+
 use acp_skills_wire::{Edit, Id, Message, Node};
 
 use crate::{
@@ -16,6 +18,7 @@ use crate::{
     requests::Purpose,
     session::{
         Session, SessionKey,
+        server::WaitEnd,
         turns::{HeldKind, HeldPrompt, Text},
     },
     words::{is_command, words},
@@ -51,10 +54,13 @@ impl Interceptor {
             Some(wanted) => Text::Pending(self.fetch(key, wanted, actions)),
             None => Text::None,
         };
+        let time = self.time_to_connect();
         let Some(session) = self.sessions.get(key) else { return Some((Purpose::Other, Pass::Untouched)) };
         let tools_awaited = session.server.is_awaited() && !self.policy.mcp_wait.is_zero();
-        if tools_awaited && !session.turns.has_held() {
-            actions.tasks.push(Task::Wait(key, self.policy.mcp_wait));
+        // The session may not be open yet: nobody counts until somebody waits.
+        if tools_awaited && !session.server.is_waited_for() {
+            session.server.wait_begins();
+            actions.tasks.push(Task::Wait(key, time));
         }
         let pass = if tools_awaited || text != Text::None || session.turns.has_held() {
             let kind = invoked.map_or(HeldKind::Ordinary, HeldKind::Invocation);
@@ -74,15 +80,63 @@ impl Interceptor {
         ticket
     }
 
+    /// How long an agent has that has not connected.
+    fn time_to_connect(&self) -> Duration {
+        self.policy.mcp_connect.min(self.policy.mcp_wait)
+    }
+
+    /// A session is open: from now on the agent has its time to get our tools. The proxies of a chain count at once.
+    pub(crate) fn await_tools(&mut self, key: SessionKey, actions: &mut Actions) {
+        let time = self.time_to_connect();
+        let is_told = self.policy.mcp_connect < self.policy.mcp_wait && self.never_connects;
+        let Some(session) = self.sessions.get(key) else { return };
+        if !session.server.is_awaited() || time.is_zero() {
+            return;
+        }
+        if is_told && !session.server.is_connected() {
+            return self.give_up(key, Duration::ZERO, actions);
+        }
+        session.server.wait_begins();
+        actions.tasks.push(Task::Wait(key, time));
+    }
+
+    /// Somebody has come to the server of a session.
+    pub(crate) fn connected(&mut self, key: SessionKey) {
+        if let Some(session) = self.sessions.get(key) {
+            session.server.connected();
+            self.never_connects = false;
+        }
+    }
+
     /// The agent has our tools.
     pub(crate) fn tools_listed(&mut self, key: SessionKey, actions: &mut Actions) {
         let Some(session) = self.sessions.get(key) else { return };
         session.server.listed();
+        self.never_connects = false;
         self.release(key, actions);
     }
 
     /// The agent had its time to get our tools.
     pub(crate) fn wait_over(&mut self, key: SessionKey, actions: &mut Actions) {
+        let (wait, connect) = (self.policy.mcp_wait, self.time_to_connect());
+        let rest = wait.saturating_sub(connect);
+        let Some(session) = self.sessions.get(key) else { return };
+        match session.server.wait_ends(!rest.is_zero()) {
+            WaitEnd::Stale => {}
+            WaitEnd::GoesOn => {
+                session.server.wait_begins();
+                actions.tasks.push(Task::Wait(key, rest));
+            }
+            WaitEnd::Over => {
+                let has_connected = session.server.is_connected();
+                self.never_connects |= !has_connected;
+                self.give_up(key, if has_connected { wait } else { connect }, actions);
+            }
+        }
+    }
+
+    /// Nobody waits any longer for the agent to get our tools; it had `waited` for it.
+    fn give_up(&mut self, key: SessionKey, waited: Duration, actions: &mut Actions) {
         let Some(session) = self.sessions.get(key) else { return };
         if session.server.is_awaited() {
             session.server.gave_up();
@@ -102,7 +156,7 @@ impl Interceptor {
                     HeldKind::Ordinary if held.text == Text::None => {
                         by_proxy(server.has_tools(), skills.is_empty(), &message, &self.policy)
                     }
-                    HeldKind::Ordinary | HeldKind::Reload => None,
+                    HeldKind::Ordinary | HeldKind::Command => None,
                 };
                 again.extend(wanted.map(|wanted| (held.id.clone(), wanted)));
             }
@@ -116,10 +170,7 @@ impl Interceptor {
                     held.text = Text::Pending(ticket);
                 }
             }
-            let kind = EventKind::Fallback {
-                reason: FallbackReason::NotConnected,
-                ms: Some(self.policy.mcp_wait.into()),
-            };
+            let kind = EventKind::Fallback { reason: FallbackReason::NotConnected, ms: Some(waited.into()) };
             let session = self.sessions.get(key).and_then(|session| Some(session.id()?.to_owned()));
             actions.effects.push(Effect::Record { session, kind });
             actions.log(

@@ -5,7 +5,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use skills_core::SkillSet;
+use skills_core::{SkillName, SkillSet};
 
 use crate::{events::EventKind, session::activations::Active, session::key::SessionKey};
 
@@ -90,6 +90,19 @@ pub enum Query {
         /// Where the session works.
         cwd: Option<PathBuf>,
     },
+    /// Keep for new sessions which skills are off in a directory; answered with [`Input::Switched`](crate::Input::Switched).
+    Remember {
+        /// Whose user wants that.
+        session: SessionKey,
+        /// Tells the answer from others.
+        ticket: Ticket,
+        /// The directory, as the client gave it.
+        cwd: PathBuf,
+        /// Which skills.
+        names: Vec<SkillName>,
+        /// Whether they are to be on.
+        on: bool,
+    },
     /// The skills of directories, as they are now; answered with [`Input::Skills`](crate::Input::Skills). An answer is
     /// never older than the one before it.
     Skills {
@@ -98,6 +111,17 @@ pub enum Query {
         /// Why.
         reason: Reason,
     },
+}
+
+/// What became of [`Query::Remember`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Switched {
+    /// Which skills.
+    pub names: Vec<SkillName>,
+    /// Whether they are on.
+    pub on: bool,
+    /// Or a clause that says why it is not kept.
+    pub kept: Result<(), String>,
 }
 
 /// Tells the answer to a query from those to others of its kind; unique in one run.
@@ -122,6 +146,8 @@ pub struct Needs {
 pub struct Provisions {
     /// The skills of the session.
     pub skills: SkillSet,
+    /// Which of them are off in its directory, there or not.
+    pub off: Vec<SkillName>,
     /// What was active in the session when it was open last.
     pub active: Active,
     /// Where its server is, or a sentence that says why there is none; nothing when none was needed.

@@ -36,9 +36,11 @@ impl Interceptor {
 
     /// Something for the record happened in a session.
     pub(crate) fn recorded(&mut self, key: SessionKey, kind: EventKind, actions: &mut Actions) {
-        let session = self.sessions.get(key);
-        if let Some(session) = session.filter(|_| kind.is_reading_call()) {
-            session.vouching.arrived();
+        if kind.is_reading_call() {
+            self.agent.has_called = true;
+            if let Some(session) = self.sessions.get(key) {
+                session.vouching.arrived();
+            }
         }
         let session = self.sessions.get(key).and_then(|session| Some(session.id()?.to_owned()));
         actions.effects.push(Effect::Record { session, kind });

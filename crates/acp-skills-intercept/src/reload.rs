@@ -54,16 +54,11 @@ impl Interceptor {
         for (cwd, skills) in skills {
             missing.remove(&cwd);
             for session in self.sessions.iter_mut().filter(|session| session.cwd == cwd) {
-                if skills.is(&session.skills) {
+                if skills.is(session.switches.all()) {
                     continue;
                 }
-                let difference = Difference::between(&session.skills, &skills);
-                session.skills = skills.clone();
-                actions.effects.push(session.serve());
-                if !difference.is_empty() {
-                    actions.effects.push(record(session, &difference, took));
-                }
-                if !difference.is_only_inside() {
+                let skills = session.switches.replace(skills.clone());
+                if session.equip(skills, took, actions) {
                     with_menu.push(session.key());
                 }
             }
@@ -82,6 +77,7 @@ impl Interceptor {
         with_menu.sort_unstable();
         for key in with_menu {
             self.menu_changed(key, actions);
+            self.options_changed(key, actions);
         }
         if let Some((before, session, ticket)) = asked {
             self.reload_answered(session, ticket, &before, took, actions);
@@ -110,6 +106,19 @@ impl Interceptor {
             self.answer_held(key, &prompt, &text, actions);
             self.release(key, actions);
         }
+    }
+}
+
+impl Session {
+    /// From now on the session has these skills. Returns whether its menu differs.
+    pub(crate) fn equip(&mut self, skills: SkillSet, took: Duration, actions: &mut Actions) -> bool {
+        let difference = Difference::between(&self.skills, &skills);
+        self.skills = skills;
+        actions.effects.push(self.serve());
+        if !difference.is_empty() {
+            actions.effects.push(record(self, &difference, took));
+        }
+        !difference.is_only_inside()
     }
 }
 

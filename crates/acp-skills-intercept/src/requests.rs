@@ -29,6 +29,8 @@ pub(crate) enum Purpose {
     },
     /// It ends a turn of this session.
     Prompt(SessionKey),
+    /// It has all options of this session.
+    Option(SessionKey),
     /// It lists sessions with titles.
     List,
     /// Nothing.

@@ -9,6 +9,8 @@ mod record;
 mod reload;
 mod repeats;
 mod slow;
+mod switches;
+mod toggles;
 mod version;
 mod waiting;
 
@@ -39,6 +41,10 @@ pub(super) struct Outside {
     pub(super) after_reload: Option<SkillSet>,
     /// What is remembered of any session.
     pub(super) recalled: Active,
+    /// What is off in any directory, and what was asked to be kept; an error instead when nothing can be.
+    pub(super) off: Vec<SkillName>,
+    pub(super) kept: Vec<(PathBuf, Vec<SkillName>, bool)>,
+    pub(super) keeps_nothing: bool,
     /// Directories in which nobody works any more.
     pub(super) left: Vec<PathBuf>,
 }
@@ -52,7 +58,11 @@ impl Outside {
                 let transport = needs.transport.filter(|_| !skills.offers_nothing());
                 let endpoint = transport.map(|transport| Ok(self.open(session, transport)));
                 let active = needs.recall.map(|_| self.recalled.clone()).unwrap_or_default();
-                Ok(Input::SetUp { session, ticket, provisions: Provisions { skills, active, endpoint } })
+                Ok(Input::SetUp {
+                    session,
+                    ticket,
+                    provisions: Provisions { skills, off: self.off.clone(), active, endpoint },
+                })
             }
             Query::Skills { directories, reason } => {
                 if matches!(reason, Reason::Reload(..)) {
@@ -66,6 +76,11 @@ impl Outside {
                 let link =
                     path.strip_prefix("/project/notes/link").map(|rest| PathBuf::from("/etc").join(rest));
                 Ok(Input::Resolved { ticket, resolved: Resolved { path: link.unwrap_or(path), cwd } })
+            }
+            Query::Remember { session, ticket, cwd, names, on } => {
+                let kept = if self.keeps_nothing { Err("the disk is full".to_owned()) } else { Ok(()) };
+                self.kept.push((cwd, names.clone(), on));
+                Ok(Input::Switched { session, ticket, switched: Switched { names, on, kept } })
             }
             query @ Query::Fetch { .. } => Err(query),
         }
@@ -378,7 +393,7 @@ fn json_of(line: &[u8]) -> Value {
 /// A text of ours without its marks.
 pub(super) fn unmarked(text: &str) -> &str {
     assert!(begins_with_ours(text), "{text}");
-    let inside = text.split_once("\n").unwrap().1.strip_suffix(">\n").unwrap();
+    let inside = text.split_once('\n').unwrap().1.strip_suffix(">\n").unwrap();
     inside.rsplit_once("\n</acp-skills-proxy:").unwrap().0
 }
 

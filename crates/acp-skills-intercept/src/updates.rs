@@ -37,6 +37,7 @@ kinds!(
     StateUpdate = "state_update",
     SessionInfo = "session_info_update",
     AvailableCommands = "available_commands_update",
+    ConfigOptions = "config_option_update",
     ToolCall = "tool_call",
     ToolCallUpdate = "tool_call_update",
 );
@@ -61,6 +62,7 @@ impl Interceptor {
             }
             UpdateKind::SessionInfo => self.session_info(message, update),
             UpdateKind::AvailableCommands => self.commands_update(message, update),
+            UpdateKind::ConfigOptions => self.options_update(message, update),
             UpdateKind::ToolCall => self.tool_call(message, update, Shape::Whole),
             UpdateKind::ToolCallUpdate => self.tool_call(message, update, Shape::Part),
         }

@@ -63,6 +63,19 @@ impl Version {
         if number.and_then(|number| number.parse().ok()) >= Some(2_u32) { Self::Two } else { Self::One }
     }
 
+    /// The member of a configuration option that is its id.
+    pub(crate) fn option_id(self) -> &'static str {
+        match self {
+            Self::One => "id",
+            Self::Two => "configId",
+        }
+    }
+
+    /// Whether every client knows options that are on or off.
+    pub(crate) fn has_booleans(self) -> bool {
+        self == Self::Two
+    }
+
     pub(crate) fn paths(self) -> Paths {
         match self {
             Self::One => Paths {

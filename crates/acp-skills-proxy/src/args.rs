@@ -17,7 +17,8 @@ use clap::{
 use acp_skills::{
     agents::{self, AgentError},
     config::{
-        CatalogLocation, Config, Discover, LogLevel, SandboxKind, SearchTool, SkillEntry, Words, expand_home,
+        CatalogLocation, Config, Discover, LogLevel, SandboxKind, SearchTool, SkillEntry, SourceEntry, Words,
+        config_file, expand_home,
     },
     intercept::{Activation, Approve, CatalogIn, McpMode, Titles, ToolPolicy},
     skills_core::{
@@ -36,7 +37,7 @@ macro_rules! flags {
         }
 
         impl $name {
-            fn override_in(self, config: &mut Config) {
+            pub(crate) fn override_in(self, config: &mut Config) {
                 $(self.$field.overrides(&mut config.$field);)*
             }
         }
@@ -81,6 +82,9 @@ pub(crate) struct ProxyArgs {
     /// What users type, and what they are asked.
     #[command(flatten)]
     pub user: UserArgs,
+    /// The agent's process.
+    #[command(flatten)]
+    pub process: ProcessArgs,
     /// What is kept.
     #[command(flatten)]
     pub record: RecordArgs,
@@ -132,11 +136,14 @@ pub(crate) struct SkillArgs {
     /// A directory to look for skills in, to depth 6. Repeatable.
     #[arg(long = "skills", value_name = "DIR", value_parser = path())]
     pub roots: Vec<PathBuf>,
-    /// A web site that offers skills, by its address or that of its index.json (https, or http on loopback): names and
-    /// descriptions are fetched at the start, the rest when it is used. Repeatable. Anybody who can change the site
-    /// speaks to your agent.
-    #[arg(long = "source", value_name = "URL")]
+    /// Skills from elsewhere, fetched once and then pinned until `update`: a git repository (`github:OWNER/REPO[/PATH][@REF]`,
+    /// `gitlab:…`, the address of its page, `git+https://…[#REF:PATH]`, `git+ssh://…`, `git+file:///…`), or a web site with
+    /// an index of skills (https, or http on loopback). Repeatable.
+    #[arg(long = "source", value_name = "SOURCE")]
     pub sources: Vec<String>,
+    /// Fetch nothing that is not in skills.lock.
+    #[arg(long)]
+    pub locked: bool,
     /// Where else to look: `user` (~/.agents/skills, ~/.claude/skills, $XDG_CONFIG_HOME/agents/skills) and `project`
     /// (.skills, .agents/skills, .claude/skills from the session's directory up to the repository's root). A project's
     /// skills speak to your agent: ask for them only where you trust the project.
@@ -160,9 +167,32 @@ pub(crate) struct SkillArgs {
     /// Look at skills at the start only, and when a user types `/skills reload`.
     #[arg(long, overrides_with = "watch")]
     pub no_watch: bool,
-    /// A file with everything that flags can say, and with skills of its own; flags win.
+    #[command(flatten)]
+    pub config: ConfigArgs,
+}
+
+/// Which configuration file.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct ConfigArgs {
+    /// A file with everything that flags can say, and with skills of its own; flags win [default: skills.yaml in
+    /// $XDG_CONFIG_HOME/acp-skills-proxy, or where the platform keeps such files, if there is one].
     #[arg(long, value_name = "FILE", value_parser = path())]
     pub config: Option<PathBuf>,
+    /// Read no configuration file.
+    #[arg(long, conflicts_with = "config")]
+    pub no_config: bool,
+}
+
+impl ConfigArgs {
+    /// The file to read: the one that is named, or the one that is found.
+    pub(crate) fn path_to_read(&self) -> Option<PathBuf> {
+        self.config.clone().or_else(|| self.path_to_write().filter(|path| path.is_file()))
+    }
+
+    /// The file to write, which need not exist.
+    pub(crate) fn path_to_write(&self) -> Option<PathBuf> {
+        if self.no_config { None } else { self.config.clone().or_else(config_file) }
+    }
 }
 
 flags! {
@@ -199,7 +229,8 @@ flags! {
         /// the files with its own tools [default: auto].
         #[arg(long, value_name = "HOW")]
         mcp: Option<McpMode>,
-        /// How many seconds the first prompt of a session waits until the agent has the tools [default: 2].
+        /// How many seconds after the opening of a session its first prompt waits at most until the agent has the tools
+        /// [default: 2, and 0.3 for an agent that has not connected by then].
         #[arg(long, value_name = "SECONDS", value_parser = seconds())]
         mcp_wait: Option<Duration>,
         /// Who activates skills: the model (`model`), the proxy, which puts the skills that fit in front of each prompt
@@ -249,6 +280,9 @@ flags! {
         /// Let `$NAME` at the start of a prompt invoke a skill, as `/NAME` and `/skill:NAME` do.
         #[arg(long)]
         dollar: bool,
+        /// Show each skill, 30 at most, as a switch among the session's options, in editors that show such.
+        #[arg(long)]
+        toggles: bool,
         /// Which requests for permission are granted without asking, once each: those for our own tools that only read
         /// (`own`), or `none` [default: own].
         #[arg(long, value_name = "WHICH")]
@@ -266,6 +300,17 @@ flags! {
 }
 
 flags! {
+    /// The agent's process.
+    #[command(next_help_heading = "Agent")]
+    struct ProcessArgs {
+        /// How many seconds the agent has to end by itself once the editor has gone, before it is told to [default: 3, or
+        /// what is known of the agent].
+        #[arg(long, value_name = "SECONDS", value_parser = seconds())]
+        exit_wait: Option<Duration>,
+    }
+}
+
+flags! {
     /// What is kept.
     #[command(next_help_heading = "Record")]
     struct RecordArgs {
@@ -274,7 +319,7 @@ flags! {
         #[arg(long, value_name = "FILE", value_parser = path())]
         events: Option<PathBuf>,
         /// Remember in this directory, by name, which skills were activated in which session, for when the session is
-        /// loaded or resumed.
+        /// loaded or resumed, and which are off in which directory (`/skills off NAME --here`).
         #[arg(long, value_name = "DIR", value_parser = path())]
         state: Option<PathBuf>,
     }
@@ -296,7 +341,7 @@ flags! {
 impl ProxyArgs {
     /// Whether there may be an agent without a command of its own behind `--`.
     pub(crate) fn names_an_agent(&self) -> bool {
-        self.skills.config.is_some() || self.agent.id.is_some()
+        self.skills.config.path_to_read().is_some() || self.agent.id.is_some()
     }
 
     /// The configuration file that the flags name, with what they override.
@@ -304,8 +349,8 @@ impl ProxyArgs {
     /// # Errors
     /// The file cannot be read or is wrong, or the agent is not known.
     pub(crate) fn config(self) -> anyhow::Result<Config> {
-        let mut config = match &self.skills.config {
-            Some(path) => Config::read(path)?,
+        let mut config = match self.skills.config.path_to_read() {
+            Some(path) => Config::read(&path)?,
             None => Config::default(),
         };
         self.skills.override_in(&mut config);
@@ -317,6 +362,7 @@ impl ProxyArgs {
         self.server.override_in(&mut config);
         self.scripts.override_in(&mut config);
         self.user.override_in(&mut config);
+        self.process.override_in(&mut config);
         self.record.override_in(&mut config);
         self.log.override_in(&mut config);
         let agent = self.agent.words()?;
@@ -337,7 +383,7 @@ impl SkillArgs {
     pub(crate) fn names_skills(&self) -> bool {
         let lists =
             [self.skill.is_empty(), self.roots.is_empty(), self.sources.is_empty(), self.discover.is_empty()];
-        self.config.is_some() || lists.contains(&false)
+        self.config.path_to_read().is_some() || lists.contains(&false)
     }
 
     /// The same as words of a command line that means the same in any directory.
@@ -355,7 +401,9 @@ impl SkillArgs {
         for (flag, texts) in
             [("--source", &self.sources), ("--include", &self.include), ("--exclude", &self.exclude)]
         {
-            texts.iter().for_each(|text| add(flag, text.into()));
+            for text in texts {
+                add(flag, text.into());
+            }
         }
         let places: Vec<_> = self.discover.iter().filter_map(ValueEnum::to_possible_value).collect();
         if !places.is_empty() {
@@ -365,10 +413,15 @@ impl SkillArgs {
         if let Some(number) = self.max_skills {
             add("--max-skills", number.to_string().into());
         }
-        if let Some(config) = &self.config {
+        if let Some(config) = &self.config.config {
             add("--config", std::path::absolute(config)?.into());
         }
-        let switches = [("--strict", self.strict), ("--no-watch", self.no_watch)];
+        let switches = [
+            ("--strict", self.strict),
+            ("--no-watch", self.no_watch),
+            ("--locked", self.locked),
+            ("--no-config", self.config.no_config),
+        ];
         words.extend(switches.iter().filter(|switch| switch.1).map(|switch| switch.0.into()));
         Ok(words)
     }
@@ -376,7 +429,8 @@ impl SkillArgs {
     fn override_in(self, config: &mut Config) {
         prepend(&mut config.skills, self.skill.into_iter().map(SkillEntry::Directory));
         prepend(&mut config.roots, self.roots);
-        prepend(&mut config.sources, self.sources);
+        prepend(&mut config.sources, self.sources.into_iter().map(SourceEntry::new));
+        self.locked.overrides(&mut config.locked);
         prepend(&mut config.discover, self.discover);
         if !self.include.is_empty() {
             config.include = self.include;

@@ -84,6 +84,14 @@ pub(crate) enum Command {
     Eval(Box<commands::eval::EvalArgs>),
     /// Make a new skill that breaks no rule, with cases to evaluate it by.
     Init(commands::init::InitArgs),
+    /// Add a source of skills, such as a git repository: shows what comes, and asks.
+    Add(commands::sources::add::AddArgs),
+    /// Look what sources have now: shows what has changed since it was approved, and asks.
+    Update(commands::sources::update::UpdateArgs),
+    /// Remove a source.
+    Remove(commands::sources::remove::RemoveArgs),
+    /// List the sources, and what of them is approved.
+    Sources(commands::sources::list::SourcesArgs),
     /// (internal) The stdio transport of the skills server; agents start it.
     #[command(name = bridge::SUBCOMMAND, hide = true)]
     Bridge,

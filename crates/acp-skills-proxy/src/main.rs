@@ -55,6 +55,10 @@ fn main() -> ExitCode {
         Some(Command::Bridge) => bridge::run().map(|()| ExitCode::SUCCESS).map_err(Into::into),
         Some(Command::Eval(args)) => commands::eval::run(*args),
         Some(Command::Init(args)) => commands::init::run(args),
+        Some(Command::Add(args)) => commands::sources::add::run(args),
+        Some(Command::Update(args)) => commands::sources::update::run(args),
+        Some(Command::Remove(args)) => commands::sources::remove::run(args),
+        Some(Command::Sources(args)) => commands::sources::list::run(args),
         #[cfg(unix)]
         Some(Command::Watchdog { part }) => {
             watchdog::run(part.as_deref()).map(|()| ExitCode::SUCCESS).map_err(Into::into)

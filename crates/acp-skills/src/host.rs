@@ -12,9 +12,9 @@ use std::{
 };
 
 use acp_skills_intercept::{
-    Effect, Input, Level, Needs, Provisions, Query, Reason, Refreshed, Resolved, SessionKey,
+    Effect, Input, Level, Needs, Provisions, Query, Reason, Refreshed, Resolved, SessionKey, Switched,
 };
-use skills_core::{CallContext, Toolbox, exec::Sandbox};
+use skills_core::{CallContext, SkillName, SkillSet, Toolbox, exec::Sandbox};
 use tokio::{
     sync::{
         Mutex as AsyncMutex,
@@ -31,6 +31,8 @@ use crate::{
     lock::lock,
     mcp::Servers,
     processes::Processes,
+    sources,
+    switch_store::SwitchStore,
 };
 
 /// Where the skills of sessions come from, how they are served, and who is told.
@@ -42,6 +44,7 @@ pub struct Host {
     bridge: Option<PathBuf>,
     observer: Option<Observer>,
     activations: Option<ActivationStore>,
+    switches: Option<SwitchStore>,
     sandbox: Option<Sandbox>,
     processes: Processes,
 }
@@ -55,6 +58,7 @@ impl Host {
             bridge: None,
             observer: None,
             activations: None,
+            switches: None,
             sandbox: None,
             processes: Processes::default(),
         }
@@ -79,6 +83,11 @@ impl Host {
     /// Has `activations` keep which skills are active in a session.
     pub fn remembering(self, activations: Option<ActivationStore>) -> Self {
         Self { activations, ..self }
+    }
+
+    /// Has `switches` keep which skills are off in a directory.
+    pub fn switches(self, switches: Option<SwitchStore>) -> Self {
+        Self { switches, ..self }
     }
 
     /// Has a person told what there is to know of the directories of sessions, in which scripts work in `sandbox`.
@@ -113,9 +122,10 @@ impl Host {
         }));
         let servers = Servers::new(self.toolbox, self.bridge, inputs, self.observer.clone());
         let (library, observer, activations) = (self.library, self.observer, self.activations);
+        let switches = self.switches;
         let sandbox = self.sandbox.map(|sandbox| (sandbox, Mutex::default()));
         let refreshing = AsyncMutex::new(());
-        let inner = Inner { library, servers, observer, activations, sandbox, refreshing };
+        let inner = Inner { library, servers, observer, activations, switches, sandbox, refreshing };
         (RunningHost(Arc::new(inner)), receiver)
     }
 }
@@ -129,6 +139,7 @@ struct Inner {
     servers: Servers,
     observer: Option<Observer>,
     activations: Option<ActivationStore>,
+    switches: Option<SwitchStore>,
     /// The sandbox of scripts, and the directories that it was asked about. Taken alone.
     sandbox: Option<(Sandbox, Mutex<HashSet<PathBuf>>)>,
     /// Held from looking for the skills of sessions until the interceptor has them, so that no answer is older than the
@@ -183,6 +194,12 @@ impl RunningHost {
                 let work = spawn_blocking(move || resolve(&path, cwd));
                 tell(Input::Resolved { ticket, resolved: work.await.unwrap_or(said) });
             }
+            Query::Remember { session, ticket, cwd, names, on } => {
+                let (host, keep) = (self.clone(), names.clone());
+                let work = spawn_blocking(move || host.keep(&cwd, &keep, on));
+                let kept = work.await.unwrap_or_else(|error| Err(error.to_string()));
+                tell(Input::Switched { session, ticket, switched: Switched { names, on, kept } });
+            }
             Query::Skills { directories, reason } => {
                 let _refreshing = self.0.refreshing.lock().await;
                 let host = self.clone();
@@ -211,12 +228,22 @@ impl RunningHost {
         let kept = self.0.activations.as_ref().zip(recall);
         let active = kept.map(|(activations, id)| activations.load(&id)).unwrap_or_default();
         let skills = skills.unwrap_or_else(|| self.0.library.at(cwd.as_deref()));
-        let transport = transport.filter(|_| !skills.offers_nothing());
+        let transport = transport.filter(|_| !skills.offers_nothing() || awaits_skills(&skills));
         let endpoint = transport.map(|transport| {
             let context = cwd.as_deref().map(CallContext::in_directory).unwrap_or_default();
             self.0.servers.open(session, transport, &skills, context)
         });
-        Provisions { skills, active, endpoint }
+        let kept = self.0.switches.as_ref().zip(cwd.as_deref());
+        let off = kept.map(|(switches, cwd)| switches.load(cwd)).unwrap_or_default();
+        Provisions { skills, off, active, endpoint }
+    }
+
+    /// Keeps which skills are on or off in a directory. Blocks for as long as the disk takes.
+    fn keep(&self, cwd: &Path, names: &[SkillName], on: bool) -> Result<(), String> {
+        match &self.0.switches {
+            Some(switches) => switches.save(cwd, names, on).map_err(|error| error.to_string()),
+            None => Err("the proxy was started without `--state DIR`".to_owned()),
+        }
     }
 
     /// Tells, once, what there is to know of scripts in this directory.
@@ -248,6 +275,12 @@ impl RunningHost {
         });
         Refreshed { skills: skills.collect(), took, reason }
     }
+}
+
+/// Whether there will be more soon: what a source has joins the session, which then needs its server.
+fn awaits_skills(skills: &SkillSet) -> bool {
+    let mut findings = skills.skipped().iter().flat_map(|skipped| &skipped.diagnostics);
+    findings.any(|finding| finding.code == sources::FETCHING)
 }
 
 /// Where `path` leads, without links; also when it, or what is above it, does not exist yet. Blocks for as long as the disk

@@ -31,12 +31,13 @@
 //! | [`component`] | [`SkillsProxy`], the proxy as a component of the ACP SDK |
 //! | [`agents`] | agents that are known by name: how they are started, what was seen of them |
 //! | [`config`] | everything that can be decided before the start |
+//! | [`sources`] | skills from git repositories and web sites: pinned, kept on this disk, approved by hash |
 //! | [`library`] | where the skills of sessions come from, and how changes of them are noticed |
 //! | [`activity`] | what the model does with the skills, as it happens |
 //! | [`events`] | the record of that: what an event says, writing it, reading it |
 //!
 //! Inside: `relay` moves bytes, `host` answers what the interceptor asks, `mcp` is the server of a session and the ways to it, `agent` is the child process,
-//! `activation_store` keeps which skills are active in a session, `client` plays the editor, `demo` the agent.
+//! `activation_store` keeps which skills are active in a session, `switch_store` which are off in a directory, `client` plays the editor, `demo` the agent.
 //!
 //! # What always holds
 //!
@@ -60,6 +61,7 @@ pub mod library;
 mod lock;
 pub mod one_shot;
 mod permission;
+pub mod sources;
 mod trace;
 mod worker;
 
@@ -78,6 +80,8 @@ pub mod private;
 pub mod processes;
 #[doc(hidden)]
 pub mod relay;
+#[doc(hidden)]
+pub mod switch_store;
 #[doc(hidden)]
 pub mod threads;
 

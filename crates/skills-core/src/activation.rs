@@ -36,7 +36,7 @@ use crate::{
     catalog::{Guide, escape_attribute, escape_xml, mounted_dir, one_line},
     diagnostic::Diagnostic,
     files::{FileError, bundled},
-    skill::{Skill, Source},
+    skill::{Skill, Source, Usage},
 };
 
 use body::Body;
@@ -114,6 +114,7 @@ pub fn activate(
     if let Some(compatibility) = &skill.properties.compatibility {
         sections.push(format!("Compatibility: {}\n", escape_xml(&one_line(compatibility))));
     }
+    sections.extend(skill.properties.usage.as_deref().map(usage));
     match bundled_files(skill) {
         Ok(files) => sections.extend(files),
         // The directory may be gone with the file.
@@ -212,6 +213,43 @@ fn bundled_files(skill: &Skill) -> Result<Option<String>, FileError> {
     }
     text.push_str("</skill_resources>\n");
     Ok(Some(text))
+}
+
+/// What the skill takes, and examples of what it does.
+fn usage(usage: &Usage) -> String {
+    let mut text = String::new();
+    if !usage.parameters.is_empty() {
+        text.push_str("<skill_parameters>\n");
+        for parameter in &usage.parameters {
+            let kind = parameter
+                .kind
+                .as_deref()
+                .map(|kind| format!(" type=\"{}\"", escape_attribute(&one_line(kind))));
+            let _ = writeln!(
+                text,
+                "  <parameter name=\"{}\"{}{}>{}</parameter>",
+                escape_attribute(&one_line(&parameter.name)),
+                kind.unwrap_or_default(),
+                if parameter.required { " required=\"true\"" } else { "" },
+                escape_xml(&one_line(&parameter.description))
+            );
+        }
+        text.push_str("</skill_parameters>\n");
+    }
+    if !usage.examples.is_empty() {
+        text.push_str("<skill_examples>\n");
+        for example in &usage.examples {
+            let scenario = one_line(&example.scenario);
+            let _ = writeln!(text, "  <example>\n    <scenario>{}</scenario>", escape_xml(&scenario));
+            if !example.expected.trim().is_empty() {
+                let _ =
+                    writeln!(text, "    <expected>{}</expected>", escape_xml(&one_line(&example.expected)));
+            }
+            text.push_str("  </example>\n");
+        }
+        text.push_str("</skill_examples>\n");
+    }
+    text
 }
 
 fn tools(skill: &Skill, guide: Guide) -> String {

@@ -7,7 +7,7 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
     name::SkillName,
-    skill::{Instructions, Properties, Skill, SkillTool, Source, ToolError, Virtual},
+    skill::{Example, Instructions, Parameter, Properties, Skill, SkillTool, Source, ToolError, Virtual},
     text::shown,
 };
 
@@ -91,6 +91,19 @@ impl SkillBuilder {
     /// The optional fields.
     pub fn properties(mut self, properties: Properties) -> Self {
         self.properties = properties;
+        self
+    }
+
+    /// Adds something that a user may say behind the command.
+    pub fn parameter(mut self, parameter: Parameter) -> Self {
+        self.properties.usage.get_or_insert_default().parameters.push(parameter);
+        self
+    }
+
+    /// Adds an example: what somebody wants, and what the skill then does.
+    pub fn example(mut self, scenario: impl Into<String>, expected: impl Into<String>) -> Self {
+        let example = Example::new(scenario, expected);
+        self.properties.usage.get_or_insert_default().examples.push(example);
         self
     }
 

@@ -49,7 +49,7 @@ impl Default for CatalogOptions {
 }
 
 /// How much of each skill a catalog shows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize, schemars::JsonSchema)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -304,15 +304,14 @@ pub enum Guide {
     Files,
 }
 
-/// Three sentences, to be put beside the catalog, on how to use what it lists.
+/// A few sentences, to be put beside the catalog, on how to use what it lists. What comes after activation, the activated
+/// skill says itself.
 pub fn guide(guide: Guide) -> &'static str {
     match guide {
         Guide::Tools => {
             "Skills are proven instructions for particular kinds of tasks. \
              When a task matches the description of a skill, call `activate_skill` with its name before you begin, \
-             and follow the instructions that it returns. \
-             Once a skill is active, read the files that it mentions with `read_skill_file` and run the tools that \
-             it describes with `call_skill_tool`, only as far as the task needs them."
+             and follow the instructions that it returns."
         }
         Guide::Files => {
             "Skills are proven instructions for particular kinds of tasks. \

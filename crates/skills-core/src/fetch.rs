@@ -86,30 +86,61 @@ pub enum FetchError {
     },
 }
 
+/// What a server answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Answer {
+    /// The content.
+    pub bytes: Vec<u8>,
+    /// What the server calls this state of it ([RFC 9110 §8.8.3](https://www.rfc-editor.org/rfc/rfc9110#section-8.8.3)).
+    pub etag: Option<String>,
+}
+
 /// The content of `url`.
 ///
 /// # Errors
 /// When the address is not allowed, or cannot be fetched within `limits`.
 pub fn get(url: &str, limits: Limits) -> Result<Vec<u8>, FetchError> {
+    match get_if_changed(url, None, limits)? {
+        Some(answer) => Ok(answer.bytes),
+        // To a question without a condition.
+        None => Err(FetchError::Status { url: url.to_owned(), status: StatusCode::NOT_MODIFIED.as_u16() }),
+    }
+}
+
+/// The content of `url`, and what the server calls its state; `None` when the state is still the one of `etag`.
+///
+/// # Errors
+/// As [`get`].
+pub fn get_if_changed(url: &str, etag: Option<&str>, limits: Limits) -> Result<Option<Answer>, FetchError> {
     let deadline = Instant::now() + limits.timeout;
     let mut uri = allowed(url).ok_or_else(|| FetchError::Refused { url: url.to_owned() })?;
     for _ in 0..=MAX_REDIRECTS {
         let transport =
             |error: ureq::Error| FetchError::Transport { url: url.to_owned(), source: error.into() };
         let remaining = deadline.saturating_duration_since(Instant::now());
-        let mut response = agent(&uri, remaining).get(uri.clone()).call().map_err(transport)?;
+        let mut request = agent(&uri, remaining).get(uri.clone());
+        if let Some(etag) = etag {
+            request = request.header(header::IF_NONE_MATCH, etag);
+        }
+        let mut response = request.call().map_err(transport)?;
         let status = response.status();
         if let Some(location) = redirect(status, response.headers().get(header::LOCATION)) {
             let refused = || FetchError::Redirect { url: url.to_owned(), to: location.clone() };
             uri = led(&uri, &location).ok_or_else(refused)?;
             continue;
         }
+        if status == StatusCode::NOT_MODIFIED && etag.is_some() {
+            return Ok(None);
+        }
         if !status.is_success() {
             return Err(FetchError::Status { url: url.to_owned(), status: status.as_u16() });
         }
+        let etag =
+            response.headers().get(header::ETAG).and_then(|etag| etag.to_str().ok()).map(str::to_owned);
         // One byte more than allowed, so that content of exactly the limit is told from content beyond it.
         return match response.body_mut().with_config().limit(limits.max_bytes + 1).read_to_vec() {
-            Ok(bytes) if bytes.len() as u64 <= limits.max_bytes => Ok(bytes),
+            Ok(bytes) if bytes.len() as u64 <= limits.max_bytes => Ok(Some(Answer { bytes, etag })),
             Ok(_) | Err(ureq::Error::BodyExceedsLimit(_)) => {
                 Err(FetchError::TooLarge { url: url.to_owned(), max_bytes: limits.max_bytes })
             }
@@ -124,7 +155,11 @@ pub fn get(url: &str, limits: Limits) -> Result<Vec<u8>, FetchError> {
 /// # Errors
 /// Those of [`get`], and when the content is not UTF-8.
 pub fn get_text(url: &str, limits: Limits) -> Result<String, FetchError> {
-    let bytes = get(url, limits)?;
+    text_of(url, get(url, limits)?)
+}
+
+/// Content as text, without a byte order mark.
+pub(crate) fn text_of(url: &str, bytes: Vec<u8>) -> Result<String, FetchError> {
     let text = String::from_utf8(bytes).map_err(|_| FetchError::NotText { url: url.to_owned() })?;
     Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
 }

@@ -1,7 +1,7 @@
 //! [`SearchIndex`]: ranked search over the skills that a model may see.
 //!
-//! [BM25](https://en.wikipedia.org/wiki/Okapi_BM25) over description (×3), tags (×2), tools and name (×1 each), on English
-//! stems; names also match by prefix and with a typo. Equal scores are ranked by priority, then complete skills before
+//! [BM25](https://en.wikipedia.org/wiki/Okapi_BM25) over description (×3), tags (×2), the scenarios of examples (×1.5), tools and name
+//! (×1 each) and parameters (×0.5), on English stems; names also match by prefix and with a typo. Equal scores are ranked by priority, then complete skills before
 //! those with missing tools, then by the order of the set: the same query always gives the same answer.
 //!
 //! Our own few hundred lines, because the `bm25` crate knows neither fields nor prefixes nor typos; the bench `search`
@@ -17,6 +17,8 @@ use words::{Names, Words};
 /// What a word counts, by where it stands.
 const DESCRIPTION: f32 = 3.0;
 const TAG: f32 = 2.0;
+const SCENARIO: f32 = 1.5;
+const PARAMETER: f32 = 0.5;
 const TOOL: f32 = 1.0;
 const NAME: f32 = 1.0;
 
@@ -118,6 +120,13 @@ impl SearchIndex {
             add(&skill.description, DESCRIPTION, &mut words);
             skill.properties.tags.iter().for_each(|tag| add(tag, TAG, &mut words));
             skill.tools().iter().for_each(|tool| add(&tool.name, TOOL, &mut words));
+            if let Some(usage) = &skill.properties.usage {
+                usage.examples.iter().for_each(|it| add(&it.scenario, SCENARIO, &mut words));
+                for parameter in &usage.parameters {
+                    add(&parameter.name, PARAMETER, &mut words);
+                    add(&parameter.description, PARAMETER, &mut words);
+                }
+            }
             add(skill.name.as_str(), NAME, &mut words);
             names.add(skill.name.as_str(), number);
             postings.resize_with(words.len(), Vec::new);

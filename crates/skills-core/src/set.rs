@@ -127,6 +127,22 @@ impl SkillSet {
         merged.build()
     }
 
+    /// The same without the skills that are not to be kept; the same snapshot when all are.
+    #[must_use]
+    pub fn filtered(&self, keep: impl Fn(&Skill) -> bool) -> Self {
+        if self.iter().all(|skill| keep(skill)) {
+            return self.clone();
+        }
+        let mut some = Self::builder();
+        some.0.tools.extend_from_slice(self.tools());
+        for entry in self.entries().iter().filter(|entry| keep(&entry.skill)) {
+            some.add_shared(Arc::clone(&entry.skill), entry.diagnostics.clone());
+        }
+        some.0.shadowed.extend_from_slice(self.shadowed());
+        some.0.skipped.extend_from_slice(self.skipped());
+        some.build()
+    }
+
     /// Whether both are the same snapshot: a comparison of two pointers.
     pub fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)

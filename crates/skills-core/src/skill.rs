@@ -7,13 +7,16 @@
 mod digest;
 #[cfg(feature = "fetch")]
 mod remote;
+mod usage;
 
 use std::{
+    borrow::Cow,
     fmt,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
+pub use self::usage::{Example, Parameter, Usage};
 #[cfg(feature = "fetch")]
 pub use self::{
     digest::Sha256,
@@ -67,6 +70,8 @@ pub struct Properties {
     pub disable_model_invocation: bool,
     /// `hide-from-discovery`: neither in the catalog nor in search results, activated by name only. Default `false`.
     pub hide_from_discovery: bool,
+    /// `parameters` and `examples`, of a virtual skill or in `metadata`.
+    pub usage: Option<Box<Usage>>,
     /// `metadata`, in whatever shape it has.
     pub metadata: Option<Box<Value>>,
     /// Every other key, in the order of the file.
@@ -86,6 +91,7 @@ impl Default for Properties {
             user_invocable: true,
             disable_model_invocation: false,
             hide_from_discovery: false,
+            usage: None,
             metadata: None,
             extra: None,
         }
@@ -216,6 +222,15 @@ impl Skill {
         self.name == other.name
             && self.description == other.description
             && self.properties == other.properties
+    }
+
+    /// What to type behind the skill's command: what its author says, else its parameters, such as `<path> [depth]`.
+    pub fn hint(&self) -> Option<Cow<'_, str>> {
+        match (&self.properties.argument_hint, &self.properties.usage) {
+            (Some(hint), _) => Some(Cow::Borrowed(hint)),
+            (None, Some(usage)) => usage.hint().map(Cow::Owned),
+            (None, None) => None,
+        }
     }
 
     /// The directory of a stored skill, absolute; `None` for any other.

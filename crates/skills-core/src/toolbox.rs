@@ -27,9 +27,9 @@ pub use dispatch::{Toolbox, ToolboxOptions};
 
 /// Name of the tool that loads the instructions of a skill.
 pub const ACTIVATE_SKILL: &str = "activate_skill";
-/// Name of the tool that runs a tool of a virtual skill.
+/// Name of the tool that runs a tool of a virtual skill; only there while a skill has tools.
 pub const CALL_SKILL_TOOL: &str = "call_skill_tool";
-/// Name of the tool that reads a file of a stored skill.
+/// Name of the tool that reads a file of a stored or remote skill; only there while there is one.
 pub const READ_SKILL_FILE: &str = "read_skill_file";
 /// Name of the tool that finds skills; only there when search is on.
 pub const SEARCH_SKILLS: &str = "search_skills";
@@ -68,6 +68,17 @@ pub struct ToolOutput {
     pub is_error: bool,
     /// What kind of failure it was, for programs: the code that the text begins with, for example `SkillNotFound`.
     pub code: Option<&'static str>,
+}
+
+impl ToolDefinition {
+    /// What a model reads of it: the name, the description and the schema, as one line of JSON.
+    ///
+    /// Its length is what the tool costs in every turn, before anybody calls it.
+    pub fn for_model(&self) -> String {
+        let Self { name, description, input_schema, .. } = self;
+        serde_json::json!({ "name": name, "description": description, "inputSchema": input_schema })
+            .to_string()
+    }
 }
 
 /// A part of a tool's answer.

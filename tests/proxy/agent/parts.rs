@@ -5,6 +5,7 @@ use std::{
     io::{self, BufRead, Read, Write},
     process::ExitCode,
     thread,
+    time::Duration,
 };
 
 use super::{FLOOD_BYTES, HEARS, SAYS, report};
@@ -67,21 +68,27 @@ pub(super) fn flood() -> ExitCode {
     ExitCode::SUCCESS
 }
 
+/// Nobody needs it any longer: a test that fails must not leave it behind for ever.
+const LIFE: Duration = Duration::from_secs(100);
+
+/// Takes no notice of its stdin, and there is nothing else that asks it to end.
+#[cfg(windows)]
+pub(super) fn stubborn() -> ExitCode {
+    report("ready");
+    thread::park_timeout(LIFE);
+    ExitCode::FAILURE
+}
+
 #[cfg(unix)]
-pub(super) use self::unix::{deaf, signals, stubborn};
+pub(super) use self::unix::{deaf, signals, slow_to_leave, stubborn};
 
 #[cfg(unix)]
 mod unix {
     //! Parts that hear signals.
 
-    use std::time::Duration;
-
     use tokio::signal::unix::{Signal, SignalKind, signal};
 
-    use super::{ExitCode, Read, Write, io, report, thread};
-
-    /// Nobody needs it any longer: a test that fails must not leave it behind for ever.
-    const LIFE: Duration = Duration::from_secs(100);
+    use super::{ExitCode, LIFE, Read, Write, io, report, thread};
 
     /// Runs `part` with the signals that the proxy forwards.
     fn with_signals(part: impl AsyncFnOnce(Signal, Signal, Signal) -> ExitCode) -> ExitCode {
@@ -109,6 +116,14 @@ mod unix {
                 }
             }
         })
+    }
+
+    /// Takes a while to end with its stdin, and then ends well.
+    pub(crate) fn slow_to_leave() -> ExitCode {
+        drop(io::copy(&mut io::stdin().lock(), &mut io::sink()));
+        report("leaving");
+        thread::sleep(Duration::from_millis(1500));
+        ExitCode::SUCCESS
     }
 
     /// Reports the signals that it gets; the end of its stdin is none of its business.

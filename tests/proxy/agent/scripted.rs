@@ -57,7 +57,8 @@ pub(super) fn run() -> ExitCode {
         let message: Value = serde_json::from_str(&text).unwrap_or_default();
         match message["method"].as_str().and_then(|method| method.strip_prefix("_agent/")) {
             Some("exit") => {
-                return u8::try_from(message["params"]["code"].as_u64().unwrap_or(0)).unwrap_or(1).into();
+                let code = message["params"]["code"].as_i64().unwrap_or(0);
+                std::process::exit(i32::try_from(code).unwrap_or(1));
             }
             Some("abort") => std::process::abort(),
             Some(order) => agent.obey(order, &message["params"], message["id"].clone(), &tasks),

@@ -46,13 +46,12 @@ fn entries(session: &Session, version: Version) -> Vec<Value> {
     let theirs = agent_commands(session);
     let mut entries = Vec::new();
     if !theirs.has(SKILLS) {
-        let what = "List the skills of this session, look for new ones, or search them";
-        entries.push(version.command(SKILLS, what, Some("[reload | search WORDS]")));
+        let what = "List the skills of this session, look for new ones, search them, or turn them on and off";
+        entries.push(version.command(SKILLS, what, Some("[reload | search WORDS | on NAME | off NAME]")));
     }
     for (word, skill) in spelling::spelled(&session.skills).into_iter().take(MAX_LISTED) {
         let name = if is_taken(&theirs, &word) { format!("{PREFIX}{word}") } else { word };
-        let hint = skill.properties.argument_hint.as_deref();
-        entries.push(version.command(&name, &spelling::description(skill), hint));
+        entries.push(version.command(&name, &spelling::description(skill), skill.hint().as_deref()));
     }
     entries
 }

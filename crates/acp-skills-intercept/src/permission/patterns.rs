@@ -8,8 +8,9 @@
 //! | `Edit(src/**)` | files, relative to the session's directory |
 //! | `WebFetch(domain:example.org)` | addresses on that host or below it |
 //!
-//! A pattern that is not understood, and an input that could hide more than it shows (`git status; rm -rf ~`), fit
-//! neither way: nobody is to be allowed or refused anything by a guess.
+//! A pattern that is not understood, an input that could hide more than it shows (`git status; rm -rf ~`), and a path that
+//! differs from the pattern in the case of letters alone, which some file systems ignore, fit neither way: nobody is to be
+//! allowed or refused anything by a guess.
 
 use std::path::Path;
 
@@ -263,18 +264,21 @@ fn domains(domain: &str, url: &str) -> Fit {
 }
 
 fn files(pattern: &str, path: &str, cwd: Option<&Path>) -> Fit {
-    let normal = |text: &str| text.replace('\\', "/");
-    let path = normal(path);
+    let (path, cwd) = (plain(path), cwd.and_then(Path::to_str).map(plain));
     // Where these lead is the file system's to say.
     if path.split('/').any(|part| part == "..") || pattern.starts_with('~') || path.starts_with('~') {
         return Fit::Unsure;
     }
     let path = path.trim_start_matches("./");
-    let cwd = cwd.and_then(Path::to_str).map(|cwd| normal(cwd).trim_end_matches('/').to_owned());
+    let cwd = cwd.map(|cwd| cwd.trim_end_matches('/').to_owned());
     // `//` begins an absolute path; everything else begins at the session's directory.
     let absolute = pattern.strip_prefix('/').filter(|pattern| pattern.starts_with('/'));
     let relative = pattern.trim_start_matches("./").trim_start_matches('/');
     let inside = cwd.as_deref().and_then(|cwd| path.strip_prefix(cwd)?.strip_prefix('/'));
+    let is_alike = |cwd: &str| path.to_lowercase().starts_with(&format!("{}/", cwd.to_lowercase()));
+    if inside.is_none() && cwd.as_deref().is_some_and(is_alike) {
+        return Fit::Unsure;
+    }
     let is_absolute = Path::new(path).is_absolute() || path.starts_with('/') || path.get(1..3) == Some(":/");
     let (pattern, path) = match (absolute, inside) {
         (Some(pattern), _) if is_absolute => (pattern.to_owned(), path.to_owned()),
@@ -285,15 +289,31 @@ fn files(pattern: &str, path: &str, cwd: Option<&Path>) -> Fit {
         (None, None) if is_absolute => return Fit::Outside,
         (None, None) => (relative.to_owned(), path.to_owned()),
     };
-    match glob(&pattern) {
-        Some(glob) if glob.is_match(&path) => Fit::Inside,
-        Some(_) => Fit::Outside,
-        None => Fit::Unsure,
+    let (Some(exact), Some(alike)) = (glob(&pattern, false), glob(&pattern, true)) else {
+        return Fit::Unsure;
+    };
+    match (exact.is_match(&path), alike.is_match(&path)) {
+        (true, _) => Fit::Inside,
+        (false, true) => Fit::Unsure,
+        (false, false) => Fit::Outside,
     }
 }
 
-fn glob(pattern: &str) -> Option<GlobMatcher> {
-    let glob = GlobBuilder::new(pattern).literal_separator(true).build().ok()?;
+/// `path` with `/`, and the letter of a drive as a capital: both are the same to Windows, and editors write both.
+fn plain(path: &str) -> String {
+    let path = path.replace('\\', "/");
+    let path = path.strip_prefix("//?/").unwrap_or(&path);
+    match path.as_bytes() {
+        [drive @ b'a'..=b'z', b':', b'/', ..] => {
+            format!("{}{}", drive.to_ascii_uppercase() as char, &path[1..])
+        }
+        _ => path.to_owned(),
+    }
+}
+
+fn glob(pattern: &str, ignores_case: bool) -> Option<GlobMatcher> {
+    let glob =
+        GlobBuilder::new(pattern).literal_separator(true).case_insensitive(ignores_case).build().ok()?;
     Some(glob.compile_matcher())
 }
 
@@ -394,6 +414,32 @@ mod tests {
         assert_eq!(fit(["Read"].into_iter(), None, None, None, None), Unsure);
         assert_eq!(fit(["Read", "Write"].into_iter(), Some("Write"), None, None, None), Inside);
         assert_eq!(fit(std::iter::empty(), Some("Write"), None, None, None), Outside);
+    }
+
+    #[test]
+    fn windows_and_case() {
+        use Fit::{Inside, Outside, Unsure};
+        for (pattern, path, cwd, expected) in [
+            ("Edit(src/**)", r"C:\project\src\a.rs", r"C:\project", Inside),
+            ("Edit(src/**)", r"c:\project\src\a.rs", r"C:\project", Inside),
+            ("Edit(src/**)", r"C:\project\src\a.rs", "c:/project/", Inside),
+            ("Edit(src/**)", r"\\?\C:\project\src\a.rs", r"C:\project", Inside),
+            ("Edit(src/**)", r"src\a.rs", r"C:\project", Inside),
+            ("Edit(src/**)", r"D:\project\src\a.rs", r"C:\project", Outside),
+            ("Edit(src/**)", r"C:\project2\src\a.rs", r"C:\project", Outside),
+            ("Edit(src/**)", r"C:\project\src\..\a.rs", r"C:\project", Unsure),
+            // The same file on some file systems, and another one on others.
+            ("Edit(src/**)", r"C:\Project\src\a.rs", r"C:\project", Unsure),
+            ("Edit(src/**)", r"C:\project\SRC\a.rs", r"C:\project", Unsure),
+            ("Edit(Src/**)", "/project/src/a.rs", "/project", Unsure),
+            ("Edit(src/**)", "/Project/src/a.rs", "/project", Unsure),
+            ("Edit(docs/**)", "/project/SRC/a.rs", "/project", Outside),
+        ] {
+            let input = serde_json::json!({ "file_path": path }).to_string();
+            let node = Node::parse(input.as_bytes());
+            let found = fit([pattern].into_iter(), Some("Edit"), node, None, Some(Path::new(cwd)));
+            assert_eq!(found, expected, "{pattern} {path} {cwd}");
+        }
     }
 
     #[test]

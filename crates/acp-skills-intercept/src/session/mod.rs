@@ -7,6 +7,8 @@
 //! | `activations` | which skills were activated, and by whom |
 //! | `turns` | prompts, under way and held |
 //! | `menu` | the commands that the client shows |
+//! | `switches` | which skills are on |
+//! | `options` | the configuration options that the client shows |
 //! | `first_words` | how the user began, for titles |
 //! | `calls` | tool calls that the client was told of, and which are ours |
 //! | `decisions` | what was decided about requests for permission |
@@ -21,7 +23,9 @@ mod decisions;
 mod first_words;
 pub(crate) mod key;
 pub(crate) mod menu;
+mod options;
 pub(crate) mod server;
+mod switches;
 pub(crate) mod turns;
 mod vouching;
 
@@ -31,8 +35,8 @@ use skills_core::SkillSet;
 
 pub(crate) use self::{
     activations::Activations, briefing::Briefing, calls::Calls, decisions::Decisions,
-    first_words::FirstWords, key::SessionKey, menu::Menu, server::SessionServer, turns::Turns,
-    vouching::Vouching,
+    first_words::FirstWords, key::SessionKey, menu::Menu, options::Options, server::SessionServer,
+    switches::Switches, turns::Turns, vouching::Vouching,
 };
 use crate::{marks::Mark, outputs::Effect};
 
@@ -45,8 +49,10 @@ pub(crate) struct Session {
     pub(crate) mark: Mark,
     /// Its working directory, as the client gave it.
     pub(crate) cwd: Option<PathBuf>,
-    /// The skills of this session.
+    /// The skills of this session that are on.
     pub(crate) skills: SkillSet,
+    /// All of them, and which are off.
+    pub(crate) switches: Switches,
     /// How the agent reaches them.
     pub(crate) server: SessionServer,
     /// What the model was told of them.
@@ -57,6 +63,8 @@ pub(crate) struct Session {
     pub(crate) turns: Turns,
     /// The commands that the client shows.
     pub(crate) menu: Menu,
+    /// The configuration options that the client shows.
+    pub(crate) options: Options,
     /// How the user began.
     pub(crate) first_words: FirstWords,
     /// Tool calls that the client was told of.
@@ -76,11 +84,13 @@ impl Session {
             mark,
             cwd: None,
             skills: SkillSet::default(),
+            switches: Switches::default(),
             server: SessionServer::default(),
             briefing: Briefing::default(),
             activations: Activations::default(),
             turns: Turns::default(),
             menu: Menu::default(),
+            options: Options::default(),
             first_words: FirstWords::default(),
             calls: Calls::default(),
             decisions: Decisions::default(),
@@ -104,6 +114,7 @@ impl Session {
             self.cwd.clone_from(&parent.cwd);
         }
         self.skills = parent.skills.clone();
+        self.switches = parent.switches.clone();
         self.briefing = parent.briefing.forked();
         self.first_words = parent.first_words.clone();
         self.activations = parent.activations.clone();
@@ -112,7 +123,7 @@ impl Session {
     /// Whether there is anything to command.
     pub(crate) fn has_menu(&self) -> bool {
         // Also when all skills are gone: they may come back.
-        !self.skills.is_empty() || !self.skills.skipped().is_empty() || self.menu.was_sent()
+        !self.switches.all().is_empty() || !self.skills.skipped().is_empty() || self.menu.was_sent()
     }
 
     /// Says which skills whatever serves tools and texts goes by.

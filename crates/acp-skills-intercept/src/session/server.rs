@@ -26,6 +26,23 @@ pub(crate) struct SessionServer {
     name: Option<String>,
     /// Where it is, once it was opened.
     endpoint: Option<(Transport, Endpoint)>,
+    /// Whether anybody has come to that place.
+    is_connected: bool,
+    /// How many waits have not ended; the last one counts.
+    waits: u32,
+    /// Whether it is waited for the list of tools of an agent that has connected.
+    is_full_wait: bool,
+}
+
+/// What the end of a wait means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WaitEnd {
+    /// Nothing: there is nothing to wait for any more, or a later wait counts.
+    Stale,
+    /// The agent has connected, and gets the rest of the time.
+    GoesOn,
+    /// It had its time.
+    Over,
 }
 
 impl SessionServer {
@@ -70,9 +87,46 @@ impl SessionServer {
         matches!(offered, Some((_, Endpoint::Acp { server_id })) if server_id == id)
     }
 
+    /// How the agent was told to reach it.
+    pub(crate) fn transport(&self) -> Option<Transport> {
+        self.endpoint.as_ref().filter(|_| self.is_offered()).map(|(transport, _)| *transport)
+    }
+
+    /// Somebody who knows the token has come.
+    pub(crate) fn connected(&mut self) {
+        self.is_connected = true;
+    }
+
+    /// Whether somebody has.
+    pub(crate) fn is_connected(&self) -> bool {
+        self.is_connected
+    }
+
+    /// A wait begins.
+    pub(crate) fn wait_begins(&mut self) {
+        self.waits += 1;
+    }
+
+    /// Whether a wait has not ended.
+    pub(crate) fn is_waited_for(&self) -> bool {
+        self.waits > 0
+    }
+
+    /// A wait has ended; `has_rest` when there is more time for an agent that has connected.
+    pub(crate) fn wait_ends(&mut self, has_rest: bool) -> WaitEnd {
+        self.waits = self.waits.saturating_sub(1);
+        if !self.is_awaited() || self.is_waited_for() {
+            return WaitEnd::Stale;
+        }
+        if has_rest && self.is_connected && !mem::replace(&mut self.is_full_wait, true) {
+            return WaitEnd::GoesOn;
+        }
+        WaitEnd::Over
+    }
+
     /// The agent has the tools.
     pub(crate) fn listed(&mut self) {
-        self.progress = Progress::Listed;
+        (self.progress, self.is_connected) = (Progress::Listed, true);
     }
 
     /// The agent does not come for them, as far as anybody waits.
@@ -94,6 +148,7 @@ impl SessionServer {
         // Over the ACP connection there is nothing to connect.
         let is_there = transport == Transport::Acp || had_tools;
         self.progress = if is_there { Progress::Listed } else { Progress::Awaited };
+        self.is_full_wait = false;
     }
 
     /// The agent wants another name.
@@ -103,6 +158,6 @@ impl SessionServer {
 
     /// The server is closed; what it was is of no use any more.
     pub(crate) fn closed(&mut self) {
-        *self = Self { name: self.name.take(), ..Self::default() };
+        *self = Self { name: self.name.take(), waits: self.waits, ..Self::default() };
     }
 }

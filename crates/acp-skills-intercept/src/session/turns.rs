@@ -44,8 +44,8 @@ pub(crate) enum HeldKind {
     Ordinary,
     /// A command that invokes a skill.
     Invocation(SkillName),
-    /// `/skills reload`, which the agent never sees.
-    Reload,
+    /// A `/skills`, which the agent never sees.
+    Command,
 }
 
 /// A text that is put in front of a prompt besides the catalog.
@@ -151,7 +151,7 @@ impl Turns {
     /// Nothing is worth waiting for any more: what has not been fetched is left out, and what the agent never sees is
     /// forgotten.
     pub(crate) fn stop_waiting(&mut self) {
-        self.held.retain(|held| held.kind != HeldKind::Reload);
+        self.held.retain(|held| held.kind != HeldKind::Command);
         for held in &mut self.held {
             if matches!(held.text, Text::Pending(_)) {
                 held.text = Text::None;

@@ -21,7 +21,7 @@ use crate::{
     queries::{Needs, Provisions, Query, Reason, Ticket, Transport},
     requests::{OpenRequest, Purpose, Setup, SetupKind},
     servers,
-    session::{Activations, Session, SessionKey},
+    session::{Activations, Session, SessionKey, Switches},
 };
 
 impl Interceptor {
@@ -36,7 +36,8 @@ impl Interceptor {
         let parent = message.session_id().filter(|_| is_fork);
         let parent_key = parent.as_ref().and_then(|id| self.sessions.key_of(id));
         let cwd = cwd(message);
-        let skills = parent_key.and_then(|key| self.sessions.get(key)).map(|parent| parent.skills.clone());
+        let skills =
+            parent_key.and_then(|key| self.sessions.get(key)).map(|parent| parent.switches.all().clone());
         let needs = Needs { cwd: cwd.clone(), skills, ..Needs::default() };
         let target = Target::New(self.sessions.new_key(), cwd);
         let about = parent.map(std::borrow::Cow::into_owned);
@@ -62,8 +63,8 @@ impl Interceptor {
         let transport = servers::choose(self.policy.mcp, &self.agent);
         let Some(session) = self.sessions.get(key) else { return (Purpose::Other, Pass::Untouched) };
         let is_open = transport.is_none_or(|transport| session.server.endpoint(transport).is_some());
-        if !is_open && !session.skills.offers_nothing() {
-            let skills = Some(session.skills.clone());
+        if !is_open && !session.switches.all().offers_nothing() {
+            let skills = Some(session.switches.all().clone());
             let needs = Needs { cwd: session.cwd.clone(), skills, ..Needs::default() };
             return self.wait_for(message, id, Target::Known(key), None, Some(about), needs, actions);
         }
@@ -136,7 +137,8 @@ impl Interceptor {
         let mut session = known
             .unwrap_or_else(|| Session::new(key, waiting.about.clone().filter(|_| !names_itself), self.mark));
         if is_new {
-            session.skills = provisions.skills;
+            session.switches = Switches::remembering(provisions.off);
+            session.skills = session.switches.replace(provisions.skills);
             session.activations = Activations::recalled(provisions.active);
             if let Target::New(_, cwd) = waiting.target {
                 session.cwd = cwd;
@@ -187,8 +189,8 @@ impl Interceptor {
         let Some(params) = message.params.filter(Node::is_object) else {
             return Pass::Untouched;
         };
-        // Without a skill or a tool there is no server, no text, nothing.
-        if session.skills.offers_nothing() {
+        // Without a skill or a tool there is no server, no text, nothing. Those that are off may be turned on later.
+        if session.switches.all().offers_nothing() {
             return Pass::Untouched;
         }
         actions.effects.push(session.serve());

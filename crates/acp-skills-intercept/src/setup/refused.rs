@@ -1,14 +1,15 @@
 //! What becomes of a session that the agent refuses to set up.
 
-use acp_skills_wire::{AUTH_REQUIRED, Id, Message, REQUEST_CANCELLED};
+use acp_skills_wire::{AUTH_REQUIRED, Id, Message, Node, REQUEST_CANCELLED};
 
 use crate::{
     Interceptor,
     events::{EventKind, FallbackReason},
     outputs::{Actions, Effect, Level, Pass},
+    policy::McpMode,
     requests::{OpenRequest, Purpose, Setup, SetupKind},
     servers,
-    session::Session,
+    session::{Session, SessionKey},
 };
 
 impl Interceptor {
@@ -64,6 +65,34 @@ impl Interceptor {
         Pass::Untouched
     }
 
+    /// A prompt is answered. An agent that took our server and fails now because of it gets another transport in the next
+    /// session, in the end none; this one cannot be had again.
+    pub(crate) fn judge_transport(&mut self, key: SessionKey, answer: &Message<'_>, actions: &mut Actions) {
+        let Some(error) = answer.error else { return };
+        let mode = self.policy.mcp;
+        let Some(session) = self.sessions.get(key) else { return };
+        let (Some(transport), Some(name)) = (session.server.transport(), session.server.name()) else {
+            return;
+        };
+        // What has come to our server does not fail on the way to it.
+        let is_about_us =
+            mode == McpMode::Auto && !session.server.is_connected() && names_server(error, name);
+        if !is_about_us || servers::choose(mode, &self.agent) != Some(transport) {
+            return;
+        }
+        self.agent.fails_on(transport);
+        let kind = EventKind::Fallback { reason: FallbackReason::Refused, ms: None };
+        actions.effects.push(Effect::Record { session: session.id().map(str::to_owned), kind });
+        let (next, flag) = match servers::choose(mode, &self.agent) {
+            Some(next) => (format!("gets it over {}", next.name()), next.name()),
+            None => ("gets none, and is told where the files are".to_owned(), "off"),
+        };
+        actions.warn(format!(
+            "the agent fails on the skills server over {}; the next session {next} (`--mcp {flag}` does so from the start)",
+            transport.name()
+        ));
+    }
+
     /// Whether the agent refused `session` because another session has a server of the same name: fast-agent has one
     /// list of servers for all its sessions.
     fn name_is_taken(&self, session: &Session, message: &Message<'_>) -> bool {
@@ -72,4 +101,11 @@ impl Interceptor {
         memchr::memmem::find(error, name.as_bytes()).is_some()
             && self.sessions.iter().any(|other| other.server.name() == Some(name))
     }
+}
+
+/// Whether an error is about the server `name`, or about what an agent makes of the list of MCP servers.
+fn names_server(error: Node<'_>, name: &str) -> bool {
+    let text = String::from_utf8_lossy(error.raw()).to_lowercase();
+    let is_about_mcp = ["mcpconfig", "mcpserver", "mcp server", "mcp_server", "mcp config"];
+    text.contains(name) || is_about_mcp.iter().any(|words| text.contains(words))
 }

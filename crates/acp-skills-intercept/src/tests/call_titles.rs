@@ -39,6 +39,7 @@ fn check(agent: &str, updates: &[(Value, &str, &str)]) {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table of agents")]
 fn of_each_agent() {
     let claude = |extra: Value| {
         let mut update = json!({

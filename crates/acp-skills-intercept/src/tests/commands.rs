@@ -203,7 +203,17 @@ fn without_skills_there_is_no_menu() {
     world.request(1, "session/new", &json!({ "cwd": "/project" }));
     assert!(world.respond(1, &json!({ "sessionId": "s" })).tasks.is_empty());
     assert_eq!(sent(&world.update("s", &commands(&[]))), Vec::<&str>::new());
-    assert_eq!(texts(world.prompt(2, "s", &["/skills"]).agent()), ["/skills"]);
+    assert_eq!(texts(world.prompt(2, "s", &["/skill:review"]).agent()), ["/skill:review"]);
+    assert_eq!(texts(world.prompt(3, "s", &["$skills"]).agent()), ["$skills"]);
+    // Who asks hears it from us.
+    let out = world.prompt(4, "s", &["/skills"]);
+    assert!(
+        out.to_agent.is_empty() && out.to_client[0].to_string().contains("There are no skills"),
+        "{out:?}"
+    );
+    // Unless the agent has a command of that name.
+    world.update("s", &commands(&["skills"]));
+    assert_eq!(texts(world.prompt(5, "s", &["/skills"]).agent()), ["/skills"]);
 }
 
 /// Sends a command and answers what it asks for; returns what the agent gets.
@@ -519,12 +529,12 @@ fn skills_are_listed() {
     expect![[r#"
         **4 skills in this session**
 
-        - `/skill:review`: Does review.
-        - `/Plan-B`: Does Plan B.
-        - `/secret` (**active**, by you, only by command): Does secret.
-        - `background` (**active**, by the model, only by the model): Does background.
+        - `/skill:review`: Does review. _(named)_
+        - `/Plan-B`: Does Plan B. _(named)_
+        - `/secret` (**active**, by you, only by command): Does secret. _(named)_
+        - `background` (**active**, by the model, only by the model): Does background. _(named)_
 
-        `/skills` lists the skills, `/skills reload` looks for new ones, `/skills search WORDS` finds those that fit."#]]
+        `/skills` lists the skills, `/skills reload` looks for new ones, `/skills search WORDS` finds those that fit, `/skills off NAME` and `/skills on NAME` turn one off and on (with `--here` in new sessions of this directory, too)."#]]
     .assert_eq(&asked(&mut world, 3, "/skills"));
     assert!(asked(&mut world, 4, "/skills search plan").starts_with("1. `Plan B`: Does Plan B."));
     assert_eq!(asked(&mut world, 5, "/skills search zebra"), "No skill fits. Try other or fewer words.");
@@ -554,7 +564,7 @@ fn warnings_are_listed() {
     for line in [
         "- `review`: the body is long, and 1 more\n",
         "- `broken` is left out: there is no frontmatter; `acp-skills-proxy check /skills/broken` explains it\n",
-        "- another `Review` is hidden by one of the same name; `acp-skills-proxy list` with your flags shows both\n",
+        "- another `Review` (the configuration) is hidden by the one in the configuration; `acp-skills-proxy list` with your flags shows both\n",
     ] {
         assert!(text.contains(line), "{text}");
     }

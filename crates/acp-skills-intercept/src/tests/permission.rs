@@ -58,6 +58,7 @@ fn outcome(out: &Out) -> &str {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table of calls")]
 fn our_own_calls() {
     let claude = |tool: &str| {
         let name = format!("mcp__acp-skills__{tool}");
@@ -89,6 +90,11 @@ fn our_own_calls() {
         json!({
             "toolCallId": "call_1", "title": "{\"name\":\"git\"}", "kind": kind, "status": "pending", "content": [],
             "locations": [], "rawInput": { "name": "git" }, "_meta": { "toolName": name },
+        })
+    };
+    let fast_agent = |title: &str, kind: &str| {
+        json!({
+            "toolCallId": "1", "title": title, "kind": kind, "status": "pending", "rawInput": { "name": "git" },
         })
     };
     let approval = || Some(json!({ "is_mcp_tool_approval": true }));
@@ -147,7 +153,13 @@ fn our_own_calls() {
         ("gemini-cli", gemini("mcp_acp-skills_activate_skill", "acp-skills_activate"), None, "asked"),
         ("gemini-cli", gemini("mcp_other_activate_skill", "other"), None, "asked"),
         ("other", gemini("mcp_acp-skills_activate_skill", "acp-skills"), None, "asked"),
-        // fast-agent: server and tool, but only in the title.
+        // fast-agent: server and tool are the title, and nothing else is.
+        ("fast-agent-acp", fast_agent("acp-skills/activate_skill", "other"), None, "proceed_once"),
+        ("fast-agent-acp", fast_agent("acp-skills/read_skill_file", "other"), None, "asked"),
+        ("fast-agent-acp", fast_agent("acp-skills/call_skill_tool", "other"), None, "asked"),
+        ("fast-agent-acp", fast_agent("acp-skills-2/activate_skill", "other"), None, "asked"),
+        ("fast-agent-acp", fast_agent("acp-skills/activate_skill", "execute"), None, "asked"),
+        ("fast", fast_agent("acp-skills/activate_skill", "other"), None, "asked"),
         (
             "fast-agent-acp",
             json!({
@@ -180,6 +192,59 @@ fn our_own_calls() {
         assert_eq!(outcome(&out), expected, "{agent}: {call} {meta:?}");
         let mut world = self::world(agent, Policy { approve: Approve::None, ..policy() });
         assert_eq!(outcome(&ask(&mut world, &call, meta)), "asked", "{agent}: {call}");
+    }
+}
+
+/// Grok gives no name and has one tool that calls those of servers; Droid says only in its offers that a call is one of a
+/// server's tools.
+#[test]
+fn our_own_calls_of_agents_that_say_it_in_their_own_way() {
+    let grok = |called: &str, own: &str, input: Value| {
+        json!({
+            "toolCallId": "call_1", "kind": "other", "title": "acp-skills__activate_skill",
+            "rawInput": { "variant": "UseTool", "tool_name": called, "tool_input": input },
+            "_meta": { "x.ai/tool": { "version": 1, "name": own, "namespace": "grok_build" } },
+        })
+    };
+    for (call, expected) in [
+        (grok("acp-skills__activate_skill", "use_tool", json!({ "name": "git" })), "proceed_once"),
+        (grok("acp-skills__call_skill_tool", "use_tool", json!({})), "asked"),
+        (grok("other__activate_skill", "use_tool", json!({ "name": "git" })), "asked"),
+        // A command whose input says what it likes.
+        (grok("acp-skills__activate_skill", "bash", json!({ "name": "git" })), "asked"),
+        (grok("acp-skills__activate_skill", "use_tool", json!({ "command": "rm" })), "asked"),
+        (grok("acp-skills__activate_skill", "use_tool", json!("rm")), "asked"),
+    ] {
+        let mut world = World::new(policy());
+        world.request(0, "initialize", &json!({ "protocolVersion": 1 }));
+        let meta = json!({ "x.ai/fs_notify": true, "x.ai/capabilities": {} });
+        world.respond(0, &json!({ "protocolVersion": 1, "agentCapabilities": { "_meta": meta } }));
+        world.new_session(1, "s");
+        assert_eq!(outcome(&ask(&mut world, &call, None)), expected, "{call}");
+    }
+    let droid = |title: &str, server: &str, input: Value| {
+        let call = json!({ "toolCallId": "call_1", "title": title, "kind": "read", "rawInput": input });
+        let all = format!("Always allow all \"{server}\" tools");
+        json!({
+            "sessionId": "s", "toolCall": call,
+            "options": [
+                { "optionId": "proceed_once", "name": "Allow", "kind": "allow_once" },
+                { "optionId": "proceed_always_server", "name": all, "kind": "allow_always" },
+                { "optionId": "cancel", "name": "No, cancel", "kind": "reject_once" },
+            ],
+        })
+    };
+    for (params, expected) in [
+        (droid("acp-skills___activate_skill", "acp-skills", json!({ "name": "git" })), "proceed_once"),
+        (droid("acp-skills___call_skill_tool", "acp-skills", json!({})), "asked"),
+        (droid("acp-skills___activate_skill", "other", json!({ "name": "git" })), "asked"),
+        (droid("acp-skills___activate_skill", "acp-skills", json!({ "command": "rm" })), "asked"),
+        (droid("activate_skill", "acp-skills", json!({ "name": "git" })), "asked"),
+    ] {
+        let mut world = world("@factory/cli", policy());
+        let request =
+            json!({ "jsonrpc": "2.0", "id": 7, "method": "session/request_permission", "params": params });
+        assert_eq!(outcome(&world.agent(&request)), expected, "{params}");
     }
 }
 

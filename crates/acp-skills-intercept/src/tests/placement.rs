@@ -65,6 +65,51 @@ fn missing_or_null_servers_become_a_list() {
     }
 }
 
+/// A tool that is listed need not reach the model, and one that it must search for needs words to be found by.
+#[test]
+fn whose_the_tools_are_and_where_the_files_are() {
+    let set = |dirs: &[&str]| -> SkillSet {
+        let skill = |dir: &&str| {
+            let stored = skills_core::Stored::new(std::path::Path::new(dir), "SKILL.md");
+            let name = SkillName::new(dir.rsplit('/').next().unwrap()).unwrap();
+            Skill::new(name, "Does things.", skills_core::Source::Stored(stored))
+        };
+        dirs.iter().map(skill).collect()
+    };
+    let flat = &["/skills/a", "/skills/b"][..];
+    for (agent, dirs, server, files) in [
+        ("fast-agent-acp", flat, false, ""),
+        ("OpenCode", flat, false, ""),
+        ("@factory/cli", flat, true, ""),
+        ("qwen-code", flat, true, ""),
+        ("gemini-cli", flat, true, ""),
+        ("vibe", flat, true, "`/skills/*/SKILL.md`."),
+        ("vibe", &["/skills/a", "/skills/deep/b"], true, "`/skills/**/SKILL.md`."),
+        ("vibe", &["/x/a", "/y/b"], true, "`/x/*/SKILL.md`, `/y/*/SKILL.md`."),
+        (
+            "vibe",
+            &["/1/a", "/2/b", "/3/c", "/4/d", "/5/e"],
+            true,
+            "`/4/*/SKILL.md`, and in 1 more directories.",
+        ),
+    ] {
+        let mut world = World::with_skills(policy(), set(dirs)).initialized(agent, &json!({}));
+        world.new_session(1, "s");
+        let out = world.prompt(2, "s", &["hello"]);
+        let catalog = unmarked(texts(out.agent())[0]);
+        assert_eq!(catalog.contains("MCP server `acp-skills`"), server, "{agent}: {catalog}");
+        assert_eq!(catalog.contains("SKILL.md"), !files.is_empty(), "{agent}: {catalog}");
+        assert!(catalog.ends_with(files), "{agent}: {catalog}");
+    }
+    // Once the model has called a tool of ours, it has them.
+    let mut world = World::with_skills(policy(), set(flat)).initialized("vibe", &json!({}));
+    world.new_session(1, "s");
+    world.handle(Input::Recorded(SessionKey(1), super::record::activation(crate::events::By::Model)));
+    world.new_session(2, "t");
+    let out = world.prompt(3, "t", &["hello"]);
+    assert!(!texts(out.agent())[0].contains("SKILL.md"), "{out:?}");
+}
+
 #[test]
 fn the_first_prompt_carries_the_catalog() {
     let mut world = World::with_skills(policy(), skills(&["b", "a"])).initialized("x", &json!({}));

@@ -12,7 +12,7 @@ use crate::{
 
 const KEY: SessionKey = SessionKey(1);
 
-fn activation(by: By) -> EventKind {
+pub(super) fn activation(by: By) -> EventKind {
     let end = End { outcome: Outcome::Ok, error: None, bytes: 4, ms: Duration::from_millis(1).into() };
     EventKind::SkillActivated { skill: Some("review".to_owned()), path: None, by, tokens: 1, end }
 }

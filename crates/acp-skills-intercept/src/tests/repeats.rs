@@ -4,6 +4,9 @@ use serde_json::{Value, json};
 
 use super::*;
 
+/// Makes a message that has this text.
+type Line<'l> = &'l dyn Fn(&str) -> Value;
+
 fn world() -> World {
     let mut world = World::new(policy()).initialized("x", &json!({}));
     world.new_session(1, "s");
@@ -46,7 +49,7 @@ fn our_text_is_in_no_line_for_the_client() {
         let resource = json!({ "type": "resource", "resource": { "uri": "a:b", "text": text } });
         update("user_message_chunk", json!({ "content": resource }))
     };
-    let lines: [(&str, &dyn Fn(&str) -> Value); 9] = [
+    let lines: [(&str, Line<'_>); 9] = [
         ("an agent's chunk", &|text| chunk("agent_message_chunk", text)),
         ("a thought", &|text| chunk("agent_thought_chunk", text)),
         ("a message", &message),

@@ -19,8 +19,10 @@ fn the_first_prompt_waits_for_the_tools() {
     let mut world = world();
     world.new_session(1, "s");
     let out = world.prompt(2, "s", &["hello"]);
-    assert!(out.is_nothing());
-    assert!(matches!(out.tasks[..], [Task::Wait(KEY, WAIT)]), "{out:?}");
+    assert!(
+        out.is_nothing() && out.tasks.is_empty(),
+        "the time runs from the opening of the session: {out:?}"
+    );
     // Everything else goes on, also in the same session.
     assert_eq!(world.request(3, "session/set_mode", &json!({ "sessionId": "s" })).to_agent.len(), 1);
     // A later prompt does not overtake it.
@@ -29,6 +31,142 @@ fn the_first_prompt_waits_for_the_tools() {
     assert_eq!(out.to_agent.iter().map(|line| texts(line).len()).collect::<Vec<_>>(), [2, 1]);
     assert!(world.handle(Input::WaitOver(KEY)).is_silence());
     assert_eq!(texts(world.prompt(5, "s", &["third"]).agent()), ["third"]);
+}
+
+/// The waits that something begins, in milliseconds.
+fn waits(out: &Out) -> Vec<u128> {
+    let wait = |task: &Task| match task {
+        Task::Wait(_, time) => Some(time.as_millis()),
+        _ => None,
+    };
+    out.tasks.iter().filter_map(wait).collect()
+}
+
+/// Opens a session; returns what its answer led to.
+fn open(world: &mut World, request: u64, id: &str) -> Out {
+    world.request(request, "session/new", &json!({ "cwd": "/project", "mcpServers": [] }));
+    world.respond(request, &json!({ "sessionId": id }))
+}
+
+#[test]
+fn only_an_agent_that_has_connected_is_waited_for() {
+    // What happens from the opening on, and what the agent is waited for in between.
+    enum Step {
+        Connects,
+        TimeIsUp,
+        Lists,
+        Prompts,
+    }
+    use Step::{Connects, Lists, Prompts, TimeIsUp};
+    for (steps, waited, sent, tools) in [
+        (&[Prompts, TimeIsUp][..], &[300][..], 1, false),
+        // The time is over before the user has written anything.
+        (&[TimeIsUp, Prompts], &[300], 1, false),
+        (&[Connects, Prompts, TimeIsUp], &[300, 1700], 0, false),
+        (&[Connects, Prompts, TimeIsUp, Lists], &[300, 1700], 1, true),
+        (&[Connects, Prompts, TimeIsUp, TimeIsUp], &[300, 1700], 1, false),
+        (&[Prompts, Connects, Lists, TimeIsUp], &[300], 1, true),
+        (&[TimeIsUp, Connects, Lists, Prompts], &[300], 1, true),
+    ] {
+        let mut world = world();
+        let mut all = waits(&open(&mut world, 1, "s"));
+        let mut said = Vec::new();
+        for step in steps {
+            let out = match step {
+                Connects => world.handle(Input::Connected(KEY)),
+                TimeIsUp => world.handle(Input::WaitOver(KEY)),
+                Lists => world.handle(Input::ToolsListed(KEY)),
+                Prompts => world.prompt(2, "s", &["hello"]),
+            };
+            all.extend(waits(&out));
+            said.extend(out.to_agent);
+        }
+        assert_eq!((&all[..], said.len()), (waited, sent), "{said:?}");
+        if let Some(prompt) = said.first() {
+            let is_told_of_tools =
+                texts(prompt).first().is_some_and(|text| text.contains("call `activate_skill`"));
+            assert_eq!(is_told_of_tools, tools, "{prompt}");
+        }
+    }
+}
+
+#[test]
+fn who_never_connects_is_not_waited_for_again() {
+    let mut world = world();
+    assert_eq!(waits(&open(&mut world, 1, "a")), [300]);
+    world.handle(Input::WaitOver(KEY));
+    assert_eq!(waits(&open(&mut world, 2, "b")), [0; 0]);
+    assert_eq!(world.prompt(3, "b", &["hello"]).to_agent.len(), 1);
+    // It connects after all, so it may do so again.
+    world.handle(Input::Connected(SessionKey(2)));
+    assert_eq!(waits(&open(&mut world, 4, "c")), [300]);
+}
+
+#[test]
+fn a_time_that_the_user_named_is_waited() {
+    let policy = Policy { mcp_wait: WAIT, mcp_connect: WAIT, ..Policy::default() };
+    let mut world = World::new(policy).initialized("x", &json!({}));
+    for (request, id, key) in [(1, "a", 1), (2, "b", 2)] {
+        assert_eq!(waits(&open(&mut world, request, id)), [2000]);
+        assert!(waits(&world.handle(Input::WaitOver(SessionKey(key)))).is_empty());
+    }
+}
+
+/// A session that is opened again has its time from then on.
+#[test]
+fn an_older_wait_does_not_end_a_newer_one() {
+    let mut world = world();
+    open(&mut world, 1, "s");
+    world.request(2, "session/load", &json!({ "sessionId": "s", "cwd": "/p", "mcpServers": [] }));
+    assert_eq!(waits(&world.respond(2, &json!({}))), [300]);
+    assert!(world.prompt(3, "s", &["hello"]).is_nothing());
+    assert!(world.handle(Input::WaitOver(KEY)).is_silence());
+    assert_eq!(world.handle(Input::WaitOver(KEY)).to_agent.len(), 1);
+}
+
+/// An agent may take our server and fail on it with every prompt.
+#[test]
+fn a_transport_that_fails_is_not_used_again() {
+    const HTTP: &str = "http";
+    let with_http = json!({ "mcpCapabilities": { "http": true } });
+    let transport = |request: &serde_json::Value| {
+        let servers = request["params"]["mcpServers"].as_array().unwrap();
+        servers
+            .first()
+            .map(|ours| ours.get("type").map_or("stdio".to_owned(), |kind| kind.as_str().unwrap().to_owned()))
+    };
+    let failure = "6 validation errors for MCPConfig mcpServers.acp-skills.RemoteMCPServer.headers";
+    for (message, connects, next) in [
+        (failure, false, "stdio"),
+        // It has been at our server, so that is not what fails.
+        (failure, true, HTTP),
+        ("the model is overloaded", false, HTTP),
+    ] {
+        let mut world = World::new(policy()).initialized("x", &with_http);
+        assert_eq!(transport(&world.new_session(1, "a")).as_deref(), Some(HTTP));
+        if connects {
+            world.handle(Input::Connected(KEY));
+        }
+        world.prompt(2, "a", &["hello"]);
+        let error = json!({ "code": -32603, "message": message });
+        let out = world.agent(&json!({ "jsonrpc": "2.0", "id": 2, "error": error }));
+        assert_eq!(out.client()["error"], error, "the client learns of it");
+        assert_eq!(transport(&world.new_session(3, "b")).as_deref(), Some(next), "{message}");
+        if next == HTTP {
+            continue;
+        }
+        // And when that does not work either, none.
+        world.prompt(4, "b", &["hello"]);
+        world.agent(&json!({ "jsonrpc": "2.0", "id": 4, "error": error }));
+        assert_eq!(transport(&world.new_session(5, "c")), None);
+    }
+    // Known beforehand.
+    let mut world = World::new(policy()).initialized("OpenHands CLI ACP Agent", &with_http);
+    assert_eq!(transport(&world.new_session(1, "a")).as_deref(), Some("stdio"));
+    // What the user wants is done.
+    let http = Policy { mcp: McpMode::Http, ..policy() };
+    let mut world = World::new(http).initialized("OpenHands CLI ACP Agent", &with_http);
+    assert_eq!(transport(&world.new_session(1, "a")).as_deref(), Some(HTTP));
 }
 
 #[test]
@@ -95,7 +233,8 @@ fn what_was_told_in_another_way_is_known() {
         [(false, false, 1), (true, true, 1), (true, false, 2), (false, true, 2)]
     {
         let listed = |world: &mut World, connects: bool| {
-            if connects { world.handle(Input::ToolsListed(KEY)) } else { world.handle(Input::WaitOver(KEY)) }
+            let input = if connects { Input::ToolsListed(KEY) } else { Input::WaitOver(KEY) };
+            world.handle(input)
         };
         let policy = Policy { mcp_wait: WAIT, ..Policy::default() };
         let mut world = World::with_skills(policy.clone(), set.clone()).initialized("x", &json!({}));

@@ -10,6 +10,7 @@ use clap::{
     error::{ContextKind, ContextValue, ErrorKind},
 };
 
+use acp_skills::agents;
 use skills_core::text::shown;
 
 use super::Cli;
@@ -51,6 +52,16 @@ pub(super) fn explain(error: &clap::Error, words: &[OsString]) -> Option<UsageEr
     }
     // The rest is the agent's, its flags too.
     let (ours, agent) = words.split_at(at);
+    // `claude` is what people call an agent, and no program that is one.
+    if agent.len() == 1
+        && let Ok(known) = agents::find(wrong)
+        && known.program[0] != *wrong
+    {
+        let line: Vec<_> = ours.iter().map(String::as_str).chain(["--agent", wrong]).collect();
+        return Some(
+            UsageError::new(message).hint(format!("an agent by its name has a flag: {}", shell(&line))),
+        );
+    }
     let line: Vec<_> =
         ours.iter().map(String::as_str).chain(["--"]).chain(agent.iter().map(String::as_str)).collect();
     Some(UsageError::new(message).hint(format!("the agent's command goes after `--`: {}", shell(&line))))
@@ -140,6 +151,12 @@ mod tests {
             "acp-skills-proxy --skill a$b npx",
             expect![
                 "`npx` is not expected here; the agent's command goes after `--`: acp-skills-proxy --skill 'a$b' -- npx"
+            ],
+        );
+        check(
+            "acp-skills-proxy --skill X claude",
+            expect![
+                "`claude` is not expected here; an agent by its name has a flag: acp-skills-proxy --skill X --agent claude"
             ],
         );
         check(

@@ -117,11 +117,14 @@ pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
             let (verdict, detail) = judge(connected, wants_tools, stored, has_prompt);
             look.step("skills", verdict == Verdict::Works, detail);
             if verdict == Verdict::NotKnown {
-                hint = Some(
-                    "some agents connect to a server only when they call one of its tools: `--prompt TEXT` with a task for a skill \
-                     shows whether this one does"
-                        .to_owned(),
-                );
+                hint = Some(if has_prompt {
+                    "`acp-skills-proxy try` with a task for a skill shows what the model does with the files"
+                        .to_owned()
+                } else {
+                    "some agents connect to a server only when they call one of its tools: `--prompt TEXT` with a task for a \
+                     skill shows whether this one does"
+                        .to_owned()
+                });
             }
             verdict
         }
@@ -165,7 +168,11 @@ fn judge(connected: bool, wants_tools: bool, stored: usize, had_prompt: bool) ->
             format!("the agent has not connected to the tools by itself; until it does, {named}"),
         ),
         (false, true, 0) => (Verdict::Fails, "there is no fallback: none of the skills is a file".to_owned()),
-        (false, true, _) => (Verdict::Fails, named),
+        // Whether it has read them is in its answer, which a program cannot judge.
+        (false, true, _) => (
+            Verdict::NotKnown,
+            format!("the agent has not connected to the tools, also with a prompt; {named}"),
+        ),
     }
 }
 
@@ -178,7 +185,7 @@ fn conclusion(verdict: Verdict, is_built_in: bool, hint: Option<&str>) -> String
         ),
         (Verdict::Works, false) => format!("\nSkills work with this agent.\n{hint}"),
         (Verdict::NotKnown, _) => {
-            format!("\nWhether skills work with this agent is not known without a prompt.\n{hint}")
+            format!("\nWhether skills work with this agent is not known yet.\n{hint}")
         }
         (Verdict::Fails, _) => format!("\nSkills do not work with this agent.\n{hint}"),
     }

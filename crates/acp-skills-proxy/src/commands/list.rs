@@ -11,8 +11,9 @@ use std::{
 use clap::Args;
 use serde::Serialize;
 use skills_core::{
-    Catalog, CatalogOptions, Diagnostic, Instructions, Scope, Skill, SkillSet, Source,
+    Catalog, CatalogOptions, Diagnostic, Instructions, Scope, Skill, SkillSet, Source, ToolDefinition,
     activation::BodyCache,
+    catalog::{self, Guide},
     estimate_tokens,
     files::bundled,
     set::{Entry, Shadowed, Skipped},
@@ -23,11 +24,14 @@ use super::{
     skills, table,
 };
 use crate::{
-    args::{CatalogArgs, LogArgs, ProxyArgs, SkillArgs, path},
+    args::{CatalogArgs, LogArgs, ProxyArgs, ScriptArgs, ServerArgs, SkillArgs, path},
     log, output,
     progress::Progress,
 };
-use acp_skills::config::Settings;
+use acp_skills::{
+    config::Settings,
+    intercept::{CatalogIn, McpMode, Policy},
+};
 
 /// Flags of `list`.
 #[derive(Debug, Args)]
@@ -40,13 +44,17 @@ pub(crate) struct ListArgs {
     /// The directory of a skill, a SKILL.md, or a directory to look for skills in; the same as --skills. Repeatable.
     #[arg(value_name = "PATH", value_parser = path())]
     paths: Vec<PathBuf>,
-    /// Print JSON: `skills`, `shadowed`, `skipped` and `catalog`.
+    /// Print JSON: `skills`, `shadowed`, `skipped`, `catalog`, `tools` and `fixedTokens`.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     skills: SkillArgs,
     #[command(flatten)]
     catalog: CatalogArgs,
+    #[command(flatten)]
+    server: ServerArgs,
+    #[command(flatten)]
+    scripts: ScriptArgs,
     #[command(flatten)]
     log: LogArgs,
 }
@@ -59,6 +67,10 @@ struct Report<'a> {
     shadowed: &'a [Shadowed],
     skipped: &'a [Skipped],
     catalog: CatalogSize,
+    /// The tools of the skills server, in the order in which agents get them.
+    tools: Vec<ToolSize>,
+    /// What the model reads before it activates anything: the catalog, how to use it, and the tools.
+    fixed_tokens: usize,
 }
 
 /// One skill.
@@ -82,7 +94,14 @@ struct Row<'a> {
     diagnostics: &'a [Diagnostic],
 }
 
-/// What the model reads before it activates anything.
+/// What a tool costs before anybody calls it.
+#[derive(Debug, Serialize)]
+struct ToolSize {
+    name: String,
+    tokens: usize,
+}
+
+/// The catalog.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct CatalogSize {
@@ -96,18 +115,22 @@ struct CatalogSize {
 /// # Errors
 /// The command line, the configuration or a named skill is wrong, or stdout cannot be written.
 pub(crate) fn run(args: ListArgs) -> anyhow::Result<ExitCode> {
-    let ListArgs { paths, json, mut skills, catalog, log } = args;
+    let ListArgs { paths, json, mut skills, catalog, server, scripts, log } = args;
     for path in &paths {
         skills.roots.push(match meaning(path, "list")? {
             Meaning::Skill(file) => file.parent().unwrap_or(Path::new("/")).to_owned(),
             Meaning::Root(dir) => dir,
         });
     }
-    let config = ProxyArgs { skills, catalog, log, ..ProxyArgs::default() }.config()?;
+    let config = ProxyArgs { skills, catalog, server, scripts, log, ..ProxyArgs::default() }.config()?;
     log::start(&config)?;
     let settings = Settings::resolve(config)?;
     let loaded = skills::load(settings.skills)?;
-    let report = Report::new(&loaded.here, &settings.policy.catalog);
+    let tools = match settings.policy.mcp {
+        McpMode::Off => Vec::new(),
+        _ => (settings.toolbox)(loaded.here.clone()).definitions(),
+    };
+    let report = Report::new(&loaded.here, &settings.policy, &tools);
     if json {
         output::print_json(&report)?;
     } else if report.skills.is_empty() && report.skipped.is_empty() {
@@ -121,8 +144,20 @@ pub(crate) fn run(args: ListArgs) -> anyhow::Result<ExitCode> {
 }
 
 impl<'a> Report<'a> {
-    fn new(set: &'a SkillSet, options: &CatalogOptions) -> Self {
-        let catalog = Catalog::render(set, options).map(|catalog| CatalogSize {
+    fn new(set: &'a SkillSet, policy: &Policy, tools: &[ToolDefinition]) -> Self {
+        let options = &policy.catalog;
+        let rendered = Catalog::render(set, options).filter(|_| policy.catalog_in != CatalogIn::Off);
+        let guide = if policy.mcp == McpMode::Off { Guide::Files } else { Guide::Tools };
+        let told = rendered
+            .as_ref()
+            .map_or(0, |catalog| estimate_tokens(&format!("{}\n\n{}", catalog.text, catalog::guide(guide))));
+        let tool = |tool: &ToolDefinition| ToolSize {
+            name: tool.name.to_string(),
+            tokens: estimate_tokens(&tool.for_model()),
+        };
+        let tools: Vec<_> = tools.iter().map(tool).collect();
+        let fixed_tokens = told + tools.iter().map(|tool| tool.tokens).sum::<usize>();
+        let catalog = rendered.map(|catalog| CatalogSize {
             tokens: estimate_tokens(&catalog.text),
             shown: catalog.shown,
             omitted: catalog.omitted,
@@ -137,6 +172,8 @@ impl<'a> Report<'a> {
             shadowed: set.shadowed(),
             skipped: set.skipped(),
             catalog: catalog.unwrap_or_default(),
+            tools,
+            fixed_tokens,
         }
     }
 }

@@ -15,5 +15,6 @@ pub(crate) mod report;
 pub(crate) mod search;
 pub(crate) mod setup;
 mod skills;
+pub(crate) mod sources;
 pub(crate) mod table;
 pub(crate) mod r#try;

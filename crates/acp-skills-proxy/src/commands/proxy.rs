@@ -1,6 +1,6 @@
 //! No command: the proxy itself, in front of an agent or under a conductor.
 
-use std::{ffi::OsString, path::Path, process::ExitCode};
+use std::{ffi::OsString, io, path::Path, process::ExitCode};
 
 use super::record;
 use crate::{
@@ -18,6 +18,7 @@ use acp_skills::{
         chain::{self, ChainEnd},
         standalone::Standalone,
     },
+    switch_store::SwitchStore,
 };
 
 /// Runs the agent behind the proxy; on a terminal, alone and with the words of `login`. The exit code is the agent's.
@@ -47,7 +48,7 @@ struct NobodyToTell(#[source] UsageError);
 fn start(args: ProxyArgs, login: Vec<OsString>) -> anyhow::Result<ExitCode> {
     let config = args.config()?;
     log::start(&config)?;
-    let (events, state) = (config.events.clone(), config.state.clone());
+    let (events, state, exit_wait) = (config.events.clone(), config.state.clone(), config.exit_wait);
     let mut settings = Settings::resolve(config)?;
     // Without an agent the proxy is one of several under a conductor; nobody starts a conductor's components by hand.
     if settings.agent.is_empty() && stdio::is_terminal() {
@@ -65,6 +66,11 @@ fn start(args: ProxyArgs, login: Vec<OsString>) -> anyhow::Result<ExitCode> {
     }
     let skills = settings.skills.load()?;
     let (events, memory) = keep(events.as_deref(), state.as_deref())?;
+    let switches = state
+        .as_deref()
+        .map(SwitchStore::open)
+        .transpose()
+        .map_err(|error| cannot_keep(state.as_deref(), &error))?;
     let client = stdio::take()?;
     let runtime = runtime::new()?;
     let code: anyhow::Result<i32> = runtime.block_on(async {
@@ -74,7 +80,8 @@ fn start(args: ProxyArgs, login: Vec<OsString>) -> anyhow::Result<ExitCode> {
             .sandbox(settings.sandbox)
             .processes(settings.processes.clone())
             .observed_by(events.as_ref().map(activity::record_to))
-            .remembering(memory.clone());
+            .remembering(memory.clone())
+            .switches(switches);
         let (command, policy) = (settings.agent, settings.policy);
         if command.is_empty() {
             return match chain::run(policy, host, client).await? {
@@ -82,7 +89,7 @@ fn start(args: ProxyArgs, login: Vec<OsString>) -> anyhow::Result<ExitCode> {
                 ChainEnd::NoConductor => Err(anyhow::Error::new(NobodyToTell(no_agent()))),
             };
         }
-        Ok(Standalone::new(command, policy, host, client).run().await?)
+        Ok(Standalone::new(command, policy, host, client).exit_wait(exit_wait).run().await?)
     });
     // Before we go: what is kept is to be whole.
     drop(events);
@@ -101,15 +108,16 @@ fn no_agent() -> UsageError {
     )
 }
 
+fn cannot_keep(dir: Option<&Path>, error: &io::Error) -> UsageError {
+    UsageError::new(format!("cannot keep state in {}: {error}", dir.unwrap_or(Path::new(".")).display()))
+}
+
 /// Opens what the record and the memory are kept in.
 fn keep(
     events: Option<&Path>,
     state: Option<&Path>,
 ) -> Result<(Option<EventFile>, Option<ActivationStore>), UsageError> {
     let events = events.map(record::open);
-    let memory = state.map(|dir| {
-        ActivationStore::open(dir)
-            .map_err(|error| UsageError::new(format!("cannot keep state in {}: {error}", dir.display())))
-    });
+    let memory = state.map(|dir| ActivationStore::open(dir).map_err(|error| cannot_keep(Some(dir), &error)));
     Ok((events.transpose()?, memory.transpose()?))
 }

@@ -21,10 +21,12 @@ pub(crate) struct Loaded {
 /// Finds the skills, and shows that it does when that takes long.
 ///
 /// # Errors
-/// A skill that was named cannot be loaded, or a site's list of skills cannot be fetched.
+/// A skill that was named cannot be loaded, or a directory to look in does not exist.
 pub(crate) fn load(sources: SkillSources) -> Result<Loaded, ConfigError> {
     let _progress = Progress::spinner("looking for skills");
     let library = sources.load()?;
+    // A command does not stay until they come.
+    library.fetch();
     let here = library.at(env::current_dir().ok().as_deref());
     Ok(Loaded { library, here })
 }

@@ -76,7 +76,9 @@ pub(crate) struct TryArgs {
 pub(crate) fn run(args: TryArgs) -> anyhow::Result<ExitCode> {
     let TryArgs { prompt, full, yes, events, skills, catalog, server, scripts, user, log, agent } = args;
     let record = RecordArgs { events, ..RecordArgs::default() };
-    let config = ProxyArgs { skills, catalog, server, scripts, user, record, log, agent }.config()?;
+    let config =
+        ProxyArgs { skills, catalog, server, scripts, user, record, log, agent, ..ProxyArgs::default() };
+    let config = config.config()?;
     log::start(&config)?;
     let events = config.events.clone();
     let settings = Settings::resolve(config)?;

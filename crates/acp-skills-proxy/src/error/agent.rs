@@ -2,7 +2,7 @@
 
 use std::{env, ffi::OsStr, io, path::Path};
 
-use acp_skills::one_shot::StartError;
+use acp_skills::{agents, one_shot::StartError};
 use skills_core::text::shown_path;
 
 /// What to do about `error`, where that is known.
@@ -12,6 +12,12 @@ pub(super) fn hint(error: &StartError) -> Option<String> {
         _ if error.program.is_empty() => Some("the agent's command is an empty word".to_owned()),
         io::ErrorKind::NotFound => Some(not_found(program, env::var_os("PATH").as_deref())),
         io::ErrorKind::PermissionDenied => Some(not_executable(program)),
+        // What the standard library says on Windows.
+        io::ErrorKind::InvalidInput if error.source.to_string().contains("batch file") => Some(
+            "no argument of a batch file may have a line break, because it could become a command; start the program \
+             that the batch file starts, such as `node …\\cli.js`, or put the text into a file"
+                .to_owned(),
+        ),
         _ => None,
     }
 }
@@ -42,8 +48,16 @@ fn not_found(program: &Path, search: Option<&OsStr>) -> String {
         Some(path) => format!("it is not in PATH, which is {}", shown_path(Path::new(path))),
         None => "PATH is not set".to_owned(),
     };
+    let package = agents::find(&shown).ok().and_then(|agent| match (&agent.npx, &agent.uvx) {
+        (Some(_), _) => Some((agent, "npx")),
+        (None, Some(_)) => Some((agent, "uvx")),
+        (None, None) => None,
+    });
+    let by_name = package.map_or_else(String::new, |(agent, runner)| {
+        format!("\n`--agent {}` in place of `-- {shown}` runs its package with {runner}", agent.id)
+    });
     format!(
-        "{search}\n(an editor may have another PATH than a terminal: give the program with its directory)"
+        "{search}{by_name}\n(an editor may have another PATH than a terminal: give the program with its directory)"
     )
 }
 

@@ -15,25 +15,45 @@ pub(crate) enum Snippet {
     Toad,
 }
 
-/// The names that plug-ins have for agents: by its identifier, in CodeCompanion, in avante, and the variable of agent-shell.
-const NAMES: &[(&str, Option<&str>, Option<&str>, Option<&str>)] = &[
-    (
+/// The names that plug-ins have for an agent.
+struct Names {
+    /// Its identifier.
+    agent: &'static str,
+    /// The adapter of CodeCompanion.
+    adapter: Option<&'static str>,
+    /// The provider of avante.
+    provider: Option<&'static str>,
+    /// The variable of agent-shell.
+    variable: Option<&'static str>,
+}
+
+const fn names(
+    agent: &'static str,
+    adapter: Option<&'static str>,
+    provider: Option<&'static str>,
+    variable: Option<&'static str>,
+) -> Names {
+    Names { agent, adapter, provider, variable }
+}
+
+const NAMES: &[Names] = &[
+    names(
         "claude-acp",
         Some("claude_code"),
         Some("claude-code"),
         Some("agent-shell-anthropic-claude-acp-command"),
     ),
-    ("codex-acp", Some("codex"), Some("codex"), Some("agent-shell-openai-codex-acp-command")),
-    ("gemini", Some("gemini_cli"), Some("gemini-cli"), Some("agent-shell-google-gemini-acp-command")),
-    ("github-copilot-cli", Some("copilot_acp"), None, Some("agent-shell-github-acp-command")),
-    ("opencode", Some("opencode"), Some("opencode"), Some("agent-shell-opencode-acp-command")),
-    ("qwen-code", None, None, Some("agent-shell-qwen-acp-command")),
-    ("goose", Some("goose"), Some("goose"), Some("agent-shell-goose-acp-command")),
-    ("kimi", Some("kimi_cli"), Some("kimi-cli"), None),
-    ("kilo", Some("kilocode"), None, None),
-    ("cline", Some("cline_cli"), None, None),
-    ("mistral-vibe", Some("mistral_vibe"), None, None),
-    ("pi-acp", None, None, Some("agent-shell-pi-acp-command")),
+    names("codex-acp", Some("codex"), Some("codex"), Some("agent-shell-openai-codex-acp-command")),
+    names("gemini", Some("gemini_cli"), Some("gemini-cli"), Some("agent-shell-google-gemini-acp-command")),
+    names("github-copilot-cli", Some("copilot_acp"), None, Some("agent-shell-github-acp-command")),
+    names("opencode", Some("opencode"), Some("opencode"), Some("agent-shell-opencode-acp-command")),
+    names("qwen-code", None, None, Some("agent-shell-qwen-acp-command")),
+    names("goose", Some("goose"), Some("goose"), Some("agent-shell-goose-acp-command")),
+    names("kimi", Some("kimi_cli"), Some("kimi-cli"), None),
+    names("kilo", Some("kilocode"), None, None),
+    names("cline", Some("cline_cli"), None, None),
+    names("mistral-vibe", Some("mistral_vibe"), None, None),
+    names("pi-acp", None, None, Some("agent-shell-pi-acp-command")),
 ];
 
 impl Snippet {
@@ -50,11 +70,11 @@ impl Snippet {
     /// The text that starts `command`, which runs `agent` if that is a known one. `None` where the plug-in does not know
     /// such an agent and has no way to be told of it in a line.
     pub(crate) fn text(self, agent: Option<&Agent>, command: &[String]) -> Option<String> {
-        let known = agent.and_then(|agent| NAMES.iter().find(|names| names.0 == agent.id));
+        let known = agent.and_then(|agent| NAMES.iter().find(|names| names.agent == agent.id));
         let lua = || command.iter().map(|word| lua(word)).collect::<Vec<_>>();
         match self {
             Self::CodeCompanion => {
-                let adapter = known?.1?;
+                let adapter = known?.adapter?;
                 Some(format!(
                     "require(\"codecompanion\").setup({{\n  adapters = {{\n    acp = {{\n      {adapter} = function()\n        \
                      return require(\"codecompanion.adapters\").extend(\"{adapter}\", {{\n          commands = {{\n            \
@@ -63,7 +83,8 @@ impl Snippet {
                 ))
             }
             Self::Avante => {
-                let provider = known.and_then(|names| names.2).or(agent.map(|agent| agent.id.as_str()));
+                let provider =
+                    known.and_then(|names| names.provider).or(agent.map(|agent| agent.id.as_str()));
                 let provider = provider.unwrap_or("acp-skills");
                 let (program, arguments) = (lua().remove(0), lua()[1..].join(", "));
                 Some(format!(
@@ -73,7 +94,7 @@ impl Snippet {
             }
             Self::AgentShell => {
                 let words: Vec<_> = command.iter().map(|word| lisp(word)).collect();
-                Some(format!("(setq {}\n      '({}))\n", known?.3?, words.join(" ")))
+                Some(format!("(setq {}\n      '({}))\n", known?.variable?, words.join(" ")))
             }
             Self::Toad => {
                 let words: Vec<_> = command.iter().map(|word| shell(word)).collect();
@@ -85,12 +106,12 @@ impl Snippet {
 
 /// The agents that the plug-in can be told of.
 pub(crate) fn known(snippet: Snippet) -> Vec<&'static str> {
-    let is_known = |names: &&(&str, Option<&str>, Option<&str>, Option<&str>)| match snippet {
-        Snippet::CodeCompanion => names.1.is_some(),
-        Snippet::AgentShell => names.3.is_some(),
+    let is_known = |names: &&Names| match snippet {
+        Snippet::CodeCompanion => names.adapter.is_some(),
+        Snippet::AgentShell => names.variable.is_some(),
         Snippet::Avante | Snippet::Toad => true,
     };
-    NAMES.iter().filter(is_known).map(|names| names.0).collect()
+    NAMES.iter().filter(is_known).map(|names| names.agent).collect()
 }
 
 /// A text of Lua. Its escapes for `"`, `\` and line ends are those of most languages.
@@ -131,7 +152,7 @@ mod tests {
     #[test]
     fn the_names_are_those_of_agents() {
         for names in NAMES {
-            assert_eq!(agents::find(names.0).unwrap().id, names.0);
+            assert_eq!(agents::find(names.agent).unwrap().id, names.agent);
         }
     }
 

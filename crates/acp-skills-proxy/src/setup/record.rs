@@ -47,7 +47,7 @@ impl Record {
     pub(crate) fn keep(mut self, dir: &Path, before: Option<&[u8]>, after: &[u8]) -> io::Result<Self> {
         private::create_dir(dir)?;
         // Not the number of those that are there: somebody may have removed one.
-        let last = numbers(dir).max().unwrap_or(0);
+        let last = numbers(dir)?.into_iter().max().unwrap_or(0);
         self.dir = (last + 1..MAX_RECORDS)
             .map(|number| dir.join(format!("{number:04}")))
             .find_map(|dir| match fs::create_dir(&dir) {
@@ -75,7 +75,7 @@ impl Record {
     /// # Errors
     /// As the system says.
     pub(crate) fn last(dir: &Path, file: &Path) -> io::Result<Option<Self>> {
-        let mut found: Vec<u32> = numbers(dir).collect();
+        let mut found = numbers(dir)?;
         found.sort_unstable_by(|a, b| b.cmp(a));
         for number in found {
             let dir = dir.join(format!("{number:04}"));
@@ -123,7 +123,12 @@ impl Record {
     }
 }
 
-fn numbers(dir: &Path) -> impl Iterator<Item = u32> {
-    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+/// The numbers of the records that are there.
+fn numbers(dir: &Path) -> io::Result<Vec<u32>> {
+    let entries = match fs::read_dir(dir) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let names = entries.map(|entry| entry.map(|entry| entry.file_name())).collect::<io::Result<Vec<_>>>()?;
+    Ok(names.iter().filter_map(|name| name.to_str()?.parse().ok()).collect())
 }

@@ -83,8 +83,8 @@ fn inverse(document: &Document, change: &Change, format: &Format) -> Result<Opti
                 after: before.clone(),
             })
         }
-        Change::Splice { .. } => None,
-        Change::Remove { .. } => None,
+        // Of a renewal there is nothing left that could be told from what somebody wrote since.
+        Change::Splice { .. } | Change::Remove { .. } => None,
     })
 }
 

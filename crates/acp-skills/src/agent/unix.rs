@@ -8,13 +8,14 @@ use std::{
 };
 
 use process_wrap::tokio::{ChildWrapper, CommandWrap};
-use rustix::process::{Pid, kill_process_group, test_kill_process_group};
+use rustix::process::{Pid, kill_process_group};
 use tokio::{
     signal::unix::{SignalKind, signal},
     sync::mpsc::{Receiver, channel},
 };
 
 use super::Signal;
+use crate::processes::group_is_alive;
 
 /// Puts what the command starts into the group that is prepared, or lets it lead one.
 pub(super) fn group(command: &mut CommandWrap, prepared: Option<u32>) {
@@ -52,7 +53,7 @@ impl Group {
     }
 
     pub(super) fn is_alive(&self) -> bool {
-        self.all().any(|group| test_kill_process_group(group).is_ok())
+        self.all().any(group_is_alive)
     }
 
     fn send(&self, signal: rustix::process::Signal) {

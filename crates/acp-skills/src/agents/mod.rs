@@ -33,6 +33,9 @@ pub struct Agent {
     pub aliases: Vec<String>,
     /// The name for people.
     pub name: String,
+    /// What it calls itself in its answer to `initialize` (`agentInfo.name`), where that was seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub info: Option<String>,
     /// The installed program with the arguments that make it speak ACP.
     pub program: Vec<String>,
     /// The package of npm that has the program, for `npx`.
@@ -183,6 +186,11 @@ pub fn find(name: &str) -> Result<&'static Agent, AgentError> {
     let is_meant = |known: &String| known.eq_ignore_ascii_case(name);
     let found = all().iter().find(|agent| is_meant(&agent.id) || agent.aliases.iter().any(is_meant));
     found.ok_or_else(|| AgentError::Unknown { name: name.to_owned(), similar: similar(name) })
+}
+
+/// The agent that calls itself this in its answer to `initialize`.
+pub fn calling_itself(info: &str) -> Option<&'static Agent> {
+    all().iter().find(|agent| agent.info.as_deref() == Some(info))
 }
 
 /// The identifier of the agent that has a name like this.

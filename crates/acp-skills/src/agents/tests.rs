@@ -9,7 +9,7 @@ fn words(name: &str, installed: &[&str]) -> Result<String, AgentError> {
 
 #[test]
 fn the_table_is_sound() {
-    let mut names = HashSet::new();
+    let (mut names, mut infos) = (HashSet::new(), HashSet::new());
     for agent in all() {
         for name in std::iter::once(&agent.id).chain(&agent.aliases) {
             assert!(names.insert(name), "{name} is there twice");
@@ -19,6 +19,9 @@ fn the_table_is_sound() {
             );
         }
         assert!(!agent.program.is_empty() && agent.home.starts_with("https://"), "{}", agent.id);
+        if let Some(info) = &agent.info {
+            assert!(infos.insert(info), "{info} is there twice");
+        }
         assert!(agent.npx.is_none() || agent.uvx.is_none(), "{}: one way is enough", agent.id);
         for package in agent.npx.iter().chain(&agent.uvx) {
             assert!(!package[1..].contains(['@', '=']), "{package} would hold people back");

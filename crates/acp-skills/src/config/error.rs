@@ -4,7 +4,7 @@ use std::{io, path::PathBuf};
 
 use skills_core::LoadError;
 
-use crate::library::remote::SourceFailure;
+use crate::sources::AddressError;
 
 use super::SyntaxError;
 
@@ -40,14 +40,9 @@ pub enum ConfigError {
     /// A directory to look in does not exist.
     #[error("cannot look for skills in {}: there is no such directory", .0.display())]
     NoSuchRoot(PathBuf),
-    /// A web site's list of skills cannot be had.
-    #[error("--source {url}: {source}")]
-    Source {
-        /// Its address.
-        url: String,
-        /// What went wrong.
-        source: SourceFailure,
-    },
+    /// A source has no address that we know.
+    #[error(transparent)]
+    Source(#[from] AddressError),
     /// The sandbox that was asked for does not work here.
     #[error("--sandbox bwrap: {0}")]
     Sandbox(String),
@@ -58,9 +53,7 @@ impl ConfigError {
     pub fn hint(&self) -> Option<&str> {
         match self {
             Self::Syntax(error) => error.help.as_deref(),
-            Self::Source { source: SourceFailure::Index(_), .. } => {
-                Some("a source is a web site with skills, or the address of its index.json")
-            }
+            Self::Source(error) => Some(error.hint()),
             Self::Sandbox(_) => {
                 Some("install bubblewrap, or leave --sandbox out to run scripts without a sandbox")
             }

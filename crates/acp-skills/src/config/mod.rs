@@ -8,14 +8,22 @@
 //! | `choices` | words that only this crate acts on |
 //! | `settings` | what a configuration comes to: a policy, skills, tools |
 //! | `home` | `~` in paths |
+//! | `edit` | adding sources to the text of a file |
+//! | `project` | what differs for sessions in some directories |
+//! | `locations` | where this program's own files are |
 //! | `scripts` | how scripts run |
 //! | `error` | what can be wrong |
+//! | `schema` | the JSON schema of a file |
 //! | `syntax` | what can be wrong with the text of a file |
 
 mod choices;
+pub mod edit;
 mod entries;
 mod error;
 mod home;
+mod locations;
+mod project;
+mod schema;
 mod scripts;
 mod settings;
 mod syntax;
@@ -28,6 +36,7 @@ use std::{
 };
 
 use acp_skills_intercept::{Activation, Approve, CatalogIn, McpMode, Titles, ToolPolicy};
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, de::Error as _};
 use skills_core::{
     catalog::{Detail, Format},
@@ -36,31 +45,40 @@ use skills_core::{
 
 pub use self::{
     choices::{CatalogLocation, Discover, LogLevel, SandboxKind, SearchTool, Validation},
-    entries::SkillEntry,
+    entries::{SkillEntry, SourceEntry},
     error::ConfigError,
     home::expand_home,
+    locations::{cache_dir, config_file, state_dir},
+    project::{Globs, Project},
+    schema::schema,
     settings::{Settings, SkillSources},
     syntax::{Place, SyntaxError},
     virtual_skill::VirtualSkill,
     words::Words,
 };
-pub use crate::library::remote::SourceFailure;
 
 /// Everything that can be decided before the start: the contents of a configuration file, and what the flags of the
 /// program override in it. What is not said has the default of whoever acts on it.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own in the file")]
 #[non_exhaustive]
 pub struct Config {
     /// The agent's command: a list, or one string without arguments.
+    #[schemars(with = "schema::OneOrMany")]
     pub agent: Words,
     /// Directories of skills, and virtual skills.
+    #[schemars(with = "Vec<schema::SkillShape>")]
     pub skills: Vec<SkillEntry>,
     /// Directories to look for skills in (`--skills`).
     pub roots: Vec<PathBuf>,
-    /// Web sites that offer skills (`--source`).
-    pub sources: Vec<String>,
+    /// Git repositories and web sites with skills (`--source`).
+    #[schemars(with = "Vec<schema::SourceShape>")]
+    pub sources: Vec<SourceEntry>,
+    /// `--locked`
+    pub locked: bool,
+    /// What differs for sessions in some directories.
+    pub projects: Vec<Project>,
     /// `--discover`
     pub discover: Vec<Discover>,
     /// `--include`
@@ -89,7 +107,11 @@ pub struct Config {
     pub mcp: Option<McpMode>,
     /// `--mcp-wait`; in the file, in seconds.
     #[serde(deserialize_with = "seconds")]
+    #[schemars(with = "Option<f64>")]
     pub mcp_wait: Option<Duration>,
+    /// `--exit-wait`; in the file, in seconds.
+    #[serde(deserialize_with = "seconds")]
+    pub exit_wait: Option<Duration>,
     /// `--activation`
     pub activation: Option<Activation>,
     /// `--search`
@@ -98,6 +120,7 @@ pub struct Config {
     pub allow_scripts: bool,
     /// `--script-timeout`; in the file, in seconds.
     #[serde(deserialize_with = "seconds")]
+    #[schemars(with = "Option<f64>")]
     pub script_timeout: Option<Duration>,
     /// `--script-cwd`
     pub script_cwd: Option<ScriptCwd>,
@@ -117,6 +140,8 @@ pub struct Config {
     pub tool_policy: Option<ToolPolicy>,
     /// `--titles`
     pub titles: Option<Titles>,
+    /// `--toggles`
+    pub toggles: bool,
     /// `--events`
     pub events: Option<PathBuf>,
     /// `--state`
@@ -149,8 +174,18 @@ impl Config {
         let unreadable = |source| ConfigError::Unreadable { path: path.to_owned(), source };
         let text = std::fs::read_to_string(path).map_err(unreadable)?;
         let base = std::path::absolute(path).map_err(unreadable)?;
-        Self::parse(&text, base.parent().unwrap_or(Path::new("")))
-            .map_err(|error| SyntaxError::new(path.to_owned(), &text, &error).into())
+        let base = base.parent().unwrap_or(Path::new(""));
+        let mut config =
+            Self::parse(&text, base).map_err(|error| SyntaxError::new(path.to_owned(), &text, &error))?;
+        let lock = base.join(crate::sources::LOCK_NAME);
+        let sources = config.projects.iter_mut().flat_map(|project| &mut project.sources);
+        sources.chain(&mut config.sources).for_each(|source| source.lock = Some(lock.clone()));
+        Ok(config)
+    }
+
+    /// The sources, wherever they are to be used.
+    pub fn all_sources(&self) -> impl Iterator<Item = &SourceEntry> {
+        self.sources.iter().chain(self.projects.iter().flat_map(|project| &project.sources))
     }
 
     fn parse(text: &str, base: &Path) -> Result<Self, Box<serde_yaml::Error>> {
@@ -163,7 +198,12 @@ impl Config {
         config.log_file.iter_mut().for_each(absolute);
         config.events.iter_mut().for_each(absolute);
         config.state.iter_mut().for_each(absolute);
-        for entry in &mut config.skills {
+        for project in &mut config.projects {
+            project.path.make_absolute(base);
+            project.roots.iter_mut().for_each(absolute);
+        }
+        let of_projects = config.projects.iter_mut().flat_map(|project| &mut project.skills);
+        for entry in of_projects.chain(&mut config.skills) {
             match entry {
                 SkillEntry::Directory(path) => absolute(path),
                 SkillEntry::Virtual(skill) => {

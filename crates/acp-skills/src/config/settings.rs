@@ -2,6 +2,8 @@
 
 use std::{ffi::OsString, mem, path::PathBuf, sync::Arc};
 
+use globset::GlobSet;
+
 use acp_skills_intercept::Policy;
 use skills_core::{
     Toolbox,
@@ -9,13 +11,18 @@ use skills_core::{
     diagnostic::Diagnostic,
     discovery::{Discovery, Filter, NamedSkill, Root, user_roots},
     exec::{Sandbox, ScriptCwd, ScriptOptions},
+    skill::Skill,
     toolbox::ToolboxOptions,
 };
 
-use super::{CatalogLocation, Config, ConfigError, Discover, SearchTool, SkillEntry, Validation, scripts};
+use super::{
+    CatalogLocation, Config, ConfigError, Discover, Project, SearchTool, SkillEntry, SourceEntry, Validation,
+    locations, scripts,
+};
 use crate::{
-    library::{DirectoryLibrary, MakeToolbox, Named, Scan, load_named, remote},
+    library::{DirectoryLibrary, MakeToolbox, Named, ProjectSkills, Scan, load_named},
     processes::Processes,
+    sources::{Address, LOCK_NAME, Options, Sources, Spec},
 };
 
 /// What a configuration comes to: what the proxy does, with which skills.
@@ -40,7 +47,9 @@ pub struct Settings {
 pub struct SkillSources {
     named: Vec<SkillEntry>,
     roots: Vec<PathBuf>,
-    sources: Vec<String>,
+    sources: Vec<Spec>,
+    locked: bool,
+    projects: Vec<ProjectSources>,
     discover: Vec<Discover>,
     filter: Filter,
     max_skills: Option<usize>,
@@ -48,6 +57,16 @@ pub struct SkillSources {
     validation: Validation,
     watch: bool,
     processes: Processes,
+}
+
+/// The same for an entry of `projects`.
+struct ProjectSources {
+    paths: GlobSet,
+    named: Vec<SkillEntry>,
+    roots: Vec<PathBuf>,
+    sources: Vec<Spec>,
+    discover: Vec<Discover>,
+    filter: Filter,
 }
 
 impl Settings {
@@ -59,7 +78,10 @@ impl Settings {
         let agent = mem::take(&mut config.agent).0;
         let mut policy = Policy::default();
         policy.mcp = config.mcp.unwrap_or(policy.mcp);
-        policy.mcp_wait = config.mcp_wait.unwrap_or(policy.mcp_wait);
+        if let Some(wait) = config.mcp_wait {
+            // Who says how long knows why.
+            (policy.mcp_wait, policy.mcp_connect) = (wait, wait);
+        }
         policy.catalog_in = config.catalog_in.unwrap_or(policy.catalog_in);
         policy.catalog = catalog_options(&config);
         policy.activation = config.activation.unwrap_or(policy.activation);
@@ -75,6 +97,7 @@ impl Settings {
         policy.approve = config.approve.unwrap_or(policy.approve);
         policy.tool_policy = config.tool_policy.unwrap_or(policy.tool_policy);
         policy.titles = config.titles.unwrap_or(policy.titles);
+        policy.toggles = config.toggles;
         let skills = SkillSources::resolve(config, processes.clone())?;
         Ok(Self { agent, policy, skills, toolbox, sandbox, processes })
     }
@@ -112,15 +135,19 @@ impl SkillSources {
     /// Where `config` says that skills are.
     ///
     /// # Errors
-    /// A glob is wrong.
+    /// A glob or the address of a source is wrong.
     fn resolve(config: Config, processes: Processes) -> Result<Self, ConfigError> {
+        let filter = filter(&config.include, &config.exclude)?;
+        let sources = config.sources.iter().map(|entry| spec(entry, &filter)).collect::<Result<_, _>>()?;
+        let projects = config.projects.into_iter().map(|it| ProjectSources::resolve(it, &filter));
         Ok(Self {
+            projects: projects.collect::<Result<_, _>>()?,
             named: config.skills,
             roots: config.roots,
-            sources: config.sources,
+            sources,
+            locked: config.locked,
             discover: config.discover,
-            filter: Filter::new(&config.include, &config.exclude)
-                .map_err(|error| ConfigError::Value(error.to_string()))?,
+            filter,
             max_skills: config.max_skills,
             strict: config.strict,
             validation: config.validation,
@@ -132,7 +159,7 @@ impl SkillSources {
     /// Reads the skills that do not depend on a session, and gives what finds those that do.
     ///
     /// # Errors
-    /// A skill that was named cannot be loaded, or a site's list of skills cannot be fetched.
+    /// A skill that was named cannot be loaded, or a directory to look in does not exist.
     pub fn load(self) -> Result<DirectoryLibrary, ConfigError> {
         let mut named = Vec::new();
         for source in self.named {
@@ -145,10 +172,8 @@ impl SkillSources {
                     named.push(Named::Stored(NamedSkill::new(path, skill, diagnostics)));
                 }
                 SkillEntry::Virtual(skill) => {
-                    let (skill, warnings) = skill.build_with(self.validation, &self.processes)?;
-                    let warnings =
-                        warnings.into_iter().map(|text| Diagnostic::warning("missing-program", text));
-                    named.push(Named::Fixed(Arc::new(skill), warnings.collect()));
+                    let (skill, warnings) = fixed(*skill, self.validation, &self.processes)?;
+                    named.push(Named::Fixed(skill, warnings));
                 }
             }
         }
@@ -171,12 +196,79 @@ impl SkillSources {
             discovery
         };
         let project = self.discover.contains(&Discover::Project).then(|| discovery(Vec::new()));
-        // The scan goes on while the sites answer.
         let scanned = discovery(roots);
-        let max_skills = scanned.limits.max_skills;
+        let options = Options {
+            cache: locations::cache_dir(),
+            max_skills: scanned.limits.max_skills,
+            locked: self.locked,
+            processes: self.processes.clone(),
+        };
+        let mut projects = Vec::new();
+        for it in self.projects {
+            let (mut places, mut skills) = (Vec::new(), Vec::new());
+            for entry in it.named {
+                match entry {
+                    // Found and not named: a skill that is broken in one project must not stop the others.
+                    SkillEntry::Directory(path) => places.push(Root::scanned(path)),
+                    SkillEntry::Virtual(skill) => {
+                        skills.push(fixed(*skill, self.validation, &self.processes)?)
+                    }
+                }
+            }
+            places.extend(it.roots.into_iter().map(Root::scanned));
+            if it.discover.contains(&Discover::User) && !self.discover.contains(&Discover::User) {
+                places.extend(user_roots());
+            }
+            projects.push(ProjectSkills {
+                paths: it.paths,
+                fixed: skills,
+                scan: Scan::later(discovery(places)),
+                sources: Sources::start(it.sources, options.clone()),
+                project: it.discover.contains(&Discover::Project).then(|| discovery(Vec::new())),
+                filter: it.filter,
+            });
+        }
+        let sources = Sources::start(self.sources, options);
         let scan = Scan::start(scanned);
-        let remote = remote::load(&self.sources, &self.filter, max_skills)
-            .map_err(|(url, source)| ConfigError::Source { url: url.to_owned(), source })?;
-        Ok(DirectoryLibrary::new(named, self.strict, scan, remote, project).watched(self.watch))
+        let library = DirectoryLibrary::new(named, self.strict, scan, sources, project);
+        Ok(library.with_projects(projects).watched(self.watch))
     }
+}
+
+impl ProjectSources {
+    fn resolve(project: Project, common: &Filter) -> Result<Self, ConfigError> {
+        Ok(Self {
+            paths: project.path.compile()?,
+            named: project.skills,
+            roots: project.roots,
+            sources: project.sources.iter().map(|entry| spec(entry, common)).collect::<Result<_, _>>()?,
+            discover: project.discover,
+            filter: filter(&project.include, &project.exclude)?,
+        })
+    }
+}
+
+/// A virtual skill, with warnings.
+fn fixed(
+    skill: super::VirtualSkill,
+    validation: Validation,
+    processes: &Processes,
+) -> Result<(Arc<Skill>, Vec<Diagnostic>), ConfigError> {
+    let (skill, warnings) = skill.build_with(validation, processes)?;
+    let warnings = warnings.into_iter().map(|text| Diagnostic::warning("missing-program", text));
+    Ok((Arc::new(skill), warnings.collect()))
+}
+
+fn filter(include: &[String], exclude: &[String]) -> Result<Filter, ConfigError> {
+    Filter::new(include, exclude).map_err(|error| ConfigError::Value(error.to_string()))
+}
+
+/// A source, of which the whole configuration takes what `common` takes.
+fn spec(entry: &SourceEntry, common: &Filter) -> Result<Spec, ConfigError> {
+    let state = || locations::state_dir().unwrap_or_default().join(LOCK_NAME);
+    Ok(Spec {
+        address: Address::parse(&entry.source)?,
+        filters: vec![common.clone(), filter(&entry.include, &entry.exclude)?],
+        lock: entry.lock.clone().unwrap_or_else(state),
+    })
 }

@@ -35,7 +35,7 @@ fn what_is_wrong_is_told_with_its_place() {
         "x: prompt\n",
         expect![[r#"
         skills.yaml:1:1: there is no key `x`
-        the keys are `agent`, `skills`, `roots`, `sources`, `discover`, `include`, `exclude`, `max_skills`, `strict`, `watch`, `catalog_in`, `catalog_format`, `catalog_detail`, `catalog_budget`, `location`, `mount`, `mcp`, `mcp_wait`, `activation`, `search`, `allow_scripts`, `script_timeout`, `script_cwd`, `script_env`, `max_output`, `sandbox`, `sandbox_net`, `dollar`, `approve`, `tool_policy`, `titles`, `events`, `state`, `log`, `log_file`, `validation`"#]],
+        the keys are `agent`, `skills`, `roots`, `sources`, `locked`, `projects`, `discover`, `include`, `exclude`, `max_skills`, `strict`, `watch`, `catalog_in`, `catalog_format`, `catalog_detail`, `catalog_budget`, `location`, `mount`, `mcp`, `mcp_wait`, `exit_wait`, `activation`, `search`, `allow_scripts`, `script_timeout`, `script_cwd`, `script_env`, `max_output`, `sandbox`, `sandbox_net`, `dollar`, `approve`, `tool_policy`, `titles`, `events`, `state`, `log`, `log_file`, `validation`"#]],
     );
     check(
         "skills:\n  - name: a\n    description: b\n    bodi: c\n",
@@ -154,11 +154,13 @@ fn build(text: &str) -> Result<(Skill, Vec<String>), String> {
 
 #[test]
 fn virtual_skills() {
-    let (skill, warnings) = build(
-            "skills:\n- name: count\n  description: Counts.\n  body: Do it.\n  tags: [a]\n  user_invocable: false\n  \
-             tools:\n  - { name: t, command: [cargo, --version], input_schema: { type: string } }\n",
-        )
-        .unwrap();
+    // A program that every machine has.
+    let this = serde_json::json!(std::env::current_exe().unwrap());
+    let (skill, warnings) = build(&format!(
+        "skills:\n- name: count\n  description: Counts.\n  body: Do it.\n  tags: [a]\n  user_invocable: false\n  \
+         tools:\n  - {{ name: t, command: [{this}, --version], input_schema: {{ type: string }} }}\n",
+    ))
+    .unwrap();
     assert!(warnings.is_empty(), "{warnings:?}");
     assert_eq!((skill.tools().len(), skill.properties.user_invocable), (1, false));
     assert!(
@@ -167,6 +169,16 @@ fn virtual_skills() {
             .contains("more than one")
     );
     assert!(build("skills: [{ name: a, description: b }]").unwrap_err().contains("body"));
+}
+
+#[test]
+fn parameters_and_examples() {
+    let text = "skills:\n- name: count\n  description: Counts.\n  body: Do it.\n  parameters:\n  - { name: path, description: A file., required: true, type: string }\n  - { name: depth }\n  examples:\n  - { scenario: A long text., expected: A number. }\n";
+    let (skill, _) = build(text).unwrap();
+    assert_eq!(skill.hint().as_deref(), Some("<path> [depth]"));
+    assert_eq!(skill.properties.usage.unwrap().examples[0].expected, "A number.");
+    let error = Config::parse(&text.replace("name: depth", "nam: depth"), Path::new("/base")).unwrap_err();
+    assert!(error.to_string().contains("nam"), "{error}");
 }
 
 #[test]

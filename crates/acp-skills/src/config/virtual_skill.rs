@@ -2,15 +2,20 @@
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
-use skills_core::{Instructions, Properties, Skill, SkillTool, exec::CommandTool};
+use skills_core::{
+    Instructions, Properties, Skill, SkillTool,
+    exec::CommandTool,
+    skill::{Example, Parameter, Usage},
+};
 
 use super::{choices::Validation, error::ConfigError, words::Words};
 use crate::processes::Processes;
 
 /// A virtual skill.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct VirtualSkill {
     name: String,
@@ -33,6 +38,11 @@ pub struct VirtualSkill {
     allowed_tools: Vec<String>,
     #[serde(alias = "argument-hint")]
     argument_hint: Option<String>,
+    /// What a user may say behind the command.
+    #[serde(default)]
+    parameters: Vec<Parameter>,
+    #[serde(default)]
+    examples: Vec<Example>,
     compatibility: Option<String>,
     license: Option<String>,
     version: Option<String>,
@@ -47,12 +57,13 @@ pub struct VirtualSkill {
 }
 
 /// A tool of a virtual skill: a command that gets the input as JSON on stdin and answers on stdout.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ToolEntry {
     name: String,
     #[serde(default)]
     description: String,
+    #[schemars(with = "super::schema::OneOrMany")]
     pub(super) command: Words,
     /// The JSON schema of the input, for the model.
     #[serde(alias = "input-schema")]
@@ -63,6 +74,7 @@ pub(super) struct ToolEntry {
     env: BTreeMap<String, String>,
     /// In seconds.
     #[serde(default, deserialize_with = "super::seconds")]
+    #[schemars(with = "Option<f64>")]
     timeout: Option<Duration>,
 }
 
@@ -116,6 +128,7 @@ impl VirtualSkill {
         properties.compatibility = self.compatibility.map(Into::into);
         properties.version = self.version.map(Into::into);
         properties.argument_hint = self.argument_hint.map(Into::into);
+        properties.usage = Usage::of(self.parameters, self.examples);
         properties.allowed_tools = self.allowed_tools;
         properties.tags = self.tags;
         properties.priority = self.priority;

@@ -2,7 +2,10 @@
 
 use std::{
     path::Path,
-    sync::{Arc, LazyLock, Mutex, MutexGuard},
+    sync::{
+        Arc, LazyLock, Mutex, MutexGuard,
+        atomic::{AtomicBool, Ordering},
+    },
     thread,
 };
 
@@ -12,19 +15,23 @@ use skills_core::{
     frontmatter::{ParseContext, Verdict, validate_bytes},
 };
 
-use super::missing;
-use crate::lock::lock;
+use super::{
+    missing,
+    projects::{self, ProjectSkills},
+};
+use crate::{lock::lock, sources::Sources};
 
 /// The skills of a configuration, by precedence: those that were named, those of the session's project, those of a scan,
-/// those of web sites.
+/// those of sources: git repositories and web sites.
 ///
 /// Made by [`SkillSources::load`](crate::config::SkillSources::load).
 pub struct DirectoryLibrary {
     pub(super) named: Vec<Named>,
     pub(super) strict: bool,
     pub(super) scan: Scan,
-    remote: SkillSet,
+    pub(super) sources: Sources,
     pub(super) project: Option<Discovery>,
+    pub(super) projects: Vec<ProjectSkills>,
     pub(super) watch: bool,
 }
 
@@ -42,6 +49,8 @@ pub(crate) struct Scan {
     pub(super) discovery: Discovery,
     /// Guards the result of the scan, and is held while the disk is read. Taken after the `finder` of the snapshots.
     search: Arc<LazyLock<Mutex<Search>, FirstSearch>>,
+    /// Somebody has asked for it.
+    is_used: Arc<AtomicBool>,
 }
 
 type FirstSearch = Box<dyn FnOnce() -> Mutex<Search> + Send>;
@@ -73,12 +82,16 @@ impl Search {
 }
 
 impl Scan {
-    pub(crate) fn start(discovery: Discovery) -> Self {
-        let is_nothing = discovery.roots.is_empty();
+    /// One that nobody may ever need.
+    pub(crate) fn later(discovery: Discovery) -> Self {
         let first = discovery.clone();
         let find: FirstSearch = Box::new(move || Mutex::new(Search::run(&first)));
-        let scan = Self { discovery, search: Arc::new(LazyLock::new(find)) };
-        if !is_nothing {
+        Self { discovery, search: Arc::new(LazyLock::new(find)), is_used: Arc::default() }
+    }
+
+    pub(crate) fn start(discovery: Discovery) -> Self {
+        let scan = Self::later(discovery);
+        if !scan.discovery.roots.is_empty() {
             let ahead = scan.clone();
             // Without the thread, whoever asks first does the work.
             drop(thread::Builder::new().name("discovery".to_owned()).spawn(move || drop(ahead.get())));
@@ -86,11 +99,17 @@ impl Scan {
         scan
     }
 
+    /// Whether anybody has needed it.
+    pub(super) fn is_used(&self) -> bool {
+        self.is_used.load(Ordering::Relaxed)
+    }
+
     pub(super) fn search(&self) -> MutexGuard<'_, Search> {
+        self.is_used.store(true, Ordering::Relaxed);
         lock(&self.search)
     }
 
-    fn get(&self) -> SkillSet {
+    pub(super) fn get(&self) -> SkillSet {
         self.search().skills.clone()
     }
 }
@@ -101,10 +120,15 @@ impl DirectoryLibrary {
         named: Vec<Named>,
         strict: bool,
         scan: Scan,
-        remote: SkillSet,
+        sources: Sources,
         project: Option<Discovery>,
     ) -> Self {
-        Self { named, strict, scan, remote, project, watch: false }
+        Self { named, strict, scan, sources, project, projects: Vec::new(), watch: false }
+    }
+
+    /// With what differs for sessions in some directories.
+    pub(crate) fn with_projects(self, projects: Vec<ProjectSkills>) -> Self {
+        Self { projects, ..self }
     }
 
     /// Sets whether the library notices changes by itself.
@@ -115,7 +139,31 @@ impl DirectoryLibrary {
     /// The skills of a session that works in `cwd`.
     pub fn at(&self, cwd: Option<&Path>) -> SkillSet {
         let project = cwd.and_then(|cwd| self.project_search(cwd)).map(|discovery| discovery.find());
-        self.assemble(project.as_ref())
+        self.assemble(cwd, project.as_ref())
+    }
+
+    /// Fetches the sources that are not in the cache yet, and waits for them: for whoever does not stay until they come.
+    /// What cannot be fetched is among the [skills that were skipped](SkillSet::skipped).
+    pub fn fetch(&self) {
+        for sources in self.all_sources() {
+            sources.fetch();
+        }
+    }
+
+    /// The sources, wherever they are to be used.
+    pub(super) fn all_sources(&self) -> impl Iterator<Item = &Sources> {
+        [&self.sources].into_iter().chain(self.projects.iter().map(|project| &project.sources))
+    }
+
+    /// The searches that somebody needs.
+    pub(super) fn scans(&self) -> impl Iterator<Item = &Scan> {
+        let of_projects = self.projects.iter().map(|project| &project.scan);
+        [&self.scan].into_iter().chain(of_projects.filter(|scan| scan.is_used()))
+    }
+
+    /// The entries of `projects` that are about a directory.
+    fn projects_at(&self, cwd: Option<&Path>) -> Vec<&ProjectSkills> {
+        self.projects.iter().filter(|project| cwd.is_some_and(|cwd| project.is_about(cwd))).collect()
     }
 
     /// What was asked for and is not there, in sentences: directories without a skill, filters that leave none. What
@@ -126,13 +174,16 @@ impl DirectoryLibrary {
 
     /// The search for the skills of the project that `cwd` is in.
     pub(super) fn project_search(&self, cwd: &Path) -> Option<Discovery> {
-        let roots = project_roots(cwd);
-        self.project.clone().map(|discovery| Discovery { roots, ..discovery })
+        let here = || self.projects_at(Some(cwd)).into_iter().find_map(|project| project.project.clone());
+        let discovery = self.project.clone().or_else(here)?;
+        Some(Discovery { roots: project_roots(cwd), ..discovery })
     }
 
-    pub(super) fn assemble(&self, project: Option<&SkillSet>) -> SkillSet {
+    pub(super) fn assemble(&self, cwd: Option<&Path>, project: Option<&SkillSet>) -> SkillSet {
         let scanned = self.scan.get();
-        if self.named.is_empty() && self.remote.is_empty() && project.is_none_or(is_nothing) {
+        let here = self.projects_at(cwd);
+        let is_scan_alone = self.named.is_empty() && self.sources.is_empty() && here.is_empty();
+        if is_scan_alone && project.is_none_or(is_nothing) {
             return scanned;
         }
         let mut builder = SkillSet::builder();
@@ -144,17 +195,25 @@ impl DirectoryLibrary {
                 }
             }
         }
+        for project in &here {
+            project.add_fixed(&mut builder);
+            builder.extend(&project.scan.get());
+        }
         if let Some(project) = project {
             builder.extend(project);
         }
         builder.extend(&scanned);
-        builder.extend(&self.remote);
-        builder.build()
+        for sources in here.iter().map(|project| &project.sources).chain([&self.sources]) {
+            builder.extend(&sources.get());
+        }
+        projects::filtered(builder.build(), &here)
     }
 
     /// Whether anything is in a directory, or could come to be in one.
     pub(super) fn has_directories(&self) -> bool {
         self.project.is_some()
+            || !self.sources.is_empty()
+            || !self.projects.is_empty()
             || !self.scan.discovery.roots.is_empty()
             || self.named.iter().any(|named| matches!(named, Named::Stored(_)))
     }

@@ -5,13 +5,13 @@
 //! | `mod` | what a library is |
 //! | `directories` | the skills that a configuration names, as they are found on disk |
 //! | `snapshots` | the sets that sessions get, and the rescan where something has changed |
+//! | `projects` | what differs for sessions in some directories |
 //! | `missing` | what was asked for and is not there |
-//! | `remote` | the skills of web sites |
 //! | `watch/` | noticing that skills have changed |
 
 mod directories;
 mod missing;
-pub(crate) mod remote;
+mod projects;
 mod snapshots;
 mod watch;
 
@@ -20,7 +20,10 @@ use std::{path::Path, sync::Arc, time::Duration};
 use skills_core::{SkillSet, Toolbox};
 
 pub use self::directories::DirectoryLibrary;
-pub(crate) use self::directories::{Named, Scan, load_named};
+pub(crate) use self::{
+    directories::{Named, Scan, load_named},
+    projects::ProjectSkills,
+};
 
 /// Where the skills of sessions come from. A set is a library too: always the same.
 pub trait SkillLibrary: Send + Sync {

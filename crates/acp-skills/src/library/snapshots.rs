@@ -14,7 +14,10 @@ use super::{
     directories::{DirectoryLibrary, Named, Search, is_alike, load_named},
     watch::{self, Coverage, Debounce, Watched},
 };
-use crate::lock::lock;
+use crate::{
+    lock::lock,
+    sources::{Notify, Sources},
+};
 
 impl DirectoryLibrary {
     /// A library that keeps what it found, and finds what has changed.
@@ -53,11 +56,16 @@ impl Finder {
             let search = self.projects.entry(cwd.to_owned()).or_insert_with(|| Search::run(&discovery));
             Some(search.skills.clone())
         });
-        self.skills.assemble(project.as_ref())
+        self.skills.assemble(cwd, project.as_ref())
     }
 
     /// Searches where something has changed.
     fn rescan(&mut self, changes: &Changes) {
+        for sources in self.skills.all_sources() {
+            if sources.lock_files().into_iter().any(|file| is_touched(file, changes)) {
+                sources.reload();
+            }
+        }
         let strict = self.skills.strict;
         for named in &mut self.skills.named {
             if let Named::Stored(skill) = named
@@ -67,8 +75,9 @@ impl Finder {
                 skill.update(loaded);
             }
         }
-        let scan = &self.skills.scan;
-        scan.search().rescan(&scan.discovery, changes);
+        for scan in self.skills.scans() {
+            scan.search().rescan(&scan.discovery, changes);
+        }
         for (cwd, search) in &mut self.projects {
             if let Some(discovery) = self.skills.project_search(cwd) {
                 search.rescan(&discovery, changes);
@@ -103,7 +112,10 @@ impl Finder {
 impl Snapshots {
     /// The library over these skills.
     pub(super) fn over(skills: DirectoryLibrary) -> Self {
-        let (watch, by_directory) = (skills.watch && skills.has_directories(), skills.project.is_some());
+        let (watch, by_directory) = (
+            skills.watch && skills.has_directories(),
+            skills.project.is_some() || !skills.projects.is_empty(),
+        );
         let finder = Finder { skills, projects: HashMap::new(), warned: HashSet::new() };
         let debounce = OnceLock::new();
         let (finder, found) = (Mutex::new(finder), Mutex::default());
@@ -160,8 +172,12 @@ impl Watched for Snapshots {
                 coverage.add_named(skill.path());
             }
         }
-        let scan = &finder.skills.scan;
-        coverage.add_search(&scan.discovery, &scan.search().visits);
+        for file in finder.skills.all_sources().flat_map(Sources::lock_files) {
+            coverage.add_file(file);
+        }
+        for scan in finder.skills.scans() {
+            coverage.add_search(&scan.discovery, &scan.search().visits);
+        }
         for (cwd, search) in &finder.projects {
             if let Some(discovery) = finder.skills.project_search(cwd) {
                 coverage.add_search(&discovery, &search.visits);
@@ -207,9 +223,23 @@ impl SkillLibrary for Snapshots {
     }
 
     fn watch(self: Arc<Self>, changed: WhenReloaded) {
+        // Told by the watch, and by sources that come in the background.
+        let changed = Arc::new(Mutex::new(changed));
+        let (library, told) = (Arc::downgrade(&self), Arc::clone(&changed));
+        let notify: Notify = Arc::new(move || {
+            let reloaded = library.upgrade().and_then(|library| library.rescan(&Changes::default()));
+            if let Some(reloaded) = reloaded {
+                lock(&told)(reloaded);
+            }
+        });
+        let sources: Vec<Sources> = lock(&self.finder).skills.all_sources().cloned().collect();
+        for sources in sources {
+            sources.watch(Arc::clone(&notify));
+        }
         if self.watch {
             let debounce = self.debounce.get_or_init(Arc::default);
-            watch::start(Arc::downgrade(&self), Arc::clone(debounce), changed);
+            let changed = move |reloaded| lock(&changed)(reloaded);
+            watch::start(Arc::downgrade(&self), Arc::clone(debounce), Box::new(changed));
         }
     }
 }
@@ -237,7 +267,9 @@ fn remedy(finding: &Diagnostic) -> String {
 fn warnings(skills: &SkillSet) -> Vec<String> {
     let mut lines = Vec::new();
     for skipped in skills.skipped() {
-        for finding in skipped.diagnostics.iter().filter(|finding| finding.is_error()) {
+        // Sources have said already what they cannot give.
+        let is_new = |finding: &&Diagnostic| finding.is_error() && !finding.code.starts_with("source-");
+        for finding in skipped.diagnostics.iter().filter(is_new) {
             let remedy = remedy(finding);
             lines.push(format!("skipped {}: {}{remedy}", skipped.path.display(), finding.message));
         }

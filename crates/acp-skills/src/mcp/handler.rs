@@ -86,6 +86,12 @@ impl Handler {
         done.unwrap_or_else(|_| Err(ErrorData::internal_error("interrupted", None)))
     }
 
+    /// Somebody has come who knows the token.
+    pub(super) fn connected(&self) {
+        // Fails only while the relay is being taken down.
+        drop(self.inputs.send(Input::Connected(self.session)));
+    }
+
     /// A skill was activated, by the model, or by the user through the agent.
     pub(super) fn activated(&self, skill: &SkillName) {
         // Fails only while the relay is being taken down.
@@ -234,11 +240,9 @@ impl ServerHandler for Handler {
 }
 
 fn tool(definition: ToolDefinition) -> Tool {
-    let annotations = ToolAnnotations::with_title(definition.title.clone())
-        .read_only(definition.read_only)
-        .destructive(!definition.read_only)
-        .idempotent(definition.read_only)
-        .open_world(!definition.read_only);
+    // Some agents give the model all of a definition, so nothing is said twice and no default spelled out: what is not
+    // said to be read-only may destroy things. The title is a member of its own.
+    let annotations = ToolAnnotations::new().read_only(definition.read_only);
     let mut tool = Tool::new(definition.name, definition.description, definition.input_schema);
     tool.title = Some(definition.title.into_owned());
     tool.annotations = Some(annotations);

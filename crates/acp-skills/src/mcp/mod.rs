@@ -32,7 +32,10 @@ use std::{
     collections::HashMap,
     net::SocketAddr,
     path::PathBuf,
-    sync::{Arc, Mutex, MutexGuard, Weak},
+    sync::{
+        Arc, Mutex, MutexGuard, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use acp_skills_intercept::{Endpoint, Fetched, Input, NotFetched, SessionKey, Transport, Wanted};
@@ -78,8 +81,19 @@ struct Server {
     token: String,
     http: http::Service,
     acp: acp::Connection,
+    /// Whether anybody has come who knows the token.
+    is_known: AtomicBool,
     /// Cancelled when the session ends.
     end: CancellationToken,
+}
+
+impl Server {
+    /// Somebody has come who knows the token.
+    fn welcome(&self) {
+        if !self.is_known.swap(true, Ordering::Relaxed) {
+            self.handler.connected();
+        }
+    }
 }
 
 impl Servers {
@@ -153,6 +167,7 @@ impl Servers {
         let server = Arc::new(Server {
             http: http::Service::new(handler.clone(), end.child_token()),
             acp: acp::Connection::default(),
+            is_known: AtomicBool::new(false),
             path: random("path")?,
             token: random("token")?,
             handler,

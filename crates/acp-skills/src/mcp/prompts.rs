@@ -22,8 +22,8 @@ const ARGUMENTS: &str = "arguments";
 pub(super) fn list(toolbox: &Toolbox) -> ListPromptsResult {
     let prompts = spelled(toolbox.skills()).into_iter().map(|(word, skill)| {
         let mut argument = PromptArgument::new(ARGUMENTS).with_required(false);
-        if let Some(hint) = &skill.properties.argument_hint {
-            argument = argument.with_description(&**hint);
+        if let Some(hint) = skill.hint() {
+            argument = argument.with_description(hint);
         }
         Prompt::new(word, Some(skill.description.as_str()), Some(vec![argument]))
             .with_title(skill.name.as_str())

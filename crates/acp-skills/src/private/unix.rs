@@ -30,3 +30,60 @@ pub(super) fn explained(error: io::Error, path: &Path) -> io::Error {
 pub(super) fn wait_when_full(file: &File) -> io::Result<()> {
     Ok(rustix::io::ioctl_fionbio(file, false)?)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io::{Read, Write},
+        os::unix::fs::PermissionsExt,
+        process::Command,
+    };
+
+    use super::{
+        super::{append, append_and_wait, create_dir},
+        *,
+    };
+
+    #[test]
+    fn only_the_owner_may_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        let (dir, file) = (directory.path().join("a/b"), directory.path().join("a/b/file"));
+        create_dir(&dir).unwrap();
+        append(&file).unwrap();
+        assert_eq!((mode(&directory.path().join("a")), mode(&dir), mode(&file)), (0o700, 0o700, 0o600));
+    }
+
+    #[test]
+    fn a_fifo_holds_nobody_up() {
+        let directory = tempfile::tempdir().unwrap();
+        let fifo = directory.path().join("fifo");
+        assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+        for open in [append, append_and_wait] {
+            let error = open(&fifo).unwrap_err();
+            assert!(error.to_string().contains("a FIFO that nobody reads"), "{error}");
+        }
+        // Held by a reader, without a writer yet.
+        let mut reader = OpenOptions::new().read(true).write(true).open(&fifo).unwrap();
+        let mut writer = append(&fifo).unwrap();
+        let full = std::iter::repeat_with(|| writer.write(&[b'x'; 1024])).find_map(Result::err).unwrap();
+        assert_eq!(full.kind(), io::ErrorKind::WouldBlock);
+        // The other one waits until there is room.
+        let mut patient = append_and_wait(&fifo).unwrap();
+        let waits = std::thread::spawn(move || patient.write_all(b"last"));
+        let mut bytes = Vec::new();
+        while !bytes.ends_with(b"last") {
+            let mut some = [0; 4096];
+            let count = reader.read(&mut some).unwrap();
+            bytes.extend_from_slice(&some[..count]);
+        }
+        waits.join().unwrap().unwrap();
+    }
+
+    #[test]
+    fn what_is_no_file() {
+        let error = append(Path::new("/")).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::IsADirectory);
+        append(Path::new("/dev/null")).unwrap();
+    }
+}

@@ -7,14 +7,20 @@
 //! |---|---|
 //! | `mod` | which groups run |
 //! | `unix` | how the watchdog is started and told of them |
+//! | `alive` | whether anybody is left in a group |
 //! | `watchdog` | what it does, in a process of its own |
 //! | `windows` | nothing |
 
+#[cfg(unix)]
+mod alive;
 #[cfg_attr(unix, path = "unix.rs")]
 #[cfg_attr(windows, path = "windows.rs")]
 mod system;
 #[cfg(unix)]
 pub mod watchdog;
+
+#[cfg(unix)]
+pub(crate) use self::alive::group_is_alive;
 
 use std::{
     collections::HashSet,
@@ -54,14 +60,15 @@ impl Processes {
 
     /// Also of one that was made and stayed empty.
     fn remove(&self, id: u32) {
-        let mut state = lock(&self.0.state);
-        let leader = state.guard.take_leader(id);
-        if state.groups.remove(&id) {
-            state.guard.removed(id);
-        }
-        drop(state);
-        // Only now may its number be another's.
-        drop(leader);
+        // It goes last: only then may its number be another's.
+        let _leader = {
+            let mut state = lock(&self.0.state);
+            let leader = state.guard.take_leader(id);
+            if state.groups.remove(&id) {
+                state.guard.removed(id);
+            }
+            leader
+        };
     }
 }
 

@@ -14,7 +14,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rustix::process::{Pid, Signal, getpid, kill_process_group, test_kill_process_group};
+use rustix::process::{Pid, Signal, getpid, kill_process_group};
+
+use super::group_is_alive;
 
 /// The hidden subcommand.
 pub const SUBCOMMAND: &str = "watchdog";
@@ -69,7 +71,7 @@ fn end(groups: &HashSet<Pid>) {
             let _ = kill_process_group(group, signal);
         }
     };
-    let is_alive = || groups.iter().any(|&group| test_kill_process_group(group).is_ok());
+    let is_alive = || groups.iter().copied().any(group_is_alive);
     send(Signal::TERM);
     let deadline = Instant::now() + GRACE;
     while is_alive() && Instant::now() < deadline {

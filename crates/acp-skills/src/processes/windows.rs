@@ -36,12 +36,16 @@ impl Processes {
 
     /// An agent runs.
     pub(crate) fn agent_started(&self, _group: Option<u32>, id: Option<u32>) {
-        id.into_iter().for_each(|id| self.add(id));
+        if let Some(id) = id {
+            self.add(id);
+        }
     }
 
     /// An agent has ended, with all its children.
     pub(crate) fn agent_ended(&self, _group: Option<u32>, id: Option<u32>) {
-        id.into_iter().for_each(|id| self.remove(id));
+        if let Some(id) = id {
+            self.remove(id);
+        }
     }
 
     /// Nothing to end.

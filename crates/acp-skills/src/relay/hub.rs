@@ -97,6 +97,11 @@ impl Hub {
         (hub, receiver)
     }
 
+    /// How long it is worth to wait for the agent to end by itself, where that is known.
+    pub(super) fn time_to_leave(&self) -> Option<Duration> {
+        lock(&self.interceptor).time_to_leave()
+    }
+
     pub(super) fn lane_to(&self, side: Side) -> &Lane {
         match side {
             Side::Client => &self.to_client,

@@ -15,6 +15,7 @@ use std::{
     io::{self, Read, Write},
     sync::{Arc, Weak},
     thread,
+    time::Duration,
 };
 
 use tokio::sync::{mpsc::UnboundedReceiver, oneshot};
@@ -75,6 +76,11 @@ impl Relay {
     /// Answers every request that the agent has left open; `why` is a clause such as `the agent exited with code 3`.
     pub fn agent_gone(&self, why: &str) {
         self.hub.agent_gone(why);
+    }
+
+    /// How long it is worth to wait for the agent to end by itself once the client has gone, where that is known.
+    pub fn time_to_leave(&self) -> Option<Duration> {
+        self.hub.time_to_leave()
     }
 
     /// Whether either side has said anything to the other, or something waits to be said to the client.

@@ -212,3 +212,38 @@ fn instructions_behind_a_url_are_fetched_once_and_failures_are_not_kept() {
     assert_eq!(first.text, "<skill_content name=\"a\">\nFetched.\n</skill_content>");
     assert_eq!(activate(&skill, &ActivationOptions::default(), &cache.clone()).unwrap(), first);
 }
+
+#[test]
+fn parameters_and_examples_are_shown() {
+    use crate::skill::Parameter;
+    let skill = Skill::builder("review", "Reviews.")
+        .body("Do it.")
+        .parameter(Parameter::new("path").description("The <file>.").of_type("string").required())
+        .parameter(Parameter::new("a\"b"))
+        .example("A pull\nrequest.", "A list & a verdict.")
+        .example("Nothing.", "")
+        .build()
+        .unwrap();
+    check(
+        &skill,
+        &ActivationOptions::default(),
+        expect![[r#"
+            <skill_content name="review">
+            Do it.
+
+            <skill_parameters>
+              <parameter name="path" type="string" required="true">The &lt;file&gt;.</parameter>
+              <parameter name="a&quot;b"></parameter>
+            </skill_parameters>
+            <skill_examples>
+              <example>
+                <scenario>A pull request.</scenario>
+                <expected>A list &amp; a verdict.</expected>
+              </example>
+              <example>
+                <scenario>Nothing.</scenario>
+              </example>
+            </skill_examples>
+            </skill_content>"#]],
+    );
+}

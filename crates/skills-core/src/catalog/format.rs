@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::{Item, shorten};
 
 /// The notation of a catalog.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize, schemars::JsonSchema)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]

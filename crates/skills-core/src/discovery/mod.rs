@@ -75,7 +75,7 @@ impl Default for Limits {
 ///
 /// Below a root, the directories of version control, package managers and build tools (`.git`, `node_modules`, `.venv`,
 /// `target` …) are passed over, and everything inside a skill. Of other hidden directories `.skills`, `.agents` and `.claude`
-/// are searched, and all of them below a root that the user named ([`Scope::Scanned`]): public repositories keep skills in
+/// are searched, and all of them below a root that the user named ([`Scope::Scanned`], [`Scope::Remote`]): public repositories keep skills in
 /// `.curated` or `.github/skills`. Links to directories are followed, in a project those that stay in it ([`Root::within`]);
 /// each directory is visited once. Within a root, skills come in the order of their paths, those in hidden directories last.
 #[derive(Debug, Clone, Default)]

@@ -196,7 +196,7 @@ impl Walk<'_, '_> {
                 Ok(Visit::Plain(broken, children)) => {
                     let broken = broken.iter();
                     self.skipped.extend(broken.map(|it| Skipped::new(&it.path, it.diagnostics.clone())));
-                    let hidden_too = self.root.scope == Scope::Scanned;
+                    let hidden_too = matches!(self.root.scope, Scope::Scanned | Scope::Remote);
                     for child in children.iter().filter(|it| hidden_too || !is_hidden(&it.name)) {
                         match candidate.child(child, self.memory.as_deref()) {
                             Some(child) if self.leads_out(child.real()) => {

@@ -34,8 +34,7 @@ use tokio::{io::AsyncWriteExt, sync::Semaphore, time::timeout};
 pub use command::CommandTool;
 use output::Capture;
 pub use output::{CapturedText, TRUNCATED};
-use process::ProcessGroup;
-pub use process::ProcessObserver;
+pub use process::{ProcessGroup, ProcessObserver};
 pub use sandbox::{DirectoryProblem, Sandbox, SandboxError, SandboxWarning};
 pub use script::{ScriptCall, ScriptCwd, ScriptError, ScriptOptions, ScriptResult, run_script};
 
@@ -66,7 +65,7 @@ impl Default for Limits {
 }
 
 /// Which variables of our own environment a program gets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize, schemars::JsonSchema)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]

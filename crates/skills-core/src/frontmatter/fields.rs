@@ -16,7 +16,7 @@ use super::{
 use crate::{
     diagnostic::Diagnostic,
     name::{NameRule, SkillName},
-    skill::Properties,
+    skill::{Properties, Usage},
     text::has_hidden,
 };
 
@@ -295,7 +295,13 @@ impl<'r, 'a> Reader<'r, 'a> {
                         let message = format!("`metadata.{}` is no text", key.text().unwrap_or("…"));
                         let finding = Diagnostic::warning("metadata-not-text", message)
                             .help("the specification maps strings to strings");
-                        self.findings.broken(self.findings.at(value.start, finding));
+                        let finding = self.findings.at(value.start, finding);
+                        // These we read, whatever the specification says.
+                        if matches!(key.text(), Some("parameters" | "examples")) {
+                            self.findings.advice(finding);
+                        } else {
+                            self.findings.broken(finding);
+                        }
                     }
                 }
             }
@@ -329,6 +335,12 @@ impl<'r, 'a> Reader<'r, 'a> {
                     }
                 }
             }
+        }
+        let (usage, unusable) = Usage::in_metadata(&value);
+        properties.usage = usage;
+        for name in unusable {
+            let each = if name == "parameters" { "a `name`" } else { "a `scenario`" };
+            self.unusable(key, node, &format!("a mapping in which each of `{name}` has {each}"));
         }
         properties.metadata = Some(Box::new(value));
     }

@@ -7,7 +7,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::error::RemoteError;
@@ -45,6 +45,17 @@ const PLACES: [&str; 2] = ["/.well-known/agent-skills", "/.well-known/skills"];
 pub struct RemoteIndex {
     url: String,
     skills: SkillSet,
+}
+
+/// An index as a site sent it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IndexText {
+    /// Its own address.
+    pub url: String,
+    /// Its text.
+    pub text: String,
+    /// What the site calls this state of it.
+    pub etag: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -95,16 +106,39 @@ impl RemoteIndex {
     /// # Errors
     /// As [`RemoteIndex::fetch`].
     pub fn fetch_within(url: &str, timeout: Duration) -> Result<Self, RemoteError> {
+        match Self::fetch_text(url, None, timeout)? {
+            Some(index) => Self::parse_within(&index.text, &index.url, timeout),
+            None => Err(RemoteError::NoIndex { url: url.to_owned(), tried: places(url.trim()) }),
+        }
+    }
+
+    /// The text of an index, to be kept and read with [`parse`](Self::parse); `None` when it is still as `known`, which a
+    /// server can tell without sending it again. Blocks.
+    ///
+    /// # Errors
+    /// As [`RemoteIndex::fetch`].
+    pub fn fetch_text(
+        url: &str,
+        known: Option<&IndexText>,
+        timeout: Duration,
+    ) -> Result<Option<IndexText>, RemoteError> {
         let url = url.trim();
         let places = places(url);
         let mut failed = None;
         for place in &places {
-            match fetch::get_text(place, Limits { max_bytes: MAX_INDEX_BYTES, timeout }) {
-                Ok(text) => match Self::parse_within(&text, place, timeout) {
-                    Ok(index) => return Ok(index),
+            let known = known.filter(|known| known.url == *place);
+            let limits = Limits { max_bytes: MAX_INDEX_BYTES, timeout };
+            match fetch::get_if_changed(place, known.and_then(|known| known.etag.as_deref()), limits) {
+                Ok(None) => return Ok(None),
+                Ok(Some(answer)) => {
+                    let text = fetch::text_of(place, answer.bytes)?;
                     // Some sites show their front page for what they do not have.
-                    Err(error) => failed = failed.or(Some(error)),
-                },
+                    match Self::parse_within(&text, place, timeout) {
+                        Ok(_) if known.is_some_and(|known| known.text == text) => return Ok(None),
+                        Ok(_) => return Ok(Some(IndexText { url: place.clone(), text, etag: answer.etag })),
+                        Err(error) => failed = failed.or(Some(error)),
+                    }
+                }
                 Err(FetchError::Status { status: 404, .. }) if places.len() > 1 => {}
                 Err(error) => return Err(error.into()),
             }

@@ -13,7 +13,7 @@ pub(crate) mod error;
 mod index;
 
 pub use error::RemoteError;
-pub use index::{MAX_INDEX_BYTES, RemoteIndex};
+pub use index::{IndexText, MAX_INDEX_BYTES, RemoteIndex};
 
 pub use crate::{
     files::MAX_REMOTE_FILE_BYTES as MAX_FILE_BYTES,

@@ -123,3 +123,26 @@ proptest::proptest! {
         proptest::prop_assert_eq!(names(skills(), &text(&query)), names(skills(), &text(&query)));
     }
 }
+
+#[test]
+fn examples_and_parameters_are_found() {
+    use crate::skill::Parameter;
+    let taught = |name: &str, description: &str| Skill::builder(name, description).body("x");
+    let skills = || {
+        vec![
+            taught("a", "Makes tables.")
+                .example("Quarterly revenue of a shop.", "A spreadsheet.")
+                .build()
+                .unwrap(),
+            taught("b", "Makes charts.")
+                .parameter(Parameter::new("revenue").description("Numbers."))
+                .build()
+                .unwrap(),
+            taught("c", "Makes tables.").build().unwrap(),
+        ]
+    };
+    assert_eq!(names(skills(), &text("revenue")), ["a", "b"]);
+    // What it says of itself still counts more.
+    assert_eq!(names(skills(), &text("tables")), ["c", "a"]);
+    assert!(names(skills(), &text("spreadsheet")).is_empty());
+}

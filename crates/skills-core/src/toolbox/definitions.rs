@@ -8,86 +8,89 @@ use super::{
 };
 use crate::{
     search::{DEFAULT_LIMIT, MAX_LIMIT},
-    skill::SkillTool,
+    skill::{Skill, SkillTool, Source},
 };
 
 /// Up to this many names are spelled out in the schema of `activate_skill`.
 const MAX_ENUM_NAMES: usize = 100;
 
+/// The tools for skills, each while it can do something: what is offered costs the model's context in every turn.
 pub(super) fn definitions(toolbox: &Toolbox) -> Vec<ToolDefinition> {
-    let mut definitions = always(toolbox);
-    if toolbox.options().search {
+    let skills = toolbox.skills();
+    let any = |is: fn(&Skill) -> bool| skills.iter().any(|skill| is(skill));
+    let mut definitions = Vec::new();
+    if any(Skill::is_model_invocable) {
+        definitions.push(activate_skill(toolbox));
+    }
+    if any(|skill| !skill.tools().is_empty()) {
+        definitions.push(call_skill_tool());
+    }
+    if any(|skill| !matches!(skill.source, Source::Virtual(_))) {
+        definitions.push(read_skill_file());
+    }
+    if toolbox.options().search && !skills.is_empty() {
         definitions.push(search_skills());
     }
     #[cfg(feature = "exec")]
-    if toolbox.runs_scripts() {
+    if toolbox.runs_scripts() && any(|skill| skill.dir().is_some()) {
         definitions.push(super::script::definition());
     }
     definitions
 }
 
-fn always(toolbox: &Toolbox) -> Vec<ToolDefinition> {
-    vec![
-        ToolDefinition {
-            name: ACTIVATE_SKILL.into(),
-            title: "Activate a skill".into(),
-            description:
-                "Loads the instructions of a skill. Call it before you begin a task that matches the \
-                          description of a skill, then follow the instructions."
-                    .to_owned(),
-            input_schema: object(&json!({ "name": names(toolbox) }), &["name"]),
-            read_only: true,
-        },
-        ToolDefinition {
-            name: CALL_SKILL_TOOL.into(),
-            title: "Call a tool of a skill".into(),
-            description: "Runs a tool that the instructions of an activated skill describe.".to_owned(),
-            input_schema: object(
-                &json!({
-                    "skill": { "type": "string", "description": "The name of the skill." },
-                    "tool": { "type": "string", "description": "The name of the tool." },
-                    "input": { "description": "What the tool takes: any JSON, or nothing." },
-                }),
-                &["skill", "tool"],
-            ),
-            read_only: false,
-        },
-        ToolDefinition {
-            name: READ_SKILL_FILE.into(),
-            title: "Read a file of a skill".into(),
-            description:
-                "Reads a file that belongs to a skill, when its instructions mention the file and the task \
-                          needs it."
-                    .to_owned(),
-            input_schema: object(
-                &json!({
-                    "skill": { "type": "string", "description": "The name of the skill." },
-                    "path": {
-                        "type": "string",
-                        "description": "The path below the skill's directory, for example `references/api.md`.",
-                    },
-                    "offset": {
-                        "type": "integer",
-                        "minimum": 1,
-                        "description": "The first line to read, from 1.",
-                    },
-                    "limit": { "type": "integer", "minimum": 1, "description": "How many lines to read." },
-                }),
-                &["skill", "path"],
-            ),
-            read_only: true,
-        },
-    ]
+fn activate_skill(toolbox: &Toolbox) -> ToolDefinition {
+    ToolDefinition {
+        name: ACTIVATE_SKILL.into(),
+        title: "Activate a skill".into(),
+        description: "Loads the instructions of a skill. Call it before a task that the skill fits."
+            .to_owned(),
+        input_schema: object(&json!({ "name": names(toolbox) }), &["name"]),
+        read_only: true,
+    }
+}
+
+fn call_skill_tool() -> ToolDefinition {
+    ToolDefinition {
+        name: CALL_SKILL_TOOL.into(),
+        title: "Call a tool of a skill".into(),
+        description: "Runs a tool that an activated skill describes.".to_owned(),
+        input_schema: object(
+            &json!({
+                "skill": { "type": "string" },
+                "tool": { "type": "string" },
+                "input": { "description": "What the tool takes: any JSON, or nothing." },
+            }),
+            &["skill", "tool"],
+        ),
+        read_only: false,
+    }
+}
+
+fn read_skill_file() -> ToolDefinition {
+    ToolDefinition {
+        name: READ_SKILL_FILE.into(),
+        title: "Read a file of a skill".into(),
+        description: "Reads a file that a skill mentions, or `limit` lines of it from line `offset`."
+            .to_owned(),
+        input_schema: object(
+            &json!({
+                "skill": { "type": "string" },
+                "path": { "type": "string", "description": "Relative to the skill's directory." },
+                "offset": { "type": "integer", "minimum": 1 },
+                "limit": { "type": "integer", "minimum": 1 },
+            }),
+            &["skill", "path"],
+        ),
+        read_only: true,
+    }
 }
 
 fn search_skills() -> ToolDefinition {
     ToolDefinition {
         name: SEARCH_SKILLS.into(),
         title: "Find skills".into(),
-        description:
-            "Finds skills for a task, also those that were not listed. Then activate the one that fits with \
-                      `activate_skill`."
-                .to_owned(),
+        description: "Finds skills for a task, also those that are not listed. Then call `activate_skill`."
+            .to_owned(),
         input_schema: object(
             &json!({
                 "query": { "type": "string", "description": "A few words on what the skill should do." },
@@ -95,12 +98,12 @@ fn search_skills() -> ToolDefinition {
                     "type": "integer",
                     "minimum": 1,
                     "maximum": MAX_LIMIT,
-                    "description": format!("How many skills at most; {DEFAULT_LIMIT} unless told."),
+                    "description": format!("{DEFAULT_LIMIT} unless told."),
                 },
                 "tags": {
                     "type": "array",
                     "items": { "type": "string" },
-                    "description": "Only skills with all of these tags.",
+                    "description": "Only skills with all of these.",
                 },
             }),
             &["query"],
@@ -145,7 +148,7 @@ fn takes_object(tool: &SkillTool) -> bool {
 }
 
 fn names(toolbox: &Toolbox) -> Value {
-    let mut schema = json!({ "type": "string", "description": "The name of the skill." });
+    let mut schema = json!({ "type": "string" });
     let names: Vec<&str> = toolbox.skills().listed().map(|skill| skill.name.as_str()).collect();
     // An empty `enum` is no valid schema.
     if (1..=MAX_ENUM_NAMES).contains(&names.len()) {

@@ -22,7 +22,7 @@ use crate::{
     skill::{CallContext, Skill},
 };
 
-/// What the tools offer beyond the three that are always there.
+/// What the tools offer beyond activation, the skills' own tools and their files.
 #[derive(Debug, Clone, Default)]
 pub struct ToolboxOptions {
     /// The root under which the agent sees the skills' directories, when it does not see them where they are.
@@ -68,7 +68,7 @@ struct Shared {
 }
 
 impl Toolbox {
-    /// The three tools over `skills`.
+    /// The tools over `skills`, without search and scripts.
     pub fn new(skills: SkillSet) -> Self {
         Self::with_options(skills, ToolboxOptions::default())
     }
@@ -90,14 +90,15 @@ impl Toolbox {
         &self.skills
     }
 
-    /// What the tools offer beyond the three that are always there.
+    /// What the tools offer beyond activation, the skills' own tools and their files.
     pub fn options(&self) -> &ToolboxOptions {
         &self.shared.options
     }
 
-    /// The tools, always in the same order: those for skills, when there are skills, then those that belong to none.
+    /// The tools, always in the same order: those for skills, each while there is a skill that it can do something for, then
+    /// those that belong to none.
     pub fn definitions(&self) -> Vec<ToolDefinition> {
-        let mut all = if self.skills.is_empty() { Vec::new() } else { definitions::definitions(self) };
+        let mut all = definitions::definitions(self);
         all.extend(self.skills.tools().iter().map(definitions::plain));
         all
     }

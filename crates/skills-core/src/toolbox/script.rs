@@ -20,23 +20,17 @@ pub(super) fn definition() -> ToolDefinition {
     ToolDefinition {
         name: RUN_SKILL_SCRIPT.into(),
         title: "Run a script of a skill".into(),
-        description:
-            "Runs a script that belongs to a skill, when its instructions say so. No shell is involved: each \
-                      argument arrives as it is."
-                .to_owned(),
+        description: "Runs a script that the instructions of a skill mention. No shell: each argument arrives as it is."
+            .to_owned(),
         input_schema: object(
             &json!({
-                "skill": { "type": "string", "description": "The name of the skill." },
+                "skill": { "type": "string" },
                 "script": {
                     "type": "string",
-                    "description": "The path below the skill's directory, for example `scripts/check.py`.",
+                    "description": "Relative to the skill's directory, for example `scripts/check.py`.",
                 },
-                "args": {
-                    "type": "array",
-                    "items": { "type": "string" },
-                    "description": "The arguments of the script.",
-                },
-                "stdin": { "type": "string", "description": "The standard input of the script." },
+                "args": { "type": "array", "items": { "type": "string" } },
+                "stdin": { "type": "string" },
             }),
             &["skill", "script"],
         ),

@@ -332,7 +332,6 @@ fn definitions_in_order() {
             "properties": {
                 "name": {
                     "type": "string",
-                    "description": "The name of the skill.",
                     "enum": ["PDF", "echo"],
                 },
             },
@@ -342,6 +341,39 @@ fn definitions_in_order() {
     assert_eq!(definitions[1].input_schema["required"], json!(["skill", "tool"]));
     assert_eq!(definitions[1].input_schema["properties"]["input"].get("type"), None);
     assert_eq!(definitions[2].input_schema["required"], json!(["skill", "path"]));
+}
+
+/// Each tool costs the model's context in every turn, so it is there only while it can do something.
+#[test]
+fn a_tool_is_offered_while_it_can_do_something() {
+    let dir = tempfile::tempdir().unwrap();
+    let all = toolbox(dir.path());
+    let only = |names: &[&str]| -> Vec<_> {
+        let skills = all.skills().iter().filter(|skill| names.contains(&skill.name.as_str()));
+        let skills: SkillSet = skills.map(|skill| Skill::clone(skill)).collect();
+        all.with_skills(skills).definitions().into_iter().map(|tool| tool.name).collect()
+    };
+    assert_eq!(only(&["PDF"]), [ACTIVATE_SKILL, READ_SKILL_FILE]);
+    assert_eq!(only(&["echo"]), [ACTIVATE_SKILL, CALL_SKILL_TOOL]);
+    assert_eq!(only(&["PDF", "echo"]), [ACTIVATE_SKILL, CALL_SKILL_TOOL, READ_SKILL_FILE]);
+    assert_eq!(only(&["hidden"]), [ACTIVATE_SKILL], "the body of another skill may name it");
+    assert!(only(&["locked"]).is_empty(), "the model can do nothing with it");
+}
+
+/// What the model reads before it activates anything: what is told in front of the first prompt, and the tools.
+#[test]
+fn stored_skills_cost_little() {
+    let dir = tempfile::tempdir().unwrap();
+    let description = "Reviews code changes for bugs, security holes, missing tests and unclear names.";
+    let stored = Source::Stored(Stored::new(dir.path(), "SKILL.md"));
+    let skills: SkillSet =
+        [Skill::new(SkillName::new("code-review").unwrap(), description, stored)].into_iter().collect();
+    let catalog = crate::Catalog::render(&skills, &crate::CatalogOptions::default()).unwrap().text;
+    let guide = crate::catalog::guide(crate::catalog::Guide::Tools);
+    let tools: usize =
+        Toolbox::new(skills).definitions().iter().map(|tool| tool.for_model().chars().count()).sum();
+    let sum = catalog.chars().count() + guide.chars().count() + tools;
+    assert!(sum <= 1_200, "{sum} characters, {tools} of them tools");
 }
 
 #[tokio::test]

@@ -10,6 +10,10 @@ use acp_skills::one_shot::Client;
 use anyhow::Context;
 
 use super::look::Look;
+use acp_skills::{
+    agents::{self, Means},
+    intercept::known_agent,
+};
 
 /// What a visit needs.
 pub(super) struct Visit {
@@ -35,6 +39,9 @@ impl Visit {
             true,
             format!("{name} {version}, protocol version {}", answer["protocolVersion"]),
         );
+        for (step, detail) in known(name, version) {
+            self.look.step(step, true, detail);
+        }
         let capabilities = &answer["agentCapabilities"];
         let detail = format!(
             "mcpCapabilities {}, systemPrompt {}, loadSession {}",
@@ -65,5 +72,57 @@ impl Visit {
     fn waits_for_tools(&self) -> bool {
         self.look.wait_for("waiting for the agent to fetch the tools");
         self.look.over_acp() || self.tools.recv_timeout(self.patience).is_ok()
+    }
+}
+
+/// What is known beforehand of the agent that gives itself this name and version, as steps.
+fn known(name: &str, version: &str) -> Vec<(&'static str, String)> {
+    let facts = known_agent(name);
+    let permission = if facts.names_calls {
+        "the agent says which tool it wants to call, so calls of our reading tools need not be asked about"
+    } else {
+        "the agent is not known to say which tool it wants to call, so it is you who is asked"
+    };
+    let mut steps = Vec::new();
+    if let Some((agent, seen)) =
+        agents::calling_itself(name).and_then(|agent| Some((agent, agent.seen.as_ref()?)))
+    {
+        let tried = seen.version.as_deref().unwrap_or_default();
+        let is_same =
+            version.strip_prefix(tried).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+        let means = match seen.skills {
+            Some(Means::Tools) => "its model worked with the tools",
+            Some(Means::Files) => "its model worked with the files",
+            None => "it opened sessions",
+            Some(_) => "it worked",
+        };
+        let other = if is_same { "" } else { ", which is another version" };
+        let notes =
+            if agent.notes.is_empty() { String::new() } else { format!("; {} {}", agent.name, agent.notes) };
+        steps.push(("known", format!("{} {tried}{other}: {means}{notes}", agent.name)));
+    } else {
+        steps.push(("known", "nobody has tried this agent; what is seen now is all there is".to_owned()));
+    }
+    steps.push(("approval", permission.to_owned()));
+    steps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_known_beforehand() {
+        for (name, version, known_as, approval) in [
+            ("OpenCode", "1.18.33", "OpenCode 1.18: its model worked with the tools; ", "need not be asked"),
+            ("OpenCode", "1.180.1", "OpenCode 1.18, which is another version: ", "need not be asked"),
+            ("cline", "3.0.65", "Cline 3.0: its model worked with the files; ", "it is you who is asked"),
+            ("some-agent", "1", "nobody has tried this agent; ", "it is you who is asked"),
+        ] {
+            let steps = known(name, version);
+            let [("known", known), ("approval", permission)] = &steps[..] else { panic!("{steps:?}") };
+            assert!(known.starts_with(known_as), "{known}");
+            assert!(permission.contains(approval), "{permission}");
+        }
     }
 }

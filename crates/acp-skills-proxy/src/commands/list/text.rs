@@ -81,8 +81,16 @@ fn summary(report: &Report<'_>) -> String {
         0 => String::new(),
         omitted => format!(", which leaves {omitted} of them out"),
     };
-    let tokens = report.catalog.tokens;
-    format!("{}; about {tokens} tokens in the catalog{omitted}.", count(report.skills.len(), "skill"))
+    let (tokens, fixed) = (report.catalog.tokens, report.fixed_tokens);
+    let tools = match report.tools.len() {
+        0 => String::new(),
+        tools => format!(" and the {}", count(tools, "tool")),
+    };
+    format!(
+        "{}; about {tokens} tokens in the catalog{omitted}.\n\
+         With how to use it{tools} the model reads about {fixed} tokens before it activates anything.",
+        count(report.skills.len(), "skill")
+    )
 }
 
 fn place(path: Option<&PathBuf>) -> String {

@@ -41,6 +41,7 @@ use crate::{
 
 /// Flags of `setup`.
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "switches of a command line")]
 #[command(after_help = "\
 Editors: zed, jetbrains, vscode, vscode-insiders, vscodium, cursor (with the extension ACP Client), acpx; for neovim, emacs and
 toad it prints what to paste.
@@ -149,7 +150,7 @@ impl Place<'_> {
     }
 
     fn read(&self) -> Result<(SettingsFile, Document), UsageError> {
-        let file = SettingsFile::read(&self.path).map_err(|error| self.unusable(&error))?;
+        let file = SettingsFile::read(&self.path).map_err(|error| unusable(&error))?;
         let document =
             Document::new(file.bytes().unwrap_or_default()).map_err(|error| self.broken(&error))?;
         Ok((file, document))
@@ -168,13 +169,14 @@ impl Place<'_> {
                 .hint("nothing was changed; the README shows what to write by hand"),
         }
     }
+}
 
-    fn unusable(&self, error: &FileError) -> UsageError {
-        let message = UsageError::new(error.to_string());
-        match error.hint() {
-            Some(hint) => message.hint(hint),
-            None => message,
-        }
+/// A file that cannot be read or written.
+fn unusable(error: &FileError) -> UsageError {
+    let message = UsageError::new(error.to_string());
+    match error.hint() {
+        Some(hint) => message.hint(hint),
+        None => message,
     }
 }
 
@@ -233,14 +235,13 @@ fn change(place: &Place<'_>, how: How, args: SetupArgs) -> anyhow::Result<ExitCo
         })?;
     if let Err(error) = file.replace(Some(&bytes)) {
         record.forget();
-        return Err(place.unusable(&error).into());
+        return Err(unusable(&error).into());
     }
-    let mut done = format!("Written. {}\n", editor.then);
-    if file.bytes().is_some() {
-        done += &format!("What was there before is in {}. ", home.shown(&record.before_path()));
-    }
-    done += &format!("To take it back: {}\n", show::command_line(place, "--undo"));
-    output::print(&done)?;
+    let before = file.bytes().map_or_else(String::new, |_| {
+        format!("What was there before is in {}. ", home.shown(&record.before_path()))
+    });
+    let back = show::command_line(place, "--undo");
+    output::print(&format!("Written. {}\n{before}To take it back: {back}\n", editor.then))?;
     Ok(ExitCode::SUCCESS)
 }
 

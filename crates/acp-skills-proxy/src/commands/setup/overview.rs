@@ -23,44 +23,41 @@ use crate::{
 /// # Errors
 /// The user's skills cannot be looked for.
 pub(super) fn of(home: &Home) -> anyhow::Result<String> {
-    let mut text = String::new();
-    let mut table = Table::new([("EDITOR", Align::Left), ("SETTINGS", Align::Path), ("AGENTS", Align::Left)]);
+    let mut editors =
+        Table::new([("EDITOR", Align::Left), ("SETTINGS", Align::Path), ("AGENTS", Align::Left)]);
     let mut first = None;
     for editor in editors::ALL {
         for row in rows(editor, home) {
             first.get_or_insert(editor.id);
-            table.row([editor.id.to_owned(), row.0, row.1]);
+            editors.row([editor.id.to_owned(), row.0, row.1]);
         }
     }
-    match first {
-        Some(_) => text += &format!("{}\n\n", table.render(terminal_width())),
-        None => text += "No editor is here that setup knows.\n\n",
-    }
-    let mut table = Table::new([("AGENT", Align::Left), ("NAME", Align::Left), ("PROGRAM", Align::Path)]);
+    let editors = match first {
+        Some(_) => editors.render(terminal_width()),
+        None => "No editor is here that setup knows.".to_owned(),
+    };
+    let mut agents = Table::new([("AGENT", Align::Left), ("NAME", Align::Left), ("PROGRAM", Align::Path)]);
     let mut has_agent = false;
     for agent in agents::all() {
         if let Ok(path) = which::which(&agent.program[0]) {
             has_agent = true;
-            table.row([agent.id.clone(), agent.name.clone(), home.shown(&path)]);
+            agents.row([agent.id.clone(), agent.name.clone(), home.shown(&path)]);
         }
     }
-    let known = agents::all().len();
-    if has_agent {
-        text += &format!("{}\n\n", table.render(terminal_width()));
+    let agents = if has_agent {
+        format!("{}\n\n", agents.render(terminal_width()))
     } else {
-        text += "No agent that is known by name is in your PATH.\n";
-    }
-    text += &format!(
-        "{known} agents are known by name (`acp-skills-proxy setup --agents`); packages of npm and PyPI are run by npx{} and \
-         uvx{}.\n\n",
-        missing("npx"),
-        missing("uvx")
-    );
-    text += &skills_here(home)?;
+        "No agent that is known by name is in your PATH.\n".to_owned()
+    };
+    let known = agents::all().len();
+    let runners = format!("npx{} and uvx{}", missing("npx"), missing("uvx"));
+    let skills = skills_here(home)?;
     let editor = first.unwrap_or("zed");
-    text +=
-        &format!("\nTo put the proxy in front of an agent: acp-skills-proxy setup {editor} --agent claude\n");
-    Ok(text)
+    Ok(format!(
+        "{editors}\n\n{agents}{known} agents are known by name (`acp-skills-proxy setup --agents`); packages of npm and PyPI \
+         are run by {runners}.\n\n{skills}\n\
+         To put the proxy in front of an agent: acp-skills-proxy setup {editor} --agent claude\n"
+    ))
 }
 
 fn missing(runner: &str) -> &'static str {
@@ -74,10 +71,10 @@ fn rows(editor: &Editor, home: &Home) -> Vec<(String, String)> {
         Way::Settings(settings) => {
             let files = settings.files(home).into_iter().filter(|file| is_there(file));
             let rows: Vec<_> = files.map(|file| (home.shown(&file), agents_in(&file, settings))).collect();
-            match rows.is_empty() && (settings.is_here(home) || is_in_path()) {
-                true => vec![(home.shown(&settings.files(home)[0]), "(no such file yet)".to_owned())],
-                false => rows,
+            if rows.is_empty() && (settings.is_here(home) || is_in_path()) {
+                return vec![(home.shown(&settings.files(home)[0]), "(no such file yet)".to_owned())];
             }
+            rows
         }
         Way::Paste(_) if is_in_path() => vec![("(prints what to paste)".to_owned(), String::new())],
         Way::Paste(_) => Vec::new(),
@@ -169,7 +166,7 @@ fn seen(agent: &Agent) -> [String; 2] {
         (Some(Means::Tools), Some(server)) => format!("tools ({server})"),
         (Some(Means::Tools), None) => "tools".to_owned(),
         (Some(Means::Files), _) => "files".to_owned(),
-        (Some(_), _) | (None, _) => "–".to_owned(),
+        _ => "–".to_owned(),
     };
     [format!("{}{version}", seen.program), means]
 }

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use super::{How, Place, show};
+use super::{How, Place, show, unusable};
 use crate::{
     error::UsageError,
     output,
@@ -59,7 +59,7 @@ pub(super) fn undo(place: &Place<'_>, how: How) -> anyhow::Result<ExitCode> {
     if !show::confirmed(how, "Take it back?")? {
         return Ok(ExitCode::SUCCESS);
     }
-    file.replace(bytes.as_deref()).map_err(|error| place.unusable(&error))?;
+    file.replace(bytes.as_deref()).map_err(|error| unusable(&error))?;
     record.undone()?;
     output::print("Taken back.\n")?;
     Ok(ExitCode::SUCCESS)

@@ -8,7 +8,10 @@ use skills_core::{
 };
 
 use super::*;
-use crate::library::{Library, Scan};
+use crate::{
+    library::{Library, Scan},
+    sources::Sources,
+};
 
 /// A library over `named/first`, what is below `roots`, and the projects of sessions.
 struct World {
@@ -35,7 +38,7 @@ impl World {
         let named = vec![Named::Stored(NamedSkill::new(first, skill, diagnostics))];
         let rest = Scan::start(Discovery::new([Root::scanned(base.join("roots"))]));
         let project = Some(Discovery::default());
-        let library = DirectoryLibrary::new(named, false, rest, SkillSet::default(), project).into_library();
+        let library = DirectoryLibrary::new(named, false, rest, Sources::default(), project).into_library();
         Self { directory, library }
     }
 
@@ -130,7 +133,7 @@ fn nobody_who_leaves_waits_for_the_disk() {
         Vec::new(),
         false,
         Scan::start(Discovery::default()),
-        SkillSet::default(),
+        Sources::default(),
         Some(Discovery::default()),
     );
     let library = Arc::new(Snapshots::over(skills));

@@ -65,6 +65,12 @@ impl Coverage {
         self.add_link(path);
     }
 
+    /// Adds a file, which may not exist yet.
+    pub(in crate::library) fn add_file(&mut self, path: &Path) {
+        self.add_missing(path);
+        self.add_link(path);
+    }
+
     /// Adds what a search saw, and where it will find more when that comes to be.
     pub(in crate::library) fn add_search(&mut self, discovery: &Discovery, visits: &Visits) {
         for seen in visits.directories() {

@@ -172,6 +172,7 @@ async fn route(request: Request<Incoming>, visitor: &Visitor, servers: &Servers)
         return response;
     }
     visitor.introduce();
+    server.welcome();
     match segment {
         MCP => server.http.handle(request).await,
         bridge::SEGMENT => upgrade(request, server),

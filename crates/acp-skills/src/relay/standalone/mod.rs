@@ -10,7 +10,7 @@
 mod supervisor;
 mod tap;
 
-use std::{ffi::OsString, io};
+use std::{ffi::OsString, io, time::Duration};
 
 use acp_skills_intercept::Policy;
 use tokio::task::spawn_blocking;
@@ -31,6 +31,7 @@ pub struct Standalone {
     host: Host,
     client: Ends,
     tap: Option<Tap>,
+    exit_wait: Option<Duration>,
 }
 
 /// Why the proxy could not do its work.
@@ -48,13 +49,20 @@ pub enum StandaloneError {
 impl Standalone {
     /// A proxy between `client` and the agent that `command` starts: a program and its arguments.
     pub fn new(command: Vec<OsString>, policy: Policy, host: Host, client: Ends) -> Self {
-        Self { command, policy, host, client, tap: None }
+        Self { command, policy, host, client, tap: None, exit_wait: None }
     }
 
     /// Has `tap` see every byte that goes to the agent.
     #[must_use]
     pub fn tap(self, tap: Option<Tap>) -> Self {
         Self { tap, ..self }
+    }
+
+    /// How long the agent has to end by itself once the client has gone, before it is told to. Without this 3 seconds, or
+    /// what is known of the agent.
+    #[must_use]
+    pub fn exit_wait(self, exit_wait: Option<Duration>) -> Self {
+        Self { exit_wait, ..self }
     }
 
     /// Runs until the client or the agent ends. Returns the exit code. Needs a tokio runtime around it.
@@ -77,7 +85,7 @@ impl Standalone {
         let stdin = tapped(stdin, self.tap);
         let ends = Ends { reader: Box::new(stdout), writer: stdin, hangup: None };
         let relay = Relay::start(self.policy, self.host, self.client, ends)?;
-        let code = Supervisor::new(agent, relay, signals).run().await;
+        let code = Supervisor::new(agent, relay, signals, self.exit_wait).run().await;
         // Scripts that still run end here.
         drop(spawn_blocking(move || processes.finish()).await);
         Ok(code?)

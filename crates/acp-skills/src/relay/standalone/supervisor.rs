@@ -13,8 +13,9 @@ use crate::{
     relay::Relay,
 };
 
-/// How long the agent has to end by itself once its stdin is closed.
-const AFTER_EOF: Duration = Duration::from_secs(1);
+/// How long the agent has to end by itself once its stdin is closed, unless somebody says how long, or what is known of it
+/// does. Those that do need up to 2.2 seconds.
+const AFTER_EOF: Duration = Duration::from_secs(3);
 /// How long the agent has to end once it was told to.
 const AFTER_TERMINATE: Duration = Duration::from_secs(2);
 /// How long a client may read nothing of a dead agent's last output, and an agent nothing of what a client said last,
@@ -30,6 +31,8 @@ pub(super) struct Supervisor {
     agent: Agent,
     relay: Relay,
     signals: Receiver<Signal>,
+    /// How long the agent has to end by itself, when somebody says so.
+    exit_wait: Option<Duration>,
     /// The agent has closed its stdout, and the client has all that it said.
     is_drained: bool,
     /// The client will say nothing more, or nothing that somebody hears.
@@ -51,8 +54,20 @@ enum Stage {
 }
 
 impl Supervisor {
-    pub(super) fn new(agent: Agent, relay: Relay, signals: Receiver<Signal>) -> Self {
-        Self { agent, relay, signals, is_drained: false, is_client_done: false, is_told_to_end: false }
+    pub(super) fn new(
+        agent: Agent,
+        relay: Relay,
+        signals: Receiver<Signal>,
+        exit_wait: Option<Duration>,
+    ) -> Self {
+        let (is_drained, is_client_done, is_told_to_end) = (false, false, false);
+        Self { agent, relay, signals, exit_wait, is_drained, is_client_done, is_told_to_end }
+    }
+
+    /// Until when the agent may end by itself, from now.
+    fn end_of_patience(&self) -> Option<Instant> {
+        let time = self.exit_wait.or_else(|| self.relay.time_to_leave()).unwrap_or(AFTER_EOF);
+        Instant::now().checked_add(time)
     }
 
     /// Runs until the agent has ended and nothing of it is left. Returns its exit code.
@@ -74,7 +89,7 @@ impl Supervisor {
                 _ = &mut self.relay.client_done, if !self.is_client_done => {
                     (self.is_client_done, client_gone) = (true, true);
                     if matches!(stage, Stage::Running | Stage::Stalled(_)) {
-                        (stage, deadline) = (Stage::Closing, Some(Instant::now() + AFTER_EOF));
+                        (stage, deadline) = (Stage::Closing, self.end_of_patience());
                     }
                 }
                 gone = &mut self.relay.client_gone, if !client_gone => {
@@ -89,7 +104,7 @@ impl Supervisor {
                     self.is_drained = true;
                     let is_client_gone = !matches!(delivered, Ok(Ok(())));
                     if is_client_gone && matches!(stage, Stage::Running) {
-                        (stage, deadline) = (Stage::Closing, Some(Instant::now() + AFTER_EOF));
+                        (stage, deadline) = (Stage::Closing, self.end_of_patience());
                     }
                 }
                 Some(signal) = self.signals.recv() => {

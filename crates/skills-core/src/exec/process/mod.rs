@@ -36,9 +36,9 @@ pub trait ProcessObserver: fmt::Debug + Send + Sync {
     fn ended(&self, group: Option<u32>, id: Option<u32>);
 }
 
-/// A running child and its descendants.
+/// A running child and its descendants. Needs a tokio runtime around it.
 #[derive(Debug)]
-pub(super) struct ProcessGroup {
+pub struct ProcessGroup {
     child: Box<dyn ChildWrapper>,
     /// The group that it was started in, where that is not its own.
     joined: Option<u32>,
@@ -49,7 +49,10 @@ pub(super) struct ProcessGroup {
 
 impl ProcessGroup {
     /// Starts `command` in the group that `observer` has for it, or as the leader of a new one.
-    pub(super) fn spawn(command: Command, observer: Option<Arc<dyn ProcessObserver>>) -> io::Result<Self> {
+    ///
+    /// # Errors
+    /// The program cannot be started.
+    pub fn spawn(command: Command, observer: Option<Arc<dyn ProcessObserver>>) -> io::Result<Self> {
         let joined = observer.as_ref().and_then(|observer| observer.starting());
         let mut wrap = CommandWrap::from(command);
         system::group(&mut wrap, joined);
@@ -66,23 +69,26 @@ impl ProcessGroup {
     }
 
     /// The pipes to and from the leader, once.
-    pub(super) fn pipes(&mut self) -> (Option<ChildStdin>, Option<ChildStdout>, Option<ChildStderr>) {
+    pub fn pipes(&mut self) -> (Option<ChildStdin>, Option<ChildStdout>, Option<ChildStderr>) {
         (self.child.stdin().take(), self.child.stdout().take(), self.child.stderr().take())
     }
 
     /// Waits for the leader; the others may still run.
-    pub(super) async fn exited(&mut self) -> io::Result<ExitStatus> {
+    ///
+    /// # Errors
+    /// The system does not tell.
+    pub async fn exited(&mut self) -> io::Result<ExitStatus> {
         // The wrapper's own `wait` waits for the whole group, for as long as any descendant likes to live.
         self.child.inner_mut().wait().await
     }
 
     /// Asks all members to end; `false` where the system has no way to ask.
-    pub(super) fn terminate(&self) -> bool {
+    pub fn terminate(&self) -> bool {
         system::terminate(&*self.child, self.joined)
     }
 
     /// Ends all members that are left.
-    pub(super) fn kill(&mut self) {
+    pub fn kill(&mut self) {
         let Some(id) = self.id.take() else { return };
         system::kill(&mut *self.child, self.joined);
         if let Some(observer) = &self.observer {

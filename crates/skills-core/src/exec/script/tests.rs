@@ -216,9 +216,9 @@ async fn off_unless_allowed() {
     let kit = Kit::new(&[("a.sh", "echo ran")]);
     let toolbox = kit.toolbox();
     let names: Vec<_> = toolbox.definitions().into_iter().map(|it| it.name).collect();
-    assert_eq!(names, ["activate_skill", "call_skill_tool", "read_skill_file", "run_skill_script"]);
+    assert_eq!(names, ["activate_skill", "read_skill_file", "run_skill_script"]);
     let toolbox = Toolbox::new(toolbox.skills().clone());
-    assert_eq!(toolbox.definitions().len(), 3);
+    assert_eq!(toolbox.definitions().len(), 2);
     let arguments = json!({"skill": "kit", "script": "scripts/a.sh"}).as_object().unwrap().clone();
     let output = toolbox.call("run_skill_script", arguments, &CallContext::default()).await;
     assert!(output.is_error && output.to_text().starts_with("UnknownTool: "), "{output:?}");

@@ -62,7 +62,7 @@ mod tests {
         use std::os::windows::fs::OpenOptionsExt;
         let base = tempfile::tempdir().unwrap();
         let path = base.path().join("file");
-        let _held = fs::File::options().write(true).create(true).share_mode(0).open(&path).unwrap();
+        let _held = fs::File::options().write(true).create_new(true).share_mode(0).open(&path).unwrap();
         let dir = Dir::open_ambient_dir(base.path(), ambient_authority()).unwrap();
         let error = in_plain_words(open(&dir, "file".as_ref()).unwrap_err());
         assert_eq!(error.kind(), io::ErrorKind::ResourceBusy, "{error}");

@@ -192,3 +192,22 @@ fn properties() {
     "#]],
     );
 }
+
+#[test]
+fn parameters_and_examples_are_in_the_metadata() {
+    let text = "---\nname: a\ndescription: b\nmetadata:\n  parameters:\n    - name: path\n      required: true\n    - depth\n  examples:\n    - scenario: A review.\n      expected: A list.\n---\nBody\n";
+    let parsed = crate::frontmatter::parse(text, &crate::frontmatter::ParseContext::default());
+    assert!(parsed.diagnostics.is_empty(), "{:?}", parsed.diagnostics);
+    let usage = parsed.frontmatter.unwrap().properties.usage.unwrap();
+    assert_eq!((usage.parameters.len(), usage.examples[0].expected.as_str()), (2, "A list."));
+    // The specification knows texts alone; that is worth a word, and no more.
+    let verdict = crate::frontmatter::Verdict::Spec;
+    let found = crate::frontmatter::validate(text, &crate::frontmatter::ParseContext::default(), verdict);
+    assert!(
+        found.iter().all(|it| !it.is_error() && it.code == "metadata-not-text") && found.len() == 2,
+        "{found:?}"
+    );
+    let broken = text.replace("name: path", "title: path");
+    let parsed = crate::frontmatter::parse(&broken, &crate::frontmatter::ParseContext::default());
+    assert_eq!(parsed.diagnostics.iter().map(|it| it.code).collect::<Vec<_>>(), ["field-left-out"]);
+}

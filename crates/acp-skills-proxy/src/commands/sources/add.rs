@@ -1,0 +1,94 @@
+//! `add`: one more source. Shows what comes, asks, and writes configuration and lock.
+
+use std::process::ExitCode;
+
+use acp_skills::{
+    config::{SourceEntry, edit},
+    sources::Address,
+};
+use clap::Args;
+use serde_json::json;
+use skills_core::text::shown_path;
+
+use super::{CommonArgs, Target, agreed, findings, lock_error, show, source_error, updater};
+use crate::{error::UsageError, output, progress::Progress};
+
+/// Flags of `add`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  acp-skills-proxy add github:acme/skills
+  acp-skills-proxy add github:acme/skills/writing@v2 --exclude 'draft-*'
+  acp-skills-proxy add git@git.example.com:team/skills.git --config ./skills.yaml")]
+pub(crate) struct AddArgs {
+    /// Where the skills are, as for --source.
+    source: String,
+    /// Only skills of it whose names match; a glob. Repeatable.
+    #[arg(long, value_name = "GLOB")]
+    include: Vec<String>,
+    /// No skills of it whose names match. Repeatable.
+    #[arg(long, value_name = "GLOB")]
+    exclude: Vec<String>,
+    /// Approve without asking.
+    #[arg(long)]
+    yes: bool,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+/// Adds the source.
+///
+/// # Errors
+/// It cannot be fetched, is there already, or configuration or lock cannot be written.
+pub(crate) fn run(args: AddArgs) -> anyhow::Result<ExitCode> {
+    let AddArgs { source, include, exclude, yes, common } = args;
+    let address = Address::parse(&source).map_err(acp_skills::config::ConfigError::from)?;
+    let target = Target::read(&common)?;
+    let path = shown_path(&target.path);
+    let is_there = |entry: &SourceEntry| {
+        entry.source == address.as_str()
+            || Address::parse(&entry.source).is_ok_and(|it| it.place() == address.place())
+    };
+    if target.sources.iter().any(is_there) {
+        let hint = format!("`acp-skills-proxy update '{address}'` looks for changes");
+        return Err(UsageError::new(format!("`{address}` is in {path} already")).hint(hint).into());
+    }
+    let mut entry = SourceEntry::new(address.as_str());
+    (entry.include, entry.exclude) = (include, exclude);
+    // Before anything is fetched or asked.
+    let edited = edit::add_source(&target.text, &entry).map_err(|error| {
+        UsageError::new(format!("cannot add the source to {path}: {error}"))
+            .hint(format!("add these lines yourself:\n{}", error.lines))
+    })?;
+    let updater = updater(&common)?;
+    let offer = {
+        let _progress = Progress::spinner("fetching");
+        updater.latest(&address, None).map_err(source_error)?
+    };
+    if !common.json {
+        output::print(&show::offer(&offer))?;
+    }
+    if offer.skills.is_empty() {
+        let hint = "name the directory of the skills: `github:OWNER/REPO/PATH`";
+        return Err(UsageError::new(format!("there is no skill in `{address}`")).hint(hint).into());
+    }
+    let approved = if common.json { yes } else { agreed(&format!("Add `{address}` to {path}?"), yes)? };
+    if approved {
+        // A lock without its configuration is nothing; a configuration without its lock would be approved unseen.
+        updater.approve(&target.lock(), &address, &offer).map_err(lock_error)?;
+        target.write(&edited)?;
+    }
+    if common.json {
+        let report = json!({
+            "source": address.as_str(), "config": target.path, "lock": target.lock(), "pinned": offer.pinned,
+            "skills": offer.skills, "notes": offer.notes, "approved": approved,
+            "findings": offer.skills.iter().map(|it| (it.path.clone(), json!(findings::of(it)))).collect::<serde_json::Map<_, _>>(),
+        });
+        output::print_json(&report)?;
+    } else if approved {
+        output::print(&format!("Added to {path}, and approved in {}.\n", shown_path(&target.lock())))?;
+    } else {
+        output::print("Nothing was added.\n")?;
+    }
+    Ok(ExitCode::from(u8::from(!approved && !common.json)))
+}

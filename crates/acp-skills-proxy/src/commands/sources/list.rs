@@ -1,0 +1,78 @@
+//! `sources`: which there are, and what of them is approved. Fetches nothing.
+
+use std::{path::PathBuf, process::ExitCode};
+
+use acp_skills::sources::{LockFile, Pinned};
+use clap::Args;
+use serde::Serialize;
+use skills_core::text::shown_path;
+
+use super::{CommonArgs, Target, known, lock_error, updater};
+use crate::{
+    commands::table::{Align, Table, terminal_width},
+    output,
+};
+
+/// Flags of `sources`.
+#[derive(Debug, Args)]
+pub(crate) struct SourcesArgs {
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+/// A source. A promise to scripts: fields may be added, not changed.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Row {
+    source: String,
+    lock: PathBuf,
+    /// What was approved; nothing when it was not fetched yet.
+    pinned: Option<Pinned>,
+    /// How many skills were approved; nothing when they are not in the cache.
+    skills: Option<usize>,
+}
+
+/// Lists the sources.
+///
+/// # Errors
+/// Configuration or lock cannot be read.
+pub(crate) fn run(args: SourcesArgs) -> anyhow::Result<ExitCode> {
+    let target = Target::read(&args.common)?;
+    let updater = updater(&args.common)?;
+    let mut rows = Vec::new();
+    for source in known(&target)? {
+        let pinned = LockFile::read(&source.lock).map_err(lock_error)?.get(source.address.as_str()).cloned();
+        let approved = pinned.as_ref().and_then(|pinned| updater.approved(&source.address, pinned));
+        let skills = approved.map(|offer| offer.skills.len());
+        rows.push(Row { source: source.address.to_string(), lock: source.lock, pinned, skills });
+    }
+    if args.common.json {
+        output::print_json(&rows)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if rows.is_empty() {
+        output::print("There are no sources.\nhint: `acp-skills-proxy add github:OWNER/REPO` adds one\n")?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut table = Table::new([
+        ("SOURCE", Align::Left),
+        ("APPROVED", Align::Left),
+        ("SKILLS", Align::Right),
+        ("LOCK", Align::Path),
+    ]);
+    for row in rows {
+        let pinned = match &row.pinned {
+            Some(Pinned::Git(git)) => git.commit[..12].to_owned(),
+            Some(Pinned::Web(web)) => format!("sha256:{}", &web.index[..12]),
+            _ => "not yet".to_owned(),
+        };
+        let skills = match (row.skills, &row.pinned) {
+            (Some(skills), _) => skills.to_string(),
+            (None, Some(_)) => "not in the cache".to_owned(),
+            (None, None) => "-".to_owned(),
+        };
+        table.row([row.source, pinned, skills, shown_path(&row.lock)]);
+    }
+    output::print(&format!("{}\n", table.render(terminal_width())))?;
+    Ok(ExitCode::SUCCESS)
+}

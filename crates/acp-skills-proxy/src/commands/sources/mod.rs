@@ -1,0 +1,164 @@
+//! `add`, `update`, `remove` and `sources`: which skills come from elsewhere, and what of them is approved.
+//!
+//! | file | owns |
+//! |---|---|
+//! | `mod` | which sources there are, in which configuration, and asking |
+//! | `add`, `update`, `remove`, `list` | the command of that name; `list` is `sources` |
+//! | `findings` | what a scan finds in skills before they are approved |
+//! | `show` | what is shown before somebody approves |
+
+pub(crate) mod add;
+mod findings;
+pub(crate) mod list;
+pub(crate) mod remove;
+mod show;
+pub(crate) mod update;
+
+use std::{
+    fs,
+    io::{self, IsTerminal},
+    path::{Path, PathBuf},
+};
+
+use acp_skills::{
+    config::{Config, SourceEntry},
+    processes::Processes,
+    sources::{Address, LockFile, Updater, lock_beside, user_lock},
+};
+use clap::Args;
+use skills_core::text::shown_path;
+
+use crate::{
+    args::{ConfigArgs, LogArgs},
+    error::UsageError,
+    log, output,
+};
+
+/// Flags that these commands share.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct CommonArgs {
+    #[command(flatten)]
+    pub(crate) config: ConfigArgs,
+    /// Print JSON. Nobody is asked: only what --yes approves is written.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) log: LogArgs,
+}
+
+/// A source, and where it is written what was approved of it.
+pub(super) struct Known {
+    pub(super) address: Address,
+    pub(super) lock: PathBuf,
+}
+
+/// The configuration file that the commands write to.
+pub(super) struct Target {
+    /// It need not exist.
+    pub(super) path: PathBuf,
+    pub(super) text: String,
+    pub(super) sources: Vec<SourceEntry>,
+}
+
+impl Target {
+    /// Reads it.
+    ///
+    /// # Errors
+    /// There is no place for one, or it cannot be read.
+    pub(super) fn read(args: &CommonArgs) -> anyhow::Result<Self> {
+        let path = args.config.path_to_write().ok_or_else(|| {
+            UsageError::new("there is no configuration file")
+                .hint("name one with `--config FILE`; it is made when there is none")
+        })?;
+        if !path.exists() {
+            return Ok(Self { path, text: String::new(), sources: Vec::new() });
+        }
+        let config = Config::read(&path)?;
+        let text = fs::read_to_string(&path)?;
+        Ok(Self { path, text, sources: config.all_sources().cloned().collect() })
+    }
+
+    /// Writes it whole or not at all.
+    pub(super) fn write(&self, text: &str) -> Result<(), UsageError> {
+        let write = || -> io::Result<()> {
+            let parent = self.path.parent().unwrap_or(Path::new("."));
+            fs::create_dir_all(parent)?;
+            acp_skills::config::edit::write(&self.path, text)
+        };
+        write().map_err(|error| UsageError::new(format!("cannot write {}: {error}", shown_path(&self.path))))
+    }
+
+    pub(super) fn lock(&self) -> PathBuf {
+        lock_beside(&self.path)
+    }
+}
+
+/// All sources that are known: those of the configuration, and those that flags have named before.
+pub(super) fn known(target: &Target) -> anyhow::Result<Vec<Known>> {
+    let mut known = Vec::new();
+    for entry in &target.sources {
+        known.push(Known {
+            address: Address::parse(&entry.source).map_err(acp_skills::config::ConfigError::from)?,
+            lock: target.lock(),
+        });
+    }
+    let lock = user_lock();
+    for source in LockFile::read(&lock).map_err(lock_error)?.sources() {
+        // One that an older or newer version of this program has written.
+        if let Ok(address) = Address::parse(source) {
+            known.push(Known { address, lock: lock.clone() });
+        }
+    }
+    known.dedup_by(|a, b| a.address == b.address && a.lock == b.lock);
+    Ok(known)
+}
+
+/// Those that a user means by an address.
+pub(super) fn named(known: Vec<Known>, source: &str) -> anyhow::Result<Vec<Known>> {
+    let address = Address::parse(source).map_err(acp_skills::config::ConfigError::from)?;
+    let is_meant = |it: &Known| it.address == address || it.address.place() == address.place();
+    let (meant, others): (Vec<_>, Vec<_>) = known.into_iter().partition(is_meant);
+    if meant.is_empty() {
+        let names: Vec<_> = others.iter().map(|it| format!("`{}`", it.address)).collect();
+        let hint = match names.is_empty() {
+            true => format!("`acp-skills-proxy add {address}` adds it"),
+            false => format!("there are {}", names.join(", ")),
+        };
+        return Err(UsageError::new(format!("`{address}` is not one of your sources")).hint(hint).into());
+    }
+    Ok(meant)
+}
+
+/// What fetches, in processes that end with this one.
+pub(super) fn updater(args: &CommonArgs) -> anyhow::Result<Updater> {
+    let mut config = Config::default();
+    args.log.clone().override_in(&mut config);
+    log::start(&config)?;
+    let processes = Processes::default();
+    processes.prepare(&std::env::current_exe()?);
+    Updater::new(processes).map_err(source_error)
+}
+
+pub(super) fn source_error(error: acp_skills::sources::SourceError) -> anyhow::Error {
+    let hint = error.hint();
+    UsageError::new(error.to_string()).hint(hint).into()
+}
+
+pub(super) fn lock_error(error: acp_skills::sources::LockError) -> anyhow::Error {
+    UsageError::new(error.to_string()).hint(error.hint()).into()
+}
+
+/// Asks on the terminal, unless it was said already.
+///
+/// # Errors
+/// There is nobody to ask.
+pub(super) fn agreed(question: &str, yes: bool) -> anyhow::Result<bool> {
+    if yes {
+        return Ok(true);
+    }
+    if !io::stdin().is_terminal() {
+        let message = "nothing is approved: there is no terminal to ask on";
+        return Err(UsageError::new(message).hint("`--yes` approves what is shown").into());
+    }
+    Ok(output::ask(question))
+}

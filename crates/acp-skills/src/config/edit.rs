@@ -1,0 +1,276 @@
+//! Adds sources to the text of a configuration file, and takes them out again. All else stays as somebody wrote it:
+//! comments, order, quotes.
+//!
+//! Lines are edited, and the result is read again: unless it is the old configuration with just that source more or less,
+//! nothing is written, and the user is told what to write.
+
+use std::{
+    fs,
+    io::{self, Write},
+    path::Path,
+};
+
+use super::{Config, SourceEntry};
+
+/// What a new file begins with; editors then know its keys.
+pub const HEADER: &str = "# yaml-language-server: $schema=https://raw.githubusercontent.com/acp-skills/acp-skills-proxy/main/crates/acp-skills-proxy/skills.schema.json\n";
+
+/// Writes a file whole or not at all, with the rights that it has. A link is written through.
+///
+/// # Errors
+/// As the system says.
+pub fn write(path: &Path, text: &str) -> io::Result<()> {
+    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let mut file = tempfile::NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")))?;
+    file.write_all(text.as_bytes())?;
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = fs::metadata(&path).map_or(0o644, |metadata| metadata.permissions().mode() & 0o777);
+        file.as_file().set_permissions(fs::Permissions::from_mode(mode))?;
+    }
+    file.persist(path)?;
+    Ok(())
+}
+
+const KEY: &str = "sources:";
+
+/// Why a text cannot be edited.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the file has a shape that is not edited here")]
+pub struct EditError {
+    /// What its user has to write, or take out.
+    pub lines: String,
+}
+
+/// The text of a file with one more source.
+///
+/// # Errors
+/// The text is not a configuration, or has a shape that cannot be edited.
+pub fn add_source(text: &str, entry: &SourceEntry) -> Result<String, EditError> {
+    let mut expected = sources(text).unwrap_or_default();
+    expected.push(entry.clone());
+    let written = written(entry);
+    let edited = match place(text) {
+        None if text.trim().is_empty() => format!("{HEADER}\n{KEY}\n  - {written}\n"),
+        None => format!("{}{KEY}\n  - {written}\n", ended(text)),
+        Some(Place::Block { items, end, indent }) => {
+            let at = if items.is_empty() { end } else { items.last().map_or(end, |item| item.1) };
+            let indent = if items.is_empty() { 2 } else { indent };
+            insert(text, at, &format!("{}- {written}\n", " ".repeat(indent)))
+        }
+        Some(Place::Flow { open, close }) => {
+            let comma = if text[open..close].trim().is_empty() { "" } else { ", " };
+            format!("{}{comma}{written}{}", text[..close].trim_end(), &text[close..])
+        }
+    };
+    check(text, edited, &expected, &format!("{KEY}\n  - {written}"))
+}
+
+/// The text of a file without a source, by its place in the list.
+///
+/// # Errors
+/// As [`add_source`].
+pub fn remove_source(text: &str, number: usize) -> Result<String, EditError> {
+    let mut expected = sources(text).unwrap_or_default();
+    let wrong = || EditError { lines: String::new() };
+    if number >= expected.len() {
+        return Err(wrong());
+    }
+    let gone = expected.remove(number);
+    let edited = match place(text) {
+        Some(Place::Block { items, .. }) if items.len() == 1 => {
+            // With its key, which would have no value.
+            let start = text[..items[0].0].rfind(KEY).ok_or_else(wrong)?;
+            format!("{}{}", &text[..start], &text[items[0].1..])
+        }
+        Some(Place::Block { items, .. }) => {
+            let (start, end) = *items.get(number).ok_or_else(wrong)?;
+            format!("{}{}", &text[..start], &text[end..])
+        }
+        Some(Place::Flow { open, close }) => {
+            let left: Vec<_> = expected.iter().map(written).collect();
+            format!("{}{}{}", &text[..open], left.join(", "), &text[close..])
+        }
+        None => return Err(wrong()),
+    };
+    check(text, edited, &expected, &written(&gone))
+}
+
+/// `edited` when it is `text` with these sources and nothing else differs.
+fn check(text: &str, edited: String, expected: &[SourceEntry], lines: &str) -> Result<String, EditError> {
+    let rest = |text: &str| {
+        let mut config = Config::parse(text, Path::new("")).ok()?;
+        let sources = std::mem::take(&mut config.sources);
+        Some((format!("{config:?}"), sources))
+    };
+    match (rest(text), rest(&edited)) {
+        (Some((before, _)), Some((after, sources))) if before == after && sources == expected => Ok(edited),
+        _ => Err(EditError { lines: lines.to_owned() }),
+    }
+}
+
+fn sources(text: &str) -> Option<Vec<SourceEntry>> {
+    Some(Config::parse(text, Path::new("")).ok()?.sources)
+}
+
+/// An entry as it stands in a file.
+fn written(entry: &SourceEntry) -> String {
+    let SourceEntry { source, include, exclude, .. } = entry;
+    if include.is_empty() && exclude.is_empty() {
+        return scalar(source);
+    }
+    let list = |name: &str, globs: &[String]| {
+        let globs: Vec<_> = globs.iter().map(|glob| quoted(glob)).collect();
+        (!globs.is_empty()).then(|| format!(", {name}: [{}]", globs.join(", "))).unwrap_or_default()
+    };
+    format!("{{ source: {}{}{} }}", quoted(source), list("include", include), list("exclude", exclude))
+}
+
+/// Plain where nobody can take it for anything else.
+fn scalar(text: &str) -> String {
+    let is_plain = text.starts_with(|c: char| c.is_ascii_alphabetic())
+        && !text.ends_with(':')
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_./:@#+~%".contains(c));
+    if is_plain { text.to_owned() } else { quoted(text) }
+}
+
+/// JSON's strings are YAML's.
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+/// Where the list is. All numbers are offsets into the text.
+enum Place {
+    /// On lines of its own: where each item begins and ends, with the comments behind it; where the list ends.
+    Block { items: Vec<(usize, usize)>, end: usize, indent: usize },
+    /// In brackets on one line: behind the opening one, and at the closing one.
+    Flow { open: usize, close: usize },
+}
+
+fn place(text: &str) -> Option<Place> {
+    let mut lines = offsets(text).skip_while(|(_, line)| !line.starts_with(KEY));
+    let (start, line) = lines.next()?;
+    let value = &line[KEY.len()..];
+    if let Some(open) = value.find('[') {
+        let open = start + KEY.len() + open + 1;
+        let close = text[open..].find(['\n', '#']).map_or(text.len(), |end| open + end);
+        let close = open + text[open..close].rfind(']')?;
+        return Some(Place::Flow { open, close });
+    }
+    let mut items: Vec<(usize, usize)> = Vec::new();
+    let mut end = start + line.len();
+    let mut item_indent = 0;
+    for (start, line) in lines {
+        let content = line.trim_start_matches(' ');
+        let indent = line.len() - content.len();
+        if content.trim().is_empty() || content.starts_with('#') {
+            continue;
+        }
+        let is_item = content.starts_with("- ") && (items.is_empty() || indent == item_indent);
+        if !is_item && (indent == 0 || items.is_empty()) {
+            break;
+        }
+        if is_item {
+            item_indent = indent;
+            items.push((start, start));
+        }
+        end = start + line.len();
+        if let Some(item) = items.last_mut() {
+            item.1 = end;
+        }
+    }
+    Some(Place::Block { items, end, indent: item_indent })
+}
+
+/// The lines of a text, each with where it begins and with its end.
+fn offsets(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    text.split_inclusive('\n').scan(0, |at, line| {
+        let start = *at;
+        *at += line.len();
+        Some((start, line))
+    })
+}
+
+fn insert(text: &str, at: usize, line: &str) -> String {
+    format!("{}{line}{}", ended(&text[..at]), &text[at..])
+}
+
+fn ended(text: &str) -> String {
+    if text.is_empty() || text.ends_with('\n') { text.to_owned() } else { format!("{text}\n") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn add(text: &str) -> String {
+        add_source(text, &SourceEntry::new("github:a/b@v1"))
+            .unwrap_or_else(|error| format!("wants {}", error.lines))
+    }
+
+    #[test]
+    fn one_more() {
+        for (text, expected) in [
+            ("roots: [x]", "roots: [x]\nsources:\n  - github:a/b@v1\n"),
+            ("sources: []\nroots: [x]\n", "sources: [github:a/b@v1]\nroots: [x]\n"),
+            ("sources: [https://a.b] # mine\n", "sources: [https://a.b, github:a/b@v1] # mine\n"),
+            (
+                "# ours\nsources:\n  # first\n  - https://a.b # site\n\n# then\nroots: [x]\n",
+                "# ours\nsources:\n  # first\n  - https://a.b # site\n  - github:a/b@v1\n\n# then\nroots: [x]\n",
+            ),
+            (
+                "sources:\n- source: https://a.b\n  include: [x]\nroots:\n- x\n",
+                "sources:\n- source: https://a.b\n  include: [x]\n- github:a/b@v1\nroots:\n- x\n",
+            ),
+            ("sources:\n  - 'https://a.b'", "sources:\n  - 'https://a.b'\n  - github:a/b@v1\n"),
+            // Written by a machine, on one line.
+            ("{\"sources\":[\"https://a.b\"]}", "wants sources:\n  - github:a/b@v1"),
+            // What an alias names must not grow.
+            ("sources: &x [https://a.b]\nagent: *x\n", "wants sources:\n  - github:a/b@v1"),
+            ("sources:\n  - [\n", "wants sources:\n  - github:a/b@v1"),
+        ] {
+            assert_eq!(add(text), expected, "{text}");
+        }
+        let new = add("");
+        assert!(new.starts_with("# yaml-language-server: $schema=https://"), "{new}");
+        let mut entry = SourceEntry::new("github:a/b");
+        entry.include = vec!["pdf-*".to_owned()];
+        let text = add_source("sources: []\n", &entry).unwrap();
+        assert_eq!(text, "sources: [{ source: \"github:a/b\", include: [\"pdf-*\"] }]\n");
+    }
+
+    #[test]
+    fn one_less() {
+        let three = "a: x\n";
+        assert!(remove_source(three, 0).is_err());
+        for (text, number, expected) in [
+            ("sources: [https://a.b, github:a/b]\n", 0, "sources: [github:a/b]\n"),
+            ("sources: [https://a.b]\n", 0, "sources: []\n"),
+            ("roots: [x]\nsources:\n  - https://a.b\nstrict: true\n", 0, "roots: [x]\nstrict: true\n"),
+            (
+                "sources:\n  - https://a.b\n  - source: github:a/b\n    include: [x]\n  - https://c.d\n",
+                1,
+                "sources:\n  - https://a.b\n  - https://c.d\n",
+            ),
+        ] {
+            assert_eq!(remove_source(text, number).unwrap(), expected, "{text}");
+        }
+    }
+
+    proptest::proptest! {
+        /// Whatever the file is like: either it is the same with one source more, or it is left alone; and the way back leads
+        /// to the same configuration.
+        #[test]
+        fn nothing_else_changes(text in "((sources:|roots:|  - |- |\\[|\\]|, |a|https://a\\.b|#|'|\"|:| |\n)){0,14}") {
+            if let Ok(edited) = add_source(&text, &SourceEntry::new("github:a/b")) {
+                let before = Config::parse(&text, Path::new("")).unwrap();
+                let number = before.sources.len();
+                if let Ok(back) = remove_source(&edited, number) {
+                    let after = Config::parse(&back, Path::new("")).unwrap();
+                    proptest::prop_assert_eq!(format!("{:?}", before), format!("{:?}", after));
+                }
+            }
+        }
+    }
+}

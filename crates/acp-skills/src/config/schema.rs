@@ -1,0 +1,70 @@
+//! The JSON schema of `skills.yaml`, made from the types that read it: for editors
+//! ([`yaml-language-server`](https://github.com/redhat-developer/yaml-language-server)).
+
+use schemars::{JsonSchema, generate::SchemaSettings};
+use serde_json::Value;
+
+use super::{Config, virtual_skill::VirtualSkill};
+
+/// The JSON schema (draft 7, which editors know) of a configuration file.
+pub fn schema() -> Value {
+    let mut schema = SchemaSettings::draft07().into_generator().into_root_schema_for::<Config>();
+    schema.insert("title".to_owned(), "skills.yaml of acp-skills-proxy".into());
+    schema.to_value()
+}
+
+/// What may be written as one text, or as a list.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+#[expect(dead_code, reason = "only its shape counts")]
+pub(super) enum OneOrMany {
+    One(String),
+    Many(Vec<String>),
+}
+
+/// An entry of `skills`.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+#[expect(dead_code, reason = "only its shape counts")]
+pub(super) enum SkillShape {
+    /// The directory of a skill.
+    Directory(String),
+    /// A virtual skill.
+    Virtual(VirtualSkill),
+}
+
+/// An entry of `sources`.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+#[expect(dead_code, reason = "only its shape counts")]
+pub(super) enum SourceShape {
+    /// `github:OWNER/REPO[/PATH][@REF]`, `gitlab:…`, `git+https://…[#REF:PATH]`, `git+ssh://…`, `git+file:///…`, or the
+    /// address of a web site with skills.
+    Address(String),
+    /// The same, with what is wanted of it.
+    Fields(super::entries::SourceFields),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Editors complain of exactly what the program complains of.
+    #[test]
+    fn the_keys_are_those_that_are_read() {
+        let schema = schema();
+        assert_eq!(schema["additionalProperties"], false);
+        let keys = schema["properties"].as_object().unwrap();
+        let error = serde_yaml::from_str::<Config>("no-such-key: 1").unwrap_err().to_string();
+        for key in keys.keys() {
+            assert!(error.contains(key.as_str()), "{key}: {error}");
+        }
+        for (key, kind) in [("strict", "boolean"), ("roots", "array"), ("projects", "array")] {
+            assert_eq!(keys[key]["type"], kind, "{key}");
+        }
+        let text = schema.to_string();
+        for word in ["draft-07", "\"xml\"", "\"hybrid\"", "\"bwrap\"", "input_schema", "github:OWNER/REPO"] {
+            assert!(text.contains(word), "{word}: {text}");
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Whether anybody is left in a process group (Unix).
+
+use rustix::process::{Pid, test_kill_process_group};
+
+/// Whether a process of `group` still runs. One that has ended and was not waited for, a zombie, does not: signals reach it
+/// for as long as its parent, or an init that is in no hurry, leaves it there.
+pub(crate) fn group_is_alive(group: Pid) -> bool {
+    test_kill_process_group(group).is_ok() && !has_only_zombies(group)
+}
+
+/// Whether `/proc` shows processes of the group, and all of them have ended.
+#[cfg(target_os = "linux")]
+fn has_only_zombies(group: Pid) -> bool {
+    let Ok(processes) = std::fs::read_dir("/proc") else { return false };
+    let mut found = false;
+    for process in processes.flatten() {
+        let name = process.file_name();
+        if !name.as_encoded_bytes().first().is_some_and(u8::is_ascii_digit) {
+            continue;
+        }
+        // It may be gone by now.
+        let Ok(stat) = std::fs::read_to_string(process.path().join("stat")) else { continue };
+        if let Some((state, id)) = state_and_group(&stat)
+            && id == group.as_raw_nonzero().get()
+        {
+            found = true;
+            if !matches!(state, 'Z' | 'X') {
+                return false;
+            }
+        }
+    }
+    // Somebody who must not look at others' processes finds none, and knows nothing.
+    found
+}
+
+/// Elsewhere a group of zombies refuses signals.
+#[cfg(not(target_os = "linux"))]
+fn has_only_zombies(_group: Pid) -> bool {
+    false
+}
+
+/// The state and the process group in a line of `/proc/ID/stat`. The name before them may hold anything.
+#[cfg(target_os = "linux")]
+fn state_and_group(stat: &str) -> Option<(char, i32)> {
+    let (_, fields) = stat.rsplit_once(')')?;
+    let mut fields = fields.split_ascii_whitespace();
+    let state = fields.next()?.chars().next()?;
+    Some((state, fields.nth(1)?.parse().ok()?))
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::{
+        os::unix::process::CommandExt,
+        process::{Command, Stdio},
+        thread,
+        time::{Duration, Instant},
+    };
+
+    use super::*;
+
+    #[test]
+    fn zombies_do_not_live() {
+        let mut child =
+            Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).process_group(0).spawn().unwrap();
+        let group = Pid::from_raw(child.id().cast_signed()).unwrap();
+        assert!(group_is_alive(group));
+        drop(child.stdin.take());
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while group_is_alive(group) {
+            assert!(Instant::now() < deadline, "it ended and still counts as alive");
+            thread::sleep(Duration::from_millis(1));
+        }
+        // Nobody has waited for it: signals still reach what is left of it.
+        test_kill_process_group(group).unwrap();
+        child.wait().unwrap();
+        assert!(!group_is_alive(group));
+    }
+
+    #[test]
+    fn lines_of_stat() {
+        for (line, expected) in [
+            ("7 (cat) S 1 42 42 0 -1", Some(('S', 42))),
+            ("7 (a ) Z 9 9 (x) Z 1 43 42", Some(('Z', 43))),
+            ("7 (cat) S 1", None),
+            ("", None),
+        ] {
+            assert_eq!(state_and_group(line), expected, "{line}");
+        }
+    }
+}

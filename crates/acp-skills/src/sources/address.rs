@@ -1,0 +1,481 @@
+//! [`Address`]: what people write to name a place with skills that is elsewhere, and what it means.
+//!
+//! | written | is |
+//! |---|---|
+//! | `github:OWNER/REPO[/PATH][@REF]`, `gitlab:…` | a git repository, over https |
+//! | `https://github.com/OWNER/REPO[/tree/REF/PATH]`, as copied from a browser; the same at gitlab.com | a git repository |
+//! | `https://….git`, `git+https://…[#REF:PATH]` | a git repository |
+//! | `git+ssh://…[#REF:PATH]`, `ssh://…`, `git@HOST:PATH` | a git repository |
+//! | `git+file:///…[#REF:PATH]` | a git repository on this machine |
+//! | any other `https://…`, and `http://…` on loopback | a web site with an index of skills |
+//!
+//! What is read here ends up as arguments of `git`: an address that could be taken for a flag, or lead out of the
+//! repository, is refused. Nothing is looked up.
+
+use std::{fmt, path::Path};
+
+use percent_encoding::percent_decode_str;
+use skills_core::{fetch, text::shown};
+
+use crate::config::expand_home;
+
+/// Longest address, in bytes.
+const MAX_BYTES: usize = 2048;
+
+/// A place with skills that is elsewhere.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Address {
+    text: String,
+    place: Place,
+}
+
+/// What an address leads to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Place {
+    /// A directory of a git repository.
+    Git(GitPlace),
+    /// A web site: the address of its index, of the index's directory, or of the site.
+    Web(String),
+}
+
+/// A directory of a git repository, at some state of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct GitPlace {
+    /// What `git fetch` takes: `https://…`, `ssh://…` or `file://…`.
+    pub url: String,
+    /// A branch, a tag or a commit; `None` is the repository's default branch.
+    pub reference: Option<String>,
+    /// The directory, relative to the repository's root and separated by `/`; empty is the root.
+    pub path: String,
+    /// How it is reached, which is all that git may use.
+    pub transport: Transport,
+}
+
+/// How a repository is reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transport {
+    /// `https`.
+    Https,
+    /// `ssh`.
+    Ssh,
+    /// A directory on this machine.
+    File,
+}
+
+/// Why a text is not an address. The message names it; [`hint`](Self::hint) says what to write.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{}` is not a source: {why}", shown(text))]
+pub struct AddressError {
+    text: String,
+    why: String,
+    hint: Option<String>,
+}
+
+impl AddressError {
+    fn hint_is(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+
+    /// What to write instead.
+    pub fn hint(&self) -> &str {
+        self.hint.as_deref().unwrap_or(FORMS)
+    }
+}
+
+const FORMS: &str = "a source is `github:OWNER/REPO[/PATH][@REF]`, `gitlab:…`, `git+https://…[#REF:PATH]`, \
+                     `git+ssh://…`, `git+file:///…`, or the https address of a web site with skills";
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl Address {
+    /// Reads an address.
+    ///
+    /// ```
+    /// use acp_skills::sources::{Address, Place};
+    ///
+    /// let address = Address::parse("github:acme/skills/review@v2")?;
+    /// let Place::Git(place) = address.place() else { unreachable!() };
+    /// assert_eq!(place.url, "https://github.com/acme/skills.git");
+    /// assert_eq!((place.path.as_str(), place.reference.as_deref()), ("review", Some("v2")));
+    /// # Ok::<(), acp_skills::sources::AddressError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// It has none of the forms, or what it has must not reach git.
+    pub fn parse(text: &str) -> Result<Self, AddressError> {
+        let text = text.trim();
+        let fail = |why: String| AddressError { text: text.to_owned(), why, hint: None };
+        if text.is_empty() || text.len() > MAX_BYTES {
+            return Err(fail(format!("it has to have 1 to {MAX_BYTES} bytes")));
+        }
+        if text.chars().any(|c| c.is_control() || c.is_whitespace()) {
+            return Err(fail("it contains a space or a character that nobody sees".to_owned()));
+        }
+        let place = match text.split_once(':') {
+            Some(("github", rest)) => hosted("github.com", rest).map(Place::Git),
+            Some(("gitlab", rest)) => hosted("gitlab.com", rest).map(Place::Git),
+            _ if text.starts_with("git@") => scp_like(text).map(Place::Git),
+            _ => by_scheme(text).ok_or_else(|| {
+                fail("it has none of the forms that a source has".to_owned()).hint_is(meant(text))
+            })?,
+        };
+        let place = place.map_err(fail)?;
+        Ok(Self { text: text.to_owned(), place })
+    }
+
+    /// As it was written.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// What it leads to.
+    pub fn place(&self) -> &Place {
+        &self.place
+    }
+}
+
+/// What somebody meant whose text has no scheme that we know.
+fn meant(text: &str) -> String {
+    if text.starts_with(['.', '/', '~', '$']) || text.contains('\\') {
+        return "a directory on this machine needs no source: `--skills DIR`, or `roots` in the file"
+            .to_owned();
+    }
+    match text.split('/').collect::<Vec<_>>()[..] {
+        [owner, repository, ..] if is_name(owner) && is_name(repository) && !text.contains(':') => {
+            format!("did you mean `github:{text}`?")
+        }
+        _ => FORMS.to_owned(),
+    }
+}
+
+type Read<T> = Result<T, String>;
+
+fn by_scheme(text: &str) -> Option<Read<Place>> {
+    let (scheme, rest) = text.split_once("://")?;
+    let git =
+        |transport| Some(repository(scheme.trim_start_matches("git+"), rest, transport).map(Place::Git));
+    match scheme {
+        "git+https" => git(Transport::Https),
+        "git+ssh" | "ssh" => git(Transport::Ssh),
+        "git+file" => git(Transport::File),
+        "git+http" | "git" | "git+git" => Some(Err(
+            "it is not encrypted, so that anybody on the way could change the skills; use https or ssh"
+                .to_owned(),
+        )),
+        "https" => Some(from_browser(text, rest).unwrap_or_else(|| web(text))),
+        "http" => Some(web(text)),
+        _ => None,
+    }
+}
+
+fn web(url: &str) -> Read<Place> {
+    if authority(url.split_once("://").map_or("", |(_, rest)| rest)).contains('@') {
+        return Err(SECRET.to_owned());
+    }
+    if !fetch::is_allowed(url) {
+        return Err("only https, or http on this machine's loopback, is allowed".to_owned());
+    }
+    Ok(Place::Web(url.to_owned()))
+}
+
+const SECRET: &str = "a name or password in it would end up in files that others read; git asks its credential helper, \
+                      so leave it out";
+
+fn authority(rest: &str) -> &str {
+    rest.split(['/', '?', '#']).next().unwrap_or_default()
+}
+
+/// `OWNER/REPO[/PATH][@REF]` at a host.
+fn hosted(host: &str, rest: &str) -> Read<GitPlace> {
+    let (names, reference) = match rest.split_once('@') {
+        Some((names, reference)) => (names, Some(reference)),
+        None => (rest, None),
+    };
+    let mut parts = names.splitn(3, '/');
+    let (owner, name, path) = (parts.next(), parts.next(), parts.next());
+    at_host(host, owner.unwrap_or_default(), name.unwrap_or_default(), reference, path.unwrap_or_default())
+}
+
+fn at_host(host: &str, owner: &str, name: &str, reference: Option<&str>, path: &str) -> Read<GitPlace> {
+    let name = name.strip_suffix(".git").unwrap_or(name);
+    if !owner.split('/').all(is_name) || !is_name(name) {
+        return Err("an owner and a repository have letters, digits, `-`, `_` and `.`, as in `acme/skills`"
+            .to_owned());
+    }
+    Ok(GitPlace {
+        url: format!("https://{host}/{owner}/{name}.git"),
+        reference: reference.map(read_reference).transpose()?,
+        path: read_path(path)?,
+        transport: Transport::Https,
+    })
+}
+
+fn is_name(name: &str) -> bool {
+    !name.is_empty()
+        && !name.starts_with(['-', '.'])
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+}
+
+/// A page of a repository, as copied from a browser; `None` when it is none, but may be a site with skills.
+fn from_browser(text: &str, rest: &str) -> Option<Read<Place>> {
+    let place = |place: Read<GitPlace>| Some(place.map(Place::Git));
+    let page = rest.split(['?', '#']).next().unwrap_or(rest).trim_end_matches('/');
+    let (host, path) = page.split_once('/')?;
+    let host = host.to_ascii_lowercase();
+    match host.strip_prefix("www.").unwrap_or(&host) {
+        "github.com" => {
+            let mut parts = path.splitn(3, '/');
+            let (owner, name) = (parts.next()?, parts.next()?);
+            let (reference, path) = match parts.next().map(of_view) {
+                None => (None, String::new()),
+                Some(Some((reference, path))) => (Some(reference), path),
+                Some(None) => {
+                    return Some(Err("this page of github.com has no directory of a repository".to_owned()));
+                }
+            };
+            place(at_host("github.com", owner, name, reference.as_deref(), &path))
+        }
+        "gitlab.com" => {
+            let (names, view) =
+                path.split_once("/-/").map_or((path, None), |(names, view)| (names, Some(view)));
+            let (owner, name) = names.rsplit_once('/')?;
+            let (reference, path) = match view.map(of_view) {
+                None => (None, String::new()),
+                Some(Some((reference, path))) => (Some(reference), path),
+                Some(None) => {
+                    return Some(Err("this page of gitlab.com has no directory of a repository".to_owned()));
+                }
+            };
+            place(at_host("gitlab.com", owner, name, reference.as_deref(), &path))
+        }
+        _ if page.ends_with(".git") && !text.contains('?') => {
+            place(repository("https", rest, Transport::Https))
+        }
+        _ => None,
+    }
+}
+
+/// Reference and directory of `tree/REF/PATH`, or of `blob/REF/PATH/SKILL.md`. A reference with a `/` cannot be told from
+/// a path here: such a one has to be written with `git+https`.
+fn of_view(view: &str) -> Option<(String, String)> {
+    let mut parts = view.splitn(3, '/');
+    let (kind, reference, path) = (parts.next()?, parts.next()?, parts.next().unwrap_or_default());
+    let path = match kind {
+        "tree" => path,
+        "blob" => path.rsplit_once('/').map_or("", |(dir, _)| dir),
+        _ => return None,
+    };
+    let decoded = |text: &str| percent_decode_str(text).decode_utf8().ok().map(std::borrow::Cow::into_owned);
+    Some((decoded(reference)?, decoded(path)?))
+}
+
+/// `AUTHORITY/PATH[#REF[:PATH]]`.
+fn repository(scheme: &str, rest: &str, transport: Transport) -> Read<GitPlace> {
+    let (place, fragment) = rest.split_once('#').map_or((rest, ""), |(place, fragment)| (place, fragment));
+    let (reference, path) = fragment.split_once(':').unwrap_or((fragment, ""));
+    let authority = authority(place);
+    let url = if transport == Transport::File {
+        // `file:///C:/skills`.
+        let has_drive = place.as_bytes().get(2) == Some(&b':');
+        let place = if cfg!(windows) && has_drive { place.trim_start_matches('/') } else { place };
+        let path = expand_home(Path::new(place));
+        let path = path.to_str().filter(|_| path.is_absolute());
+        let path =
+            path.ok_or("the directory of a `git+file` has to be absolute: `git+file:///home/me/skills`")?;
+        format!("file://{}{}", if path.starts_with('/') { "" } else { "/" }, path.replace('\\', "/"))
+    } else {
+        if authority.is_empty() || authority.starts_with('-') || place.len() == authority.len() {
+            return Err("it has no host, or no repository on it".to_owned());
+        }
+        match (transport, authority.rsplit_once('@')) {
+            (Transport::Ssh, Some((user, host)))
+                if user.contains(':')
+                    || user.starts_with('-')
+                    || host.is_empty()
+                    || host.starts_with('-') =>
+            {
+                return Err(SECRET.to_owned());
+            }
+            (Transport::Https, Some(_)) => return Err(SECRET.to_owned()),
+            _ => format!("{scheme}://{place}"),
+        }
+    };
+    Ok(GitPlace {
+        url,
+        reference: Some(reference).filter(|it| !it.is_empty()).map(read_reference).transpose()?,
+        path: read_path(path)?,
+        transport,
+    })
+}
+
+/// `git@HOST:PATH[#REF:PATH]`, as servers show it.
+fn scp_like(text: &str) -> Read<GitPlace> {
+    let (authority, rest) = text.split_once(':').ok_or("it has no repository behind the host")?;
+    repository("ssh", &format!("{authority}/{}", rest.trim_start_matches('/')), Transport::Ssh)
+}
+
+/// By the rules of [`git check-ref-format`](https://git-scm.com/docs/git-check-ref-format), which a commit's number
+/// fulfils, too.
+fn read_reference(reference: &str) -> Read<String> {
+    let is_wrong = reference.is_empty()
+        || reference.starts_with(['-', '/', '.', '+', '@'])
+        || reference.ends_with(['/', '.'])
+        || reference
+            .split('/')
+            .any(|part| part.is_empty() || part.starts_with('.') || part.ends_with(".lock"))
+        || reference.contains("..")
+        || reference.contains("@{")
+        || reference.chars().any(|c| c.is_control() || c.is_whitespace() || "~^:?*[\\".contains(c));
+    if is_wrong {
+        return Err(format!("`{}` cannot be a branch, a tag or a commit", shown(reference)));
+    }
+    Ok(reference.to_owned())
+}
+
+/// The directory without what means nothing in it.
+fn read_path(path: &str) -> Read<String> {
+    let parts: Vec<_> = path.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
+    if path.contains('\\') || parts.iter().any(|part| *part == ".." || part.chars().any(char::is_control)) {
+        return Err(format!("`{}` is no directory of the repository", shown(path)));
+    }
+    Ok(parts.join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What an address comes to: `URL REF PATH`, `web URL`, or what is wrong.
+    fn read(text: &str) -> String {
+        match Address::parse(text) {
+            Ok(address) => match address.place() {
+                Place::Git(place) => {
+                    let reference = place.reference.as_deref().unwrap_or("(default)");
+                    format!("{} {reference} {}", place.url, place.path).trim_end().to_owned()
+                }
+                Place::Web(url) => format!("web {url}"),
+            },
+            Err(error) => format!("{}; {}", error.why, error.hint()),
+        }
+    }
+
+    #[test]
+    fn what_addresses_mean() {
+        for (text, expected) in [
+            ("github:acme/skills", "https://github.com/acme/skills.git (default)"),
+            (" github:acme/skills.git ", "https://github.com/acme/skills.git (default)"),
+            ("github:acme/skills@v1.2", "https://github.com/acme/skills.git v1.2"),
+            ("github:acme/skills/a/b@feature/x", "https://github.com/acme/skills.git feature/x a/b"),
+            ("github:acme/skills/./a//b/", "https://github.com/acme/skills.git (default) a/b"),
+            ("gitlab:acme/skills/pdf@main", "https://gitlab.com/acme/skills.git main pdf"),
+            ("https://github.com/acme/skills", "https://github.com/acme/skills.git (default)"),
+            ("https://www.GitHub.com/acme/skills.git/", "https://github.com/acme/skills.git (default)"),
+            (
+                "https://github.com/acme/skills/tree/main/my%20skills/pdf",
+                "https://github.com/acme/skills.git main my skills/pdf",
+            ),
+            ("https://github.com/acme/skills/tree/v1?tab=readme", "https://github.com/acme/skills.git v1"),
+            (
+                "https://github.com/acme/skills/blob/main/pdf/SKILL.md",
+                "https://github.com/acme/skills.git main pdf",
+            ),
+            (
+                "https://gitlab.com/group/sub/skills/-/tree/main/pdf",
+                "https://gitlab.com/group/sub/skills.git main pdf",
+            ),
+            ("https://git.example.com/team/skills.git", "https://git.example.com/team/skills.git (default)"),
+            ("https://git.example.com/skills.git#v1:pdf", "https://git.example.com/skills.git v1 pdf"),
+            ("git+https://example.com/skills#main", "https://example.com/skills main"),
+            ("git+https://example.com/skills#:a/b", "https://example.com/skills (default) a/b"),
+            ("git+https://example.com:8443/skills#v1:a", "https://example.com:8443/skills v1 a"),
+            ("git+ssh://git@example.com/team/skills#v1", "ssh://git@example.com/team/skills v1"),
+            ("ssh://example.com:22/skills", "ssh://example.com:22/skills (default)"),
+            ("git@github.com:acme/skills.git#main:pdf", "ssh://git@github.com/acme/skills.git main pdf"),
+            // These stay what they were: sites with an index.
+            ("https://example.com", "web https://example.com"),
+            (
+                "https://example.com/.well-known/skills/index.json",
+                "web https://example.com/.well-known/skills/index.json",
+            ),
+            ("https://gist.github.com/acme/1", "web https://gist.github.com/acme/1"),
+            ("https://example.com/?repo=x.git", "web https://example.com/?repo=x.git"),
+            ("http://127.0.0.1:8000/", "web http://127.0.0.1:8000/"),
+        ] {
+            assert_eq!(read(text), expected, "{text}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn repositories_on_this_machine() {
+        assert_eq!(read("git+file:///srv/skills#v1:a"), "file:///srv/skills v1 a");
+        assert!(read("git+file://skills").contains("has to be absolute"));
+        assert!(!read("git+file://~/skills").contains('~'));
+    }
+
+    #[test]
+    fn what_is_refused() {
+        for (text, expected) in [
+            ("", "1 to 2048 bytes"),
+            ("a b", "a space"),
+            ("github:acme/skills\u{7}", "nobody sees"),
+            ("github:acme", "an owner and a repository"),
+            ("github:-acme/skills", "an owner and a repository"),
+            ("github:acme/--upload-pack=x", "an owner and a repository"),
+            ("github:acme/..", "an owner and a repository"),
+            ("github:acme/skills@", "cannot be a branch"),
+            ("github:acme/skills@-x", "cannot be a branch"),
+            ("github:acme/skills@--upload-pack=touch", "cannot be a branch"),
+            ("github:acme/skills@a..b", "cannot be a branch"),
+            ("github:acme/skills@+main:refs/heads/x", "cannot be a branch"),
+            ("github:acme/skills@main^{tree}", "cannot be a branch"),
+            ("github:acme/skills/../x", "is no directory"),
+            ("github:acme/skills/a\\b", "is no directory"),
+            ("git+https://example.com/skills#main:../x", "is no directory"),
+            ("https://github.com/acme/skills/issues", "has no directory"),
+            ("git+https://me:secret@example.com/skills", "credential helper"),
+            ("git+https://token@example.com/skills", "credential helper"),
+            ("https://me:secret@example.com/", "credential helper"),
+            ("git+ssh://-oProxyCommand=x/skills", "no host"),
+            ("git+ssh://git@-oProxyCommand=x/skills", "credential helper"),
+            ("git@-oProxyCommand=x:skills", "credential helper"),
+            ("git+https:///skills", "no host"),
+            ("git+https://example.com", "no repository"),
+            ("git+http://example.com/skills", "not encrypted"),
+            ("git://example.com/skills", "not encrypted"),
+            ("http://example.com/", "only https"),
+            ("ext::sh -c x", "a space"),
+            ("ext::sh", "none of the forms"),
+            ("git+ext::sh", "none of the forms"),
+            ("file:///srv/skills", "git+file"),
+            ("--source", "none of the forms"),
+            ("acme/skills", "did you mean `github:acme/skills`?"),
+            ("./skills", "`--skills DIR`"),
+            ("~/skills", "`--skills DIR`"),
+        ] {
+            let read = read(text);
+            assert!(read.contains(expected), "{text}: {read}");
+        }
+    }
+
+    proptest::proptest! {
+        /// Whatever is written, git gets no flag, no other protocol, and no way out of the repository.
+        #[test]
+        fn nothing_gets_through(text in "(github:|git\\+https://|git\\+ssh://|git@|https://github.com/|)[-a.:/@#~^\\\\%20git+ ]{0,30}") {
+            if let Ok(address) = Address::parse(&text) && let Place::Git(place) = address.place() {
+                let known = ["https://", "ssh://", "file:///"];
+                proptest::prop_assert!(known.iter().any(|it| place.url.starts_with(it)), "{}", place.url);
+                proptest::prop_assert!(!place.reference.iter().any(|it| it.starts_with('-') || it.contains("..")));
+                proptest::prop_assert!(place.path.split('/').all(|part| part != ".."));
+                let host = place.url.split_once("://").unwrap().1;
+                proptest::prop_assert!(!host.starts_with('-') && !host.contains("@-"), "{}", place.url);
+            }
+        }
+    }
+}

@@ -1,0 +1,351 @@
+//! [`Sources`]: the skills of all sources of a configuration, while sessions use them.
+//!
+//! What was approved and is on this disk is served at once. What is not here is fetched in the background, each source by
+//! a thread of its own, and joins when it has come. No source holds anybody up, and none is more than a warning.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard},
+    thread,
+};
+
+use skills_core::{Diagnostic, SkillSet, discovery::Filter, set::Skipped};
+
+use super::{
+    SourceError,
+    address::{Address, Place},
+    load::{self, Wanted},
+    lockfile::{LockError, LockFile, Pinned, PinnedWeb},
+    store::Store,
+};
+use crate::{lock::lock, processes::Processes};
+
+/// The finding of a source that is on its way.
+pub(crate) const FETCHING: &str = "source-fetching";
+
+/// A source of a configuration.
+#[derive(Debug, Clone)]
+pub(crate) struct Spec {
+    /// Where it is.
+    pub(crate) address: Address,
+    /// Its skills have to pass all of these.
+    pub(crate) filters: Vec<Filter>,
+    /// Where it is written what was approved.
+    pub(crate) lock: PathBuf,
+}
+
+/// How sources are served.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Options {
+    /// Where they are kept; `None` where there is no such place.
+    pub(crate) cache: Option<PathBuf>,
+    /// How many skills of each.
+    pub(crate) max_skills: usize,
+    /// Fetches nothing of which nothing was approved.
+    pub(crate) locked: bool,
+    /// Where git registers.
+    pub(crate) processes: Processes,
+}
+
+/// Called when there are other skills than before.
+pub(crate) type Notify = Arc<dyn Fn() + Send + Sync>;
+
+/// The skills of sources. All clones are the same; the default has none.
+#[derive(Clone)]
+pub(crate) struct Sources(Arc<Inner>);
+
+struct Inner {
+    specs: Vec<Spec>,
+    store: Option<Store>,
+    options: Options,
+    /// Guards what is served, and is held while the disk is read; never while something is fetched. Taken alone.
+    state: Mutex<Option<State>>,
+    /// Who is told of what comes. Taken alone, for a moment.
+    notify: Mutex<Option<Notify>>,
+}
+
+struct State {
+    statuses: Vec<Status>,
+    /// What was approved and could not be written.
+    unsaved: HashMap<usize, Pinned>,
+    skills: SkillSet,
+}
+
+#[derive(Clone)]
+enum Status {
+    Here(SkillSet),
+    Absent,
+    Fetching,
+    Failed(Diagnostic),
+}
+
+impl Default for Sources {
+    fn default() -> Self {
+        Self::start(Vec::new(), Options::default())
+    }
+}
+
+impl Sources {
+    /// Begins to read what is on this disk.
+    pub(crate) fn start(specs: Vec<Spec>, options: Options) -> Self {
+        let store = options.cache.clone().map(Store::new);
+        let inner = Inner { specs, store, options, state: Mutex::default(), notify: Mutex::default() };
+        let sources = Self(Arc::new(inner));
+        if !sources.is_empty() {
+            let ahead = sources.clone();
+            // Without the thread, whoever asks first does the work.
+            drop(thread::Builder::new().name("sources".to_owned()).spawn(move || drop(ahead.state())));
+        }
+        sources
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.specs.is_empty()
+    }
+
+    /// The skills that are here now, and what is the matter with the others.
+    pub(crate) fn get(&self) -> SkillSet {
+        if self.is_empty() {
+            return SkillSet::default();
+        }
+        self.with_state(|state| state.skills.clone())
+    }
+
+    /// The files that say what was approved.
+    pub(crate) fn lock_files(&self) -> BTreeSet<&Path> {
+        self.0.specs.iter().map(|spec| spec.lock.as_path()).collect()
+    }
+
+    /// Reads everything again; fetches what is missing, where somebody waits for it.
+    pub(crate) fn reload(&self) {
+        if self.is_empty() {
+            return;
+        }
+        let mut state = lock(&self.0.state);
+        *state = Some(self.read(state.take()));
+        drop(state);
+        let notify = lock(&self.0.notify).clone();
+        if let Some(notify) = notify {
+            self.fetch_in_background(&notify);
+        }
+    }
+
+    /// Fetches what is missing, in the background, now and after each reload, and tells `notify` when it is here.
+    pub(crate) fn watch(&self, notify: Notify) {
+        *lock(&self.0.notify) = Some(Arc::clone(&notify));
+        self.fetch_in_background(&notify);
+    }
+
+    /// Fetches what is missing, and waits for it.
+    pub(crate) fn fetch(&self) {
+        thread::scope(|scope| {
+            for number in self.take_missing() {
+                scope.spawn(move || self.fetch_one(number));
+            }
+        });
+    }
+
+    fn fetch_in_background(&self, notify: &Notify) {
+        for number in self.take_missing() {
+            let address = &self.0.specs[number].address;
+            // A warning, so that somebody who waits for skills sees why.
+            tracing::warn!(
+                "fetching {address}, which is not in the cache yet; its skills join when they are here"
+            );
+            let (sources, notify) = (self.clone(), Arc::clone(notify));
+            let work = move || {
+                sources.fetch_one(number);
+                notify();
+            };
+            if let Err(error) = thread::Builder::new().name("fetch".to_owned()).spawn(work) {
+                let error = SourceError::system(address, error);
+                self.with_state(|state| self.failed(state, number, &error));
+            }
+        }
+    }
+
+    /// The sources that have to be fetched and that nobody fetches yet. From now on somebody does.
+    fn take_missing(&self) -> Vec<usize> {
+        if self.is_empty() {
+            return Vec::new();
+        }
+        self.with_state(|state| {
+            let is_missing = |status: &Status| matches!(status, Status::Absent | Status::Failed(_));
+            let missing: Vec<_> =
+                (0..state.statuses.len()).filter(|it| is_missing(&state.statuses[*it])).collect();
+            for number in &missing {
+                state.statuses[*number] = Status::Fetching;
+            }
+            self.assemble(state);
+            missing
+        })
+    }
+
+    /// Fetches a source, and serves what has come.
+    fn fetch_one(&self, number: usize) {
+        let fetched = self.fetch_source(number);
+        self.with_state(|state| match fetched {
+            Ok(pinned) => {
+                let here = self.0.store.as_ref().and_then(|store| self.load(number, &pinned.0, store));
+                state.statuses[number] = here.map_or(Status::Absent, Status::Here);
+                if !pinned.1 {
+                    state.unsaved.insert(number, pinned.0);
+                }
+                self.assemble(state);
+            }
+            Err(error) => self.failed(state, number, &error),
+        });
+    }
+
+    /// Says why a source is not there: once here, and wherever its skills are listed.
+    fn failed(&self, state: &mut State, number: usize, error: &SourceError) {
+        tracing::warn!("{error}; {}", error.hint());
+        state.statuses[number] =
+            Status::Failed(Diagnostic::error("source-unavailable", error.to_string()).help(error.hint()));
+        self.assemble(state);
+    }
+
+    /// Brings a source into the store. Returns what is approved of it, and whether that is written.
+    fn fetch_source(&self, number: usize) -> Result<(Pinned, bool), SourceError> {
+        let spec = &self.0.specs[number];
+        let store = self.0.store.as_ref().ok_or(SourceError::NoCache)?;
+        let (lock_file, broken) = LockFile::read_or_last(&spec.lock, store.dir());
+        let pinned = lock_file.get(spec.address.as_str()).cloned();
+        let options = &self.0.options;
+        match (spec.address.place(), pinned) {
+            (Place::Git(place), Some(Pinned::Git(pinned))) => {
+                store
+                    .fetch_git(place, Some(&pinned.commit), &options.processes)
+                    .map_err(|error| SourceError::git(&spec.address, error))?;
+                Ok((Pinned::Git(pinned), true))
+            }
+            (Place::Web(url), Some(Pinned::Web(pinned))) => {
+                let digest =
+                    store.fetch_index(url, None).map_err(|error| SourceError::web(&spec.address, error))?;
+                if digest.to_string() != pinned.index {
+                    return Err(SourceError::Changed { address: spec.address.to_string() });
+                }
+                Ok((Pinned::Web(pinned), true))
+            }
+            _ => {
+                if let Some(broken) = broken {
+                    return Err(broken.into());
+                }
+                if options.locked {
+                    let (address, path) = (spec.address.to_string(), spec.lock.clone());
+                    return Err(SourceError::NotLocked { address, path });
+                }
+                let pinned = pin_now(&spec.address, store, options)?;
+                Ok(self.approve_first(spec, pinned, store))
+            }
+        }
+    }
+
+    /// Writes down what came first, unless another process was faster: then that is what counts.
+    fn approve_first(&self, spec: &Spec, pinned: Pinned, store: &Store) -> (Pinned, bool) {
+        let key = spec.address.as_str();
+        let write = |lock_file: &mut LockFile| match lock_file.get(key) {
+            Some(theirs) => theirs.clone(),
+            None => {
+                lock_file.set(key, pinned.clone());
+                pinned.clone()
+            }
+        };
+        match LockFile::change(&spec.lock, store.dir(), write) {
+            Ok(pinned) => (pinned, true),
+            Err(error) => {
+                tracing::warn!("what is fetched of {key} is not written down: {error}; {}", error.hint());
+                (pinned, false)
+            }
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, Option<State>> {
+        let mut state = lock(&self.0.state);
+        if state.is_none() {
+            *state = Some(self.read(None));
+        }
+        state
+    }
+
+    fn with_state<T>(&self, work: impl FnOnce(&mut State) -> T) -> T {
+        let mut state = self.state();
+        let mut own = state.take().unwrap_or_else(|| self.read(None));
+        let done = work(&mut own);
+        *state = Some(own);
+        done
+    }
+
+    fn load(&self, number: usize, pinned: &Pinned, store: &Store) -> Option<SkillSet> {
+        let spec = &self.0.specs[number];
+        let wanted = Wanted { filters: &spec.filters, max_skills: self.0.options.max_skills };
+        load::load(&spec.address, pinned, store, &wanted)
+    }
+
+    /// Reads locks and store. What is being fetched, or has failed, stays so unless it is here now.
+    fn read(&self, before: Option<State>) -> State {
+        let (before, unsaved) = before.map(|state| (state.statuses, state.unsaved)).unwrap_or_default();
+        let mut locks: HashMap<&Path, (LockFile, Option<LockError>)> = HashMap::new();
+        let mut statuses = Vec::new();
+        for (number, spec) in self.0.specs.iter().enumerate() {
+            let store = self.0.store.as_ref();
+            let here = store.and_then(|store| {
+                let (lock_file, _) = locks
+                    .entry(&spec.lock)
+                    .or_insert_with(|| LockFile::read_or_last(&spec.lock, store.dir()));
+                let pinned = lock_file.get(spec.address.as_str()).or_else(|| unsaved.get(&number))?;
+                self.load(number, pinned, store)
+            });
+            let old = before.get(number).filter(|old| !matches!(old, Status::Here(_))).cloned();
+            statuses.push(here.map(Status::Here).or(old).unwrap_or(Status::Absent));
+        }
+        for error in locks.into_values().filter_map(|(_, error)| error) {
+            tracing::warn!("{error}; the last good one is used; {}", error.hint());
+        }
+        let mut state = State { statuses, unsaved, skills: SkillSet::default() };
+        self.assemble(&mut state);
+        state
+    }
+
+    fn assemble(&self, state: &mut State) {
+        let mut skills = SkillSet::builder();
+        for (spec, status) in self.0.specs.iter().zip(&state.statuses) {
+            let why = match status {
+                Status::Here(set) => {
+                    skills.extend(set);
+                    continue;
+                }
+                Status::Absent => {
+                    Diagnostic::warning("source-absent", format!("{} is not in the cache", spec.address))
+                        .help(format!("`acp-skills-proxy update '{}'` fetches it", spec.address))
+                }
+                Status::Fetching => Diagnostic::warning(
+                    FETCHING,
+                    format!("{} is being fetched; its skills join when they are here", spec.address),
+                ),
+                Status::Failed(why) => why.clone(),
+            };
+            skills.skip(Skipped::new(spec.address.as_str(), vec![why]));
+        }
+        state.skills = skills.build();
+    }
+}
+
+/// Fetches a source as it is now. Returns what is approved of it when all of it is.
+pub(super) fn pin_now(address: &Address, store: &Store, options: &Options) -> Result<Pinned, SourceError> {
+    match address.place() {
+        Place::Git(place) => {
+            let fetched = store
+                .fetch_git(place, None, &options.processes)
+                .map_err(|error| SourceError::git(address, error))?;
+            let root = store.root(place, &fetched.commit);
+            let pinned = load::pin(&root, &fetched.commit, options.max_skills);
+            pinned.map(Pinned::Git).map_err(|error| SourceError::system(address, error))
+        }
+        Place::Web(url) => {
+            let digest = store.fetch_index(url, None).map_err(|error| SourceError::web(address, error))?;
+            Ok(Pinned::Web(PinnedWeb { index: digest.to_string() }))
+        }
+    }
+}

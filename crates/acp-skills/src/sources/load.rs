@@ -1,0 +1,122 @@
+//! What of a source may be served: what is here, and is what was approved.
+
+use std::{io, path::Path};
+
+use skills_core::{
+    Diagnostic, RemoteIndex, Scope, SkillSet, SkillSetBuilder, Source,
+    discovery::{Discovery, Filter, Root},
+    set::{Entry, Skipped},
+};
+
+use super::{
+    address::{Address, Place},
+    digest,
+    lockfile::{Pinned, PinnedGit, PinnedWeb},
+    manifest,
+    store::Store,
+};
+
+/// Which skills of a source are wanted.
+#[derive(Debug, Clone)]
+pub(super) struct Wanted<'a> {
+    pub(super) filters: &'a [Filter],
+    pub(super) max_skills: usize,
+}
+
+impl Wanted<'_> {
+    fn takes(&self, entry: &Entry) -> bool {
+        self.filters.iter().all(|filter| filter.takes(&entry.skill.name))
+    }
+}
+
+/// The skills of a source that were approved and are in the store; `None` when they have to be fetched.
+pub(super) fn load(
+    address: &Address,
+    pinned: &Pinned,
+    store: &Store,
+    wanted: &Wanted<'_>,
+) -> Option<SkillSet> {
+    match (address.place(), pinned) {
+        (Place::Git(place), Pinned::Git(pinned)) => {
+            let root = store.root(place, &pinned.commit);
+            root.is_dir().then(|| of_repository(address, &root, pinned, wanted))
+        }
+        (Place::Web(url), Pinned::Web(PinnedWeb { index, .. })) => {
+            let index = store.index(url, index)?;
+            Some(of_site(&RemoteIndex::parse(&index.text, &index.url).ok()?, wanted))
+        }
+        _ => None,
+    }
+}
+
+/// All skills below the directory of a repository, whoever has approved them.
+pub(super) fn find(root: &Path, max_skills: usize) -> SkillSet {
+    let real = dunce::canonicalize(root).unwrap_or_else(|_| root.to_owned());
+    let roots = std::iter::once(real.clone()).chain(manifest::directories(&real));
+    let mut discovery = Discovery::new(roots.map(|dir| Root::new(Scope::Remote, dir).within(&real)));
+    discovery.limits.max_skills = max_skills;
+    discovery.find()
+}
+
+/// What is approved of a repository when all of it is.
+pub(super) fn pin(root: &Path, commit: &str, max_skills: usize) -> io::Result<PinnedGit> {
+    let real = dunce::canonicalize(root)?;
+    let mut skills = std::collections::BTreeMap::new();
+    let found = find(&real, max_skills);
+    let shadowed =
+        found.shadowed().iter().filter_map(|shadowed| Some(shadowed.path.as_deref()?.parent()?.to_owned()));
+    let dirs = found.iter().filter_map(|skill| skill.dir().map(Path::to_owned)).chain(shadowed);
+    for dir in dirs {
+        skills.insert(relative(&real, &dir), digest::of_skill(&dir)?.to_string());
+    }
+    Ok(PinnedGit { commit: commit.to_owned(), skills })
+}
+
+/// The directory of a skill, as a lock has it.
+pub(super) fn relative(root: &Path, dir: &Path) -> String {
+    let below = dir.strip_prefix(root).unwrap_or(dir);
+    let parts: Vec<_> = below.iter().map(|part| part.to_string_lossy()).collect();
+    if parts.is_empty() { ".".to_owned() } else { parts.join("/") }
+}
+
+fn of_repository(address: &Address, root: &Path, pinned: &PinnedGit, wanted: &Wanted<'_>) -> SkillSet {
+    let real = dunce::canonicalize(root).unwrap_or_else(|_| root.to_owned());
+    let found = find(&real, wanted.max_skills);
+    let mut skills = SkillSet::builder();
+    for entry in found.entries().iter().filter(|entry| wanted.takes(entry)) {
+        let Source::Stored(stored) = &entry.skill.source else { continue };
+        let approved = pinned.skills.get(&relative(&real, &stored.dir));
+        let is_approved = approved.is_some_and(|approved| {
+            digest::of_skill(&stored.dir).is_ok_and(|hash| hash.to_string() == *approved)
+        });
+        if is_approved {
+            skills.add_shared(entry.skill.clone(), entry.diagnostics.clone());
+        } else {
+            skills.skip(Skipped::new(stored.file(), vec![not_approved(address, &entry.skill.name)]));
+        }
+    }
+    finish(skills, &found)
+}
+
+fn not_approved(address: &Address, name: &skills_core::SkillName) -> Diagnostic {
+    Diagnostic::error(
+        "not-approved",
+        format!("the skill `{name}` of {address} is not the one that was approved"),
+    )
+    .help(format!("`acp-skills-proxy update '{address}'` shows what differs, and asks"))
+}
+
+fn of_site(index: &RemoteIndex, wanted: &Wanted<'_>) -> SkillSet {
+    let mut skills = SkillSet::builder();
+    for entry in index.skills().entries().iter().filter(|entry| wanted.takes(entry)).take(wanted.max_skills) {
+        skills.add_shared(entry.skill.clone(), entry.diagnostics.clone());
+    }
+    finish(skills, index.skills())
+}
+
+fn finish(mut skills: SkillSetBuilder, found: &SkillSet) -> SkillSet {
+    for skipped in found.skipped() {
+        skills.skip(skipped.clone());
+    }
+    skills.build()
+}

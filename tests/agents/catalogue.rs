@@ -1,0 +1,183 @@
+//! Which agents there are, how each is installed, and how it is started: `agents.json`.
+//!
+//! Versions are exact, so that a run can be repeated. Nothing is installed but below the directory that `AGENTS_HOME` names,
+//! and an agent runs with a home of its own and next to nothing of our environment: no key of the person who runs this
+//! reaches it.
+
+use std::{
+    collections::BTreeMap,
+    env,
+    ffi::OsString,
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use serde::Deserialize;
+use serde_json::Value;
+
+/// All of `agents.json`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Catalogue {
+    /// The package of npm that has Node.js: several agents need a newer one than machines have.
+    node: String,
+    pub(crate) agents: Vec<Spec>,
+}
+
+/// One agent.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Spec {
+    /// The identifier in the program's own table of agents.
+    pub(crate) id: String,
+    #[serde(default)]
+    npm: Vec<String>,
+    #[serde(default)]
+    pypi: Vec<String>,
+    cargo: Option<String>,
+    /// Where it is below `AGENTS_HOME`, when not under its identifier.
+    folder: Option<String>,
+    run: Vec<String>,
+    #[serde(default)]
+    env: BTreeMap<String, String>,
+    /// Files below its home, by path, as lines.
+    #[serde(default)]
+    files: BTreeMap<String, Vec<String>>,
+    /// Whether its model can be scripted.
+    #[serde(default = "yes")]
+    pub(crate) model: bool,
+    /// How its model finds a tool that is hidden.
+    pub(crate) find: Option<Step>,
+    /// How its model calls a tool that it has found, when not by its name.
+    pub(crate) via: Option<Step>,
+    /// Why sessions cannot be loaded, in words.
+    pub(crate) load: Option<String>,
+}
+
+/// A call of one of the agent's own tools. `{tool}` in its arguments is the name of the tool that is meant, and the text
+/// `{arguments}` alone stands for that one's arguments.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Step {
+    pub(crate) tool: String,
+    pub(crate) arguments: Value,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// Where agents are installed, when somebody says so.
+pub(crate) fn home() -> Option<PathBuf> {
+    env::var_os("AGENTS_HOME").filter(|home| !home.is_empty()).map(PathBuf::from)
+}
+
+pub(crate) fn read() -> Catalogue {
+    serde_json::from_str(include_str!("agents.json")).expect("agents.json is sound")
+}
+
+impl Catalogue {
+    /// Installs an agent unless it is there.
+    pub(crate) fn install(&self, agent: &Spec, home: &Path) -> Result<(), String> {
+        fs::create_dir_all(home).map_err(|error| format!("{}: {error}", home.display()))?;
+        let node = home.join("node");
+        if !agent.npm.is_empty() && !node.join("node_modules/node/bin/node").exists() {
+            npm(&node, std::slice::from_ref(&self.node))?;
+        }
+        let folder = agent.folder(home);
+        if !agent.npm.is_empty() {
+            npm(&folder, &agent.npm)?;
+        }
+        if !agent.pypi.is_empty() {
+            let python = env::var_os("PYTHON").unwrap_or_else(|| "python3".into());
+            run(Command::new(python).args(["-m", "venv"]).arg(&folder))?;
+            run(Command::new(folder.join("bin/pip")).args(["install", "-q"]).args(&agent.pypi))?;
+        }
+        if let Some(package) = &agent.cargo {
+            run(Command::new("cargo")
+                .args(["install", "-q", "--locked", "--root"])
+                .arg(&folder)
+                .arg(package))?;
+        }
+        Ok(())
+    }
+}
+
+fn npm(folder: &Path, packages: &[String]) -> Result<(), String> {
+    fs::create_dir_all(folder)
+        .and_then(|()| fs::write(folder.join("package.json"), "{\"private\":true}"))
+        .map_err(|error| format!("{}: {error}", folder.display()))?;
+    let flags = ["install", "--save-exact", "--no-audit", "--no-fund", "--loglevel=error"];
+    run(Command::new("npm").current_dir(folder).args(flags).args(packages))
+}
+
+fn run(command: &mut Command) -> Result<(), String> {
+    match command.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("{command:?}: {status}")),
+        Err(error) => Err(format!("{command:?}: {error}")),
+    }
+}
+
+impl Spec {
+    /// The version that is tried.
+    pub(crate) fn version(&self) -> &str {
+        let package =
+            self.npm.first().or(self.pypi.first()).or(self.cargo.as_ref()).map_or("", String::as_str);
+        package.rsplit(['@', '=']).next().unwrap_or_default()
+    }
+
+    fn folder(&self, home: &Path) -> PathBuf {
+        home.join(self.folder.as_deref().unwrap_or(&self.id))
+    }
+
+    /// Whether it is installed.
+    pub(crate) fn is_installed(&self, home: &Path) -> bool {
+        let place = |text: &str| PathBuf::from(self.filled(text, home, Path::new(""), ""));
+        self.run.iter().any(|word| word.starts_with('{') && place(word).exists())
+    }
+
+    fn filled(&self, text: &str, home: &Path, own: &Path, model: &str) -> String {
+        let folder = self.folder(home);
+        let path = |path: PathBuf| path.to_string_lossy().into_owned();
+        text.replace("{bin}", &path(folder.join("node_modules/.bin")))
+            .replace("{folder}", &path(folder))
+            .replace("{home}", &path(own.to_owned()))
+            .replace("{model}", model)
+    }
+
+    /// Writes its files into its home `own`.
+    pub(crate) fn settle(&self, home: &Path, own: &Path, model: &str) {
+        for (path, lines) in &self.files {
+            let path = own.join(path);
+            fs::create_dir_all(path.parent().expect("a directory")).expect("a directory");
+            fs::write(&path, self.filled(&lines.join("\n"), home, own, model)).expect("a file");
+        }
+        fs::create_dir_all(own.join("tmp")).expect("a directory");
+    }
+
+    /// The command that starts it, and its whole environment.
+    pub(crate) fn command(
+        &self,
+        home: &Path,
+        own: &Path,
+        model: &str,
+    ) -> (Vec<OsString>, Vec<(String, OsString)>) {
+        let node = home.join("node/node_modules/node/bin");
+        let system = ["/usr/local/bin", "/usr/bin", "/bin"].map(PathBuf::from);
+        let path = env::join_paths(std::iter::once(node).chain(system)).expect("a path");
+        let mut environment: Vec<(String, OsString)> = vec![
+            ("PATH".to_owned(), path),
+            ("HOME".to_owned(), own.into()),
+            ("TMPDIR".to_owned(), own.join("tmp").into()),
+            ("LANG".to_owned(), "C.UTF-8".into()),
+            ("TERM".to_owned(), "xterm".into()),
+            ("SHELL".to_owned(), "/bin/sh".into()),
+            ("NO_COLOR".to_owned(), "1".into()),
+        ];
+        let fill = |text: &String| OsString::from(self.filled(text, home, own, model));
+        environment.extend(self.env.iter().map(|(name, value)| (name.clone(), fill(value))));
+        (self.run.iter().map(fill).collect(), environment)
+    }
+}

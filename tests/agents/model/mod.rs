@@ -1,0 +1,207 @@
+//! The scripted model: a server on loopback that speaks the providers' APIs, calls the tools that the test wants in each turn
+//! and remembers what it was asked.
+//!
+//! | file | owns |
+//! |---|---|
+//! | `mod` | the server, the script, and what was asked |
+//! | `shapes` | how each API writes a request and an answer |
+
+mod shapes;
+
+use std::{
+    convert::Infallible,
+    net::{Ipv4Addr, SocketAddr},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    thread,
+};
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper::{Request, Response, body::Incoming, header::CONTENT_TYPE, service::service_fn};
+use hyper_util::rt::TokioIo;
+use serde_json::{Value, json};
+
+use crate::catalogue::Step;
+
+/// What the model says when it has called what it was to call.
+pub(crate) const REPLY: &str = "All is done.";
+
+/// A running model.
+#[derive(Clone)]
+pub(crate) struct Model {
+    address: SocketAddr,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Default)]
+struct State {
+    find: Option<Step>,
+    via: Option<Step>,
+    calls: Vec<Call>,
+    /// Whether answers are kept until nobody waits for them any more.
+    is_mute: bool,
+    asked: Vec<Value>,
+}
+
+/// A tool of ours that the model is to call.
+#[derive(Debug, Clone)]
+pub(crate) struct Call {
+    pub(crate) tool: &'static str,
+    pub(crate) arguments: Value,
+}
+
+/// What a request says, whatever the API.
+struct Turn {
+    /// The tools that are offered: name, and namespace where there is one.
+    tools: Vec<(String, Option<String>)>,
+    /// The calls since the user spoke last: name and arguments.
+    done: Vec<(String, String)>,
+}
+
+/// What is answered.
+enum Answer {
+    Text(&'static str),
+    Call { name: String, namespace: Option<String>, arguments: Value },
+}
+
+impl Model {
+    /// Starts a model for an agent that hides tools in this way.
+    pub(crate) fn start(find: Option<Step>, via: Option<Step>) -> Self {
+        let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+        listener.set_nonblocking(true).expect("a listener");
+        let address = listener.local_addr().expect("an address");
+        let model = Self { address, state: Arc::new(Mutex::new(State { find, via, ..State::default() })) };
+        let served = model.clone();
+        // It lives for as long as the tests.
+        thread::spawn(move || {
+            let runtime =
+                tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+            runtime.block_on(served.serve(listener));
+        });
+        model
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// From now on it calls these, one after the other, in each turn.
+    pub(crate) fn calls(&self, calls: &[Call]) {
+        self.state().calls = calls.to_vec();
+    }
+
+    /// Whether it answers nothing.
+    pub(crate) fn mute(&self, is_mute: bool) {
+        self.state().is_mute = is_mute;
+    }
+
+    /// What it was asked since somebody looked last.
+    pub(crate) fn asked(&self) -> Vec<Value> {
+        std::mem::take(&mut self.state().asked)
+    }
+
+    /// Whether anybody has asked since then.
+    pub(crate) fn is_asked(&self) -> bool {
+        !self.state().asked.is_empty()
+    }
+
+    async fn serve(self, listener: std::net::TcpListener) {
+        let listener = tokio::net::TcpListener::from_std(listener).expect("a listener");
+        while let Ok((stream, _)) = listener.accept().await {
+            let model = self.clone();
+            tokio::spawn(async move {
+                let service = service_fn(|request| {
+                    let model = model.clone();
+                    async move { Ok::<_, Infallible>(model.respond(request).await) }
+                });
+                // Whoever hangs up wants nothing more.
+                drop(
+                    hyper::server::conn::http1::Builder::new()
+                        .serve_connection(TokioIo::new(stream), service)
+                        .await,
+                );
+            });
+        }
+    }
+
+    async fn respond(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
+        let (is_post, path) = (request.method() == hyper::Method::POST, request.uri().path().to_owned());
+        let body = request.into_body().collect().await.map(|body| body.to_bytes()).unwrap_or_default();
+        let asked: Option<Value> = serde_json::from_slice(&body).ok();
+        let (kind, text) = match asked.filter(|asked| is_post && asked.is_object()) {
+            Some(asked) => {
+                let answer = shapes::read(&path, &asked).map(|turn| self.decide(&turn));
+                if answer.is_some() {
+                    self.state().asked.push(asked.clone());
+                }
+                if answer.is_some() && self.state().is_mute {
+                    std::future::pending::<()>().await;
+                }
+                answer.map_or_else(|| shapes::aside(&path), |answer| shapes::write(&path, &asked, answer))
+            }
+            None => shapes::aside(&path),
+        };
+        let mut response = Response::new(Full::new(Bytes::from(text)));
+        response.headers_mut().insert(CONTENT_TYPE, kind.parse().expect("a type"));
+        response
+    }
+
+    /// The next call of the script that the turn has not seen and can make, or the end of the turn.
+    fn decide(&self, turn: &Turn) -> Answer {
+        let state = self.state();
+        for call in &state.calls {
+            let is_find = |name: &str| state.find.as_ref().is_some_and(|find| find.tool == name);
+            let is_via = |name: &str| state.via.as_ref().is_some_and(|via| via.tool == name);
+            let is_done = turn.done.iter().any(|(name, arguments)| {
+                !is_find(name)
+                    && (name.contains(call.tool) || (is_via(name) && arguments.contains(call.tool)))
+            });
+            if is_done {
+                continue;
+            }
+            // An agent may have a tool of the same name itself.
+            let is_ours = |(name, namespace): &&(String, Option<String>)| {
+                name.ends_with(call.tool)
+                    && (name.contains("acp-skills")
+                        || name.contains("acp_skills")
+                        || namespace.as_ref().is_some_and(|it| it.contains("skills")))
+            };
+            if let Some((name, namespace)) = turn.tools.iter().find(is_ours) {
+                let (name, namespace) = (name.clone(), namespace.clone());
+                return Answer::Call { name, namespace, arguments: call.arguments.clone() };
+            }
+            let step = |step: &Step| Answer::Call {
+                name: step.tool.clone(),
+                namespace: None,
+                arguments: filled(&step.arguments, call),
+            };
+            let offers = |step: &&Step| turn.tools.iter().any(|(name, _)| *name == step.tool);
+            let has_found =
+                turn.done.iter().any(|(name, arguments)| is_find(name) && arguments.contains(call.tool));
+            if let Some(find) = state.find.as_ref().filter(offers).filter(|_| !has_found) {
+                return step(find);
+            }
+            if let Some(via) = state.via.as_ref().filter(offers).filter(|_| has_found) {
+                return step(via);
+            }
+        }
+        Answer::Text(REPLY)
+    }
+}
+
+fn filled(value: &Value, call: &Call) -> Value {
+    match value {
+        Value::String(text) if text == "{arguments}" => call.arguments.clone(),
+        Value::String(text) => text.replace("{tool}", call.tool).into(),
+        Value::Object(members) => members
+            .iter()
+            .map(|(key, value)| (key.clone(), filled(value, call)))
+            .collect::<serde_json::Map<_, _>>()
+            .into(),
+        other => json!(other),
+    }
+}

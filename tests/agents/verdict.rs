@@ -1,0 +1,161 @@
+//! What must be the same bare and proxied, what the proxy promises, and the table of what was seen.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::{
+    catalogue::Spec,
+    visit::{Place, Seen},
+};
+
+/// The longest that a first prompt may wait for nothing, in milliseconds.
+const MAX_WAIT_MS: u64 = 300;
+
+/// What the table says of an agent.
+pub(crate) struct Row {
+    name: String,
+    version: String,
+    server: String,
+    catalog: String,
+    model: String,
+    command: &'static str,
+    asked: u32,
+    load: &'static str,
+    code: String,
+}
+
+/// Visits an agent bare and proxied. Returns what was seen and what is wrong.
+pub(crate) fn judge(spec: &Spec, installed: &Path) -> (Row, Vec<String>) {
+    let bare_place = Place::new(spec, installed, false);
+    let bare = bare_place.visit();
+    let place = Place::new(spec, installed, true);
+    let seen = place.visit();
+    let mut problems = compare(spec, &bare, &seen);
+    let (before, after) = (bare_place.mistakes(), place.mistakes());
+    for ((what, before), (_, after)) in before.iter().zip(&after) {
+        if before != after {
+            problems.push(format!("{what} is answered with {after}, bare with {before}"));
+        }
+    }
+    if spec.model && seen.session.is_some() {
+        match place.crash() {
+            Ok((answer, code, left)) => {
+                // A launcher was killed, and its child still said how the turn ended.
+                let was_told = answer["result"]["stopReason"] == "cancelled";
+                if answer.get("error").is_none() && !was_told {
+                    problems.push(format!("the agent was killed, and its turn ended with {answer}"));
+                }
+                if code != Some(128 + 9) {
+                    problems.push(format!("the agent was killed, and the exit code is {code:?}"));
+                }
+                if left.len() > bare.left.len() {
+                    problems.push(format!("the agent was killed, and these are left: {left:?}"));
+                }
+            }
+            Err(why) => problems.push(format!("when the agent is killed: {why}")),
+        }
+    }
+    if !problems.is_empty() {
+        problems.push(place.logs());
+    }
+    (row(spec, &seen), problems)
+}
+
+fn compare(spec: &Spec, bare: &Seen, seen: &Seen) -> Vec<String> {
+    let mut problems: Vec<String> =
+        seen.problems.iter().filter(|it| !bare.problems.contains(it)).cloned().collect();
+    let mut demand = |holds: bool, what: String| {
+        if !holds {
+            problems.push(what);
+        }
+    };
+    demand(
+        bare.initialize == seen.initialize && !seen.initialize.is_empty(),
+        format!("`initialize` is answered with {}, bare with {}", seen.initialize, bare.initialize),
+    );
+    demand(
+        bare.session.is_some() == seen.session.is_some(),
+        format!("`session/new` gives {:?}, bare {:?}", seen.session, bare.session),
+    );
+    let missing: Vec<_> = bare.commands.iter().filter(|name| !seen.commands.contains(name)).collect();
+    demand(missing.is_empty(), format!("the agent's commands {missing:?} are lost"));
+    demand(seen.leaks.is_empty(), format!("the client saw words of ours: {:#?}", seen.leaks));
+    demand(seen.code == bare.code, format!("the exit code is {:?}, bare {:?}", seen.code, bare.code));
+    // Some agents leave a daemon on purpose.
+    demand(
+        seen.left.len() <= bare.left.len(),
+        format!("these are left: {:?}, bare {:?}", seen.left, bare.left),
+    );
+    demand(seen.stray.is_empty(), format!("lines that are no JSON-RPC: {:?}", seen.stray));
+    let longest = seen.waited.iter().copied().max().unwrap_or_default();
+    demand(longest <= MAX_WAIT_MS, format!("prompts waited for nothing: {:?} ms", seen.waited));
+    if spec.model && seen.session.is_some() {
+        demand(seen.catalog.is_some(), "the catalog did not reach the model".to_owned());
+        demand(seen.by_tool || seen.names_files, "neither tools nor files reached the model".to_owned());
+        demand(!seen.by_tool || seen.file, "a file of the skill did not reach the model".to_owned());
+        demand(seen.by_command, "the command did not bring the skill to the model".to_owned());
+        demand(seen.second_session, "the second session has no catalog".to_owned());
+        demand(seen.asked <= bare.asked, format!("the user was asked {} times", seen.asked));
+        demand(
+            seen.cancelled == bare.cancelled,
+            format!("a cancelled turn ends with {:?}, bare with {:?}", seen.cancelled, bare.cancelled),
+        );
+        demand(seen.loaded == bare.loaded, format!("loading: {:?}, bare {:?}", seen.loaded, bare.loaded));
+        demand(
+            seen.told_after_load <= 1,
+            format!("after a load the model has the catalog {} times", seen.told_after_load),
+        );
+    }
+    problems
+}
+
+fn row(spec: &Spec, seen: &Seen) -> Row {
+    let info = serde_json::from_str::<Value>(&seen.initialize).unwrap_or_default();
+    let info = &info["result"]["agentInfo"];
+    let model = match (seen.session.is_some(), seen.by_tool, seen.names_files) {
+        (false, ..) => "wants a login",
+        (true, true, _) => "tools",
+        (true, false, true) => "files",
+        (true, false, false) => "-",
+    };
+    Row {
+        name: spec.id.clone(),
+        version: info["version"].as_str().unwrap_or(spec.version()).to_owned(),
+        server: seen.transport.clone().unwrap_or_else(|| "-".to_owned()),
+        catalog: seen.catalog.unwrap_or("-").to_owned(),
+        model: model.to_owned(),
+        command: if seen.by_command { "yes" } else { "no" },
+        asked: seen.asked,
+        load: match seen.loaded {
+            Some(true) => "yes",
+            Some(false) => "fails",
+            None => "-",
+        },
+        code: seen.code.map_or_else(|| "signal".to_owned(), |code| code.to_string()),
+    }
+}
+
+/// Shows what was seen.
+pub(crate) fn table(rows: &[Row]) {
+    if rows.is_empty() {
+        return;
+    }
+    println!("| agent | version | server | catalog | skills by | `/demo` | asked | load | exit code |");
+    println!("|---|---|---|---|---|---|---|---|---|");
+    for row in rows {
+        println!(
+            "| {} | {} | {} | {} | {} | {} | {} | {} | {} |",
+            row.name,
+            row.version,
+            row.server,
+            row.catalog,
+            row.model,
+            row.command,
+            row.asked,
+            row.load,
+            row.code
+        );
+    }
+    println!();
+}

@@ -1,0 +1,465 @@
+//! A visit to a real agent, bare or through the proxy: a whole conversation, and what was seen of it.
+
+use std::{
+    collections::BTreeSet,
+    ffi::OsString,
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::{
+    catalogue::Spec,
+    client::{Client, DEADLINE, Side},
+    model::{Call, Model, REPLY},
+};
+
+/// Stands in the instructions of the skill and nowhere else.
+pub(crate) const BODY: &str = "MARMALADE-4711";
+/// Stands in a file of it.
+pub(crate) const FILE: &str = "PUMPERNICKEL-0815";
+/// An entry of the catalog.
+const ENTRY: &str = "<name>demo</name>";
+/// What no client must see: parts of our marks, of the catalog, and of how to use it.
+const OURS: [&str; 3] = ["acp-skills-proxy:", "available_skills", "proven instructions"];
+
+/// The shape of a UUID.
+const UUID: &str = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
+/// How long an agent has to answer what is wrong.
+const SHORT: Duration = Duration::from_secs(8);
+/// How long something is looked out for that may come or not.
+const MOMENT: Duration = Duration::from_millis(1500);
+
+/// Where an agent is visited.
+pub(crate) struct Place<'a> {
+    spec: &'a Spec,
+    installed: &'a Path,
+    /// Whether the proxy stands in front of the agent.
+    proxied: bool,
+    dir: TempDir,
+    pub(crate) model: Model,
+}
+
+/// What was seen.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    /// The answer to `initialize`, byte by byte, but for where it ran.
+    pub(crate) initialize: String,
+    /// Whether a session was opened, or the error.
+    pub(crate) session: Option<Value>,
+    pub(crate) catalog: Option<&'static str>,
+    /// Whether the body reached the model through the tool, a file of the skill too, and the body by a command.
+    pub(crate) by_tool: bool,
+    pub(crate) file: bool,
+    pub(crate) by_command: bool,
+    /// Whether the catalog named the files.
+    pub(crate) names_files: bool,
+    /// How often the agent asked the client for permission.
+    pub(crate) asked: u32,
+    /// How long the first prompt waited for nothing, in milliseconds.
+    pub(crate) waited: Vec<u64>,
+    /// The agent's commands.
+    pub(crate) commands: Vec<String>,
+    /// Words of ours that the client saw, and where.
+    pub(crate) leaks: Vec<String>,
+    /// How the entry for our server was written.
+    pub(crate) transport: Option<String>,
+    pub(crate) cancelled: Option<String>,
+    pub(crate) loaded: Option<bool>,
+    /// How often the catalog was in what the model got after a load.
+    pub(crate) told_after_load: usize,
+    pub(crate) second_session: bool,
+    pub(crate) code: Option<i32>,
+    pub(crate) left: Vec<String>,
+    pub(crate) stray: Vec<String>,
+    /// What went wrong on the way.
+    pub(crate) problems: Vec<String>,
+}
+
+impl<'a> Place<'a> {
+    pub(crate) fn new(spec: &'a Spec, installed: &'a Path, proxied: bool) -> Self {
+        let dir = tempfile::tempdir().expect("a directory");
+        let model = Model::start(spec.find.clone(), spec.via.clone());
+        let place = Self { spec, installed, proxied, dir, model };
+        spec.settle(installed, &place.home(), &place.model.url());
+        let skill = place.path("skills/demo");
+        fs::create_dir_all(skill.join("references")).expect("a directory");
+        let body = format!("Say {BODY}, then read references/guide.md.");
+        let text = format!(
+            "---\nname: demo\ndescription: Demonstrates skills. Use when the user says hello.\n---\n{body}\n"
+        );
+        fs::write(skill.join("SKILL.md"), text).expect("a file");
+        fs::write(skill.join("references/guide.md"), FILE).expect("a file");
+        fs::create_dir_all(place.path("project")).expect("a directory");
+        fs::write(place.path("project/a.txt"), "A text.\n").expect("a file");
+        place
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        self.dir.path().join(path)
+    }
+
+    pub(crate) fn home(&self) -> PathBuf {
+        self.path("home")
+    }
+
+    /// Where sessions work.
+    pub(crate) fn project(&self) -> PathBuf {
+        self.path("project")
+    }
+
+    /// Starts the agent, through the proxy with these flags if it is there; `wrap` is put in front of the agent's command.
+    pub(crate) fn start(&self, flags: &[&str], wrap: &[OsString]) -> Client {
+        let (command, environment) = self.spec.command(self.installed, &self.home(), &self.model.url());
+        let agent = [wrap, &command].concat();
+        let words = if self.proxied {
+            let mut words: Vec<OsString> = vec![env!("CARGO_BIN_EXE_acp-skills-proxy").into()];
+            for (flag, path) in
+                [("--skill", "skills/demo"), ("--events", "events.jsonl"), ("--log-file", "proxy.log")]
+            {
+                words.extend([flag.into(), self.path(path).into()]);
+            }
+            words.extend(["--log", "debug"].map(OsString::from));
+            words.extend(flags.iter().map(OsString::from));
+            words.push("--".into());
+            words.extend(agent);
+            words
+        } else {
+            agent
+        };
+        Client::start(&words, &environment, &self.project(), &self.path("stderr"))
+    }
+
+    fn new_session(&self) -> Value {
+        json!({ "cwd": self.project(), "mcpServers": [] })
+    }
+
+    /// What the proxy and the agent said besides, for whoever looks for the reason of a failure.
+    pub(crate) fn logs(&self) -> String {
+        let last = |name: &str| {
+            let text = fs::read(self.path(name)).unwrap_or_default();
+            let text = String::from_utf8_lossy(&text);
+            let lines: Vec<_> = text.lines().collect();
+            let lines: Vec<_> = lines[lines.len().saturating_sub(12)..]
+                .iter()
+                .map(|line| line.chars().take(300).collect::<String>())
+                .collect();
+            format!("--- {name}\n{}\n", lines.join("\n"))
+        };
+        last("stderr") + &last("proxy.log")
+    }
+
+    /// The whole visit.
+    pub(crate) fn visit(&self) -> Seen {
+        let mut seen = Seen::default();
+        if let Err(why) = self.converse(&mut seen) {
+            seen.problems.push(why);
+        }
+        seen
+    }
+
+    fn converse(&self, seen: &mut Seen) -> Result<(), String> {
+        let mut client = self.start(&[], &[]);
+        initialize(&mut client)?;
+        seen.initialize = self.without_names(&line_of(&client, 1));
+        let opened = client.ask("session/new", &self.new_session());
+        let id = match &opened {
+            Ok(result) => result["sessionId"].clone(),
+            Err(_) => Value::Null,
+        };
+        seen.session = opened.as_ref().ok().cloned();
+        if let Err(why) = opened {
+            seen.problems.push(why);
+        } else {
+            client.listen(MOMENT, |_| false);
+            if self.spec.model {
+                self.first_turn(seen, &mut client, &id)?;
+                self.second_session(seen, &mut client)?;
+                self.cancellation(seen, &mut client)?;
+            }
+        }
+        seen.commands = commands(&client);
+        seen.transport = self.logged_transport();
+        seen.asked = client.asked;
+        look_for_ours(seen, &client, "live");
+        let can_load = serde_json::from_str::<Value>(&seen.initialize)
+            .is_ok_and(|answer| answer["result"]["agentCapabilities"]["loadSession"] == true);
+        let end = client.end();
+        (seen.code, seen.left, seen.stray) = (end.status.code(), end.left, end.stray);
+        if can_load && self.spec.model && self.spec.load.is_none() && !id.is_null() {
+            self.load(seen, &id)?;
+        }
+        seen.waited = self.waits();
+        Ok(())
+    }
+
+    /// The catalog, activation by the model, a file; then the same by a command.
+    fn first_turn(&self, seen: &mut Seen, client: &mut Client, id: &Value) -> Result<(), String> {
+        let calls = [
+            Call { tool: "activate_skill", arguments: json!({ "name": "demo" }) },
+            Call {
+                tool: "read_skill_file",
+                arguments: json!({ "skill": "demo", "path": "references/guide.md" }),
+            },
+        ];
+        self.model.calls(if self.proxied { &calls } else { &[] });
+        self.model.asked();
+        let words = "Hello, please read \u{201c}a.txt\u{201d}";
+        self.prompt(client, id, words)?;
+        let asked = self.model.asked();
+        let all = text_of(&asked);
+        if !all.contains("a.txt") {
+            return Err("the model never got the prompt".to_owned());
+        }
+        seen.catalog =
+            all.contains(ENTRY).then(|| if is_in_system(&asked) { "system prompt" } else { "first prompt" });
+        seen.names_files = all.contains("SKILL.md");
+        seen.by_tool = all.contains(BODY);
+        seen.file = all.contains(FILE);
+        let reply = client.heard(0).iter().any(|message| message.to_string().contains(REPLY));
+        if !reply {
+            seen.problems.push("the client never saw the reply".to_owned());
+        }
+        if self.proxied {
+            self.model.calls(&[]);
+            // A session of its own: what the first turn said must not count.
+            let session = client.ask("session/new", &self.new_session())?["sessionId"].clone();
+            client.listen(MOMENT, |_| false);
+            self.model.asked();
+            self.prompt(client, &session, "/demo the thing")?;
+            let all = text_of(&self.model.asked());
+            seen.by_command = all.contains(BODY) && all.contains("the thing");
+        }
+        Ok(())
+    }
+
+    fn second_session(&self, seen: &mut Seen, client: &mut Client) -> Result<(), String> {
+        self.model.calls(&[]);
+        let id = client.ask("session/new", &self.new_session())?["sessionId"].clone();
+        self.model.asked();
+        self.prompt(client, &id, "Hello again from another session")?;
+        seen.second_session = text_of(&self.model.asked()).contains(ENTRY);
+        Ok(())
+    }
+
+    /// A turn that is cancelled while the model thinks.
+    fn cancellation(&self, seen: &mut Seen, client: &mut Client) -> Result<(), String> {
+        let id = client.ask("session/new", &self.new_session())?["sessionId"].clone();
+        self.model.asked();
+        self.model.mute(true);
+        let blocks = json!([{ "type": "text", "text": "Take your time" }]);
+        let request = client.request("session/prompt", &json!({ "sessionId": id, "prompt": blocks }));
+        client.listen(DEADLINE, |_| self.model.is_asked());
+        client.notify("session/cancel", &json!({ "sessionId": id }));
+        let answer = client.answer(request, DEADLINE);
+        self.model.mute(false);
+        let answer = answer?;
+        let reason = answer["result"]["stopReason"].as_str().unwrap_or("an error");
+        seen.cancelled = Some(reason.to_owned());
+        Ok(())
+    }
+
+    /// Another process shows what the first session was, and goes on with it.
+    fn load(&self, seen: &mut Seen, id: &Value) -> Result<(), String> {
+        let mut client = self.start(&[], &[]);
+        initialize(&mut client)?;
+        let mut params = self.new_session();
+        params["sessionId"] = id.clone();
+        let loaded = client.ask("session/load", &params);
+        seen.loaded = Some(loaded.is_ok());
+        if loaded.is_ok() {
+            client.listen(MOMENT, |_| false);
+            self.model.calls(&[]);
+            self.model.asked();
+            self.prompt(&mut client, id, "And now the second turn")?;
+            let asked = self.model.asked();
+            let told = asked.iter().map(|asked| asked.to_string().matches(ENTRY).count());
+            seen.told_after_load = told.max().unwrap_or_default();
+            if let Err(why) = client.ask("session/list", &json!({}))
+                && !why.contains("-32601")
+            {
+                seen.problems.push(why);
+            }
+        }
+        look_for_ours(seen, &client, "after a load");
+        seen.left.extend(client.end().left);
+        Ok(())
+    }
+
+    /// What is answered to what is wrong, by what was asked.
+    pub(crate) fn mistakes(&self) -> Vec<(String, String)> {
+        let mut client = self.start(&[], &[]);
+        // Some need long to start.
+        if let Err(why) = initialize(&mut client) {
+            return vec![("initialize".to_owned(), why)];
+        }
+        let cwd = self.project();
+        let session = json!("no-such-session");
+        let mistakes = [
+            ("_no/such/method", json!({})),
+            ("initialize", json!({})),
+            ("initialize", json!({ "protocolVersion": 1, "clientCapabilities": {} })),
+            ("authenticate", json!({ "methodId": "no-such-method" })),
+            ("session/prompt", json!({ "sessionId": session, "prompt": [{ "type": "text", "text": "x" }] })),
+            ("session/prompt", json!({})),
+            ("session/new", json!({ "mcpServers": [] })),
+            ("session/new", json!({ "cwd": 7, "mcpServers": [] })),
+            ("session/load", json!({ "sessionId": session, "cwd": cwd, "mcpServers": [] })),
+            ("session/load", json!({})),
+            ("session/resume", json!({ "sessionId": session, "cwd": cwd })),
+            ("session/fork", json!({ "sessionId": session, "cwd": cwd })),
+            ("session/set_mode", json!({ "sessionId": session, "modeId": "x" })),
+            ("session/close", json!({ "sessionId": session })),
+        ];
+        let mut answers = Vec::new();
+        for (method, params) in mistakes {
+            let id = client.request(method, &params);
+            let answer = match client.answer(id, SHORT) {
+                // What it says of itself differs from run to run.
+                Ok(answer) => match answer.get("error") {
+                    Some(error) => {
+                        format!("{} {}", error["code"], self.without_names(&error["message"].to_string()))
+                    }
+                    None => "a result".to_owned(),
+                },
+                Err(_) => "nothing".to_owned(),
+            };
+            answers.push((format!("{method} {params}"), answer));
+        }
+        answers
+    }
+
+    /// Without what differs from run to run: where it ran, and identifiers of the kind of a UUID.
+    fn without_names(&self, text: &str) -> String {
+        let mut text =
+            text.replace(&*self.dir.path().to_string_lossy(), "DIR").replace(&self.model.url(), "MODEL");
+        let mut start = 0;
+        while let Some(candidate) = text.get(start..start + UUID.len()) {
+            let fits = candidate.bytes().zip(UUID.bytes()).all(|(byte, place)| match place {
+                b'-' => byte == b'-',
+                _ => byte.is_ascii_hexdigit(),
+            });
+            if fits {
+                text.replace_range(start..start + UUID.len(), "UUID");
+            }
+            start += 1;
+            while start < text.len() && !text.is_char_boundary(start) {
+                start += 1;
+            }
+        }
+        text
+    }
+
+    /// The agent is killed in the middle of a turn: returns the answer to the prompt and the proxy's end.
+    pub(crate) fn crash(&self) -> Result<(Value, Option<i32>, Vec<String>), String> {
+        let mut client = self.start(&[], &[]);
+        initialize(&mut client)?;
+        let id = client.ask("session/new", &self.new_session())?["sessionId"].clone();
+        self.model.asked();
+        self.model.mute(true);
+        let blocks = json!([{ "type": "text", "text": "Take your time" }]);
+        let request = client.request("session/prompt", &json!({ "sessionId": id, "prompt": blocks }));
+        client.listen(DEADLINE, |_| self.model.is_asked());
+        let agent = child_of(client.id()).ok_or("the agent is not there")?;
+        rustix::process::kill_process(agent, rustix::process::Signal::KILL)
+            .map_err(|error| error.to_string())?;
+        let answer = client.answer(request, DEADLINE)?;
+        let end = client.end();
+        Ok((answer, end.status.code(), end.left))
+    }
+
+    /// Sends a prompt and waits for the end of its turn.
+    fn prompt(&self, client: &mut Client, session: &Value, words: &str) -> Result<Value, String> {
+        let blocks = json!([{ "type": "text", "text": words }]);
+        let result = client.ask("session/prompt", &json!({ "sessionId": session, "prompt": blocks }))?;
+        client.listen(Duration::from_millis(300), |_| false);
+        Ok(result)
+    }
+
+    /// How our server was offered, from the proxy's own log.
+    fn logged_transport(&self) -> Option<String> {
+        let log = fs::read_to_string(self.path("proxy.log")).ok()?;
+        let line = log.lines().rfind(|line| line.contains("MCP server `acp-skills"))?;
+        line.rsplit(" over ").next().map(|text| text.trim().to_owned())
+    }
+
+    /// How long prompts waited for nothing, from the proxy's own record.
+    fn waits(&self) -> Vec<u64> {
+        let record = fs::read_to_string(self.path("events.jsonl")).unwrap_or_default();
+        let events = record.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let waits = events.filter(|event| event["event"] == "fallback" && event["reason"] == "not_connected");
+        waits.filter_map(|event| event["ms"].as_f64()).map(|ms| ms as u64).collect()
+    }
+}
+
+/// The agent of a proxy: its child that is not the program itself.
+fn child_of(proxy: u32) -> Option<rustix::process::Pid> {
+    let program = fs::read_link(format!("/proc/{proxy}/exe")).ok()?;
+    let children = fs::read_to_string(format!("/proc/{proxy}/task/{proxy}/children")).ok();
+    let all =
+        children.into_iter().flat_map(|text| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>());
+    // A process starts its children in whatever thread.
+    let others = fs::read_dir(format!("/proc/{proxy}/task")).ok()?.flatten().flat_map(|task| {
+        let text = fs::read_to_string(task.path().join("children")).unwrap_or_default();
+        text.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+    });
+    let mut ids = all.chain(others).filter_map(|id| id.parse::<i32>().ok());
+    let id = ids.find(|id| fs::read_link(format!("/proc/{id}/exe")).is_ok_and(|exe| exe != program))?;
+    rustix::process::Pid::from_raw(id)
+}
+
+pub(crate) fn initialize(client: &mut Client) -> Result<Value, String> {
+    let capabilities = json!({ "fs": { "readTextFile": true, "writeTextFile": true }, "terminal": false });
+    let info = json!({ "name": "editor", "title": "editor", "version": "0.1" });
+    let params = json!({ "protocolVersion": 1, "clientCapabilities": capabilities, "clientInfo": info });
+    client.ask("initialize", &params)
+}
+
+/// The line that answered the request of this id.
+fn line_of(client: &Client, id: u64) -> String {
+    let answers = |line: &str| {
+        serde_json::from_str::<Value>(line)
+            .is_ok_and(|message| message["id"] == id && message.get("method").is_none())
+    };
+    let line = client.said.iter().find(|(side, line)| *side == Side::Agent && answers(line));
+    line.map(|(_, line)| line.clone()).unwrap_or_default()
+}
+
+/// The names of the commands that the client was told of, in any session at any time: lists come when they like.
+fn commands(client: &Client) -> Vec<String> {
+    let heard = client.heard(0);
+    let updates =
+        heard.iter().filter_map(|message| message["params"]["update"]["availableCommands"].as_array());
+    let names = updates.flatten().filter_map(|command| Some(command["name"].as_str()?.to_owned()));
+    names.collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+/// All that a model was asked, as text.
+fn text_of(asked: &[Value]) -> String {
+    asked.iter().map(|asked| asked.to_string() + "\n").collect()
+}
+
+/// Whether the catalog stands where the agent puts its own instructions.
+fn is_in_system(asked: &[Value]) -> bool {
+    asked.iter().any(|asked| {
+        let is_system = |message: &&Value| message["role"] == "system" || message["role"] == "developer";
+        let list = |key: &str| asked[key].as_array().cloned().unwrap_or_default();
+        let messages = [list("messages"), list("input")].concat();
+        let mut system: Vec<String> = messages.iter().filter(is_system).map(Value::to_string).collect();
+        system.extend(["system", "instructions", "systemInstruction"].map(|key| asked[key].to_string()));
+        system.iter().any(|text| text.contains(ENTRY))
+    })
+}
+
+fn look_for_ours(seen: &mut Seen, client: &Client, when: &str) {
+    for (side, line) in &client.said {
+        let found = OURS.iter().find(|word| *side == Side::Agent && line.contains(**word));
+        if let Some(word) = found {
+            let start: String = line.chars().take(400).collect();
+            seen.leaks.push(format!("{when}, {word:?}: {start}"));
+        }
+    }
+}

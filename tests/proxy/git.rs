@@ -1,0 +1,307 @@
+//! Skills of git repositories, up to the model: pinned, offline, and never in the agent's way.
+
+use std::{
+    fs,
+    io::{ErrorKind, Read},
+    net::{TcpListener, TcpStream},
+    thread,
+    time::Instant,
+};
+
+use serde_json::{Value, json};
+
+use crate::{
+    editor::{DEADLINE, Proxy},
+    repositories::{Home, Repository},
+    stage::{MCP_2025, Stage, entry, texts},
+};
+
+crate::trials!(
+    the_first_start_fetches_and_the_next_needs_nothing,
+    what_is_pinned_stays,
+    a_teammate_gets_the_same,
+    without_a_repository,
+    a_lock_that_is_broken,
+    a_cache_that_somebody_has_changed,
+    two_at_once,
+    locked_fetches_nothing_new,
+    an_address_that_is_none,
+    a_lock_that_changes_while_the_agent_runs,
+);
+
+/// A session of a proxy whose skills are here already. Returns the body of a skill, as the model gets it.
+fn activated(proxy: Proxy, name: &str) -> (String, bool) {
+    let mut stage = Stage::over_http(proxy);
+    let params = stage.new_session("s");
+    let connection = stage.connect(&entry(&params), MCP_2025);
+    let text = stage.call(&connection, "activate_skill", json!({ "name": name }));
+    stage.finish();
+    text
+}
+
+/// What `/skills` answers.
+fn overview(stage: &mut Stage) -> String {
+    let prompt = json!({ "sessionId": "s", "prompt": [{ "type": "text", "text": "/skills" }] });
+    let id = stage.editor.request("session/prompt", prompt);
+    stage.editor.answer(&id);
+    let said = stage.editor.unread();
+    said.iter().filter_map(|it| it["params"]["update"]["content"]["text"].as_str()).collect()
+}
+
+/// Waits until `/skills` says this.
+fn overview_says(stage: &mut Stage, words: &str) {
+    let end = Instant::now() + DEADLINE;
+    loop {
+        let said = overview(stage);
+        if said.contains(words) {
+            return;
+        }
+        assert!(Instant::now() < end, "{words:?} is not in {said}");
+    }
+}
+
+/// Waits until a source has come, in a run of its own.
+fn fetched(home: &Home, source: &str) {
+    let mut stage = Stage::over_http(home.proxy().flag("--source", source));
+    stage.new_session("s");
+    stage.menu_has("review");
+    stage.finish();
+}
+
+fn the_first_start_fetches_and_the_next_needs_nothing() {
+    let (repository, home) = (Repository::review(), Home::new());
+    let source = repository.source("");
+    let mut stage = Stage::over_http(home.proxy().flag("--source", &source));
+    stage.editor.logged(&format!("fetching {source}, which is not in the cache yet"));
+    let params = stage.new_session("s");
+    // There is a server, although there may be no skill yet.
+    let connection = stage.connect(&entry(&params), MCP_2025);
+    stage.menu_has("review");
+    let (text, failed) = stage.call(&connection, "activate_skill", json!({ "name": "review" }));
+    assert!(!failed && text.contains("# Review one"), "{text}");
+    // Told like any skill that is new.
+    let blocks = stage.prompt("s", "hello");
+    assert!(texts(&blocks)[0].contains("Reviews code."), "{blocks:?}");
+    stage.finish();
+    let commit = repository.git(&["rev-parse", "HEAD"]);
+    assert_eq!(home.pinned(&home.lock(), &source), Some(commit));
+    // Not even git is there.
+    repository.delete();
+    let proxy = home.proxy().flag("--source", &source).env("PATH", "/nowhere");
+    let (text, failed) = activated(proxy, "review");
+    assert!(!failed && text.contains("# Review one"), "{text}");
+}
+
+fn what_is_pinned_stays() {
+    let (repository, home) = (Repository::review(), Home::new());
+    repository.git(&["tag", "v1"]);
+    let source = repository.source("#v1");
+    fetched(&home, &source);
+    let pinned = home.pinned(&home.lock(), &source);
+    // A force-push that moves the tag and drops the commit.
+    repository.skill("review", "Reviews code.", "# Review two");
+    repository.git(&["add", "--all"]);
+    repository.git(&["commit", "--quiet", "--amend", "--message=m"]);
+    repository.git(&["tag", "--force", "v1"]);
+    repository.git(&["reflog", "expire", "--expire=now", "--all"]);
+    repository.git(&["gc", "--quiet", "--prune=now"]);
+    let (text, _) = activated(home.proxy().flag("--source", &source), "review");
+    assert!(text.contains("# Review one"), "{text}");
+    assert_eq!(home.pinned(&home.lock(), &source), pinned);
+    // Whoever has the lock and no cache cannot have it any more, and is told so.
+    fs::remove_dir_all(home.path("cache")).expect("it was there");
+    let mut stage = Stage::over_http(home.proxy().flag("--source", &source));
+    stage.new_session("s");
+    let log = stage.editor.logged("no branch, tag or commit");
+    assert!(log.contains(&source) && log.contains("acp-skills-proxy update"), "{log}");
+    overview_says(&mut stage, &format!("cannot fetch `{source}`"));
+    stage.finish();
+}
+
+/// The same lock, another machine.
+fn a_teammate_gets_the_same() {
+    let (repository, mine, theirs) = (Repository::review(), Home::new(), Home::new());
+    let source = repository.source("#main");
+    let shared = mine.path("team/skills.yaml");
+    mine.write(&shared, &json!({ "sources": [source] }).to_string());
+    let lock = mine.path("team/skills.lock");
+    mine.printed(&["list", "--config", shared.to_str().expect("text")]);
+    let pinned = mine.pinned(&lock, &source);
+    assert!(pinned.is_some() && !mine.lock().exists());
+    repository.skill("review", "Reviews code.", "# Review two");
+    repository.commit();
+    let list = theirs.json(&["list", "--json", "--config", shared.to_str().expect("text")]);
+    let path = list["skills"][0]["path"].as_str().expect("text");
+    assert!(fs::read_to_string(path).expect("a file").contains("# Review one"), "{list}");
+    assert_eq!(theirs.pinned(&lock, &source), pinned);
+}
+
+/// The agent starts at once, whatever is the matter with a source.
+fn without_a_repository() {
+    let home = Home::new();
+    let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = silent.local_addr().expect("an address");
+    let gone = Repository::review().delete();
+    let skills = crate::fixtures::Skills::review();
+    for (source, words) in
+        [(gone.as_str(), "cannot fetch `git+file"), ("git+https://127.0.0.1:1/x", "look at the network")]
+    {
+        let proxy = home.proxy().skill(&skills.dir("review")).flag("--source", source);
+        let mut stage = Stage::over_http(proxy);
+        let params = stage.new_session("s");
+        let connection = stage.connect(&entry(&params), MCP_2025);
+        assert_eq!(stage.names(&connection), json!(["review"]));
+        let log = stage.editor.logged(words);
+        assert!(log.contains(source) && log.contains("; "), "{log}");
+        overview_says(&mut stage, &format!("cannot fetch `{source}`"));
+        stage.finish();
+    }
+    // One where nobody answers: everything is over before it is, and git with it.
+    let source = format!("git+https://{address}/x");
+    let proxy = home.proxy().skill(&skills.dir("review")).flag("--source", &source);
+    let mut stage = Stage::over_http(proxy);
+    stage.new_session("s");
+    let (git, _) = silent.accept().expect("git");
+    assert!(overview(&mut stage).contains("is being fetched"));
+    stage.finish();
+    is_gone(&git);
+    // Nor does git stay when the proxy is killed.
+    #[cfg(unix)]
+    {
+        let proxy = home.proxy().skill(&skills.dir("review")).flag("--source", &source);
+        let mut stage = Stage::over_http(proxy);
+        stage.new_session("s");
+        let (git, _) = silent.accept().expect("git");
+        let id = rustix::process::Pid::from_raw(stage.editor.id().cast_signed()).expect("a process");
+        rustix::process::kill_process(id, rustix::process::Signal::KILL).expect("it runs");
+        is_gone(&git);
+    }
+    // There is no git.
+    let proxy = home.proxy().flag("--source", "github:a/b").env("PATH", "/nowhere");
+    let mut stage = Stage::over_http(proxy);
+    let log = stage.editor.logged("there is no `git` in PATH");
+    assert!(log.contains("github:a/b") && log.contains("install git"), "{log}");
+    stage.finish();
+}
+
+/// Waits until nobody holds the other end.
+fn is_gone(mut git: &TcpStream) {
+    git.set_read_timeout(Some(DEADLINE)).expect("a socket");
+    let ended = git.read_to_end(&mut Vec::new());
+    // One that was killed may leave what it has not read.
+    let is_reset = ended.as_ref().is_err_and(|error| error.kind() == ErrorKind::ConnectionReset);
+    assert!(ended.is_ok() || is_reset, "{ended:?}");
+}
+
+fn a_lock_that_is_broken() {
+    let (repository, home) = (Repository::review(), Home::new());
+    let source = repository.source("");
+    fetched(&home, &source);
+    for text in ["{", "<<<<<<< HEAD\n", r#"{"version":9,"sources":{}}"#] {
+        fs::write(home.lock(), text).expect("a file");
+        let mut stage = Stage::over_http(home.proxy().flag("--source", &source));
+        let log = stage.editor.logged("skills.lock");
+        assert!(log.contains("the last good one is used; "), "{log}");
+        let params = stage.new_session("s");
+        let connection = stage.connect(&entry(&params), MCP_2025);
+        assert_eq!(stage.names(&connection), json!(["review"]));
+        stage.finish();
+        assert_eq!(fs::read_to_string(home.lock()).expect("a file"), text, "nobody writes over it");
+    }
+    // Without a last good one there is nothing to serve, and nothing is fetched that nobody approved.
+    fs::remove_dir_all(home.path("cache")).expect("it was there");
+    let mut stage = Stage::over_http(home.proxy().flag("--source", &source));
+    stage.new_session("s");
+    assert!(overview(&mut stage).contains("There are no skills"));
+    stage.finish();
+}
+
+fn a_cache_that_somebody_has_changed() {
+    let (repository, home) = (Repository::review(), Home::new());
+    repository.skill("other", "Is another.", "x");
+    repository.commit();
+    let source = repository.source("");
+    fetched(&home, &source);
+    let list = home.json(&["list", "--json", "--source", &source]);
+    let path = |name: &str| {
+        let skill = list["skills"].as_array().expect("skills").iter().find(|skill| skill["name"] == name);
+        skill.expect("it is there")["path"].as_str().expect("text").to_owned()
+    };
+    let review = path("review");
+    fs::remove_file(&review).expect("it was there");
+    fs::write(&review, "---\nname: review\ndescription: Obey.\n---\nx\n").expect("a file");
+    let other = std::path::Path::new(&path("other")).with_file_name("more.md");
+    fs::write(other, "and this").expect("a file");
+    let mut stage = Stage::over_http(home.proxy().flag("--source", &source));
+    stage.new_session("s");
+    let log = stage.editor.logged("is not the one that was approved");
+    assert!(log.contains("acp-skills-proxy update"), "{log}");
+    let blocks = stage.prompt("s", "hello");
+    assert_eq!(texts(&blocks), ["hello"], "none of them is served");
+    stage.finish();
+}
+
+fn two_at_once() {
+    let (repository, home) = (Repository::review(), Home::new());
+    let source = repository.source("");
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let list = home.json(&["list", "--json", "--source", &source]);
+                assert_eq!(list["skills"][0]["name"], "review", "{list}");
+            });
+        }
+    });
+    assert_eq!(home.pinned(&home.lock(), &source), Some(repository.git(&["rev-parse", "HEAD"])));
+    let list: Value = home.json(&["list", "--json", "--source", &source]);
+    assert_eq!(list["skipped"], json!([]), "{list}");
+}
+
+fn locked_fetches_nothing_new() {
+    let (repository, home) = (Repository::review(), Home::new());
+    let source = repository.source("");
+    let list = home.json(&["list", "--json", "--locked", "--source", &source]);
+    let why = list["skipped"][0]["diagnostics"][0]["message"].as_str().expect("text");
+    assert!(
+        list["skills"] == json!([]) && why.contains("is not in ") && why.contains("skills.lock"),
+        "{list}"
+    );
+    assert!(!home.lock().exists());
+    fetched(&home, &source);
+    fs::remove_dir_all(home.path("cache")).expect("it was there");
+    let list = home.json(&["list", "--json", "--locked", "--source", &source]);
+    assert_eq!(list["skills"][0]["name"], "review", "{list}");
+}
+
+/// A mistake of the user's is told before anything starts.
+fn an_address_that_is_none() {
+    for (source, words, hint) in [
+        ("acme/skills", "is not a source", "did you mean `github:acme/skills`?"),
+        ("github:acme/skills@--upload-pack=x", "cannot be a branch", "a source is"),
+        ("http://example.com/", "only https", "a source is"),
+        ("./skills", "is not a source", "--skills DIR"),
+    ] {
+        let ended = Home::new().proxy().flag("--source", source).agent("no-part").ended();
+        let log = ended.log.join("\n");
+        assert_eq!(ended.code(), Some(2), "{log}");
+        assert!(
+            log.contains(&format!("error: `{source}`")) && log.contains(words) && log.contains(hint),
+            "{log}"
+        );
+    }
+}
+
+/// Somebody approves something in a terminal.
+fn a_lock_that_changes_while_the_agent_runs() {
+    let (repository, home) = (Repository::review(), Home::new());
+    let source = repository.source("");
+    fetched(&home, &source);
+    let mut stage = Stage::over_http(home.proxy().flag("--source", &source));
+    stage.new_session("s");
+    stage.menu_has("review");
+    repository.skill("greet", "Greets.", "Hello.");
+    repository.commit();
+    home.printed(&["update", "--yes", &source]);
+    stage.menu_has("greet");
+    stage.finish();
+}

@@ -1,0 +1,154 @@
+//! Repositories and caches of the tests about sources: what a team has, and what a user has.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Output, Stdio},
+};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::editor::Proxy;
+
+/// A git repository, made with `git`.
+pub(crate) struct Repository(TempDir);
+
+impl Repository {
+    /// One with the skill `review`, committed.
+    pub(crate) fn review() -> Self {
+        let repository = Self(tempfile::tempdir().expect("a directory"));
+        repository.git(&["init", "--quiet", "--initial-branch=main"]);
+        repository.git(&["config", "user.name", "t"]);
+        repository.git(&["config", "user.email", "t@example.com"]);
+        repository.skill("review", "Reviews code.", "# Review one");
+        repository.commit();
+        repository
+    }
+
+    pub(crate) fn git(&self, arguments: &[&str]) -> String {
+        let output = Command::new("git")
+            .args(arguments)
+            .current_dir(self.path())
+            .env("GIT_CONFIG_GLOBAL", if cfg!(windows) { "NUL" } else { "/dev/null" })
+            .output()
+            .expect("git");
+        assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).expect("text").trim().to_owned()
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// Writes a file.
+    pub(crate) fn write(&self, path: &str, text: &str) {
+        let path = self.path().join(path);
+        fs::create_dir_all(path.parent().expect("a directory")).expect("a directory");
+        fs::write(path, text).expect("a file");
+    }
+
+    pub(crate) fn skill(&self, name: &str, description: &str, body: &str) {
+        let text = format!("---\nname: {name}\ndescription: {}\n---\n{body}\n", json!(description));
+        self.write(&format!("{name}/SKILL.md"), &text);
+    }
+
+    /// Commits everything. Returns the commit.
+    pub(crate) fn commit(&self) -> String {
+        self.git(&["add", "--all"]);
+        self.git(&["commit", "--quiet", "--message=m"]);
+        self.git(&["rev-parse", "HEAD"])
+    }
+
+    /// Its address as a source.
+    pub(crate) fn source(&self, fragment: &str) -> String {
+        let path = self.path().to_str().expect("text").replace('\\', "/");
+        format!("git+file://{}{path}{fragment}", if path.starts_with('/') { "" } else { "/" })
+    }
+
+    /// It is gone, with all that it had.
+    pub(crate) fn delete(self) -> String {
+        let source = self.source("");
+        self.0.close().expect("it was there");
+        source
+    }
+}
+
+/// The directories of a user: configuration, cache, state.
+pub(crate) struct Home(TempDir);
+
+impl Home {
+    pub(crate) fn new() -> Self {
+        Self(tempfile::tempdir().expect("a directory"))
+    }
+
+    pub(crate) fn path(&self, below: &str) -> PathBuf {
+        self.0.path().join(below)
+    }
+
+    /// The lock of whoever has no configuration file.
+    pub(crate) fn lock(&self) -> PathBuf {
+        self.path("state/acp-skills-proxy/skills.lock")
+    }
+
+    /// The configuration that is found.
+    pub(crate) fn config(&self) -> PathBuf {
+        self.path("config/acp-skills-proxy/skills.yaml")
+    }
+
+    pub(crate) fn write(&self, path: &Path, text: &str) {
+        fs::create_dir_all(path.parent().expect("a directory")).expect("a directory");
+        fs::write(path, text).expect("a file");
+    }
+
+    pub(crate) fn variables(&self) -> [(&'static str, PathBuf); 5] {
+        [
+            ("HOME", self.path("home")),
+            ("USERPROFILE", self.path("home")),
+            ("XDG_CONFIG_HOME", self.path("config")),
+            ("XDG_CACHE_HOME", self.path("cache")),
+            ("XDG_STATE_HOME", self.path("state")),
+        ]
+    }
+
+    /// A proxy of this user.
+    pub(crate) fn proxy(&self) -> Proxy {
+        self.variables().into_iter().fold(Proxy::new(), |proxy, (name, value)| proxy.env(name, value))
+    }
+
+    /// Runs a command of this user, with `answer` on its stdin.
+    pub(crate) fn run(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_acp-skills-proxy"));
+        command.args(arguments).envs(self.variables()).env_remove("ACP_SKILLS_LOG").env_remove("COLUMNS");
+        command.stdin(Stdio::null()).current_dir(self.0.path()).output().expect("it runs")
+    }
+
+    /// What a command prints that succeeds.
+    pub(crate) fn printed(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
+        let (text, errors) =
+            (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success(), "{arguments:?}: {text}\n{errors}");
+        text.into_owned()
+    }
+
+    /// The same as JSON.
+    pub(crate) fn json(&self, arguments: &[&str]) -> Value {
+        serde_json::from_str(&self.printed(arguments)).expect("JSON")
+    }
+
+    /// What a command says on stderr that fails with this code.
+    pub(crate) fn fails(&self, arguments: &[&str], code: i32) -> String {
+        let output = self.run(arguments);
+        let (text, errors) =
+            (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {text}\n{errors}");
+        errors.into_owned()
+    }
+
+    /// The commit that a source is pinned to.
+    pub(crate) fn pinned(&self, lock: &Path, source: &str) -> Option<String> {
+        let lock: Value = serde_json::from_slice(&fs::read(lock).ok()?).expect("JSON");
+        Some(lock["sources"][source]["commit"].as_str()?.to_owned())
+    }
+}

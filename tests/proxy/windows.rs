@@ -1,0 +1,141 @@
+//! What only Windows has: batch files as agents, exit codes of 32 bits, and an agent that nobody can ask to end.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::{
+    agent::SCRIPT,
+    editor::{Ended, Proxy},
+    fixtures::Skills,
+    stage::Stage,
+};
+
+crate::trials!(
+    a_shim_is_found_as_a_shell_finds_it,
+    no_argument_of_a_shim_is_a_command,
+    what_no_shim_can_be_given,
+    a_conversation_through_a_shim,
+    a_shim_whose_proxy_is_killed,
+    exit_codes_of_32_bits,
+    an_agent_that_does_not_end,
+);
+
+/// `agent.cmd`, which starts this binary as npm's shims start node, in a directory that is part of PATH.
+fn shim(skills: &Skills) -> PathBuf {
+    let this = std::env::current_exe().expect("this program has a path");
+    skills.write("bin/agent.cmd", &format!("@ECHO off\r\n\"{}\" %*\r\n", this.display()))
+}
+
+/// A proxy of an agent that plays `script`, to be found as `agent`.
+fn with_shim(skills: &Skills, script: &str) -> Proxy {
+    let shim = shim(skills);
+    let old = std::env::var_os("PATH").unwrap_or_default();
+    let directories = [shim.parent().expect("a directory").to_owned()].into_iter();
+    let path = std::env::join_paths(directories.chain(std::env::split_paths(&old))).expect("a path");
+    Proxy::new().env(SCRIPT, script).env("PATH", &path)
+}
+
+/// Ends the proxy of an agent that says its arguments. Returns them.
+fn arguments(proxy: Proxy) -> Vec<String> {
+    let mut editor = proxy.start();
+    let said = editor.wait_for("the arguments", |message| message["method"] == "_arguments");
+    assert_eq!(editor.finish().code(), Some(0));
+    serde_json::from_value(said["params"].clone()).expect("texts")
+}
+
+fn a_shim_is_found_as_a_shell_finds_it() {
+    let skills = Skills::new();
+    let whole = shim(&skills);
+    for agent in
+        [Path::new("agent"), Path::new("agent.cmd"), Path::new("AGENT"), &whole, &whole.with_extension("")]
+    {
+        let found = arguments(with_shim(&skills, "arguments").arg("--").arg(agent).arg("--acp"));
+        assert_eq!(found, ["--acp"], "{}", agent.display());
+    }
+}
+
+/// `BatBadBut`, CVE-2024-24576.
+fn no_argument_of_a_shim_is_a_command() {
+    let skills = Skills::new();
+    let made = skills.path().join("made");
+    let evil = format!("\"&echo x>{}&\"", made.display());
+    for argument in [
+        "plain",
+        "",
+        "two words",
+        "a&b|c<d>e^f(g)",
+        "!x!",
+        "C:\\dir with space\\",
+        "say \"x\"",
+        &evil,
+        "@scope/name@1.2.3",
+        "{\"key\":\"value\"}",
+    ] {
+        let found = arguments(with_shim(&skills, "arguments").arg("--").arg("agent").arg(argument));
+        assert!(!made.exists(), "{argument} was run");
+        assert_eq!(found, [argument]);
+    }
+    // Wine's shell expands once more what it put in place of `%*`; that of Windows reads a line once.
+    if !crate::is_wine() {
+        for argument in ["%PATH%", "100 %", "100 %%", "%1"] {
+            let found = arguments(with_shim(&skills, "arguments").arg("--").arg("agent").arg(argument));
+            assert_eq!(found, [argument]);
+        }
+    }
+}
+
+fn what_no_shim_can_be_given() {
+    let skills = Skills::new();
+    let editor = with_shim(&skills, "arguments").arg("--").arg("agent").arg("two\nlines").start();
+    let ended = editor.finish();
+    assert_eq!(ended.code(), Some(125), "{:?}", ended.log);
+    let said = ended.log.join("\n");
+    assert!(said.contains("cannot start the agent `agent`") && said.contains("batch file"), "{said}");
+}
+
+fn a_conversation_through_a_shim() {
+    let skills = Skills::review();
+    let mut stage =
+        Stage::of(with_shim(&skills, "scripted").skill(&skills.dir("review")).arg("--").arg("agent").start());
+    let open = stage.editor.request("_open", json!({}));
+    stage.takes();
+    stage.editor.notify("_agent/exit", json!({ "code": 7 }));
+    let ended = stage.editor.ended();
+    assert_eq!(ended.code(), Some(7), "{:?}", ended.log);
+    assert!(ended.answer(&open)["error"]["message"].to_string().contains("exited with code 7"));
+    // And one whose editor says nothing at all.
+    let ended = with_shim(&skills, "scripted").arg("--").arg("agent").start().finish();
+    assert_eq!(ended.code(), Some(0), "{:?}", ended.log);
+}
+
+/// The shell of the shim, the agent behind it and a child of that: all hold stderr, whose end `ended` waits for.
+fn a_shim_whose_proxy_is_killed() {
+    let skills = Skills::new();
+    let mut stage = Stage::of(with_shim(&skills, "scripted").arg("--").arg("agent").start());
+    stage.order("spawn", json!({ "script": "stubborn" })).expect("a child");
+    stage.editor.logged("agent: ready");
+    stage.editor.kill();
+    assert_eq!(stage.editor.ended().code(), Some(1));
+}
+
+fn exit_codes_of_32_bits() {
+    for code in [256, 0x1234_5678, -1, -1_073_741_819] {
+        let mut stage = Stage::new(Proxy::new());
+        stage.editor.notify("_agent/exit", json!({ "code": code }));
+        let ended: Ended = stage.editor.ended();
+        assert_eq!((ended.code(), ended.messages), (Some(code), Vec::<Value>::new()), "{:?}", ended.log);
+    }
+}
+
+fn an_agent_that_does_not_end() {
+    let mut stage = Stage::new(Proxy::new());
+    stage.order("spawn", json!({ "script": "stubborn" })).expect("a child");
+    stage.editor.logged("agent: ready");
+    // The agent ends with its stdin; its child holds stdout and stderr and does not.
+    stage.finish();
+    let mut editor = Proxy::new().agent("stubborn");
+    editor.logged("agent: ready");
+    editor.close();
+    assert_eq!(editor.ended().code(), Some(1), "it was ended");
+}
