@@ -4,11 +4,14 @@
 //! must see the same bytes, but for what the proxy declares to add. `recordings/proxied` holds what agents said while
 //! they remembered text of ours: the client must see what its user typed, and no word of ours.
 //!
+//! `recordings/clients` holds what clients send: the ways in which they put together what was typed and what goes with it.
+//!
 //! What was recorded is what agents do; what else they might say is made from the schema (`generated`).
 //!
 //! A recording is a file of lines `{"dir":"client"|"agent","msg":…}`; every file that is there is played, and each
 //! `initialize` begins a new process. Names, paths and tokens in them were replaced, long texts shortened.
 
+mod clients;
 mod generated;
 mod play;
 #[expect(clippy::disallowed_methods, reason = "recordings are files")]
@@ -159,8 +162,7 @@ impl Expected {
                 let session = message["params"]["sessionId"].as_str().unwrap();
                 let blocks = message["params"]["prompt"].as_array().unwrap();
                 let mut texts = blocks.iter().filter_map(|block| block["text"].as_str());
-                let is_command =
-                    texts.find(|text| !text.trim().is_empty()).is_some_and(|it| it.starts_with('/'));
+                let is_command = texts.any(|text| text.trim_start().starts_with(['/', '$']));
                 let is_due = policy.catalog_in != CatalogIn::Off && !in_system && !is_command;
                 if !is_due || !self.told.insert(session.to_owned()) {
                     return sent.to_owned();

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use acp_skills_intercept::{
-    Actions, CatalogIn, Endpoint, Input, Interceptor, McpMode, Pass, Policy, Provisions, Query, Refreshed,
-    Resolved, SessionKey, Task, Transport,
+    Actions, CatalogIn, Endpoint, Fetched, Input, Interceptor, McpMode, Pass, Policy, Provisions, Query,
+    Refreshed, Resolved, SessionKey, Task, Transport,
 };
 use skills_core::{Skill, SkillName, SkillSet, Source, Stored};
 
@@ -91,9 +91,12 @@ impl Proxy {
                 self.interceptor
                     .handle(Input::Resolved { ticket, resolved: Resolved { path, cwd } }, actions);
             }
-            query @ (Query::Fetch { .. } | Query::Remember { .. }) => {
-                panic!("nobody asks for it here: {query:?}")
+            Query::Fetch { session, ticket, .. } => {
+                let text = "<skill_content name=\"demo\">\nDo it.\n</skill_content>".to_owned();
+                let fetched = Fetched { text: Some(text), activations: Vec::new() };
+                self.interceptor.handle(Input::Fetched { session, ticket, fetched }, actions);
             }
+            query @ Query::Remember { .. } => panic!("nobody asks for it here: {query:?}"),
         }
     }
 }

@@ -1,0 +1,115 @@
+//! A terminal that is driven by keys and read as a screen: tmux, on a server of its own.
+
+use std::{
+    path::PathBuf,
+    process::{Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use crate::bench::{Bench, DEADLINE, GLANCE, on_path};
+
+/// Columns and rows.
+pub(crate) const SIZE: (usize, usize) = (100, 34);
+
+/// After which time a key that did nothing is pressed again.
+const AGAIN: Duration = Duration::from_secs(2);
+
+/// A program on a terminal. It is gone with the value.
+pub(crate) struct Terminal<'b> {
+    tmux: PathBuf,
+    socket: PathBuf,
+    bench: &'b Bench,
+}
+
+impl<'b> Terminal<'b> {
+    /// Starts `command`.
+    pub(crate) fn start(bench: &'b Bench, command: &Command) -> Self {
+        let socket = bench.path("tmux");
+        let terminal = Self { tmux: on_path("tmux").expect("it was there"), socket, bench };
+        let mut tmux = terminal.tmux();
+        let (columns, rows) = (SIZE.0.to_string(), SIZE.1.to_string());
+        tmux.args(["-f", "/dev/null", "new-session", "-d", "-x", &columns, "-y", &rows]);
+        tmux.arg("-c").arg(bench.project()).args(["env", "-i", "TERM=xterm-256color", "COLORTERM=truecolor"]);
+        for (name, value) in command.get_envs() {
+            if let (Some(name), Some(value)) = (name.to_str(), value.and_then(|value| value.to_str())) {
+                tmux.arg(format!("{name}={value}"));
+            }
+        }
+        tmux.arg(command.get_program()).args(command.get_args());
+        assert!(tmux.status().expect("tmux starts").success(), "{tmux:?}");
+        terminal
+    }
+
+    fn tmux(&self) -> Command {
+        let mut tmux = self.bench.command(&self.tmux);
+        tmux.arg("-S").arg(&self.socket).stdin(Stdio::null());
+        tmux
+    }
+
+    /// Types a text.
+    pub(crate) fn types(&self, text: &str) {
+        let status = self.tmux().args(["send-keys", "-l", "--", text]).status();
+        assert!(status.expect("tmux runs").success(), "{text}");
+    }
+
+    /// Presses keys, by tmux' names for them.
+    pub(crate) fn presses(&self, keys: &[&str]) {
+        let status = self.tmux().arg("send-keys").args(keys).status();
+        assert!(status.expect("tmux runs").success(), "{keys:?}");
+    }
+
+    /// Kills the program, as nothing can be done against.
+    pub(crate) fn kill(&self) {
+        let pid = self.tmux().args(["display-message", "-p", "#{pane_pid}"]).output().expect("tmux runs");
+        let pid = String::from_utf8_lossy(&pid.stdout).trim().to_owned();
+        let status = Command::new("kill").args(["-9", &pid]).status();
+        assert!(status.expect("kill runs").success(), "{pid}");
+    }
+
+    /// Compares the screen with what was there when it was right.
+    pub(crate) fn compare(&self, name: &str) {
+        self.bench.compare(name, || self.screen());
+    }
+
+    fn screen(&self) -> String {
+        let output = self.tmux().args(["capture-pane", "-p"]).output().expect("tmux runs");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// Waits until these words are on the screen, on one line.
+    pub(crate) fn shows(&self, words: &str) {
+        assert!(self.shows_within(words, DEADLINE), "{words:?} is not on the screen:\n{}", self.screen());
+    }
+
+    /// Presses keys again and again, until these words are on the screen.
+    pub(crate) fn presses_until(&self, keys: &[&str], words: &str) {
+        let end = Instant::now() + DEADLINE;
+        loop {
+            self.presses(keys);
+            if self.shows_within(words, AGAIN) {
+                return;
+            }
+            assert!(Instant::now() < end, "{words:?} is not on the screen:\n{}", self.screen());
+        }
+    }
+
+    fn shows_within(&self, words: &str, time: Duration) -> bool {
+        let end = Instant::now() + time;
+        loop {
+            if self.screen().contains(words) {
+                return true;
+            }
+            if Instant::now() > end {
+                return false;
+            }
+            thread::sleep(GLANCE);
+        }
+    }
+}
+
+impl Drop for Terminal<'_> {
+    fn drop(&mut self) {
+        drop(self.tmux().arg("kill-server").stderr(Stdio::null()).status());
+    }
+}

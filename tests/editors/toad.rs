@@ -1,0 +1,119 @@
+//! toad, an editor for the terminal.
+
+use std::path::PathBuf;
+
+use libtest_mimic::Trial;
+
+use crate::{
+    bench::{Bench, installed, on_path},
+    terminal::Terminal,
+    trial,
+};
+
+/// What stands where a prompt is typed.
+const READY: &str = "How can I help you today?";
+
+pub(crate) fn trials() -> Result<Vec<Trial>, String> {
+    on_path("tmux")?;
+    let toad = installed("toad/bin/toad")?;
+    let tests: [(&str, fn(&PathBuf)); 5] = [
+        ("a_skill_by_the_model", by_the_model),
+        ("a_skill_by_command", by_command),
+        ("permission", permission),
+        ("cancelled_and_killed", cancelled_and_killed),
+        ("a_start_that_fails", fails),
+    ];
+    let tests = tests.into_iter().map(|(name, test)| {
+        let toad = toad.clone();
+        trial(&format!("toad::{name}"), move || test(&toad))
+    });
+    Ok(tests.collect())
+}
+
+fn start<'b>(toad: &PathBuf, bench: &'b Bench, agent: &[String]) -> Terminal<'b> {
+    let mut command = bench.command(toad);
+    let agent = agent.iter().map(|word| format!("'{word}'")).collect::<Vec<_>>().join(" ");
+    command.args(["acp", "--title", "Scripted", &agent]).arg(bench.project());
+    Terminal::start(bench, &command)
+}
+
+/// Types a prompt and sends it.
+fn send(terminal: &Terminal<'_>, text: &str) {
+    terminal.shows(READY);
+    terminal.types(text);
+    terminal.shows(text);
+    // Until the agent has a session, the key does nothing.
+    terminal.presses_until(&["Enter"], READY);
+}
+
+fn by_the_model(toad: &PathBuf) {
+    let bench = Bench::new();
+    let terminal = start(toad, &bench, &bench.proxy());
+    send(&terminal, "review it");
+    terminal.shows("I loaded the skill");
+    terminal.compare("toad-model");
+}
+
+fn by_command(toad: &PathBuf) {
+    let bench = Bench::new();
+    let terminal = start(toad, &bench, &bench.proxy());
+    terminal.shows(READY);
+    // The menu has them as soon as the session is there.
+    send(&terminal, "hello");
+    terminal.shows("I have no skill");
+    terminal.shows(READY);
+    terminal.types("/");
+    terminal.shows("/code-review");
+    terminal.compare("toad-menu");
+    terminal.types("code");
+    terminal.presses(&["Enter"]);
+    terminal.shows("Send");
+    terminal.types("look at @main.rs ");
+    terminal.shows("look at @main.rs");
+    terminal.presses(&["Enter"]);
+    terminal.shows("I follow the skill");
+    terminal.compare("toad-command");
+    terminal.shows(READY);
+    terminal.types("/skills");
+    terminal.presses(&["Enter"]);
+    terminal.shows("Send");
+    terminal.presses(&["Enter"]);
+    terminal.shows("1 skill in this session");
+    terminal.compare("toad-skills");
+}
+
+fn permission(toad: &PathBuf) {
+    let bench = Bench::new();
+    let terminal = start(toad, &bench, &bench.proxy());
+    send(&terminal, "delete build");
+    terminal.shows("Reject");
+    terminal.compare("toad-asked");
+    terminal.types("a");
+    terminal.shows("It is deleted.");
+    send(&terminal, "delete target");
+    terminal.shows("Reject");
+    terminal.types("r");
+    terminal.shows("It is still there.");
+    terminal.compare("toad-refused");
+}
+
+fn cancelled_and_killed(toad: &PathBuf) {
+    let bench = Bench::new();
+    let terminal = start(toad, &bench, &bench.proxy());
+    send(&terminal, "wait");
+    terminal.shows("I wait until somebody stops me.");
+    terminal.presses(&["Escape"]);
+    terminal.compare("toad-cancelled");
+    assert!(bench.heard().contains("session/cancel"), "the agent was not told");
+    send(&terminal, "wait again");
+    terminal.kill();
+    bench.is_left();
+}
+
+fn fails(toad: &PathBuf) {
+    let bench = Bench::new();
+    let terminal = start(toad, &bench, &bench.broken_proxy());
+    terminal.shows("The agent failed to start.");
+    // The reason stands above what it advises.
+    terminal.compare("toad-fails");
+}

@@ -1,0 +1,114 @@
+//! What clients send: `recordings/clients`, each named after its client.
+//!
+//! CodeCompanion sends a text for each file that is shared, and an empty prompt for an empty message; toad and acpx send what
+//! was typed and the files behind or before it; Emacs cuts what was typed where a file is mentioned. Those of toad, acpx and
+//! CodeCompanion were recorded, that of Emacs was written as its sources send it.
+
+use expect_test::expect;
+use serde_json::Value;
+
+use super::{
+    CatalogIn, McpMode, differential,
+    play::{Proxy, policy},
+    recording::{Side, recordings},
+};
+
+/// No command in them is one of ours.
+#[test]
+fn clients_and_agents_see_the_same() {
+    let recordings = recordings("clients");
+    assert_eq!(recordings.len(), 4);
+    for recording in &recordings {
+        for mcp in [McpMode::Auto, McpMode::Stdio, McpMode::Off] {
+            for catalog_in in [CatalogIn::Auto, CatalogIn::Prompt, CatalogIn::Off] {
+                differential(recording, policy(mcp, catalog_in));
+            }
+        }
+    }
+}
+
+/// With a skill named `demo`: the command becomes a block of ours in its own place, and all other blocks stay as they are.
+#[test]
+fn a_command_is_found_where_clients_put_it() {
+    let mut shown = String::new();
+    for recording in &recordings("clients") {
+        let policy = policy(McpMode::Auto, CatalogIn::Off);
+        let mut proxy = Proxy::new(&policy, "demo");
+        shown.push_str(&format!("{}\n", recording.name));
+        for (side, line) in &recording.lines {
+            let message: Value = serde_json::from_str(line).unwrap();
+            if *side == Side::Client && message["method"] == "initialize" {
+                proxy = Proxy::new(&policy, "demo");
+            }
+            let seen = proxy.play(*side, line);
+            if message["method"] != "session/prompt" {
+                continue;
+            }
+            let [sent] = &seen.to_agent[..] else {
+                // Answered by us.
+                let last: Value = serde_json::from_str(seen.to_client.last().unwrap()).unwrap();
+                assert_eq!(last["id"], message["id"]);
+                shown.push_str(&format!("  {} -> answered\n", blocks(&message)));
+                continue;
+            };
+            let sent: Value = serde_json::from_str(sent).unwrap();
+            let (before, after) = (blocks(&message), blocks(&sent));
+            let after = if before == after { "the same".to_owned() } else { after };
+            shown.push_str(&format!("  {before} -> {after}\n"));
+            // Whatever is no text is as it was.
+            assert_eq!(others(&sent), others(&message));
+        }
+    }
+    expect![[r#"
+        acp-el
+          ["/demo look at", resource] -> [SKILL, "look at", resource]
+          ["/demo look at", resource, " and", resource_link] -> [SKILL, "look at", resource, " and", resource_link]
+          ["compare", resource, " /demo"] -> the same
+          [resource, " /demo"] -> [resource, SKILL]
+          ["hello"] -> the same
+        acpx
+          ["/demo look at file"] -> [SKILL, "look at file"]
+          ["/demo"] -> [SKILL]
+          ["[{\"type\":\"resource_link\",\"uri\":\"file:///home/user/project/src/main.rs\",\"name\":\"main.rs\"},{\"type\":\"text\",\"text\":\"/demo look at it\"}]"] -> the same
+          ["[{\"type\":\"text\",\"text\":\"/demo look at it\"},{\"type\":\"resource\",\"resource\":{\"uri\":\"file:///home/user/project/odd%20dir/%C3%A4%20%22b%22.rs\",\"text\":\"/demo is not a command here\",\"mimeType\":\"text/x-rust\"}}]"] -> the same
+          ["[{\"type\":\"resource\",\"resource\":{\"uri\":\"file:///home/user/project/src/main.rs\",\"text\":\"fn main() {}\\n\"}},{\"type\":\"text\",\"text\":\"/demo\"}]"] -> the same
+          ["/etc/hosts is wrong"] -> the same
+          ["/skills"] -> answered
+          ["what does /demo do?"] -> the same
+          ["delete build"] -> the same
+        codecompanion
+          ["hello"] -> the same
+          ["Sharing the following file as context: /home/user/project/main.rs", "/demo look at file `/home/user/project/main.rs` (with buffer number: 1)"] -> ["Sharing the following file as context: /home/user/project/main.rs", SKILL, "look at file `/home/user/project/main.rs` (with buffer number: 1)"]
+          ["Sharing the following file as context: /home/user/project/main.rs", "file `/home/user/project/main.rs` (with buffer number: 1) /demo look"] -> the same
+          ["/demo look at file"] -> [SKILL, "look at file"]
+          ["delete build"] -> the same
+          [] -> the same
+          ["Sharing the following file as context: /home/user/project/main.rs", "file `/home/user/project/main.rs` (with buffer number: 1)"] -> the same
+        toad
+          ["/demo look at @main.rs", resource] -> [SKILL, "look at @main.rs", resource]
+          ["compare @\"odd dir/ä \"b\".rs\""] -> the same
+          ["hello"] -> the same
+          ["delete build"] -> the same
+    "#]].assert_eq(&shown);
+}
+
+fn prompt(message: &Value) -> &[Value] {
+    message["params"]["prompt"].as_array().unwrap()
+}
+
+/// The blocks that hold no text.
+fn others(message: &Value) -> Vec<&Value> {
+    prompt(message).iter().filter(|block| block["type"] != "text").collect()
+}
+
+/// The blocks of a prompt, for people.
+fn blocks(message: &Value) -> String {
+    let blocks = prompt(message).iter().map(|block| match block["type"].as_str().unwrap() {
+        "text" => match block["text"].as_str().unwrap() {
+            text if text.starts_with("<acp-skills-proxy:") => "SKILL".to_owned(),
+            text => format!("{text:?}"),
+        },
+        other => other.to_owned(),
+    });
+    format!("[{}]", blocks.collect::<Vec<_>>().join(", "))
+}
