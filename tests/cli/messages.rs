@@ -338,6 +338,7 @@ fn hidden_directories() {
         curated        scanned       26     2      0  repository/.curated/curated              Is in a hidden directory.
 
         3 skills; about 90 tokens in the catalog.
+        With how to use it and the 2 tools the model reads about 304 tokens before it activates anything.
         exit 0
     "#]]);
     // The same files.

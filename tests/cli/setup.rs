@@ -147,7 +147,7 @@ fn zed_and_back() {
         zed     ~/.config/zed/settings.json  claude-acp (the editor's own), Mine (through the proxy), Claude with skills (through the proxy)
 
         No agent that is known by name is in your PATH.
-        21 agents are known by name (`acp-skills-proxy setup --agents`); packages of npm and PyPI are run by npx and uvx (not here).
+        22 agents are known by name (`acp-skills-proxy setup --agents`); packages of npm and PyPI are run by npx and uvx (not here).
 
         1 skill of your own in ~/.agents/skills: `acp-skills-proxy list --discover user` shows them.
 
