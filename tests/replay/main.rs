@@ -81,7 +81,10 @@ fn differential(recording: &Recording, policy: Policy) {
         // Behind the answer that opens a session comes the menu of an agent that listed its commands before it.
         let (same, menus): (Vec<_>, Vec<_>) =
             same.into_iter().partition(|same| same == line || !is_menu_of_ours(same, line));
-        assert!(menus.len() <= 1 && (menus.is_empty() || message["result"]["sessionId"].is_string()), "{case}");
+        assert!(
+            menus.len() <= 1 && (menus.is_empty() || message["result"]["sessionId"].is_string()),
+            "{case}"
+        );
         let [same] = &same[..] else { panic!("{case}: {} lines for {line}", same.len()) };
         let restored = match side {
             Side::Client => expected.without_ours(&message, same, &policy),

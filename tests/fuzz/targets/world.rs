@@ -4,7 +4,7 @@ use std::{collections::VecDeque, path::PathBuf, time::Duration};
 
 use acp_skills_intercept::{
     Actions, Endpoint, Fetched, Input, Interceptor, Mark, NotFetched, Pass, Policy, Provisions, Query,
-    Refreshed, Resolved, SessionKey, Task, Transport,
+    Refreshed, Resolved, SessionKey, Switched, Task, Transport,
 };
 use serde_json::{Value, json};
 use skills_core::{Properties, Skill, SkillName, SkillSet, Source, Stored};
@@ -175,6 +175,10 @@ impl World {
             Query::Resolve { ticket, path, cwd, .. } => {
                 let path = self.leads_to.clone().unwrap_or(path);
                 Input::Resolved { ticket, resolved: Resolved { path, cwd } }
+            }
+            Query::Remember { session, ticket, names, on, .. } => {
+                let kept = if is_there { Ok(()) } else { Err("the disk is full".to_owned()) };
+                Input::Switched { session, ticket, switched: Switched { names, on, kept } }
             }
             Query::Skills { directories, reason } if is_there => {
                 let skills = directories.into_iter().map(|cwd| (cwd, self.skills.clone())).collect();
