@@ -286,8 +286,7 @@ fn calls_of_ours_have_titles_for_people() {
         fast-agent: Skill: demo
         gemini: Skill: demo
         opencode: Skill
-        opencode: Skill: demo
-        qwen-code: Skill: demo"#]]
+        opencode: Skill: demo"#]]
     .assert_eq(&titles.join("\n"));
 }
 
