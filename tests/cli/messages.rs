@@ -471,16 +471,20 @@ fn for_packages() {
         .collect();
     pages.sort();
     let commands = [
+        "-add",
         "-check",
         "-completions",
         "-doctor",
         "-eval",
         "-init",
         "-list",
+        "-remove",
         "-report",
         "-search",
         "-setup",
+        "-sources",
         "-try",
+        "-update",
         "",
     ];
     assert_eq!(pages, commands.map(|name| format!("acp-skills-proxy{name}.1")));

@@ -21,6 +21,7 @@ crate::trials!(
     from_the_configuration,
     a_site_that_is_not_there,
     a_slow_site,
+    a_site_that_changes,
     list_says_where
 );
 

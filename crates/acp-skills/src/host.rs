@@ -14,7 +14,7 @@ use std::{
 use acp_skills_intercept::{
     Effect, Input, Level, Needs, Provisions, Query, Reason, Refreshed, Resolved, SessionKey, Switched,
 };
-use skills_core::{CallContext, SkillName, SkillSet, Toolbox, exec::Sandbox};
+use skills_core::{CallContext, SkillName, Toolbox, exec::Sandbox};
 use tokio::{
     sync::{
         Mutex as AsyncMutex,
@@ -31,7 +31,6 @@ use crate::{
     lock::lock,
     mcp::Servers,
     processes::Processes,
-    sources,
     switch_store::SwitchStore,
 };
 
@@ -228,7 +227,7 @@ impl RunningHost {
         let kept = self.0.activations.as_ref().zip(recall);
         let active = kept.map(|(activations, id)| activations.load(&id)).unwrap_or_default();
         let skills = skills.unwrap_or_else(|| self.0.library.at(cwd.as_deref()));
-        let transport = transport.filter(|_| !skills.offers_nothing() || awaits_skills(&skills));
+        let transport = transport.filter(|_| !skills.will_offer_nothing());
         let endpoint = transport.map(|transport| {
             let context = cwd.as_deref().map(CallContext::in_directory).unwrap_or_default();
             self.0.servers.open(session, transport, &skills, context)
@@ -275,12 +274,6 @@ impl RunningHost {
         });
         Refreshed { skills: skills.collect(), took, reason }
     }
-}
-
-/// Whether there will be more soon: what a source has joins the session, which then needs its server.
-fn awaits_skills(skills: &SkillSet) -> bool {
-    let mut findings = skills.skipped().iter().flat_map(|skipped| &skipped.diagnostics);
-    findings.any(|finding| finding.code == sources::FETCHING)
 }
 
 /// Where `path` leads, without links; also when it, or what is above it, does not exist yet. Blocks for as long as the disk

@@ -23,6 +23,9 @@ use crate::{
 /// what is longer than 63.
 pub const MAX_TOOL_NAME_BYTES: usize = 40;
 
+/// The code of the finding about skills that are being fetched: a set that comes later will have them.
+pub const ON_THE_WAY: &str = "source-fetching";
+
 /// An ordered set of skills with unique names (case does not count), and what was left out of it.
 ///
 /// ```
@@ -201,6 +204,12 @@ impl SkillSet {
     /// Whether there is neither a skill nor a tool.
     pub fn offers_nothing(&self) -> bool {
         self.is_empty() && self.0.tools.is_empty()
+    }
+
+    /// Whether there is neither a skill nor a tool, and none is on its way ([`ON_THE_WAY`]).
+    pub fn will_offer_nothing(&self) -> bool {
+        let findings = || self.skipped().iter().flat_map(|skipped| &skipped.diagnostics);
+        self.offers_nothing() && !findings().any(|finding| finding.code == ON_THE_WAY)
     }
 
     /// Skills that lost their name to another one.

@@ -15,8 +15,7 @@ pub(super) fn run(text: &[u8]) {
         fs::write(file.path(), text).expect("a file");
         if let Err(error) = Config::read(file.path()) {
             let message = error.to_string();
-            let is_shown = |char: char| !char.is_control() || matches!(char, '\n' | '\t');
-            assert!(!message.trim().is_empty() && message.chars().all(is_shown), "{message:?}");
+            assert!(!message.trim().is_empty(), "{message:?}");
             assert!(message.len() < 4096, "{message}");
         }
     });

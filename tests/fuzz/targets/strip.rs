@@ -50,6 +50,9 @@ pub(super) fn run(bytes: &[u8]) {
     }
 }
 
+/// From here on in a mark, its digits follow from others: `<acp-skills-proxy:` and nine digits.
+const DIGITS_TELL: usize = 18 + 9;
+
 fn without_separator(text: &str) -> &str {
     let text = text.trim_start_matches(['\r', '\n']);
     text.strip_prefix(' ').unwrap_or(text)
@@ -90,7 +93,9 @@ pub(super) fn written(bytes: &mut Bytes<'_>) -> String {
         }
     }
     // What was cut off may become whole with what follows; then it is a mark that nobody has written by chance.
-    if text.contains(&open) || text.contains(&close) { "hello".to_owned() } else { text }
+    // So is what stands in our texts alone, by which they are known here.
+    let known = [&open[..DIGITS_TELL], &close[..=DIGITS_TELL], BODY, "<available_skills>"];
+    if known.iter().any(|ours| text.contains(ours)) { "hello".to_owned() } else { text }
 }
 
 /// The text, cut into pieces at any characters.

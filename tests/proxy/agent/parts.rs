@@ -122,7 +122,7 @@ mod unix {
     pub(crate) fn slow_to_leave() -> ExitCode {
         drop(io::copy(&mut io::stdin().lock(), &mut io::sink()));
         report("leaving");
-        thread::sleep(Duration::from_millis(1500));
+        thread::sleep(std::time::Duration::from_millis(1500));
         ExitCode::SUCCESS
     }
 

@@ -63,7 +63,7 @@ impl Interceptor {
         let transport = servers::choose(self.policy.mcp, &self.agent);
         let Some(session) = self.sessions.get(key) else { return (Purpose::Other, Pass::Untouched) };
         let is_open = transport.is_none_or(|transport| session.server.endpoint(transport).is_some());
-        if !is_open && !session.switches.all().offers_nothing() {
+        if !is_open && !session.switches.all().will_offer_nothing() {
             let skills = Some(session.switches.all().clone());
             let needs = Needs { cwd: session.cwd.clone(), skills, ..Needs::default() };
             return self.wait_for(message, id, Target::Known(key), None, Some(about), needs, actions);
@@ -190,7 +190,7 @@ impl Interceptor {
             return Pass::Untouched;
         };
         // Without a skill or a tool there is no server, no text, nothing. Those that are off may be turned on later.
-        if session.switches.all().offers_nothing() {
+        if session.switches.all().will_offer_nothing() {
             return Pass::Untouched;
         }
         actions.effects.push(session.serve());

@@ -212,7 +212,7 @@ fn without_skills_there_is_no_menu() {
         "{out:?}"
     );
     // Unless the agent has a command of that name.
-    world.update("s", &commands(&[json!({ "name": "skills" })]));
+    world.update("s", &commands(&[json!({ "name": "skills", "description": "" })]));
     assert_eq!(texts(world.prompt(5, "s", &["/skills"]).agent()), ["/skills"]);
 }
 

@@ -23,11 +23,15 @@ pub(crate) struct Loaded {
 /// # Errors
 /// A skill that was named cannot be loaded, or a directory to look in does not exist.
 pub(crate) fn load(sources: SkillSources) -> Result<Loaded, ConfigError> {
-    let _progress = Progress::spinner("looking for skills");
+    let progress = Progress::spinner("looking for skills");
     let library = sources.load()?;
     // A command does not stay until they come.
-    library.fetch();
+    let warnings = library.fetch();
     let here = library.at(env::current_dir().ok().as_deref());
+    drop(progress);
+    for warning in warnings {
+        tracing::warn!("{warning}");
+    }
     Ok(Loaded { library, here })
 }
 

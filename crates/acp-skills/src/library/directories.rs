@@ -144,10 +144,9 @@ impl DirectoryLibrary {
 
     /// Fetches the sources that are not in the cache yet, and waits for them: for whoever does not stay until they come.
     /// What cannot be fetched is among the [skills that were skipped](SkillSet::skipped).
-    pub fn fetch(&self) {
-        for sources in self.all_sources() {
-            sources.fetch();
-        }
+    /// Returns why others cannot be had, each with what to do about it.
+    pub fn fetch(&self) -> Vec<String> {
+        self.all_sources().flat_map(Sources::fetch).collect()
     }
 
     /// The sources, wherever they are to be used.

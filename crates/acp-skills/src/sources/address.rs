@@ -290,12 +290,15 @@ fn repository(scheme: &str, rest: &str, transport: Transport) -> Read<GitPlace> 
             path.ok_or("the directory of a `git+file` has to be absolute: `git+file:///home/me/skills`")?;
         format!("file://{}{}", if path.starts_with('/') { "" } else { "/" }, path.replace('\\', "/"))
     } else {
-        if authority.is_empty() || authority.starts_with('-') || place.len() == authority.len() {
+        if authority.is_empty()
+            || authority.starts_with('-')
+            || place[authority.len()..].trim_matches('/').is_empty()
+        {
             return Err("it has no host, or no repository on it".to_owned());
         }
         match (transport, authority.rsplit_once('@')) {
             (Transport::Ssh, Some((user, host)))
-                if user.contains(':')
+                if user.contains([':', '@'])
                     || user.starts_with('-')
                     || host.is_empty()
                     || host.starts_with('-') =>
@@ -445,6 +448,8 @@ mod tests {
             ("git+ssh://-oProxyCommand=x/skills", "no host"),
             ("git+ssh://git@-oProxyCommand=x/skills", "credential helper"),
             ("git@-oProxyCommand=x:skills", "credential helper"),
+            ("git@-@2:x", "credential helper"),
+            ("git@example.com:", "no repository"),
             ("git+https:///skills", "no host"),
             ("git+https://example.com", "no repository"),
             ("git+http://example.com/skills", "not encrypted"),

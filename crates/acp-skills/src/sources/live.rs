@@ -10,7 +10,11 @@ use std::{
     thread,
 };
 
-use skills_core::{Diagnostic, SkillSet, discovery::Filter, set::Skipped};
+use skills_core::{
+    Diagnostic, SkillSet,
+    discovery::Filter,
+    set::{ON_THE_WAY, Skipped},
+};
 
 use super::{
     SourceError,
@@ -20,9 +24,6 @@ use super::{
     store::Store,
 };
 use crate::{lock::lock, processes::Processes};
-
-/// The finding of a source that is on its way.
-pub(crate) const FETCHING: &str = "source-fetching";
 
 /// A source of a configuration.
 #[derive(Debug, Clone)]
@@ -137,13 +138,14 @@ impl Sources {
         self.fetch_in_background(&notify);
     }
 
-    /// Fetches what is missing, and waits for it.
-    pub(crate) fn fetch(&self) {
+    /// Fetches what is missing, and waits for it. Returns why sources cannot be had, each with what to do about it.
+    pub(crate) fn fetch(&self) -> Vec<String> {
         thread::scope(|scope| {
-            for number in self.take_missing() {
-                scope.spawn(move || self.fetch_one(number));
-            }
-        });
+            let missing = self.take_missing().into_iter();
+            let fetching: Vec<_> =
+                missing.map(|number| scope.spawn(move || self.fetch_one(number))).collect();
+            fetching.into_iter().filter_map(|thread| thread.join().ok().flatten()).collect()
+        })
     }
 
     fn fetch_in_background(&self, notify: &Notify) {
@@ -155,7 +157,9 @@ impl Sources {
             );
             let (sources, notify) = (self.clone(), Arc::clone(notify));
             let work = move || {
-                sources.fetch_one(number);
+                if let Some(why) = sources.fetch_one(number) {
+                    tracing::warn!("{why}");
+                }
                 notify();
             };
             if let Err(error) = thread::Builder::new().name("fetch".to_owned()).spawn(work) {
@@ -182,9 +186,10 @@ impl Sources {
         })
     }
 
-    /// Fetches a source, and serves what has come.
-    fn fetch_one(&self, number: usize) {
+    /// Fetches a source, and serves what has come. Returns why it cannot be had.
+    fn fetch_one(&self, number: usize) -> Option<String> {
         let fetched = self.fetch_source(number);
+        let why = fetched.as_ref().err().map(|error| format!("{error}; {}", error.hint()));
         self.with_state(|state| match fetched {
             Ok(pinned) => {
                 let here = self.0.store.as_ref().and_then(|store| self.load(number, &pinned.0, store));
@@ -196,11 +201,11 @@ impl Sources {
             }
             Err(error) => self.failed(state, number, &error),
         });
+        why
     }
 
-    /// Says why a source is not there: once here, and wherever its skills are listed.
+    /// Keeps why a source is not there, for wherever its skills are listed.
     fn failed(&self, state: &mut State, number: usize, error: &SourceError) {
-        tracing::warn!("{error}; {}", error.hint());
         state.statuses[number] =
             Status::Failed(Diagnostic::error("source-unavailable", error.to_string()).help(error.hint()));
         self.assemble(state);
@@ -321,7 +326,7 @@ impl Sources {
                         .help(format!("`acp-skills-proxy update '{}'` fetches it", spec.address))
                 }
                 Status::Fetching => Diagnostic::warning(
-                    FETCHING,
+                    ON_THE_WAY,
                     format!("{} is being fetched; its skills join when they are here", spec.address),
                 ),
                 Status::Failed(why) => why.clone(),

@@ -27,7 +27,7 @@ mod manifest;
 mod store;
 mod update;
 
-pub(crate) use self::live::{FETCHING, Notify, Options, Sources, Spec};
+pub(crate) use self::live::{Notify, Options, Sources, Spec};
 pub(crate) use self::lockfile::NAME as LOCK_NAME;
 pub use self::{
     address::{Address, AddressError, GitPlace, Place, Transport},

@@ -34,17 +34,19 @@ pub(crate) fn run(args: RemoveArgs) -> anyhow::Result<ExitCode> {
             it.lock == target.lock()
                 && Address::parse(&entry.source).is_ok_and(|address| address == it.address)
         });
-        if let Some(number) = place {
-            let edited = edit::remove_source(&target.text, number).map_err(|error| {
+        // Nothing is written before it is known that all of it can be.
+        let edited =
+            place.map(|number| edit::remove_source(&target.text, number)).transpose().map_err(|error| {
                 let path = shown_path(&target.path);
                 UsageError::new(format!("cannot take the source out of {path}: {error}"))
                     .hint(format!("take it out yourself, wherever it stands: {}", it.address))
             })?;
-            target.write(&edited)?;
-            removed.push(target.path.clone());
-        }
         if updater.forget(&it.lock, it.address.as_str()).map_err(lock_error)? {
             removed.push(it.lock.clone());
+        }
+        if let Some(edited) = edited {
+            target.write(&edited)?;
+            removed.push(target.path.clone());
         }
     }
     if common.json {
