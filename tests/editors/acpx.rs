@@ -83,9 +83,11 @@ fn by_the_model(acpx: &Acpx) {
 fn by_command(acpx: &Acpx) {
     acpx.shows("acpx-command", &["exec", "/code-review main.rs"]);
     acpx.shows("acpx-skills", &["exec", "/skills"]);
-    // Blocks as they are: what clients send who share a file.
+    // A file with blocks is sent as these blocks: what clients send who share a file.
     let blocks = r#"[{"type":"resource_link","uri":"file:///project/main.rs","name":"main.rs"},{"type":"text","text":"/code-review look at it"}]"#;
-    acpx.shows("acpx-context", &["exec", blocks]);
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    fs::write(&file, blocks).expect("there is space");
+    acpx.shows("acpx-context", &["exec", "--file", &file.path().display().to_string()]);
 }
 
 fn permission(acpx: &Acpx) {

@@ -10,10 +10,10 @@ use serde_json::Value;
 use super::{
     CatalogIn, McpMode, differential,
     play::{Proxy, policy},
-    recording::{Side, recordings},
+    recording::{Recording, Side, recordings},
 };
 
-/// No command in them is one of ours.
+/// No command in them is one of ours, but for `/skills`, which the agent never hears of.
 #[test]
 fn clients_and_agents_see_the_same() {
     let recordings = recordings("clients");
@@ -21,10 +21,29 @@ fn clients_and_agents_see_the_same() {
     for recording in &recordings {
         for mcp in [McpMode::Auto, McpMode::Stdio, McpMode::Off] {
             for catalog_in in [CatalogIn::Auto, CatalogIn::Prompt, CatalogIn::Off] {
-                differential(recording, policy(mcp, catalog_in));
+                differential(&without_skills_command(recording), policy(mcp, catalog_in));
             }
         }
     }
+}
+
+/// A recording without the turns that were asked for with `/skills`.
+fn without_skills_command(recording: &Recording) -> Recording {
+    let mut asked = None;
+    let is_others = move |(_, line): &&(Side, String)| {
+        let message: Value = serde_json::from_str(line).unwrap();
+        if message["params"]["prompt"][0]["text"] == "/skills" {
+            asked = Some(message["id"].clone());
+            return false;
+        }
+        let is_ours = asked.is_some();
+        if is_ours && message["id"] == *asked.as_ref().unwrap() {
+            asked = None;
+        }
+        !is_ours
+    };
+    let lines = recording.lines.iter().filter(is_others).cloned().collect();
+    Recording { name: recording.name.clone(), lines }
 }
 
 /// With a skill named `demo`: the command becomes a block of ours in its own place, and all other blocks stay as they are.
@@ -69,9 +88,9 @@ fn a_command_is_found_where_clients_put_it() {
         acpx
           ["/demo look at file"] -> [SKILL, "look at file"]
           ["/demo"] -> [SKILL]
-          ["[{\"type\":\"resource_link\",\"uri\":\"file:///home/user/project/src/main.rs\",\"name\":\"main.rs\"},{\"type\":\"text\",\"text\":\"/demo look at it\"}]"] -> the same
-          ["[{\"type\":\"text\",\"text\":\"/demo look at it\"},{\"type\":\"resource\",\"resource\":{\"uri\":\"file:///home/user/project/odd%20dir/%C3%A4%20%22b%22.rs\",\"text\":\"/demo is not a command here\",\"mimeType\":\"text/x-rust\"}}]"] -> the same
-          ["[{\"type\":\"resource\",\"resource\":{\"uri\":\"file:///home/user/project/src/main.rs\",\"text\":\"fn main() {}\\n\"}},{\"type\":\"text\",\"text\":\"/demo\"}]"] -> the same
+          [resource_link, "/demo look at it"] -> [resource_link, SKILL, "look at it"]
+          ["/demo look at it", resource] -> [SKILL, "look at it", resource]
+          [resource, "/demo"] -> [resource, SKILL]
           ["/etc/hosts is wrong"] -> the same
           ["/skills"] -> answered
           ["what does /demo do?"] -> the same

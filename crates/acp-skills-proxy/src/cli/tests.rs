@@ -12,8 +12,8 @@ use super::Cli;
 /// What a flag is called in a configuration file.
 fn key(flag: &str) -> Option<String> {
     Some(match flag {
-        // The one names the file, the others end the program.
-        "config" | "help" | "version" => return None,
+        // Two say which file, the others end the program.
+        "config" | "no-config" | "help" | "version" => return None,
         "skill" => "skills".to_owned(),
         "skills" => "roots".to_owned(),
         "source" => "sources".to_owned(),

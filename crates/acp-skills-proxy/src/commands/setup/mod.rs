@@ -24,7 +24,7 @@ use skills_core::text::shown_path;
 use self::plan::{Plan, Request};
 use super::skills;
 use crate::{
-    args::{ProxyArgs, SkillArgs, path},
+    args::{ConfigArgs, ProxyArgs, SkillArgs, path},
     error::UsageError,
     output,
     setup::{
@@ -303,9 +303,12 @@ struct Flags {
     notes: Vec<String>,
 }
 
-/// What is written when nobody says which skills: the user's own.
+/// What is written when nobody says which skills: the user's own, unless there is a configuration that says it.
 fn default_flags() -> Vec<String> {
-    ["--discover", "user"].map(str::to_owned).to_vec()
+    match ConfigArgs::default().path_to_read() {
+        Some(_) => Vec::new(),
+        None => ["--discover", "user"].map(str::to_owned).to_vec(),
+    }
 }
 
 /// Reads the flags, and looks whether the proxy would start with them. Those that name no skills mean the user's own.
