@@ -15,7 +15,7 @@ use std::{
 use serde_json::{Value, json};
 
 /// When something that has to happen has not happened. Some agents need many seconds to start.
-pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
+pub(crate) const DEADLINE: Duration = Duration::from_mins(1);
 
 /// Marks the processes of one run, whatever they make of their groups.
 const RUN: &str = "AGENTS_RUN";

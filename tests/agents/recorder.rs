@@ -94,7 +94,7 @@ pub(crate) fn record(spec: &Spec, installed: &Path, dir: &Path) -> Result<(), St
                 line["msg"] = originals.find(is_same).ok_or_else(|| format!("nobody said {line}"))?;
             }
             anonymize(&mut line["msg"], &place, installed);
-            out += &format!("{{\"dir\":{},\"msg\":{}}}\n", line["dir"], line["msg"]);
+            out.extend(["{\"dir\":", &line["dir"].to_string(), ",\"msg\":", &line["msg"].to_string(), "}\n"]);
         }
         let file: PathBuf = dir.join(kind).join(format!("{}.jsonl", spec.id));
         fs::create_dir_all(dir.join(kind))

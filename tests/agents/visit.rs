@@ -45,6 +45,7 @@ pub(crate) struct Place<'a> {
 
 /// What was seen.
 #[derive(Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an answer of its own")]
 pub(crate) struct Seen {
     /// The answer to `initialize`, byte by byte, but for where it ran.
     pub(crate) initialize: String,
@@ -208,7 +209,7 @@ impl<'a> Place<'a> {
         self.model.calls(if self.proxied { &calls } else { &[] });
         self.model.asked();
         let words = "Hello, please read \u{201c}a.txt\u{201d}";
-        self.prompt(client, id, words)?;
+        Self::prompt(client, id, words)?;
         let asked = self.model.asked();
         let all = text_of(&asked);
         if !all.contains("a.txt") {
@@ -229,7 +230,7 @@ impl<'a> Place<'a> {
             let session = client.ask("session/new", &self.new_session())?["sessionId"].clone();
             client.listen(MOMENT, |_| false);
             self.model.asked();
-            self.prompt(client, &session, "/demo the thing")?;
+            Self::prompt(client, &session, "/demo the thing")?;
             let all = text_of(&self.model.asked());
             seen.by_command = all.contains(BODY) && all.contains("the thing");
         }
@@ -240,7 +241,7 @@ impl<'a> Place<'a> {
         self.model.calls(&[]);
         let id = client.ask("session/new", &self.new_session())?["sessionId"].clone();
         self.model.asked();
-        self.prompt(client, &id, "Hello again from another session")?;
+        Self::prompt(client, &id, "Hello again from another session")?;
         seen.second_session = text_of(&self.model.asked()).contains(ENTRY);
         Ok(())
     }
@@ -274,7 +275,7 @@ impl<'a> Place<'a> {
             client.listen(MOMENT, |_| false);
             self.model.calls(&[]);
             self.model.asked();
-            self.prompt(&mut client, id, "And now the second turn")?;
+            Self::prompt(&mut client, id, "And now the second turn")?;
             let asked = self.model.asked();
             let told = asked.iter().map(|asked| asked.to_string().matches(ENTRY).count());
             seen.told_after_load = told.max().unwrap_or_default();
@@ -372,7 +373,7 @@ impl<'a> Place<'a> {
     }
 
     /// Sends a prompt and waits for the end of its turn.
-    fn prompt(&self, client: &mut Client, session: &Value, words: &str) -> Result<Value, String> {
+    fn prompt(client: &mut Client, session: &Value, words: &str) -> Result<Value, String> {
         let blocks = json!([{ "type": "text", "text": words }]);
         let result = client.ask("session/prompt", &json!({ "sessionId": session, "prompt": blocks }))?;
         client.listen(Duration::from_millis(300), |_| false);
@@ -387,11 +388,11 @@ impl<'a> Place<'a> {
     }
 
     /// How long prompts waited for nothing, from the proxy's own record.
-    fn waits(&self) -> Vec<u64> {
+    fn waits(&self) -> Vec<f64> {
         let record = fs::read_to_string(self.path("events.jsonl")).unwrap_or_default();
         let events = record.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
         let waits = events.filter(|event| event["event"] == "fallback" && event["reason"] == "not_connected");
-        waits.filter_map(|event| event["ms"].as_f64()).map(|ms| ms as u64).collect()
+        waits.filter_map(|event| event["ms"].as_f64()).collect()
     }
 }
 

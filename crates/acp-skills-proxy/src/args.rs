@@ -129,6 +129,7 @@ impl AgentArgs {
 /// Which skills there are.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Skills")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(crate) struct SkillArgs {
     /// A skill: a directory with a SKILL.md. Repeatable; the order is kept.
     #[arg(long = "skill", value_name = "DIR", value_parser = path())]

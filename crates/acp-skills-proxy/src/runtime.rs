@@ -11,7 +11,7 @@ const DESCRIPTORS: usize = 24;
 const SPARE_THREADS: usize = 2;
 /// How long a thread for what blocks waits for work. The runtime panics when it has none and can have none, and queues the
 /// work when it has one.
-const FOREVER: Duration = Duration::from_secs(60 * 60 * 24 * 365);
+const FOREVER: Duration = Duration::from_hours(24 * 365);
 
 /// A runtime for one thread.
 ///

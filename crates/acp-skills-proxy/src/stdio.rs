@@ -24,6 +24,7 @@ use std::{
 use acp_skills::relay::Ends;
 
 /// Whether a person sits at both ends.
+#[expect(clippy::disallowed_methods, reason = "nothing is printed")]
 pub(crate) fn is_terminal() -> bool {
     io::stdin().is_terminal() && io::stdout().is_terminal()
 }
@@ -35,6 +36,7 @@ pub(crate) struct Spare {
 }
 
 /// Keeps both for a last word; nothing when they are a person's, or closed.
+#[expect(clippy::disallowed_methods, reason = "nothing is printed")]
 pub(crate) fn spare() -> Option<Spare> {
     if io::stdin().is_terminal() || io::stdout().is_terminal() { None } else { system::copies().ok() }
 }

@@ -130,7 +130,8 @@ impl Model {
 
     async fn respond(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
         let (is_post, path) = (request.method() == hyper::Method::POST, request.uri().path().to_owned());
-        let body = request.into_body().collect().await.map(|body| body.to_bytes()).unwrap_or_default();
+        let body =
+            request.into_body().collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
         let asked: Option<Value> = serde_json::from_slice(&body).ok();
         let (kind, text) = match asked.filter(|asked| is_post && asked.is_object()) {
             Some(asked) => {

@@ -59,7 +59,7 @@ fn text(value: &Value) -> String {
 }
 
 /// The messages behind the last that the user wrote.
-fn after<'v>(messages: &'v [Value], is_users: impl Fn(&Value) -> bool) -> &'v [Value] {
+fn after(messages: &[Value], is_users: impl Fn(&Value) -> bool) -> &[Value] {
     let start = messages.iter().rposition(is_users).map_or(0, |at| at + 1);
     &messages[start..]
 }

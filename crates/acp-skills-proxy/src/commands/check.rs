@@ -44,6 +44,7 @@ Examples:
   acp-skills-proxy check --security skills --sarif skills.sarif
 
 Exit codes: 0 nothing is wrong, 1 a rule is broken or a risk is high, 2 a wrong command line.")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(crate) struct CheckArgs {
     /// The directory of a skill, a SKILL.md, or a directory to look for skills in. Repeatable.
     #[arg(required_unless_present = "print_rules", value_name = "PATH", value_parser = path())]

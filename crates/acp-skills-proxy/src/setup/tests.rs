@@ -328,9 +328,8 @@ fn taken_back_later() {
 /// Nobody waits for long settings, and those that are nested deep end in a message.
 #[test]
 fn long_and_deep() {
-    let many: String = (0..20_000)
-        .map(|n| format!("  \"key{n}\": {{ \"text\": \"{}\" }}, // {n}\n", "x".repeat(200)))
-        .collect();
+    let line = |n| format!("  \"key{n}\": {{ \"text\": \"{}\" }}, // {n}\n", "x".repeat(200));
+    let many = (0..20_000).map(line).collect::<Vec<_>>().concat();
     let text = format!("{{\n{many}  \"agent_servers\": {{}}\n}}\n");
     assert!(text.len() > 4_500_000);
     let start = std::time::Instant::now();

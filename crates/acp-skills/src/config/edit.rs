@@ -122,7 +122,7 @@ fn written(entry: &SourceEntry) -> String {
     }
     let list = |name: &str, globs: &[String]| {
         let globs: Vec<_> = globs.iter().map(|glob| quoted(glob)).collect();
-        (!globs.is_empty()).then(|| format!(", {name}: [{}]", globs.join(", "))).unwrap_or_default()
+        if globs.is_empty() { String::new() } else { format!(", {name}: [{}]", globs.join(", ")) }
     };
     format!("{{ source: {}{}{} }}", quoted(source), list("include", include), list("exclude", exclude))
 }

@@ -25,7 +25,7 @@ pub(super) enum OneOrMany {
 /// An entry of `skills`.
 #[derive(JsonSchema)]
 #[schemars(untagged)]
-#[expect(dead_code, reason = "only its shape counts")]
+#[expect(dead_code, clippy::large_enum_variant, reason = "only its shape counts")]
 pub(super) enum SkillShape {
     /// The directory of a skill.
     Directory(String),

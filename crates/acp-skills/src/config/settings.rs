@@ -211,7 +211,7 @@ impl SkillSources {
                     // Found and not named: a skill that is broken in one project must not stop the others.
                     SkillEntry::Directory(path) => places.push(Root::scanned(path)),
                     SkillEntry::Virtual(skill) => {
-                        skills.push(fixed(*skill, self.validation, &self.processes)?)
+                        skills.push(fixed(*skill, self.validation, &self.processes)?);
                     }
                 }
             }

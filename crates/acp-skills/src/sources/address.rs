@@ -254,7 +254,7 @@ fn from_browser(text: &str, rest: &str) -> Option<Read<Place>> {
             };
             place(at_host("gitlab.com", owner, name, reference.as_deref(), &path))
         }
-        _ if page.ends_with(".git") && !text.contains('?') => {
+        _ if page.strip_suffix(".git").is_some() && !text.contains('?') => {
             place(repository("https", rest, Transport::Https))
         }
         _ => None,
@@ -331,7 +331,7 @@ fn read_reference(reference: &str) -> Read<String> {
         || reference.ends_with(['/', '.'])
         || reference
             .split('/')
-            .any(|part| part.is_empty() || part.starts_with('.') || part.ends_with(".lock"))
+            .any(|part| part.is_empty() || part.starts_with('.') || part.strip_suffix(".lock").is_some())
         || reference.contains("..")
         || reference.contains("@{")
         || reference.chars().any(|c| c.is_control() || c.is_whitespace() || "~^:?*[\\".contains(c));

@@ -15,7 +15,7 @@ pub(super) fn of_skill(dir: &Path) -> io::Result<Sha256> {
     let mut text = String::new();
     for path in files(dir)? {
         let digest = Sha256::of(&fs::read(dir.join(&path))?);
-        text += &format!("{digest} {path}\n");
+        text.extend([digest.to_string().as_str(), " ", &path, "\n"]);
     }
     Ok(Sha256::of(text.as_bytes()))
 }

@@ -242,20 +242,20 @@ impl Sources {
                     return Err(SourceError::NotLocked { address, path });
                 }
                 let pinned = pin_now(&spec.address, store, options)?;
-                Ok(self.approve_first(spec, pinned, store))
+                Ok(Self::approve_first(spec, pinned, store))
             }
         }
     }
 
     /// Writes down what came first, unless another process was faster: then that is what counts.
-    fn approve_first(&self, spec: &Spec, pinned: Pinned, store: &Store) -> (Pinned, bool) {
+    fn approve_first(spec: &Spec, pinned: Pinned, store: &Store) -> (Pinned, bool) {
         let key = spec.address.as_str();
-        let write = |lock_file: &mut LockFile| match lock_file.get(key) {
-            Some(theirs) => theirs.clone(),
-            None => {
-                lock_file.set(key, pinned.clone());
-                pinned.clone()
+        let write = |lock_file: &mut LockFile| {
+            if let Some(theirs) = lock_file.get(key) {
+                return theirs.clone();
             }
+            lock_file.set(key, pinned.clone());
+            pinned.clone()
         };
         match LockFile::change(&spec.lock, store.dir(), write) {
             Ok(pinned) => (pinned, true),

@@ -120,9 +120,10 @@ pub(super) fn named(known: Vec<Known>, source: &str) -> anyhow::Result<Vec<Known
     let (meant, others): (Vec<_>, Vec<_>) = known.into_iter().partition(is_meant);
     if meant.is_empty() {
         let names: Vec<_> = others.iter().map(|it| format!("`{}`", it.address)).collect();
-        let hint = match names.is_empty() {
-            true => format!("`acp-skills-proxy add {address}` adds it"),
-            false => format!("there are {}", names.join(", ")),
+        let hint = if names.is_empty() {
+            format!("`acp-skills-proxy add {address}` adds it")
+        } else {
+            format!("there are {}", names.join(", "))
         };
         return Err(UsageError::new(format!("`{address}` is not one of your sources")).hint(hint).into());
     }

@@ -72,7 +72,7 @@ fn changed_skill(text: &mut String, before: &OfferedSkill, after: &OfferedSkill,
         let kind = match file.kind {
             FileChangeKind::Added => "new file",
             FileChangeKind::Removed => "file is gone",
-            _ => "changed",
+            FileChangeKind::Changed => "changed",
         };
         match &file.diff {
             Some(diff) => {

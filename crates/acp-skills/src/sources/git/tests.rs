@@ -58,7 +58,8 @@ impl Repository {
         for (entry, content) in entries {
             let (mode, path) = entry.split_once(' ').unwrap();
             let path = if path.contains('"') { unreachable!() } else { format!("\"{path}\"") };
-            stream += &format!("M {mode} inline {path}\ndata {}\n{content}\n", content.len());
+            let length = content.len().to_string();
+            stream.extend(["M ", mode, " inline ", &path, "\ndata ", &length, "\n", &content, "\n"]);
         }
         self.git(&["-c", "core.ignoreCase=false", "fast-import", "--quiet", "--force"], stream.as_bytes());
     }
