@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// The longest that a first prompt may wait for nothing, in milliseconds.
-const MAX_WAIT_MS: u64 = 300;
+const MAX_WAIT_MS: f64 = 300.0;
 
 /// What the table says of an agent.
 pub(crate) struct Row {
@@ -88,7 +88,7 @@ fn compare(spec: &Spec, bare: &Seen, seen: &Seen) -> Vec<String> {
         format!("these are left: {:?}, bare {:?}", seen.left, bare.left),
     );
     demand(seen.stray.is_empty(), format!("lines that are no JSON-RPC: {:?}", seen.stray));
-    let longest = seen.waited.iter().copied().max().unwrap_or_default();
+    let longest = seen.waited.iter().copied().fold(0.0, f64::max);
     demand(longest <= MAX_WAIT_MS, format!("prompts waited for nothing: {:?} ms", seen.waited));
     if spec.model && seen.session.is_some() {
         demand(seen.catalog.is_some(), "the catalog did not reach the model".to_owned());

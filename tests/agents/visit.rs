@@ -61,7 +61,7 @@ pub(crate) struct Seen {
     /// How often the agent asked the client for permission.
     pub(crate) asked: u32,
     /// How long the first prompt waited for nothing, in milliseconds.
-    pub(crate) waited: Vec<u64>,
+    pub(crate) waited: Vec<f64>,
     /// The agent's commands.
     pub(crate) commands: Vec<String>,
     /// Words of ours that the client saw, and where.

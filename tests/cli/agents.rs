@@ -21,7 +21,7 @@ fn row(agent: &Agent, seen: &Seen) -> String {
     };
     let program = program.replace(" )", ")");
     let cells = [program.trim(), &or_open(&seen.server), &or_open(&seen.catalog), skills, &agent.notes];
-    format!("| {} |\n", cells.join(" | ").trim_end()).replace(" |  |", " | |").replace(" | |\n", " | |\n")
+    format!("| {} |\n", cells.join(" | ").trim_end()).replace(" |  |", " | |")
 }
 
 /// With `UPDATE_EXPECT=1` the README gets the table.

@@ -15,11 +15,13 @@ use crate::{
     trial,
 };
 
+type Test = fn(&Acpx);
+
 pub(crate) fn trials() -> Result<Vec<Trial>, String> {
     let acpx = installed("acpx/node_modules/.bin/acpx")?;
     let node = installed("node/node_modules/node/bin/node").or_else(|_| on_path("node"))?;
     let run = Acpx { acpx, node };
-    let tests: [(&str, fn(&Acpx)); 6] = [
+    let tests: [(&str, Test); 6] = [
         ("a_skill_by_the_model", by_the_model),
         ("a_skill_by_command", by_command),
         ("permission", permission),

@@ -18,7 +18,7 @@ const EDITORS_HOME: &str = "EDITORS_HOME";
 /// How long a screen may take to be what it should be, on a machine that has much else to do.
 const SETTLED: Duration = Duration::from_secs(10);
 /// When something that has to happen has not happened.
-pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
+pub(crate) const DEADLINE: Duration = Duration::from_mins(1);
 /// How often one looks.
 pub(crate) const GLANCE: Duration = Duration::from_millis(50);
 
@@ -117,7 +117,7 @@ impl Bench {
     pub(crate) fn plain(&self, text: &str) -> String {
         let text = text.replace(&text_of(self.path("home")), "/home/you");
         let text = text.replace(&text_of(self.dir.path().to_owned()), "/bench");
-        text.lines().map(|line| format!("{}\n", line.trim_end())).collect()
+        text.lines().flat_map(|line| [line.trim_end(), "\n"]).collect()
     }
 
     /// Compares what is shown with what was there when it was right, in the file `screens/NAME.txt`; `shown` is asked until it

@@ -72,7 +72,9 @@ fn while_it_starts_scripts() {
             (victim, round)
         })
         .collect();
-    victims.into_iter().for_each(|(victim, round)| victim.gone(round));
+    for (victim, round) in victims {
+        victim.gone(round);
+    }
 }
 
 /// The first of them runs while the others are started.

@@ -42,6 +42,7 @@ impl Repository {
     }
 
     /// Writes a file.
+    #[expect(clippy::unused_self, reason = "whose file it is can be read where it is called")]
     pub(crate) fn write(&self, path: &str, text: &str) {
         let path = self.path().join(path);
         fs::create_dir_all(path.parent().expect("a directory")).expect("a directory");
@@ -147,6 +148,7 @@ impl Home {
     }
 
     /// The commit that a source is pinned to.
+    #[expect(clippy::unused_self, reason = "whose file it is can be read where it is called")]
     pub(crate) fn pinned(&self, lock: &Path, source: &str) -> Option<String> {
         let lock: Value = serde_json::from_slice(&fs::read(lock).ok()?).expect("JSON");
         Some(lock["sources"][source]["commit"].as_str()?.to_owned())

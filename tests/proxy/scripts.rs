@@ -212,6 +212,7 @@ fn a_sandbox_that_is_too_old() {
 
 /// The person is told when the session begins, and not only the model when a script fails.
 #[cfg(target_os = "linux")]
+#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
 fn a_directory_that_is_too_much_for_the_sandbox() {
     let skills = kit();
     if let Err(error) = skills_core::exec::Sandbox::bwrap(false) {

@@ -93,7 +93,7 @@ fn session(stage: &mut Stage, number: u64, skills: &Skills) {
         }
         stage.editor.unread();
     }
-    if number % STORM_EVERY == 0 {
+    if number.is_multiple_of(STORM_EVERY) {
         storm(skills, number);
         // A storm ends with what is there last.
         let last = format!("storm-{number}");

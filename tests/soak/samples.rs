@@ -76,6 +76,7 @@ impl fmt::Display for Samples {
 }
 
 /// Everything, each with an axis of its own from nothing to its largest value.
+#[expect(clippy::cast_precision_loss, reason = "a picture has no more than a thousand pixels")]
 pub(super) fn chart(all: &[Samples]) -> String {
     const WIDTH: f64 = 900.0;
     const HEIGHT: f64 = 120.0;

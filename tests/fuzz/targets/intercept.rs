@@ -66,6 +66,7 @@ pub(super) fn run(bytes: &[u8]) {
     }
 }
 
+#[expect(clippy::too_many_lines, reason = "an arm for each thing that can happen")]
 fn step(world: &mut World, talk: &mut Talk, bytes: &mut Bytes<'_>) {
     let session = bytes.choose(&["s", "s", "t", "nobody"]);
     match bytes.below(14) {

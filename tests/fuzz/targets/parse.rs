@@ -1,12 +1,15 @@
 //! A `SKILL.md`: what parsing says of any bytes holds.
 
-use skills_core::frontmatter::{ParseContext, Verdict, decode, parse, parse_bytes, validate_bytes};
+use skills_core::{
+    Diagnostic,
+    frontmatter::{ParseContext, Verdict, decode, parse, parse_bytes, validate_bytes},
+};
 
 pub(super) fn run(bytes: &[u8]) {
     for directory in [None, Some("pdf")] {
         let context = ParseContext { directory, ..ParseContext::default() };
         let parsed = parse_bytes(bytes, &context);
-        let has_error = parsed.diagnostics.iter().any(|it| it.is_error());
+        let has_error = parsed.diagnostics.iter().any(Diagnostic::is_error);
         assert_eq!(parsed.frontmatter.is_none(), has_error, "an error, if and only if nothing loads");
 
         let text = decode(bytes);
@@ -22,7 +25,7 @@ pub(super) fn run(bytes: &[u8]) {
             assert!(!it.description.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\t')));
         }
         let spec = validate_bytes(bytes, &context, Verdict::Spec);
-        assert!(!has_error || spec.iter().any(|it| it.is_error()), "what does not load breaks a rule");
+        assert!(!has_error || spec.iter().any(Diagnostic::is_error), "what does not load breaks a rule");
         let _ = validate_bytes(bytes, &context, Verdict::Reference);
     }
 }

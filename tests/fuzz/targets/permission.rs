@@ -21,8 +21,10 @@ struct Asked {
     leads_to: Option<PathBuf>,
 }
 
+type Covers = fn(&Asked) -> bool;
+
 /// Patterns, and what of all that is asked they cover.
-const PATTERNS: [(&str, fn(&Asked) -> bool); 6] = [
+const PATTERNS: [(&str, Covers); 6] = [
     ("Bash(git log:*)", |asked| is_command(asked, "git log")),
     ("Bash(echo hello)", |asked| asked.tool == "Bash" && asked.input["command"] == "echo hello"),
     ("Edit(src/**)", |asked| asked.tool == "Edit" && is_below(asked, "/p/src")),

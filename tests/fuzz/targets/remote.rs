@@ -1,6 +1,6 @@
 //! The index of a web site: its skills can be named and shown, and lie where they may lie.
 
-use skills_core::remote::RemoteIndex;
+use skills_core::{Diagnostic, remote::RemoteIndex};
 
 pub(super) fn run(text: &[u8]) {
     let text = String::from_utf8_lossy(text);
@@ -12,7 +12,7 @@ pub(super) fn run(text: &[u8]) {
                 assert!(skill.dir().is_none(), "nothing of a web site is a directory of ours");
             }
             for skipped in index.skills().skipped() {
-                assert!(skipped.diagnostics.iter().any(|it| it.is_error()));
+                assert!(skipped.diagnostics.iter().any(Diagnostic::is_error));
             }
         }
         Err(error) => assert!(!error.to_string().is_empty()),

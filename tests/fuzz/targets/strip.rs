@@ -11,7 +11,7 @@ use super::{
 pub(super) fn run(bytes: &[u8]) {
     let mut bytes = Bytes::new(bytes);
     let mut world = World::with_session(Policy::default(), vec![skill("review", |_| {})]);
-    for round in 0..1 + bytes.below(3) {
+    for round in 0..=bytes.below(3) {
         let text = written(&mut bytes);
         let before = world.to_agent.len();
         let prompt = json!({ "sessionId": "s", "prompt": [{ "type": "text", "text": text }] });

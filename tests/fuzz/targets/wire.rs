@@ -108,9 +108,9 @@ fn edits(line: &[u8], value: &Value, params: Node<'_>) {
             for is_first in [true, false] {
                 let mut edit = Edit::new();
                 if is_first {
-                    edit.unshift(node, "1")
+                    edit.unshift(node, "1");
                 } else {
-                    edit.push(node, "1")
+                    edit.push(node, "1");
                 }
                 let mut expected = value.clone();
                 let elements = expected["params"][&*key].as_array_mut().expect("an array");
