@@ -1,6 +1,6 @@
 //! toad, an editor for the terminal.
 
-use std::path::PathBuf;
+use std::path::Path;
 
 use libtest_mimic::Trial;
 

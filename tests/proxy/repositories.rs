@@ -42,7 +42,6 @@ impl Repository {
     }
 
     /// Writes a file.
-    #[expect(clippy::unused_self, reason = "whose file it is can be read where it is called")]
     pub(crate) fn write(&self, path: &str, text: &str) {
         let path = self.path().join(path);
         fs::create_dir_all(path.parent().expect("a directory")).expect("a directory");
@@ -97,6 +96,7 @@ impl Home {
         self.path("config/acp-skills-proxy/skills.yaml")
     }
 
+    #[expect(clippy::unused_self, reason = "whose file it is can be read where it is called")]
     pub(crate) fn write(&self, path: &Path, text: &str) {
         fs::create_dir_all(path.parent().expect("a directory")).expect("a directory");
         fs::write(path, text).expect("a file");

@@ -53,7 +53,7 @@ fn a_command_is_found_where_clients_put_it() {
     for recording in &recordings("clients") {
         let policy = policy(McpMode::Auto, CatalogIn::Off);
         let mut proxy = Proxy::new(&policy, "demo");
-        shown.push_str(&format!("{}\n", recording.name));
+        shown.extend([&recording.name, "\n"]);
         for (side, line) in &recording.lines {
             let message: Value = serde_json::from_str(line).unwrap();
             if *side == Side::Client && message["method"] == "initialize" {
@@ -67,13 +67,13 @@ fn a_command_is_found_where_clients_put_it() {
                 // Answered by us.
                 let last: Value = serde_json::from_str(seen.to_client.last().unwrap()).unwrap();
                 assert_eq!(last["id"], message["id"]);
-                shown.push_str(&format!("  {} -> answered\n", blocks(&message)));
+                shown.extend(["  ", &blocks(&message), " -> answered\n"]);
                 continue;
             };
             let sent: Value = serde_json::from_str(sent).unwrap();
             let (before, after) = (blocks(&message), blocks(&sent));
             let after = if before == after { "the same".to_owned() } else { after };
-            shown.push_str(&format!("  {before} -> {after}\n"));
+            shown.extend(["  ", &before, " -> ", &after, "\n"]);
             // Whatever is no text is as it was.
             assert_eq!(others(&sent), others(&message));
         }

@@ -273,7 +273,7 @@ impl Talk<'_> {
         let schema = self.schema;
         let mut params = schema.client_requests.make(&mut self.numbers, method);
         let mut result = schema.agent_responses.make(&mut self.numbers, method);
-        self.tie(&mut params);
+        Self::tie(&mut params);
         match method {
             "initialize" => {
                 params["protocolVersion"] = json!(schema.version);
@@ -288,11 +288,9 @@ impl Talk<'_> {
                 result["sessionId"] = if first { json!("s") } else { json!(format!("new {}", self.next)) };
             }
             "session/load" | "session/resume" => params["sessionId"] = json!(format!("old {}", self.next)),
-            "session/prompt" => {
-                // A turn that the agent may have forgotten has its own tests.
-                if result.get("stopReason").is_some() {
-                    result["stopReason"] = json!("end_turn");
-                }
+            // A turn that the agent may have forgotten has its own tests.
+            "session/prompt" if result.get("stopReason").is_some() => {
+                result["stopReason"] = json!("end_turn");
             }
             _ => {}
         }
@@ -309,14 +307,14 @@ impl Talk<'_> {
     fn ask(&mut self, method: &str) {
         let mut params = self.schema.agent_requests.make(&mut self.numbers, method);
         let result = self.schema.client_responses.make(&mut self.numbers, method);
-        self.tie(&mut params);
+        Self::tie(&mut params);
         let id = self.id();
         self.says(Side::Agent, json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
         self.says(Side::Client, json!({ "jsonrpc": "2.0", "id": id, "result": result }));
     }
 
     fn notify(&mut self, side: Side, method: &str, mut params: Value) {
-        self.tie(&mut params);
+        Self::tie(&mut params);
         // As above.
         if let Some(reason) = params.pointer_mut("/update/stopReason") {
             *reason = json!("end_turn");
@@ -343,7 +341,7 @@ impl Talk<'_> {
     }
 
     /// Everything happens in one session.
-    fn tie(&mut self, params: &mut Value) {
+    fn tie(params: &mut Value) {
         if let Some(session) = params.get_mut("sessionId").filter(|id| id.is_string()) {
             *session = json!("s");
         }

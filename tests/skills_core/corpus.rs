@@ -99,10 +99,11 @@ fn first_words(message: &str) -> &str {
 fn curated_skills_are_rarely_accused() {
     use skills_core::scan::{Risk, Rules, scan};
     use std::collections::BTreeMap;
+    /// How many findings and skills there are of each code, by risk.
+    type Counts = BTreeMap<(Risk, String), (usize, usize)>;
     let Some(cases) = corpus() else { return };
     let root = PathBuf::from(std::env::var_os("SKILLS_CORPUS").expect("a corpus"));
-    let (mut by_code, mut skills): (BTreeMap<(Risk, String), (usize, usize)>, [usize; 3]) =
-        Default::default();
+    let (mut by_code, mut skills): (Counts, [usize; 3]) = Default::default();
     let start = std::time::Instant::now();
     let (mut bytes, mut found) = (0, 0);
     for case in &cases {
