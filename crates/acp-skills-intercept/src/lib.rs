@@ -188,6 +188,8 @@ impl Interceptor {
     }
 
     /// Decides about a line from the agent. A line that is no message does not go on: the client would choke on it.
+    // This crate is built for speed, and who calls it may not be: what is inlined there would be built as they are.
+    #[inline(never)]
     pub fn from_agent(&mut self, line: &[u8], actions: &mut Actions) -> Pass {
         let pass = match self.classifier.classify(line) {
             Class::Streaming if self.strips.is_empty() && !self.lookout.sees(line, &self.classifier) => {

@@ -10,12 +10,11 @@ use memchr::memmem;
 
 use crate::marks::{DIGITS, NAME};
 
-/// No text of this length or below has a whole mark in it, with the least that stands between the kind of an update and
-/// a text: `"plan","a":"`.
-const MIN_BYTES: usize = NAME.len() + DIGITS + 2 + 12;
+/// No text of this length or below has a whole mark in it.
+const MIN_BYTES: usize = NAME.len() + DIGITS + 1;
 
-/// How much of a line is remembered at most, in bytes.
-const MAX_TAIL_BYTES: usize = 1024;
+/// How much is remembered at most of what stands before a text, and of what stands behind it, in bytes.
+const MAX_FRAME_BYTES: usize = 1024;
 
 /// The most that the beginning of a mark takes: with a slash, and the angle bracket as `\u003c`.
 const MAX_CUT_BYTES: usize = NAME.len() + DIGITS + 7;
@@ -26,13 +25,22 @@ const CHUNKS: [&[u8]; 2] = [br#""agent_message_chunk""#, br#""agent_thought_chun
 #[derive(Debug)]
 pub(crate) struct Lookout {
     name: memmem::Finder<'static>,
-    /// What stands behind the text of a chunk, from its closing quote on; empty when that is not known.
+    /// What stands around the text of a chunk.
+    frame: Option<Frame>,
+}
+
+/// How the last chunk was written that was read.
+#[derive(Debug)]
+struct Frame {
+    /// From the kind of the update to the opening quote of the text; none where the text comes before the kind.
+    front: Option<Vec<u8>>,
+    /// From the closing quote of the text on.
     tail: Vec<u8>,
 }
 
 impl Default for Lookout {
     fn default() -> Self {
-        Self { name: memmem::Finder::new(NAME), tail: Vec::new() }
+        Self { name: memmem::Finder::new(NAME), frame: None }
     }
 }
 
@@ -45,27 +53,29 @@ impl Lookout {
     /// Whether a streaming update has to be read, because there may be a mark in it, or the beginning of one at its end.
     pub(crate) fn sees(&mut self, line: &[u8], classified: &Classifier) -> bool {
         let kind = &line[classified.kind()..];
-        let mut unknown = &line[classified.known()..];
-        if CHUNKS.iter().any(|chunk| kind.starts_with(chunk)) {
-            match unknown.strip_suffix(self.tail.as_slice()).filter(|_| !self.tail.is_empty()) {
-                Some(rest) if ends_in_mark(rest) => return true,
-                Some(rest) => unknown = rest,
-                None if self.learn(line) => return true,
-                None => {}
+        let unknown = &line[classified.known()..];
+        let is_chunk = || CHUNKS.iter().any(|chunk| kind.starts_with(chunk));
+        if let Some(frame) = &self.frame
+            && let Some(text) = match &frame.front {
+                Some(front) => kind.strip_prefix(front.as_slice()),
+                None => Some(unknown).filter(|_| is_chunk()),
             }
+            && let Some(text) = text.strip_suffix(frame.tail.as_slice())
+        {
+            return ends_in_mark(&line[..line.len() - frame.tail.len()])
+                || (text.len() > MIN_BYTES && self.sees_mark(text));
         }
-        unknown.len() > MIN_BYTES && self.sees_mark(unknown)
+        (is_chunk() && self.learn(line, classified.kind())) || self.sees_mark(unknown)
     }
 
     /// Remembers how a chunk is written. Returns whether it ends in the beginning of a mark.
-    fn learn(&mut self, line: &[u8]) -> bool {
+    fn learn(&mut self, line: &[u8], kind: usize) -> bool {
         let text = Message::parse(line).and_then(|message| message.param(&["update", "content", "text"]));
         let Some(text) = text.filter(|text| text.raw().len() > 1) else { return false };
-        let end = text.span().end - 1;
-        if line.len() - end <= MAX_TAIL_BYTES {
-            self.tail.clear();
-            self.tail.extend_from_slice(&line[end..]);
-        }
+        let (start, end) = (text.span().start + 1, text.span().end - 1);
+        let is_short = |part: &&[u8]| part.len() <= MAX_FRAME_BYTES;
+        let front = line.get(kind..start).filter(is_short).map(Into::into);
+        self.frame = Some(&line[end..]).filter(is_short).map(|tail| Frame { front, tail: tail.into() });
         ends_in_mark(&line[..end])
     }
 }

@@ -33,23 +33,28 @@ pub struct Classifier {
     is_known: bool,
 }
 
-/// All that the front of a streaming update says, but for which session it is and of what kind.
+/// All that the front of a streaming update says, but for which session it is.
 #[derive(Debug, PartialEq, Eq)]
 struct Shape {
-    /// Up to the opening quote of the session's id, or up to the kind where the id does not come before that.
+    /// Up to the opening quote of the session's id; empty where the id does not come before the kind.
     head: Vec<u8>,
-    /// From the closing quote of the id up to the kind.
-    middle: Option<Vec<u8>>,
+    /// From the closing quote of the id, or from the beginning, to the end of the kind.
+    front: Vec<u8>,
+    /// Where in `front` the kind begins.
+    kind: usize,
 }
 
 impl Shape {
-    /// Where the kind begins in a line that is written in this way.
-    fn kind(&self, line: &[u8]) -> Option<usize> {
-        let rest = line.strip_prefix(self.head.as_slice())?;
-        let Some(middle) = &self.middle else { return Some(self.head.len()) };
-        // With an escape in it, the id may not end where it seems to.
-        let end = memchr::memchr2(b'"', b'\\', rest)?;
-        rest[end..].starts_with(middle).then_some(self.head.len() + end + middle.len())
+    /// Where the kind begins in a line that is written in this way, and whether it is the same kind.
+    fn kind(&self, line: &[u8]) -> Option<(usize, bool)> {
+        let mut start = self.head.len();
+        if start > 0 {
+            // With an escape in it, the id may not end where it seems to.
+            start += memchr::memchr2(b'"', b'\\', line.strip_prefix(self.head.as_slice())?)?;
+        }
+        let is_same = line[start..].starts_with(&self.front);
+        let is_written_so = is_same || line[start..].starts_with(&self.front[..self.kind]);
+        is_written_so.then_some((start + self.kind, is_same))
     }
 }
 
@@ -63,14 +68,20 @@ struct Offsets {
 
 impl Offsets {
     fn shape(&self, line: &[u8]) -> Option<Shape> {
-        if self.kind > MAX_SHAPE_BYTES {
+        let kind_end = json::skip_value(line, self.kind)?;
+        if kind_end > MAX_SHAPE_BYTES {
             return None;
         }
+        let shape = |head: usize, front: usize| Shape {
+            head: line[..head].into(),
+            front: line[front..kind_end].into(),
+            kind: self.kind - front,
+        };
         let id = self.session.filter(|&at| line[at] == b'"').map(|at| at + 1);
-        let Some(start) = id else { return Some(Shape { head: line[..self.kind].into(), middle: None }) };
+        let Some(start) = id else { return Some(shape(0, 0)) };
         let end = start + memchr::memchr2(b'"', b'\\', &line[start..])?;
         let is_plain = line[end] == b'"' && end < self.kind;
-        is_plain.then(|| Shape { head: line[..start].into(), middle: Some(line[end..self.kind].into()) })
+        is_plain.then(|| shape(start, end))
     }
 }
 
@@ -82,12 +93,12 @@ impl Classifier {
 
     /// Reads the front of a line, as far as it takes to tell a streaming update from the rest.
     pub fn classify(&mut self, line: &[u8]) -> Class {
-        // Where a space stands in front of the kind, the line is written in another way.
-        if let Some(kind) = self.shape.as_ref().and_then(|shape| shape.kind(line))
-            && line.get(kind) == Some(&b'"')
-        {
-            (self.kind, self.is_known) = (kind, true);
-            return self.class_of_kind(line, kind);
+        if let Some((kind, is_same)) = self.shape.as_ref().and_then(|shape| shape.kind(line)) {
+            // Where a space stands in front of the kind, the line is written in another way.
+            if is_same || line.get(kind) == Some(&b'"') {
+                (self.kind, self.is_known) = (kind, true);
+                return if is_same { Class::Streaming } else { self.class_of_kind(line, kind) };
+            }
         }
         match read(line) {
             Ok(offsets) => {
@@ -263,27 +274,36 @@ mod tests {
 
     #[test]
     fn learns_how_an_agent_writes() {
-        for (line, head, middle) in [
+        for (line, head, front) in [
             (
                 UPDATE,
                 r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":""#,
-                Some(r#"","update":{"sessionUpdate":"#),
+                r#"","update":{"sessionUpdate":"plan""#,
             ),
             (
                 r#"{"method":"session/update","params":{"update":{"sessionUpdate":"plan"},"sessionId":"s"}}"#,
-                r#"{"method":"session/update","params":{"update":{"sessionUpdate":"#,
-                None,
+                "",
+                r#"{"method":"session/update","params":{"update":{"sessionUpdate":"plan""#,
             ),
             (
                 r#"{"method":"session/update","params":{"sessionId":7,"update":{"sessionUpdate":"plan"}}}"#,
-                r#"{"method":"session/update","params":{"sessionId":7,"update":{"sessionUpdate":"#,
-                None,
+                "",
+                r#"{"method":"session/update","params":{"sessionId":7,"update":{"sessionUpdate":"plan""#,
             ),
         ] {
             let mut learned = classifier();
             assert_eq!(learned.classify(line.as_bytes()), Class::Streaming, "{line}");
-            let expected = Shape { head: head.into(), middle: middle.map(Into::into) };
+            let kind = front.len() - r#""plan""#.len();
+            let expected = Shape { head: head.into(), front: front.into(), kind };
             assert_eq!(learned.shape, Some(expected), "{line}");
+        }
+        // Another kind in the same place is told by what is read, and not by what was learned.
+        let mut learned = classifier();
+        for (kind, expected) in
+            [("plan", Class::Streaming), ("plans", Class::Streaming), ("state_update", Class::Other)]
+        {
+            let line = UPDATE.replace("plan", kind);
+            assert_eq!(learned.classify(line.as_bytes()), expected, "{kind}");
         }
         let mut learned = classifier();
         for known in [0, 95, 95] {
