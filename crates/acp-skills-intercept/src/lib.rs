@@ -188,13 +188,23 @@ impl Interceptor {
     }
 
     /// Decides about a line from the agent. A line that is no message does not go on: the client would choke on it.
-    // This crate is built for speed, and who calls it may not be: what is inlined there would be built as they are.
+    // Nearly all lines stream past. This crate is built for speed and who calls it may not be, so it is not inlined there;
+    // and what is rare is kept out of it.
     #[inline(never)]
     pub fn from_agent(&mut self, line: &[u8], actions: &mut Actions) -> Pass {
-        let pass = match self.classifier.classify(line) {
-            Class::Streaming if self.strips.is_empty() && !self.lookout.sees(line, &self.classifier) => {
-                return Pass::Untouched;
-            }
+        let class = self.classifier.classify(line);
+        if class == Class::Streaming
+            && self.strips.is_empty()
+            && !self.lookout.sees(line, &mut self.classifier)
+        {
+            return Pass::Untouched;
+        }
+        self.read_from_agent(line, class, actions)
+    }
+
+    #[inline(never)]
+    fn read_from_agent(&mut self, line: &[u8], class: Class, actions: &mut Actions) -> Pass {
+        let pass = match class {
             Class::NotAMessage => {
                 if !line.trim_ascii().is_empty() {
                     let text: String = String::from_utf8_lossy(line).trim().chars().take(200).collect();

@@ -13,8 +13,8 @@ use crate::marks::{DIGITS, NAME};
 /// No text of this length or below has a whole mark in it.
 const MIN_BYTES: usize = NAME.len() + DIGITS + 1;
 
-/// How much is remembered at most of what stands before a text, and of what stands behind it, in bytes.
-const MAX_FRAME_BYTES: usize = 1024;
+/// How much is remembered at most of what stands behind a text, in bytes.
+const MAX_TAIL_BYTES: usize = 1024;
 
 /// The most that the beginning of a mark takes: with a slash, and the angle bracket as `\u003c`.
 const MAX_CUT_BYTES: usize = NAME.len() + DIGITS + 7;
@@ -25,22 +25,15 @@ const CHUNKS: [&[u8]; 2] = [br#""agent_message_chunk""#, br#""agent_thought_chun
 #[derive(Debug)]
 pub(crate) struct Lookout {
     name: memmem::Finder<'static>,
-    /// What stands around the text of a chunk.
-    frame: Option<Frame>,
-}
-
-/// How the last chunk was written that was read.
-#[derive(Debug)]
-struct Frame {
-    /// From the kind of the update to the opening quote of the text; none where the text comes before the kind.
-    front: Option<Vec<u8>>,
-    /// From the closing quote of the text on.
+    /// What stands behind the text of a chunk, from its closing quote on; empty when that is not known.
     tail: Vec<u8>,
+    /// Whether the text comes before the kind of the update, so that nobody knows where it begins.
+    is_text_first: bool,
 }
 
 impl Default for Lookout {
     fn default() -> Self {
-        Self { name: memmem::Finder::new(NAME), frame: None }
+        Self { name: memmem::Finder::new(NAME), tail: Vec::new(), is_text_first: false }
     }
 }
 
@@ -51,31 +44,33 @@ impl Lookout {
     }
 
     /// Whether a streaming update has to be read, because there may be a mark in it, or the beginning of one at its end.
-    pub(crate) fn sees(&mut self, line: &[u8], classified: &Classifier) -> bool {
-        let kind = &line[classified.kind()..];
-        let unknown = &line[classified.known()..];
-        let is_chunk = || CHUNKS.iter().any(|chunk| kind.starts_with(chunk));
-        if let Some(frame) = &self.frame
-            && let Some(text) = match &frame.front {
-                Some(front) => kind.strip_prefix(front.as_slice()),
-                None => Some(unknown).filter(|_| is_chunk()),
-            }
-            && let Some(text) = text.strip_suffix(frame.tail.as_slice())
+    pub(crate) fn sees(&mut self, line: &[u8], classifier: &mut Classifier) -> bool {
+        let (kind, known) = (classifier.kind(), classifier.known());
+        let is_chunk = || CHUNKS.iter().any(|chunk| line[kind..].starts_with(chunk));
+        // More than the kind is known only when we said so.
+        if (known > kind || (self.is_text_first && is_chunk()))
+            && !self.tail.is_empty()
+            && let Some(text) = line[known..].strip_suffix(self.tail.as_slice())
         {
-            return ends_in_mark(&line[..line.len() - frame.tail.len()])
+            return ends_in_mark(&line[..known + text.len()])
                 || (text.len() > MIN_BYTES && self.sees_mark(text));
         }
-        (is_chunk() && self.learn(line, classified.kind())) || self.sees_mark(unknown)
+        (is_chunk() && self.learn(line, classifier)) || self.sees_mark(&line[known..])
     }
 
     /// Remembers how a chunk is written. Returns whether it ends in the beginning of a mark.
-    fn learn(&mut self, line: &[u8], kind: usize) -> bool {
+    fn learn(&mut self, line: &[u8], classifier: &mut Classifier) -> bool {
         let text = Message::parse(line).and_then(|message| message.param(&["update", "content", "text"]));
         let Some(text) = text.filter(|text| text.raw().len() > 1) else { return false };
         let (start, end) = (text.span().start + 1, text.span().end - 1);
-        let is_short = |part: &&[u8]| part.len() <= MAX_FRAME_BYTES;
-        let front = line.get(kind..start).filter(is_short).map(Into::into);
-        self.frame = Some(&line[end..]).filter(is_short).map(|tail| Frame { front, tail: tail.into() });
+        self.is_text_first = start < classifier.kind();
+        if !self.is_text_first {
+            classifier.extend(line, start);
+        }
+        self.tail.clear();
+        if line.len() - end <= MAX_TAIL_BYTES {
+            self.tail.extend_from_slice(&line[end..]);
+        }
         ends_in_mark(&line[..end])
     }
 }
@@ -139,7 +134,7 @@ mod tests {
         let look = |text: &&str| {
             let line = frame.replace("TEXT", text) + "\n";
             classifier.classify(line.as_bytes());
-            lookout.sees(line.as_bytes(), &classifier)
+            lookout.sees(line.as_bytes(), &mut classifier)
         };
         texts.iter().map(look).collect()
     }
@@ -183,7 +178,7 @@ mod tests {
             for frame in frames.repeat(2) {
                 let line = frame.replace("TEXT", "a <acp");
                 classifier.classify(line.as_bytes());
-                assert!(lookout.sees(line.as_bytes(), &classifier), "{line}");
+                assert!(lookout.sees(line.as_bytes(), &mut classifier), "{line}");
             }
         }
     }

@@ -27,10 +27,13 @@ pub struct Classifier {
     read: &'static [&'static [u8]],
     /// How the last streaming update was written that was read.
     shape: Option<Shape>,
+    /// The front of a line for the same session as the last one, and where in it the kind begins; empty while no more is
+    /// known of the shape than the caller said.
+    last: (Vec<u8>, usize),
     /// Where in the last line its kind begins, when it is a streaming update.
     kind: usize,
-    /// Whether the last line was written in that way.
-    is_known: bool,
+    /// How much of the last line is known.
+    known: usize,
 }
 
 /// All that the front of a streaming update says, but for which session it is.
@@ -38,23 +41,21 @@ pub struct Classifier {
 struct Shape {
     /// Up to the opening quote of the session's id; empty where the id does not come before the kind.
     head: Vec<u8>,
-    /// From the closing quote of the id, or from the beginning, to the end of the kind.
+    /// From the closing quote of the id, or from the beginning, to the kind; or to where [`Classifier::extend`] said.
     front: Vec<u8>,
-    /// Where in `front` the kind begins.
+    /// Where in `front` the kind begins, or at its end.
     kind: usize,
 }
 
 impl Shape {
-    /// Where the kind begins in a line that is written in this way, and whether it is the same kind.
-    fn kind(&self, line: &[u8]) -> Option<(usize, bool)> {
-        let mut start = self.head.len();
-        if start > 0 {
-            // With an escape in it, the id may not end where it seems to.
-            start += memchr::memchr2(b'"', b'\\', line.strip_prefix(self.head.as_slice())?)?;
+    /// Where `front` begins in a line that is written in this way.
+    fn start(&self, line: &[u8]) -> Option<usize> {
+        if self.head.is_empty() {
+            return Some(0);
         }
-        let is_same = line[start..].starts_with(&self.front);
-        let is_written_so = is_same || line[start..].starts_with(&self.front[..self.kind]);
-        is_written_so.then_some((start + self.kind, is_same))
+        let id = line.strip_prefix(self.head.as_slice())?;
+        // With an escape in it, the id may not end where it seems to.
+        Some(self.head.len() + memchr::memchr2(b'"', b'\\', id)?)
     }
 }
 
@@ -68,13 +69,12 @@ struct Offsets {
 
 impl Offsets {
     fn shape(&self, line: &[u8]) -> Option<Shape> {
-        let kind_end = json::skip_value(line, self.kind)?;
-        if kind_end > MAX_SHAPE_BYTES {
+        if self.kind > MAX_SHAPE_BYTES {
             return None;
         }
         let shape = |head: usize, front: usize| Shape {
             head: line[..head].into(),
-            front: line[front..kind_end].into(),
+            front: line[front..self.kind].into(),
             kind: self.kind - front,
         };
         let id = self.session.filter(|&at| line[at] == b'"').map(|at| at + 1);
@@ -88,28 +88,41 @@ impl Offsets {
 impl Classifier {
     /// A classifier for which updates of all kinds but `read` stream past. Each kind is a JSON string with its quotes.
     pub fn new(read: &'static [&'static [u8]]) -> Self {
-        Self { read, shape: None, kind: 0, is_known: false }
+        Self { read, shape: None, last: (Vec::new(), 0), kind: 0, known: 0 }
     }
 
     /// Reads the front of a line, as far as it takes to tell a streaming update from the rest.
     pub fn classify(&mut self, line: &[u8]) -> Class {
-        if let Some((kind, is_same)) = self.shape.as_ref().and_then(|shape| shape.kind(line)) {
-            // Where a space stands in front of the kind, the line is written in another way.
-            if is_same || line.get(kind) == Some(&b'"') {
-                (self.kind, self.is_known) = (kind, true);
-                return if is_same { Class::Streaming } else { self.class_of_kind(line, kind) };
-            }
+        let (last, kind) = &self.last;
+        if !last.is_empty() && line.starts_with(last) {
+            (self.kind, self.known) = (*kind, last.len());
+            return Class::Streaming;
+        }
+        if let Some(class) = self.compare(line) {
+            return class;
         }
         match read(line) {
             Ok(offsets) => {
-                (self.kind, self.is_known) = (offsets.kind, false);
+                (self.kind, self.known) = (offsets.kind, 0);
                 let class = self.class_of_kind(line, offsets.kind);
                 if class == Class::Streaming {
                     self.shape = offsets.shape(line);
+                    self.last.0.clear();
                 }
                 class
             }
             Err(class) => class,
+        }
+    }
+
+    /// Remembers that lines like the last one are alike up to `to`, behind the kind of the update: those that are stream
+    /// past without a look at what they are. Only after [`Class::Streaming`], with the same line.
+    pub fn extend(&mut self, line: &[u8], to: usize) {
+        let Some(shape) = self.shape.as_mut().filter(|_| to <= MAX_SHAPE_BYTES) else { return };
+        let Some(start) = shape.start(line).filter(|start| start + shape.kind == self.kind) else { return };
+        if let Some(front) = line.get(start..to).filter(|front| front.len() > shape.kind) {
+            shape.front = front.into();
+            self.last = (line[..to].into(), self.kind);
         }
     }
 
@@ -118,10 +131,31 @@ impl Classifier {
         self.kind
     }
 
-    /// How much of the front of the last line is the same in all lines of this agent, but for the id of the session.
-    /// Only after [`Class::Streaming`].
+    /// How much of the front of the last line is the same in all lines of this agent, but for the id of the session: 0, or
+    /// up to the kind, or as far as [`extend`](Self::extend) said. Only after [`Class::Streaming`].
     pub fn known(&self) -> usize {
-        if self.is_known { self.kind } else { 0 }
+        self.known
+    }
+
+    /// What a line is that is written as the last ones were.
+    fn compare(&mut self, line: &[u8]) -> Option<Class> {
+        let shape = self.shape.as_ref()?;
+        let start = shape.start(line)?;
+        let (kind, to) = (start + shape.kind, start + shape.front.len());
+        if kind < to && line[start..].starts_with(&shape.front) {
+            self.last.0.clear();
+            self.last.0.extend_from_slice(&line[..to]);
+            self.last.1 = kind;
+            (self.kind, self.known) = (kind, to);
+            return Some(Class::Streaming);
+        }
+        // Where a space stands in front of the kind, the line is written in another way.
+        let is_alike =
+            line[start..].starts_with(&shape.front[..shape.kind]) && line.get(kind) == Some(&b'"');
+        is_alike.then(|| {
+            (self.kind, self.known) = (kind, kind);
+            self.class_of_kind(line, kind)
+        })
     }
 
     fn class_of_kind(&self, line: &[u8], kind: usize) -> Class {
@@ -278,32 +312,23 @@ mod tests {
             (
                 UPDATE,
                 r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":""#,
-                r#"","update":{"sessionUpdate":"plan""#,
+                r#"","update":{"sessionUpdate":"#,
             ),
             (
                 r#"{"method":"session/update","params":{"update":{"sessionUpdate":"plan"},"sessionId":"s"}}"#,
                 "",
-                r#"{"method":"session/update","params":{"update":{"sessionUpdate":"plan""#,
+                r#"{"method":"session/update","params":{"update":{"sessionUpdate":"#,
             ),
             (
                 r#"{"method":"session/update","params":{"sessionId":7,"update":{"sessionUpdate":"plan"}}}"#,
                 "",
-                r#"{"method":"session/update","params":{"sessionId":7,"update":{"sessionUpdate":"plan""#,
+                r#"{"method":"session/update","params":{"sessionId":7,"update":{"sessionUpdate":"#,
             ),
         ] {
             let mut learned = classifier();
             assert_eq!(learned.classify(line.as_bytes()), Class::Streaming, "{line}");
-            let kind = front.len() - r#""plan""#.len();
-            let expected = Shape { head: head.into(), front: front.into(), kind };
+            let expected = Shape { head: head.into(), front: front.into(), kind: front.len() };
             assert_eq!(learned.shape, Some(expected), "{line}");
-        }
-        // Another kind in the same place is told by what is read, and not by what was learned.
-        let mut learned = classifier();
-        for (kind, expected) in
-            [("plan", Class::Streaming), ("plans", Class::Streaming), ("state_update", Class::Other)]
-        {
-            let line = UPDATE.replace("plan", kind);
-            assert_eq!(learned.classify(line.as_bytes()), expected, "{kind}");
         }
         let mut learned = classifier();
         for known in [0, 95, 95] {
@@ -326,12 +351,34 @@ mod tests {
         assert_eq!(learned.shape, None);
     }
 
+    #[test]
+    fn what_the_caller_said_is_known() {
+        let chunk = UPDATE.replace(r#""plan""#, r#""chunk","text":"x""#);
+        let text = chunk.find("x\"").unwrap();
+        let mut learned = classifier();
+        learned.classify(chunk.as_bytes());
+        learned.extend(chunk.as_bytes(), text);
+        for (line, expected) in [
+            (chunk.clone(), (Class::Streaming, text)),
+            (chunk.replace("\"s\"", "\"other\""), (Class::Streaming, text + 4)),
+            (chunk.replace("chunk", "state_update"), (Class::Other, 95)),
+            (chunk.replace("text", "data"), (Class::Streaming, 95)),
+            (chunk.clone(), (Class::Streaming, text)),
+            (chunk.replace("{\"jsonrpc", "{ \"jsonrpc"), (Class::Streaming, 0)),
+            (chunk.clone(), (Class::Streaming, 0)),
+            (chunk.clone(), (Class::Streaming, 95)),
+        ] {
+            assert_eq!((learned.classify(line.as_bytes()), learned.known()), expected, "{line}");
+        }
+    }
+
     proptest! {
         /// What was learned never changes what is seen.
         #[test]
         fn a_second_look_is_a_first_look(
             changes in proptest::collection::vec((0..UPDATE.len(), 0_usize..8, "[a-z\"\\\\{}:, ]{0,12}"), 0..3),
             kind in "(plan|user_message_chunk|user_message|user_messages|state_update|agent_message_chunk)",
+            to in 0..UPDATE.len(),
         ) {
             let mut line = UPDATE.replace("plan", &kind);
             for (at, length, with) in changes {
@@ -341,6 +388,10 @@ mod tests {
             }
             let mut learned = classifier();
             learned.classify(UPDATE.as_bytes());
+            prop_assert_eq!(learned.classify(line.as_bytes()), class(line.as_bytes()), "{}", line);
+            let mut learned = classifier();
+            learned.classify(UPDATE.as_bytes());
+            learned.extend(UPDATE.as_bytes(), to);
             prop_assert_eq!(learned.classify(line.as_bytes()), class(line.as_bytes()), "{}", line);
         }
     }

@@ -119,10 +119,11 @@ impl Hub {
         // Where the run of untouched lines that are not yet in `edited` begins.
         let mut run = 0;
         let mut edited: Option<Vec<u8>> = None;
-        let mut start = 0;
-        while start < len {
-            let end = memchr::memchr(b'\n', &storage[start..len]).map_or(len, |at| start + at + 1);
-            let line = &storage[start..end];
+        let mut rest = &storage[..len];
+        while !rest.is_empty() {
+            let start = len - rest.len();
+            let line;
+            (line, rest) = rest.split_at(memchr::memchr(b'\n', rest).map_or(rest.len(), |at| at + 1));
             let pass = match from {
                 Side::Client => interceptor.from_client(line, &mut actions),
                 Side::Agent => interceptor.from_agent(line, &mut actions),
@@ -146,9 +147,8 @@ impl Hub {
                     }
                     edited.extend_from_slice(&ours);
                 }
-                run = end;
+                run = start + line.len();
             }
-            start = end;
         }
         let chunk = match edited {
             Some(mut edited) => {
