@@ -27,11 +27,12 @@ impl Id {
         })
     }
 
-    /// The id as JSON.
+    /// The id as JSON; `null` for one that is none, as JSON-RPC wants it in an answer to what cannot be read.
     pub fn to_json(&self) -> Cow<'_, str> {
         match self {
             Self::Text(text) => Value::from(text.as_str()).to_string().into(),
-            Self::Raw(raw) => raw.as_str().into(),
+            Self::Raw(raw) if serde_json::from_str::<Value>(raw).is_ok() => raw.as_str().into(),
+            Self::Raw(_) => "null".into(),
         }
     }
 }
@@ -130,5 +131,22 @@ mod tests {
         assert!(message.result.unwrap().is_null());
         assert_eq!(Message::parse(br#"{"id":null,"error":{}}"#).unwrap().id(), None);
         assert!(Message::parse(b"[1]").is_none());
+    }
+
+    #[test]
+    fn an_answer_is_json_whatever_was_asked() {
+        for (id, expected) in [
+            ("7", "7"),
+            ("-1.50", "-1.50"),
+            (r#""\u0061""#, r#""a""#),
+            ("[1]", "[1]"),
+            ("1(", "null"),
+            ("nul", "null"),
+            ("[1}", "null"),
+        ] {
+            let line = format!(r#"{{"id":{id},"method":"x"}}"#);
+            let message = Message::parse(line.as_bytes()).unwrap();
+            assert_eq!(message.id().unwrap().to_json(), expected, "{id}");
+        }
     }
 }

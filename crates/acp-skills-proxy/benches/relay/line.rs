@@ -17,8 +17,9 @@ use crate::{Plan, peers::Peer};
 pub(crate) struct Sample {
     /// To the answer to `initialize`.
     pub(crate) start: Duration,
-    /// After the first turn.
+    /// Resident memory after the first turn, in KiB, and what of it is the process's own; 0 where the system does not tell.
     pub(crate) memory_kib: u64,
+    pub(crate) own_kib: u64,
     /// Updates a second, for each of the sizes.
     pub(crate) rates: Vec<f64>,
     pub(crate) round_trips: Vec<Duration>,
@@ -31,7 +32,8 @@ pub(crate) fn measure(peer: &Peer, plan: &Plan) -> anyhow::Result<Sample> {
     let mut sample = Sample { start: started.elapsed(), ..Sample::default() };
     line.session()?;
     line.prompt("s", "echo")?;
-    sample.memory_kib = resident(line.child.id());
+    let memory = fs::read_to_string(format!("/proc/{}/smaps_rollup", line.child.id())).unwrap_or_default();
+    (sample.memory_kib, sample.own_kib) = (kib(&memory, "Rss:"), kib(&memory, "Private_Dirty:"));
     for _ in 0..plan.round_trips {
         let started = Instant::now();
         line.prompt("s", "echo")?;
@@ -149,9 +151,8 @@ fn is_answer(line: &[u8], answers: &[String; 2]) -> bool {
     line.len() < 2_000 && answers.iter().any(|answer| memchr::memmem::find(line, answer.as_bytes()).is_some())
 }
 
-/// The resident memory of a process in KiB; 0 where the system does not tell this way.
-fn resident(pid: u32) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+/// The number of KiB in the line of `/proc/…/smaps_rollup` that begins with `name`.
+fn kib(memory: &str, name: &str) -> u64 {
+    let line = memory.lines().find_map(|line| line.strip_prefix(name));
     line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
 }

@@ -74,7 +74,7 @@ fn main() -> anyhow::Result<()> {
     let plan = if full { FULL } else { SMOKE };
     let directory = tempfile::tempdir()?;
     let peers = peers::all(directory.path())?;
-    let ours = peers.iter().find(|peer| peer.is_ours()).context("the proxy is a peer")?;
+    let ours = peers.iter().find(|peer| peer.is_ours).context("the proxy is a peer")?;
 
     let mut samples: Vec<Vec<Sample>> = peers.iter().map(|_| Vec::new()).collect();
     let (mut calls, mut growth) = (Vec::new(), Vec::new());

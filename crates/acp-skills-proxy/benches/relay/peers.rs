@@ -12,8 +12,11 @@ use anyhow::Context;
 
 use crate::ROLE;
 
-/// The program that is measured.
-pub(crate) const PROXY: &str = env!("CARGO_BIN_EXE_acp-skills-proxy");
+/// The program that is measured: `PROXY`, or the one that cargo built for this bench, which differs from what ships in that
+/// it unwinds (cargo has it so in benches) and is larger by that.
+pub(crate) fn proxy() -> String {
+    env::var("PROXY").unwrap_or_else(|_| env!("CARGO_BIN_EXE_acp-skills-proxy").to_owned())
+}
 
 /// How many skills the proxy has, from few to many.
 pub(crate) const SKILLS: [usize; 3] = [10, 1_000, 10_000];
@@ -22,13 +25,11 @@ pub(crate) const SKILLS: [usize; 3] = [10, 1_000, 10_000];
 pub(crate) struct Peer {
     pub(crate) name: String,
     pub(crate) command: Vec<String>,
+    /// Whether this is the proxy.
+    pub(crate) is_ours: bool,
 }
 
 impl Peer {
-    pub(crate) fn is_ours(&self) -> bool {
-        self.command[0] == PROXY
-    }
-
     /// Starts it with pipes on both ends, below `wrapper` when that is not empty.
     pub(crate) fn start(&self, wrapper: &[&str]) -> anyhow::Result<Child> {
         let words = self.command.iter().map(String::as_str);
@@ -42,7 +43,7 @@ impl Peer {
 
 pub(crate) fn all(dir: &Path) -> anyhow::Result<Vec<Peer>> {
     let me = env::current_exe()?.to_str().context("a path")?.to_owned();
-    let peer = |name: &str, command: Vec<String>| Peer { name: name.to_owned(), command };
+    let peer = |name: &str, command: Vec<String>| Peer { name: name.to_owned(), command, is_ours: false };
     let mut peers = vec![peer("direct pipe", vec![me.clone()])];
     match find("socat") {
         Some(socat) => peers.push(peer("socat", vec![socat, "-".into(), format!("EXEC:{me},pipes")])),
@@ -57,8 +58,9 @@ pub(crate) fn all(dir: &Path) -> anyhow::Result<Vec<Peer>> {
             fs::write(skill.join("SKILL.md"), text)?;
         }
         let root = root.to_str().context("a path")?;
-        let words = [PROXY, "--skills", root, "--mcp-wait", "0", "--", &me];
-        peers.push(peer(&format!("this, {count} skills"), words.map(Into::into).to_vec()));
+        let words = [&proxy(), "--skills", root, "--mcp-wait", "0", "--", &me];
+        let peer = peer(&format!("this, {count} skills"), words.map(Into::into).to_vec());
+        peers.push(Peer { is_ours: true, ..peer });
     }
     match env::var("CONDUCTOR").ok().or_else(|| find("agent-client-protocol-conductor")) {
         Some(conductor) => {
