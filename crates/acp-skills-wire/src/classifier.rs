@@ -150,8 +150,7 @@ impl Classifier {
             return Some(Class::Streaming);
         }
         // Where a space stands in front of the kind, the line is written in another way.
-        let is_alike =
-            line[start..].starts_with(&shape.front[..shape.kind]) && line.get(kind) == Some(&b'"');
+        let is_alike = line[start..].starts_with(&shape.front[..shape.kind]) && line.get(kind) == Some(&b'"');
         is_alike.then(|| {
             (self.kind, self.known) = (kind, kind);
             self.class_of_kind(line, kind)

@@ -27,6 +27,7 @@ mod finding;
 mod kinds;
 mod paths;
 mod rules;
+mod table;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -37,7 +38,8 @@ pub use finding::{Finding, Report};
 use finding::{Findings, Lines};
 use kinds::Content;
 use rules::Detector;
-pub use rules::{BUILT_IN, Risk, Rules, RulesError};
+pub use rules::{Risk, Rules, RulesError};
+pub use table::BUILT_IN;
 
 use crate::{
     files::{FileError, SKILL_FILE_NAMES, SkillFiles, content::SNIFF_BYTES, every::Kind},

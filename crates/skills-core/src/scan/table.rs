@@ -1,0 +1,287 @@
+//! The table of rules: read from YAML, checked by its own examples, and made ready to look with.
+
+use std::{
+    str::FromStr,
+    sync::{Arc, LazyLock},
+};
+
+use regex::bytes::{Regex, RegexBuilder};
+use serde::Deserialize;
+
+use super::{
+    rules::{Detector, Looks, Place, Risk, Rule, Rules, RulesError},
+    text,
+};
+
+/// The rules that are built in, as the text they are read from. Its comments say how a rule is written.
+pub const BUILT_IN: &str = include_str!("rules.yaml");
+
+/// The largest compiled expression, in bytes.
+const MAX_EXPRESSION_BYTES: usize = 8 * 1024 * 1024;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Table {
+    #[serde(default)]
+    hidden: Vec<String>,
+    #[serde(default)]
+    rules: Vec<Row>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Row {
+    code: String,
+    risk: RowRisk,
+    r#in: Option<Place>,
+    detector: Option<Detector>,
+    #[serde(default)]
+    patterns: Vec<String>,
+    #[serde(default)]
+    except: Vec<String>,
+    #[serde(default)]
+    unless: Vec<String>,
+    reason: Option<String>,
+    help: Option<String>,
+    #[serde(default)]
+    finds: Vec<String>,
+    #[serde(default)]
+    passes: Vec<String>,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum RowRisk {
+    Low,
+    Medium,
+    High,
+    Off,
+}
+
+impl Rules {
+    /// The rules that come with this crate ([`BUILT_IN`]).
+    ///
+    /// # Panics
+    /// Never: a test reads them.
+    pub fn built_in() -> &'static Self {
+        static RULES: LazyLock<Rules> = LazyLock::new(|| {
+            let none = Rules { rules: Vec::new(), hidden: Vec::new() };
+            none.with(BUILT_IN, true, false).expect("the rules that are built in are rules")
+        });
+        &RULES
+    }
+
+    /// These rules and those of `table`, which has the form of [`BUILT_IN`]: a rule whose code is known replaces that one, or
+    /// changes its risk when it has nothing but that. The examples of each rule are tried.
+    ///
+    /// # Errors
+    /// [`RulesError`] says which rule is wrong, and how.
+    pub fn extended(&self, table: &str) -> Result<Self, RulesError> {
+        self.clone().with(table, false, true)
+    }
+
+    fn with(mut self, table: &str, with_detectors: bool, with_examples: bool) -> Result<Self, RulesError> {
+        let table: Table = serde_yaml::from_str(table).map_err(|error| {
+            RulesError::Syntax(error.render_with_formatter(&serde_yaml::UserMessageFormatter))
+        })?;
+        for pattern in table.hidden {
+            let pattern = expression("hidden", &pattern)?;
+            if pattern.captures_len() != 2 {
+                let problem = "needs exactly one group for the text that is not seen".to_owned();
+                return Err(RulesError::Rule { code: "hidden".to_owned(), problem });
+            }
+            self.hidden.push(pattern);
+        }
+        for row in table.rules {
+            self.add(row, with_detectors, with_examples)?;
+        }
+        Ok(self)
+    }
+
+    fn add(&mut self, row: Row, with_detectors: bool, with_examples: bool) -> Result<(), RulesError> {
+        let wrong =
+            |problem: &str| Err(RulesError::Rule { code: row.code.clone(), problem: problem.to_owned() });
+        let is_code = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        if row.code.is_empty() || row.code.len() > 64 || !row.code.chars().all(is_code) {
+            return wrong("has a code that is not made of small letters, digits and hyphens");
+        }
+        let known = self.rules.iter().position(|rule| rule.code == row.code);
+        let risk = match row.risk {
+            RowRisk::Low => Risk::Low,
+            RowRisk::Medium => Risk::Medium,
+            RowRisk::High => Risk::High,
+            RowRisk::Off => {
+                return match known {
+                    Some(at) => {
+                        self.rules.remove(at);
+                        Ok(())
+                    }
+                    None => wrong("is not known, and cannot be turned off"),
+                };
+            }
+        };
+        let looks = match (row.detector, row.r#in) {
+            (None, None) if row.patterns.is_empty() && row.reason.is_none() => {
+                let Some(at) = known else {
+                    return wrong("is not known: it needs `in`, `patterns` and `reason`");
+                };
+                let rule = Rule { risk, ..Rule::clone(&self.rules[at]) };
+                self.rules[at] = Arc::new(rule);
+                return Ok(());
+            }
+            (Some(detector), None) if row.patterns.is_empty() && with_detectors => Looks::With(detector),
+            (Some(_), _) => return wrong("has a `detector`, which only the built-in rules have"),
+            (None, Some(_)) if row.patterns.is_empty() => return wrong("needs `patterns`"),
+            (None, None) => return wrong("needs `in`: text, instructions, hidden, decoded or tools"),
+            (None, Some(place)) => {
+                for pattern in &row.patterns {
+                    expression(&row.code, pattern)?;
+                }
+                let pattern = expression(&row.code, &format!("(?:{})", row.patterns.join(")|(?:")))?;
+                if pattern.is_match(b"") {
+                    return wrong("finds something in an empty text");
+                }
+                let whole = |pattern: &String| expression(&row.code, &format!(r"\A(?:{pattern})\z"));
+                let except = row.except.iter().map(whole).collect::<Result<_, _>>()?;
+                Looks::For { place, pattern, except }
+            }
+        };
+        let Some(reason) = row.reason.clone() else { return wrong("needs a `reason`") };
+        let unless: Result<_, _> = row.unless.iter().map(|it| expression(&row.code, it)).collect();
+        let (code, help) = (row.code.clone(), row.help.clone());
+        let rule = Arc::new(Rule { code, risk, reason, help, looks, unless: unless? });
+        if with_examples {
+            self.try_examples(&rule, &row.finds, &row.passes)?;
+        }
+        match known {
+            Some(at) => self.rules[at] = rule,
+            None => self.rules.push(rule),
+        }
+        Ok(())
+    }
+
+    fn try_examples(&self, rule: &Rule, finds: &[String], passes: &[String]) -> Result<(), RulesError> {
+        let examples = finds.iter().map(|it| (it, true)).chain(passes.iter().map(|it| (it, false)));
+        for (example, expected) in examples {
+            if text::finds(self, rule, example) != expected {
+                let (code, example) = (rule.code.clone(), example.clone());
+                return Err(RulesError::Example { code, example, missed: expected });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for Rules {
+    type Err = RulesError;
+
+    /// The built-in rules and those of a table.
+    fn from_str(table: &str) -> Result<Self, RulesError> {
+        Self::built_in().extended(table)
+    }
+}
+
+/// Without Unicode, a search is one pass of a small automaton, whatever the text is, and no letter of another script hides the
+/// beginning of a word.
+fn expression(code: &str, pattern: &str) -> Result<Regex, RulesError> {
+    let built = RegexBuilder::new(pattern)
+        .case_insensitive(true)
+        .multi_line(true)
+        .unicode(false)
+        .size_limit(MAX_EXPRESSION_BYTES)
+        .build();
+    built.map_err(|error| RulesError::Expression { code: code.to_owned(), message: error.to_string() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_built_in_rules_do_what_their_examples_say() {
+        let none = Rules { rules: Vec::new(), hidden: Vec::new() };
+        let rules = none.with(BUILT_IN, true, true).unwrap_or_else(|error| panic!("{error}"));
+        let mut codes: Vec<_> = rules.codes().map(|(code, _)| code).collect();
+        codes.sort_unstable();
+        codes.dedup();
+        assert_eq!(codes.len(), rules.rules.len());
+        let table: Table = serde_yaml::from_str(BUILT_IN).unwrap();
+        for row in table.rules {
+            assert!(row.detector.is_some() || !row.finds.is_empty(), "{} has no example", row.code);
+            assert!(row.detector.is_some() || !row.passes.is_empty(), "{} has no counterexample", row.code);
+        }
+    }
+
+    #[test]
+    fn wrong_tables_say_what_is_wrong() {
+        for (table, expected) in [
+            ("rules: [{code: A, risk: high}]", "the rule `A` has a code that is not made of small letters"),
+            (
+                "rules: [{code: a, risk: high}]",
+                "the rule `a` is not known: it needs `in`, `patterns` and `reason`",
+            ),
+            ("rules: [{code: a, risk: off}]", "the rule `a` is not known, and cannot be turned off"),
+            ("rules: [{code: a, risk: high, in: text, reason: r}]", "the rule `a` needs `patterns`"),
+            ("rules: [{code: a, risk: high, patterns: [x], reason: r}]", "the rule `a` needs `in`"),
+            ("rules: [{code: a, risk: high, in: text, patterns: [x]}]", "the rule `a` needs a `reason`"),
+            (
+                "rules: [{code: a, risk: high, in: text, patterns: ['x*'], reason: r}]",
+                "finds something in an empty text",
+            ),
+            (
+                "rules: [{code: a, risk: high, in: text, patterns: ['(x'], reason: r}]",
+                "has an expression that is none",
+            ),
+            (
+                "rules: [{code: a, risk: high, in: text, patterns: ['x)|(?:y'], reason: r}]",
+                "has an expression that is none",
+            ),
+            ("rules: [{code: a, risk: high, in: text, patterns: ['(?=x)'], reason: r}]", "look-around"),
+            (
+                "rules: [{code: a, risk: high, in: text, patterns: ['\\w{900}{900}'], reason: r}]",
+                "size limit",
+            ),
+            (
+                "rules: [{code: a, risk: high, detector: binary-file, reason: r}]",
+                "which only the built-in rules have",
+            ),
+            (
+                "rules: [{code: a, risk: high, in: text, patterns: [x], reason: r, finds: [y]}]",
+                "the rule `a` does not find its example `y`",
+            ),
+            (
+                "rules: [{code: a, risk: high, in: text, patterns: [x], reason: r, passes: [yx]}]",
+                "the rule `a` finds something in its example `yx`",
+            ),
+            ("hidden: ['x']", "the rule `hidden` needs exactly one group"),
+            ("rules: [{code: a, risk: hgih}]", "hgih"),
+            ("rulez: []", "rulez"),
+            ("rules: [", "1"),
+        ] {
+            let error = Rules::built_in().extended(table).expect_err(table).to_string();
+            assert!(error.contains(expected), "{table}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_table_changes_adds_and_removes() {
+        let table = "
+rules:
+  - {code: installer, risk: high}
+  - {code: path-outside, risk: off}
+  - {code: fetch-and-run, risk: low, in: text, patterns: [xyz], reason: another}
+  - {code: own, risk: medium, in: hidden, patterns: [secret], reason: r, finds: ['<!-- secret -->'], passes: [secret]}
+";
+        let rules = Rules::built_in().extended(table).unwrap();
+        let risk = |code| rules.codes().find(|it| it.0 == code).map(|it| it.1);
+        assert_eq!(risk("installer"), Some(Risk::High));
+        assert_eq!(risk("path-outside"), None);
+        assert_eq!(risk("own"), Some(Risk::Medium));
+        assert_eq!(
+            (risk("fetch-and-run"), rules.reason("fetch-and-run")),
+            (Some(Risk::Low), Some("another"))
+        );
+        assert_eq!(Rules::built_in().codes().find(|it| it.0 == "installer"), Some(("installer", Risk::Low)));
+        assert_eq!("".parse::<Rules>().map(|it| it.rules.len()), Ok(Rules::built_in().rules.len()));
+    }
+}
