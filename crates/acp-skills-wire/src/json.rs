@@ -99,9 +99,10 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// The value of the first member named `key`.
+    /// The value of the member named `key`. Where there is more than one, the last one counts, as in most JSON parsers: who
+    /// reads the line after us must not see another value than we did.
     pub fn get(&self, key: &str) -> Option<Self> {
-        self.members().find(|(name, _)| name.is_str(key)).map(|(_, value)| value)
+        self.members().filter(|(name, _)| name.is_str(key)).last().map(|(_, value)| value)
     }
 
     /// The value at the end of a path of member names.
@@ -300,6 +301,13 @@ mod tests {
         assert!(value.get("d").unwrap().is_null());
         assert!(value.get("e").is_none());
         assert_eq!(value.at(&["a"]).unwrap().elements().count(), 2);
+    }
+
+    #[test]
+    fn the_last_of_two_members_counts() {
+        let object = node(r#"{"a":1,"b":{"c":2},"\u0061":3,"b":{"c":4}}"#);
+        assert_eq!(object.get("a").unwrap().raw(), b"3");
+        assert_eq!(object.at(&["b", "c"]).unwrap().raw(), b"4");
     }
 
     #[test]

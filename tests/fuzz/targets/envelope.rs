@@ -1,21 +1,13 @@
 //! The envelopes of proxy chains: what is taken out of one is what was in it, and nothing gets lost.
 
-use std::collections::HashSet;
-
 use acp_skills_wire::{
-    Message, Node,
+    Message,
     successor::{Origin, Sorted, Switch},
 };
 use serde_json::Value;
 
 const BEGIN: &[u8] =
     br#"{"jsonrpc":"2.0","id":0,"method":"proxy/initialize","params":{"protocolVersion":1}}"#;
-
-/// Whether a name comes twice.
-fn has_twins(object: Node<'_>) -> bool {
-    let mut names = HashSet::new();
-    object.members().any(|(name, _)| !names.insert(name.as_str().map(std::borrow::Cow::into_owned)))
-}
 
 pub(super) fn run(lines: &[u8]) {
     let mut switch = Switch::default();
@@ -34,10 +26,6 @@ pub(super) fn run(lines: &[u8]) {
                 assert_eq!(inner_value.get("id"), outer.get("id"), "the id stays the same");
                 // And back: what goes to the successor is what came from it.
                 let method = message.method();
-                if has_twins(message.root) || message.params.is_some_and(has_twins) {
-                    // Which of two counts is nobody's promise.
-                    continue;
-                }
                 if origin == Origin::Successor && method.ends_with("proxy/successor") {
                     assert_eq!(inner_value["method"], outer["params"]["method"]);
                     let mut again = Switch::default();
