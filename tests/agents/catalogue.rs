@@ -22,6 +22,8 @@ use serde_json::Value;
 pub(crate) struct Catalogue {
     /// The package of npm that has Node.js: several agents need a newer one than machines have.
     node: String,
+    /// The package of PyPI that installs those of PyPI.
+    uv: String,
     pub(crate) agents: Vec<Spec>,
 }
 
@@ -33,8 +35,13 @@ pub(crate) struct Spec {
     pub(crate) id: String,
     #[serde(default)]
     npm: Vec<String>,
+    /// Whether scripts of its packages of npm run at the installation: some download what is not needed.
+    #[serde(default = "yes")]
+    scripts: bool,
     #[serde(default)]
     pypi: Vec<String>,
+    /// The version of Python that those need.
+    python: Option<String>,
     cargo: Option<String>,
     /// Where it is below `AGENTS_HOME`, when not under its identifier.
     folder: Option<String>,
@@ -83,16 +90,18 @@ impl Catalogue {
         fs::create_dir_all(home).map_err(|error| format!("{}: {error}", home.display()))?;
         let node = home.join("node");
         if !agent.npm.is_empty() && !node.join("node_modules/node/bin/node").exists() {
-            npm(&node, std::slice::from_ref(&self.node))?;
+            npm(&node, std::slice::from_ref(&self.node), true)?;
         }
         let folder = agent.folder(home);
         if !agent.npm.is_empty() {
-            npm(&folder, &agent.npm)?;
+            npm(&folder, &agent.npm, agent.scripts)?;
         }
         if !agent.pypi.is_empty() {
-            let python = env::var_os("PYTHON").unwrap_or_else(|| "python3".into());
-            run(Command::new(python).args(["-m", "venv"]).arg(&folder))?;
-            run(Command::new(folder.join("bin/pip")).args(["install", "-q"]).args(&agent.pypi))?;
+            let uv = self.uv(home)?;
+            let python = agent.python.as_deref().unwrap_or("3");
+            run(Command::new(&uv).args(["venv", "-q", "--allow-existing", "--python", python]).arg(&folder))?;
+            let install = ["pip", "install", "-q", "--python"];
+            run(Command::new(&uv).args(install).arg(folder.join("bin/python")).args(&agent.pypi))?;
         }
         if let Some(package) = &agent.cargo {
             run(Command::new("cargo")
@@ -104,12 +113,26 @@ impl Catalogue {
     }
 }
 
-fn npm(folder: &Path, packages: &[String]) -> Result<(), String> {
+impl Catalogue {
+    /// uv, which finds a Python of the right version, or gets it. Installed unless it is there.
+    fn uv(&self, home: &Path) -> Result<PathBuf, String> {
+        let folder = home.join("uv");
+        let program = folder.join("bin/uv");
+        if !program.exists() {
+            run(Command::new("python3").args(["-m", "venv"]).arg(&folder))?;
+            run(Command::new(folder.join("bin/pip")).args(["install", "-q", &self.uv]))?;
+        }
+        Ok(program)
+    }
+}
+
+fn npm(folder: &Path, packages: &[String], scripts: bool) -> Result<(), String> {
     fs::create_dir_all(folder)
         .and_then(|()| fs::write(folder.join("package.json"), "{\"private\":true}"))
         .map_err(|error| format!("{}: {error}", folder.display()))?;
     let flags = ["install", "--save-exact", "--no-audit", "--no-fund", "--loglevel=error"];
-    run(Command::new("npm").current_dir(folder).args(flags).args(packages))
+    let scripts = (!scripts).then_some("--ignore-scripts");
+    run(Command::new("npm").current_dir(folder).args(flags).args(scripts).args(packages))
 }
 
 fn run(command: &mut Command) -> Result<(), String> {
@@ -126,6 +149,14 @@ impl Spec {
         let package =
             self.npm.first().or(self.pypi.first()).or(self.cargo.as_ref()).map_or("", String::as_str);
         package.rsplit(['@', '=']).next().unwrap_or_default()
+    }
+
+    /// The name of the package that is tried.
+    pub(crate) fn package(&self) -> String {
+        let package =
+            self.npm.first().or(self.pypi.first()).or(self.cargo.as_ref()).map_or("", String::as_str);
+        let at = package[1..].find(['@', '=', '[']).map_or(package.len(), |at| at + 1);
+        package[..at].to_owned()
     }
 
     fn folder(&self, home: &Path) -> PathBuf {

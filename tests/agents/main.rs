@@ -3,7 +3,8 @@
 //!     AGENTS_HOME=~/.cache/acp-agents cargo test -p acp-skills-proxy --test agents -- NAME
 //!
 //! Without AGENTS_HOME, and for agents that are not installed there, the tests are skipped and say so; with
-//! `AGENTS_INSTALL=1` they are installed first (npm, Python, cargo). Linux only: what is left of an agent is found in `/proc`.
+//! `AGENTS_INSTALL=1` they are installed first (npm, Python, cargo). With `AGENTS_WRITE=1` what was seen of those that came out clean
+//! goes into the program's table of agents, of which the README's is made. Linux only: what is left of an agent is found in `/proc`.
 //!
 //! | file | owns |
 //! |---|---|
@@ -12,6 +13,7 @@
 //! | `client` | the client's end |
 //! | `visit` | a conversation, and what was seen of it |
 //! | `verdict` | what must be the same bare and proxied, and what the proxy promises |
+//! | `ledger` | what is kept of it: the program's table of agents |
 //! | `recorder` | recordings for the replay tests (`AGENTS_RECORD=DIR`) |
 
 #![expect(
@@ -28,6 +30,8 @@
 mod catalogue;
 #[cfg(target_os = "linux")]
 mod client;
+#[cfg(target_os = "linux")]
+mod ledger;
 #[cfg(target_os = "linux")]
 mod model;
 #[cfg(target_os = "linux")]
@@ -87,6 +91,9 @@ fn main() -> ExitCode {
                 return recorder::record(&spec, &installed, dir.as_ref()).map_err(Into::into);
             }
             let (row, problems) = verdict::judge(&spec, &installed);
+            if problems.is_empty() && env::var_os("AGENTS_WRITE").is_some() {
+                ledger::write(&spec, &row)?;
+            }
             rows.lock().expect("no test panics with it").push(row);
             if problems.is_empty() { Ok(()) } else { Err(problems.join("\n").into()) }
         });

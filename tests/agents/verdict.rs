@@ -9,16 +9,24 @@ use crate::{
     visit::{Place, Seen},
 };
 
+/// Of an agent that opens no session without an account.
+pub(crate) const WANTS_LOGIN: &str = "wants a login";
+
 /// The longest that a first prompt may wait for nothing, in milliseconds.
 const MAX_WAIT_MS: f64 = 300.0;
 
 /// What the table says of an agent.
 pub(crate) struct Row {
     name: String,
-    version: String,
-    server: String,
-    catalog: String,
-    model: String,
+    /// The version that it says of itself, when it does.
+    pub(crate) says: Option<String>,
+    pub(crate) version: String,
+    /// `http`, `stdio`, `acp` or `-`.
+    pub(crate) server: String,
+    pub(crate) catalog: String,
+    /// What the model works with, or why that is not known.
+    pub(crate) model: &'static str,
+    waited: f64,
     command: &'static str,
     asked: u32,
     load: &'static str,
@@ -88,6 +96,14 @@ fn compare(spec: &Spec, bare: &Seen, seen: &Seen) -> Vec<String> {
         format!("these are left: {:?}, bare {:?}", seen.left, bare.left),
     );
     demand(seen.stray.is_empty(), format!("lines that are no JSON-RPC: {:?}", seen.stray));
+    // Who is known by name and version is waited for in vain once, and not in the next run.
+    let info = serde_json::from_str::<Value>(&seen.initialize).unwrap_or_default();
+    let info = &info["result"]["agentInfo"];
+    let in_vain = seen.waited.iter().filter(|&&ms| ms > 0.0).count();
+    demand(
+        in_vain <= 1 || info["name"].is_null() || info["version"].is_null(),
+        format!("prompts waited for nothing more than once: {:?} ms", seen.waited),
+    );
     let longest = seen.waited.iter().copied().fold(0.0, f64::max);
     demand(longest <= MAX_WAIT_MS, format!("prompts waited for nothing: {:?} ms", seen.waited));
     if spec.model && seen.session.is_some() {
@@ -96,6 +112,25 @@ fn compare(spec: &Spec, bare: &Seen, seen: &Seen) -> Vec<String> {
         demand(!seen.by_tool || seen.file, "a file of the skill did not reach the model".to_owned());
         demand(seen.by_command, "the command did not bring the skill to the model".to_owned());
         demand(seen.second_session, "the second session has no catalog".to_owned());
+        demand(
+            seen.reloaded,
+            "a skill that came later was not told, or not in the menu while it was there".to_owned(),
+        );
+        demand(
+            (seen.forked, &seen.closed) == (bare.forked, &bare.closed),
+            format!(
+                "fork {:?} and close {:?}, bare {:?} and {:?}",
+                seen.forked, seen.closed, bare.forked, bare.closed
+            ),
+        );
+        demand(
+            seen.forked != Some(true) || seen.told_in_fork == 1,
+            format!("in a copy the model has the catalog {} times", seen.told_in_fork),
+        );
+        demand(
+            seen.ours_alone.is_empty(),
+            format!("a model was shown nothing but ours: {:#?}", seen.ours_alone),
+        );
         demand(seen.asked <= bare.asked, format!("the user was asked {} times", seen.asked));
         demand(
             seen.cancelled == bare.cancelled,
@@ -114,17 +149,20 @@ fn row(spec: &Spec, seen: &Seen) -> Row {
     let info = serde_json::from_str::<Value>(&seen.initialize).unwrap_or_default();
     let info = &info["result"]["agentInfo"];
     let model = match (seen.session.is_some(), seen.by_tool, seen.names_files) {
-        (false, ..) => "wants a login",
+        (false, ..) => WANTS_LOGIN,
         (true, true, _) => "tools",
         (true, false, true) => "files",
         (true, false, false) => "-",
     };
+    let says = info["version"].as_str();
     Row {
         name: spec.id.clone(),
-        version: info["version"].as_str().unwrap_or(spec.version()).to_owned(),
+        says: says.map(str::to_owned),
+        version: spec.version().to_owned(),
         server: seen.transport.clone().unwrap_or_else(|| "-".to_owned()),
         catalog: seen.catalog.unwrap_or("-").to_owned(),
-        model: model.to_owned(),
+        model,
+        waited: seen.waited.iter().copied().fold(0.0, f64::max),
         command: if seen.by_command { "yes" } else { "no" },
         asked: seen.asked,
         load: match seen.loaded {
@@ -141,11 +179,13 @@ pub(crate) fn table(rows: &[Row]) {
     if rows.is_empty() {
         return;
     }
-    println!("| agent | version | server | catalog | skills by | `/demo` | asked | load | exit code |");
-    println!("|---|---|---|---|---|---|---|---|---|");
+    println!(
+        "| agent | version | server | catalog | skills by | `/demo` | asked | load | waited (ms) | exit code |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|---|");
     for row in rows {
         println!(
-            "| {} | {} | {} | {} | {} | {} | {} | {} | {} |",
+            "| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
             row.name,
             row.version,
             row.server,
@@ -154,6 +194,7 @@ pub(crate) fn table(rows: &[Row]) {
             row.command,
             row.asked,
             row.load,
+            row.waited,
             row.code
         );
     }

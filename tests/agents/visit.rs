@@ -26,10 +26,15 @@ const ENTRY: &str = "<name>demo</name>";
 /// What no client must see: parts of our marks, of the catalog, and of how to use it.
 const OURS: [&str; 3] = ["acp-skills-proxy:", "available_skills", "proven instructions"];
 
+/// Stands in the description of a skill that comes later.
+const LATER: &str = "CAULIFLOWER-1138";
+
 /// The shape of a UUID.
 const UUID: &str = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
 /// How long an agent has to answer what is wrong.
 const SHORT: Duration = Duration::from_secs(8);
+/// How long a change on disk takes at most to be in the menu.
+const RELOAD: Duration = Duration::from_secs(10);
 /// How long something is looked out for that may come or not.
 const MOMENT: Duration = Duration::from_millis(1500);
 
@@ -73,6 +78,15 @@ pub(crate) struct Seen {
     /// How often the catalog was in what the model got after a load.
     pub(crate) told_after_load: usize,
     pub(crate) second_session: bool,
+    /// Whether a skill that came while the session was open was told, and in the menu until it went.
+    pub(crate) reloaded: bool,
+    /// Whether a copy of the first session was made, and how often the catalog was in what its model got.
+    pub(crate) forked: Option<bool>,
+    pub(crate) told_in_fork: usize,
+    /// Whether a session was closed, and what a prompt in it was answered then.
+    pub(crate) closed: Option<(bool, String)>,
+    /// Requests to a model that had text of ours and no word of the user's.
+    pub(crate) ours_alone: Vec<String>,
     pub(crate) code: Option<i32>,
     pub(crate) left: Vec<String>,
     pub(crate) stray: Vec<String>,
@@ -118,9 +132,12 @@ impl<'a> Place<'a> {
         let agent = [wrap, &command].concat();
         let words = if self.proxied {
             let mut words: Vec<OsString> = vec![env!("CARGO_BIN_EXE_acp-skills-proxy").into()];
-            for (flag, path) in
-                [("--skill", "skills/demo"), ("--events", "events.jsonl"), ("--log-file", "proxy.log")]
-            {
+            for (flag, path) in [
+                ("--skills", "skills"),
+                ("--state", "state"),
+                ("--events", "events.jsonl"),
+                ("--log-file", "proxy.log"),
+            ] {
                 words.extend([flag.into(), self.path(path).into()]);
             }
             words.extend(["--log", "debug"].map(OsString::from));
@@ -178,8 +195,16 @@ impl<'a> Place<'a> {
             client.listen(MOMENT, |_| false);
             if self.spec.model {
                 self.first_turn(seen, &mut client, &id)?;
-                self.second_session(seen, &mut client)?;
+                let second = self.second_session(seen, &mut client)?;
                 self.cancellation(seen, &mut client)?;
+                let can = |what: &str| can(&seen.initialize, what);
+                let (can_fork, can_close) = (can("fork"), can("close"));
+                if can_fork {
+                    self.fork(seen, &mut client, &id)?;
+                }
+                if can_close {
+                    Self::close(seen, &mut client, &second);
+                }
             }
         }
         seen.commands = commands(&client);
@@ -218,6 +243,8 @@ impl<'a> Place<'a> {
         seen.catalog =
             all.contains(ENTRY).then(|| if is_in_system(&asked) { "system prompt" } else { "first prompt" });
         seen.names_files = all.contains("SKILL.md");
+        let is_ours_alone = |text: &String| text.contains(OURS[0]) && !text.contains("a.txt");
+        seen.ours_alone = asked.iter().map(Value::to_string).filter(is_ours_alone).collect();
         seen.by_tool = all.contains(BODY);
         seen.file = all.contains(FILE);
         let reply = client.heard(0).iter().any(|message| message.to_string().contains(REPLY));
@@ -237,13 +264,64 @@ impl<'a> Place<'a> {
         Ok(())
     }
 
-    fn second_session(&self, seen: &mut Seen, client: &mut Client) -> Result<(), String> {
+    fn second_session(&self, seen: &mut Seen, client: &mut Client) -> Result<Value, String> {
         self.model.calls(&[]);
         let id = client.ask("session/new", &self.new_session())?["sessionId"].clone();
         self.model.asked();
         Self::prompt(client, &id, "Hello again from another session")?;
         seen.second_session = text_of(&self.model.asked()).contains(ENTRY);
+        if self.proxied {
+            self.reload(seen, client, &id)?;
+        }
+        Ok(id)
+    }
+
+    /// A skill comes while the session is open, and goes again.
+    fn reload(&self, seen: &mut Seen, client: &mut Client, id: &Value) -> Result<(), String> {
+        let dir = self.path("skills/later");
+        let text = format!("---\nname: later\ndescription: Comes later, {LATER}.\n---\nBe late.\n");
+        fs::create_dir_all(&dir).and_then(|()| fs::write(dir.join("SKILL.md"), text)).expect("a file");
+        let has_it = |client: &Client| menu(client, id).iter().any(|name| name.ends_with("later"));
+        client.listen(RELOAD, has_it);
+        let came = has_it(client);
+        Self::prompt(client, id, "What is new?")?;
+        let told = text_of(&self.model.asked()).contains(LATER);
+        fs::remove_dir_all(&dir).expect("it is there");
+        client.listen(RELOAD, |client| !has_it(client));
+        seen.reloaded = came && told && !has_it(client);
         Ok(())
+    }
+
+    /// A copy of the first session, and a prompt in it.
+    fn fork(&self, seen: &mut Seen, client: &mut Client, id: &Value) -> Result<(), String> {
+        let mut params = self.new_session();
+        params["sessionId"] = id.clone();
+        let forked = client.ask("session/fork", &params);
+        seen.forked = Some(forked.is_ok());
+        if let Ok(forked) = forked {
+            client.listen(MOMENT, |_| false);
+            self.model.asked();
+            Self::prompt(client, &forked["sessionId"], "And now in a copy")?;
+            let asked = self.model.asked();
+            let told = asked.iter().map(|asked| asked.to_string().matches(ENTRY).count());
+            seen.told_in_fork = told.max().unwrap_or_default();
+        }
+        Ok(())
+    }
+
+    /// A session is closed, and somebody goes on in it.
+    fn close(seen: &mut Seen, client: &mut Client, id: &Value) {
+        let closed = client.ask("session/close", &json!({ "sessionId": id })).is_ok();
+        let blocks = json!([{ "type": "text", "text": "Is anybody there?" }]);
+        let request = client.request("session/prompt", &json!({ "sessionId": id, "prompt": blocks }));
+        let answer = match client.answer(request, SHORT) {
+            Ok(answer) => match answer.get("error") {
+                Some(error) => error["code"].to_string(),
+                None => answer["result"]["stopReason"].to_string(),
+            },
+            Err(_) => "nothing".to_owned(),
+        };
+        seen.closed = Some((closed, answer));
     }
 
     /// A turn that is cancelled while the model thinks.
@@ -427,6 +505,21 @@ fn line_of(client: &Client, id: u64) -> String {
     };
     let line = client.said.iter().find(|(side, line)| *side == Side::Agent && answers(line));
     line.map(|(_, line)| line.clone()).unwrap_or_default()
+}
+
+/// Whether the agent's answer to `initialize` has this among what can be done with sessions.
+fn can(initialize: &str, what: &str) -> bool {
+    let answer = serde_json::from_str::<Value>(initialize).unwrap_or_default();
+    let capability = &answer["result"]["agentCapabilities"]["sessionCapabilities"][what];
+    !capability.is_null() && *capability != false
+}
+
+/// The commands of a session, as the client was told last.
+fn menu(client: &Client, id: &Value) -> Vec<String> {
+    let heard = client.heard(0);
+    let mut updates = heard.iter().rev().filter(|message| message["params"]["sessionId"] == *id);
+    let last = updates.find_map(|message| message["params"]["update"]["availableCommands"].as_array());
+    last.into_iter().flatten().filter_map(|command| Some(command["name"].as_str()?.to_owned())).collect()
 }
 
 /// The names of the commands that the client was told of, in any session at any time: lists come when they like.

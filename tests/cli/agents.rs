@@ -13,11 +13,12 @@ fn row(agent: &Agent, seen: &Seen) -> String {
     } else {
         format!("{} (`{}` {version})", agent.name, seen.program)
     };
-    let or_open = |text: &Option<String>| text.clone().unwrap_or_else(|| "?".to_owned());
+    let open = if seen.login { "–" } else { "?" };
+    let or_open = |text: &Option<String>| text.clone().unwrap_or_else(|| open.to_owned());
     let skills = match seen.skills {
         Some(Means::Tools) => "tools",
         Some(Means::Files) => "files",
-        _ => "?",
+        _ => open,
     };
     let program = program.replace(" )", ")");
     let cells = [program.trim(), &or_open(&seen.server), &or_open(&seen.catalog), skills, &agent.notes];

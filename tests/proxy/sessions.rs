@@ -22,6 +22,7 @@ crate::trials!(
     history_that_breaks_off,
     titles_without_our_text,
     listed_titles_without_our_text,
+    titles_that_a_model_makes_of_the_beginning,
     what_the_user_writes_comes_back,
     nothing_that_an_agent_repeats_shows_our_text,
 );
@@ -279,6 +280,24 @@ fn titles_without_our_text() {
         let update = stage.editor.message()["params"]["update"].take();
         assert_eq!((&update["title"], &update["updatedAt"]), (&seen, &json!("now")), "{title}");
     }
+    stage.finish();
+}
+
+/// Hermes has a model make a title of the first 500 characters of the prompt.
+fn titles_that_a_model_makes_of_the_beginning() {
+    let skills = Skills::review();
+    let info = json!({ "name": "hermes-agent", "version": "0.19.0" });
+    let capabilities = json!({ "mcpCapabilities": { "http": true }, "loadSession": true });
+    let mut stage = Stage::introduced(skills.proxy(), &capabilities, &info);
+    stage.new_session("s");
+    let blocks = stage.prompt("s", "Fix the bug");
+    let whole = texts(&blocks).join("\n\n");
+    assert!(whole.contains("<name>review</name>") && whole.len() > 500, "{whole}");
+    let beginning: String = whole.chars().take(500).collect();
+    assert!(beginning.starts_with("Fix the bug\n"), "a model makes a title of {beginning}");
+    // And what it remembers of the session is the user's again.
+    assert_eq!(replayed(&mut stage, &[&whole]), ["Fix the bug"]);
+    assert_eq!(texts(&stage.prompt("s", "now")), ["now"]);
     stage.finish();
 }
 

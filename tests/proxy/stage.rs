@@ -36,11 +36,20 @@ impl Stage {
 
     /// The same, with `initialize` over; the agent advertises `capabilities`.
     pub(crate) fn initialized(proxy: Proxy, capabilities: &Value) -> Self {
+        Self::introduced(proxy, capabilities, &Value::Null)
+    }
+
+    /// The same for an agent that says this of itself, as `agentInfo`.
+    pub(crate) fn introduced(proxy: Proxy, capabilities: &Value, info: &Value) -> Self {
         let mut stage = Self::new(proxy);
+        let mut result = json!({ "protocolVersion": 1, "agentCapabilities": capabilities });
+        if !info.is_null() {
+            result["agentInfo"] = info.clone();
+        }
         stage.exchange(
             "initialize",
             json!({ "protocolVersion": 1, "clientCapabilities": {} }),
-            json!({ "result": { "protocolVersion": 1, "agentCapabilities": capabilities } }),
+            json!({ "result": result }),
         );
         stage
     }

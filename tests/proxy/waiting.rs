@@ -15,6 +15,7 @@ crate::trials!(
     cancelling_what_the_agent_has,
     an_agent_that_never_connects,
     who_never_connects_is_not_waited_for_again,
+    nor_in_another_run,
     an_agent_that_connects_late,
     over_acp_nothing_waits,
 );
@@ -123,14 +124,45 @@ fn who_never_connects_is_not_waited_for_again() {
         assert!(texts(&stage.prompt(session, "hello"))[0].contains("own file tools"));
     }
     stage.finish();
+    assert_eq!(waited(&file), [300.0, 0.0]);
+}
+
+/// How long prompts waited for nothing, by the record.
+fn waited(file: &std::path::Path) -> Vec<f64> {
     let events = std::fs::read_to_string(file).expect("a record");
-    let waited: Vec<f64> = events
+    events
         .lines()
         .map(|line| serde_json::from_str::<Value>(line).expect("an event"))
         .filter(|event| event["event"] == "fallback")
         .map(|event| event["ms"].as_f64().expect("a number"))
-        .collect();
-    assert_eq!(waited, [300.0, 0.0]);
+        .collect()
+}
+
+/// With `--state` the next run knows it of the same version, until the agent connects after all.
+fn nor_in_another_run() {
+    let skills = Skills::review();
+    let (file, state) = (skills.path().join("events.jsonl"), skills.path().join("state"));
+    let run = |version: &str, connects: bool| {
+        let proxy = skills.proxy().flag("--events", &file).flag("--state", &state);
+        let info = json!({ "name": "agent", "version": version });
+        let mut stage = Stage::introduced(proxy, &json!({ "mcpCapabilities": { "http": true } }), &info);
+        let entry = entry(&stage.new_session("s"));
+        if connects {
+            stage.connect(&entry, MCP_2025);
+        }
+        stage.prompt("s", "hello");
+        stage.finish();
+    };
+    run("1.0", false);
+    assert_eq!(waited(&file), [300.0]);
+    run("1.0", false);
+    run("1.1", false);
+    assert_eq!(waited(&file), [300.0, 0.0, 300.0]);
+    let kept = std::fs::read_dir(state.join("agents")).expect("a directory").count();
+    assert_eq!(kept, 2);
+    run("1.0", true);
+    run("1.0", false);
+    assert_eq!(waited(&file)[3..], [0.0, 300.0]);
 }
 
 fn an_agent_that_never_connects() {

@@ -177,6 +177,11 @@ impl Expected {
                 let edited: Value = serde_json::from_str(sent).unwrap();
                 let prompt = edited["params"]["prompt"].as_array().unwrap();
                 assert_eq!(prompt.len(), blocks.len() + 1);
+                // Behind the user's blocks, for agents that show a model how prompts begin.
+                if !blocks.is_empty() && prompt[..blocks.len()] == blocks[..] {
+                    assert_is_catalog(&prompt[blocks.len()]);
+                    return without(sent, &prompt[blocks.len()].to_string(), true);
+                }
                 assert_is_catalog(&prompt[0]);
                 let comma = if blocks.is_empty() { "" } else { "," };
                 let ours = format!("{}{comma}", prompt[0]);

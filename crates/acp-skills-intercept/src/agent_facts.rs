@@ -26,6 +26,8 @@ pub(crate) struct AgentFacts {
     pub has_called: bool,
     /// The name that it gives itself.
     pub name: Option<String>,
+    /// The version of itself that it names.
+    pub release: Option<String>,
 }
 
 /// Agents whose ways are known, because they differ from the protocol or from what others do.
@@ -49,6 +51,8 @@ pub(crate) enum AgentKind {
     Gemini,
     /// Grok, which gives no name.
     Grok,
+    /// Hermes.
+    Hermes,
     /// Kimi's CLI.
     Kimi,
     /// OpenCode, which has no name for a tool but the title; and Kilo, which is made from it.
@@ -85,6 +89,8 @@ impl AgentKind {
             Self::FastAgent
         } else if is("gemini") {
             Self::Gemini
+        } else if name == "hermes-agent" {
+            Self::Hermes
         } else if is("kimi") {
             Self::Kimi
         } else if name == "opencode" || name == "kilo" {
@@ -106,6 +112,17 @@ impl AgentKind {
     /// any other nobody knows until its model calls one.
     pub(crate) fn passes_tools_on(self) -> bool {
         self != Self::Other
+    }
+
+    /// Whether it shows a model only the beginning of a prompt, for a title or for other reasons: the user's words are to be there.
+    ///
+    /// Hermes sends the first 500 characters to have a title made, Droid some to choose what to do; with the catalog in front they
+    /// send nothing but that. Behind the words, a text block reaches the model of each of 27 agents that were tried, in its place,
+    /// and all titles begin with the words. A block of the type `resource` is no way: three agents drop it, one refuses the
+    /// prompt, and for four it is the title. Who sends the whole prompt gets the catalog in front, so that what is added last is the
+    /// user's.
+    pub(crate) fn wants_words_first(self) -> bool {
+        matches!(self, Self::Droid | Self::Hermes)
     }
 
     /// Whether its model sees no tool of an MCP server until it has searched for it.
@@ -168,6 +185,7 @@ impl AgentFacts {
             kind,
             has_called: false,
             name: name.map(Cow::into_owned),
+            release: result.at(paths.release).and_then(|release| release.as_str()).map(Cow::into_owned),
         }
     }
 
@@ -183,6 +201,11 @@ impl AgentFacts {
     /// Whether it gives the tools of a session's MCP servers to its model, for certain.
     pub(crate) fn passes_tools_on(&self) -> bool {
         self.has_called || self.kind.passes_tools_on()
+    }
+
+    /// What tells it from other agents and from other versions of itself, when it says both.
+    pub(crate) fn identity(&self) -> Option<String> {
+        Some(format!("{} {}", self.name.as_ref()?, self.release.as_ref()?))
     }
 
     /// How long it is worth to wait for it to end by itself, where that is known.

@@ -43,7 +43,8 @@ pub(crate) fn write(
     let mark = session.mark;
     let mut written: Vec<Vec<u8>> = Vec::new();
     let ours = |text: &str| marks::block(text).to_string().into_bytes();
-    written.extend(news.as_deref().map(ours));
+    let (front, behind) = if agent.kind.wants_words_first() { (None, news) } else { (news, None) };
+    written.extend(front.as_deref().map(ours));
     for (index, block) in blocks.elements().enumerate() {
         if index != typed.index {
             written.push(block.raw().to_vec());
@@ -60,6 +61,7 @@ pub(crate) fn write(
             written.push(edit.apply(block.raw()));
         }
     }
+    written.extend(behind.as_deref().map(ours));
     let mut edit = Edit::new();
     edit.replace(blocks.span(), [b"[".as_slice(), &written.join(&b','), b"]"].concat());
     Pass::Edited(edit.apply(message.line))

@@ -147,8 +147,8 @@ pub struct Interceptor {
     messages: u64,
     /// The agent does not take two servers of the same name, not even for two sessions.
     own_names: bool,
-    /// Its agent does not come to our server, as far as it was seen.
-    never_connects: bool,
+    /// Whether the agent comes to our server by itself, in time; nothing while nobody has seen it do so or not.
+    connects: Option<bool>,
     /// Commands of sessions whose response is still on its way.
     early_commands: HashMap<String, Vec<u8>>,
 }
@@ -173,7 +173,7 @@ impl Interceptor {
             mark: Mark::new(run),
             messages: 0,
             own_names: false,
-            never_connects: false,
+            connects: None,
             early_commands: HashMap::new(),
         }
     }
@@ -234,7 +234,7 @@ impl Interceptor {
             }
             Input::Skills(refreshed) => self.refreshed(refreshed, actions),
             Input::SkillsChanged(took) => self.skills_changed(took, actions),
-            Input::Connected(session) => self.connected(session),
+            Input::Connected(session) => self.connected(session, actions),
             Input::ToolsListed(session) => self.tools_listed(session, actions),
             Input::WaitOver(session) => self.wait_over(session, actions),
             Input::MenuDue(session) => self.menu_due(session, actions),

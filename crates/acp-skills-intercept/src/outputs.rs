@@ -65,6 +65,13 @@ pub enum Effect {
         /// All of it.
         active: Active,
     },
+    /// Remember for other runs whether this agent comes to our server by itself.
+    RememberAgent {
+        /// Its name and version.
+        agent: String,
+        /// Whether it does.
+        connects: bool,
+    },
     /// From now on a session has these skills. Whatever serves tools and texts goes by that, also when the agent has no
     /// server of ours.
     Serve {

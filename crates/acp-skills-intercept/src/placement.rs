@@ -24,7 +24,7 @@ pub(crate) enum Placement {
     SystemPrompt,
     /// `_meta.systemPrompt.append`, which older versions of Claude's adapter read.
     ClaudeMeta,
-    /// A text block in front of the first prompt that is no command.
+    /// A text block in front of the words of the first prompt that is no command, or behind them.
     Prompt,
     /// Nowhere.
     Off,

@@ -1,4 +1,4 @@
-//! What becomes of a prompt: what is put in front of it, what it waits for, and when it goes on.
+//! What becomes of a prompt: what is put beside it, what it waits for, and when it goes on.
 
 use std::time::Duration;
 
@@ -88,23 +88,39 @@ impl Interceptor {
     /// A session is open: from now on the agent has its time to get our tools. The proxies of a chain count at once.
     pub(crate) fn await_tools(&mut self, key: SessionKey, actions: &mut Actions) {
         let time = self.time_to_connect();
-        let is_told = self.policy.mcp_connect < self.policy.mcp_wait && self.never_connects;
+        let never_connects = self.policy.mcp_connect < self.policy.mcp_wait && self.connects == Some(false);
         let Some(session) = self.sessions.get(key) else { return };
         if !session.server.is_awaited() || time.is_zero() {
             return;
         }
-        if is_told && !session.server.is_connected() {
-            return self.give_up(key, Duration::ZERO, actions);
-        }
+        // Also when nobody waits: who comes in this time is to be waited for again.
         session.server.wait_begins();
         actions.tasks.push(Task::Wait(key, time));
+        if never_connects && !session.server.is_connected() {
+            self.give_up(key, Duration::ZERO, actions);
+        }
     }
 
     /// Somebody has come to the server of a session.
-    pub(crate) fn connected(&mut self, key: SessionKey) {
-        if let Some(session) = self.sessions.get(key) {
-            session.server.connected();
-            self.never_connects = false;
+    pub(crate) fn connected(&mut self, key: SessionKey, actions: &mut Actions) {
+        let Some(session) = self.sessions.get(key) else { return };
+        let in_time = session.server.is_awaited() || session.server.is_waited_for();
+        session.server.connected();
+        if in_time {
+            self.connects(true, actions);
+        }
+    }
+
+    /// It was seen whether the agent comes to our server by itself. One that comes when its model calls a tool need not be
+    /// waited for.
+    fn connects(&mut self, connects: bool, actions: &mut Actions) {
+        if self.connects.replace(connects) == Some(connects)
+            || self.policy.mcp_connect >= self.policy.mcp_wait
+        {
+            return;
+        }
+        if let Some(agent) = self.agent.identity() {
+            actions.effects.push(Effect::RememberAgent { agent, connects });
         }
     }
 
@@ -112,7 +128,6 @@ impl Interceptor {
     pub(crate) fn tools_listed(&mut self, key: SessionKey, actions: &mut Actions) {
         let Some(session) = self.sessions.get(key) else { return };
         session.server.listed();
-        self.never_connects = false;
         self.release(key, actions);
     }
 
@@ -129,7 +144,9 @@ impl Interceptor {
             }
             WaitEnd::Over => {
                 let has_connected = session.server.is_connected();
-                self.never_connects |= !has_connected;
+                if !has_connected {
+                    self.connects(false, actions);
+                }
                 self.give_up(key, if has_connected { wait } else { connect }, actions);
             }
         }
@@ -317,7 +334,7 @@ fn by_proxy(has_tools: bool, is_empty: bool, message: &Message<'_>, policy: &Pol
     words(message).map(Wanted::BestFor)
 }
 
-/// Puts what the model has to be told in front of the prompt: the catalog, and `text`.
+/// Puts what the model has to be told beside what the user wrote, where the agent's kind wants it: the catalog, and `text`.
 fn write_prompt(
     session: &mut Session,
     message: &Message<'_>,
@@ -330,11 +347,12 @@ fn write_prompt(
         return Pass::Untouched;
     }
     let mut edit = Edit::new();
+    let add = if agent.kind.wants_words_first() { Edit::push } else { Edit::unshift };
     if let Some(text) = session.brief_in_prompt(message, agent, policy, Occasion::Ordinary) {
-        edit.unshift(blocks, &marks::block(&text).to_string());
+        add(&mut edit, blocks, &marks::block(&text).to_string());
     }
     if let Some(text) = text {
-        edit.unshift(blocks, &marks::block(&session.mark.wrap(text)).to_string());
+        add(&mut edit, blocks, &marks::block(&session.mark.wrap(text)).to_string());
     }
     if edit.is_empty() {
         return Pass::Untouched;

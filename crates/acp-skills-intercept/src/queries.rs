@@ -139,6 +139,8 @@ pub struct Needs {
     pub recall: Option<String>,
     /// How the agent is to reach our server, if at all. A session without skills needs none.
     pub transport: Option<Transport>,
+    /// The agent of which is to be remembered whether it comes to our server, as name and version.
+    pub agent: Option<String>,
 }
 
 /// What there is of that.
@@ -152,6 +154,8 @@ pub struct Provisions {
     pub active: Active,
     /// Where its server is, or a sentence that says why there is none; nothing when none was needed.
     pub endpoint: Option<Result<Endpoint, String>>,
+    /// Whether the agent did not come to our server in the last run that waited for it.
+    pub never_connects: bool,
 }
 
 /// Why the skills of sessions are asked for.

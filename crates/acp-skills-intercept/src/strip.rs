@@ -94,9 +94,17 @@ impl Scanner {
                         let is_nested = ours.starts_with("\\n");
                         let after = if is_nested { after.trim_start_matches("\\n") } else { after };
                         let end = text.len() - without_separator(after).len();
+                        let command = marks::command(ours);
+                        let floor = self.cuts.last().map_or(0, |cut| cut.span.end);
+                        // Behind the user's words, what an agent puts between blocks comes before it.
+                        let start = if command.is_empty() && end == text.len() {
+                            floor + before_separator(&text[floor..inside.start], is_nested).len()
+                        } else {
+                            inside.start
+                        };
                         self.cuts.push(Cut {
-                            span: inside.start..end,
-                            command: marks::command(ours),
+                            span: start..end,
+                            command,
                             has_arguments: marks::has_arguments(ours),
                             words: ours.to_owned(),
                         });
@@ -183,6 +191,11 @@ fn without_separator(text: &str) -> &str {
     text.strip_prefix(' ').unwrap_or(text)
 }
 
+/// What stands before the line breaks that `text` ends with.
+fn before_separator(text: &str, is_nested: bool) -> &str {
+    if is_nested { text.trim_end_matches("\\n") } else { text.trim_end_matches(['\r', '\n']) }
+}
+
 /// A title without our text, possibly empty; `None` when there is none of it. `words` is what the user began with, when
 /// that is known.
 pub(crate) fn title(text: &str, words: Option<&str>) -> Option<String> {
@@ -202,7 +215,9 @@ pub(crate) fn title(text: &str, words: Option<&str>) -> Option<String> {
     let Next::Cut(at) = Next::find(end, 0) else { return None };
     let cut = &end[at..];
     let is_the_users = words.is_some_and(|words| words.starts_with(&one_line(end)));
-    let is_cut = cut.len() >= MIN_CUT_BYTES && !cut.starts_with("</") && !is_the_users;
+    // Less is enough behind all that the user wrote.
+    let is_behind = words.is_some_and(|words| words == one_line(&end[..at]));
+    let is_cut = (cut.len() >= MIN_CUT_BYTES || is_behind) && !cut.starts_with("</") && !is_the_users;
     is_cut.then(|| end[..at].trim_end().to_owned())
 }
 
@@ -212,7 +227,9 @@ pub(crate) fn string(text: &str) -> Option<String> {
     let mut scanner = Scanner::default();
     let decided = scanner.scan(text);
     if let State::Inside(Inside { start, words, .. }) = scanner.state {
-        return Some(scanner.clean(text, 0..start) + &marks::cut_off(&text[words..]));
+        let (clean, command) = (scanner.clean(text, 0..start), marks::cut_off(&text[words..]));
+        let clean = if command.is_empty() { before_separator(&clean, false) } else { &clean };
+        return Some(clean.to_owned() + &command);
     }
     let end = if marks::is_verified(&text[decided..]) { decided } else { text.len() };
     (!scanner.cuts.is_empty() || end < text.len()).then(|| scanner.clean(text, 0..end))

@@ -45,6 +45,9 @@ pub(super) struct Outside {
     pub(super) off: Vec<SkillName>,
     pub(super) kept: Vec<(PathBuf, Vec<SkillName>, bool)>,
     pub(super) keeps_nothing: bool,
+    /// What was asked to be remembered of agents, and what is known of any.
+    pub(super) agents: Vec<(String, bool)>,
+    pub(super) never_connects: bool,
     /// Directories in which nobody works any more.
     pub(super) left: Vec<PathBuf>,
 }
@@ -61,7 +64,13 @@ impl Outside {
                 Ok(Input::SetUp {
                     session,
                     ticket,
-                    provisions: Provisions { skills, off: self.off.clone(), active, endpoint },
+                    provisions: Provisions {
+                        skills,
+                        off: self.off.clone(),
+                        active,
+                        endpoint,
+                        never_connects: self.never_connects,
+                    },
                 })
             }
             Query::Skills { directories, reason } => {
@@ -108,6 +117,7 @@ impl Outside {
             Effect::Log(..) => {}
             Effect::Record { session, kind } => out.records.push((session, kind)),
             Effect::Remember { id, active } => out.remembered.push((id, active)),
+            Effect::RememberAgent { agent, connects } => self.agents.push((agent, connects)),
             Effect::Serve { session, skills, unlocked, .. } => {
                 let names =
                     |names: &mut dyn Iterator<Item = &SkillName>| names.map(ToString::to_string).collect();

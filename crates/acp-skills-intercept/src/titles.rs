@@ -2,7 +2,7 @@
 
 use acp_skills_wire::{Edit, Message, Node};
 
-use crate::{Interceptor, outputs::Pass, strip};
+use crate::{Interceptor, outputs::Pass, session::first_words::FirstWords, strip};
 
 impl Interceptor {
     /// The agent gives a session a title.
@@ -57,7 +57,7 @@ fn clean_title(
     text: String,
     words: Option<String>,
 ) -> bool {
-    let clean = if text.is_empty() { words } else { Some(text) };
+    let clean = if text.is_empty() { words.as_deref().map(FirstWords::title) } else { Some(text) };
     if let Some(clean) = clean {
         edit.set(title, &clean.into());
         true

@@ -24,6 +24,8 @@ pub(crate) enum Version {
 pub(crate) struct Paths {
     /// What the agent calls itself.
     pub(crate) name: &'static [&'static str],
+    /// Which version of itself it is.
+    pub(crate) release: &'static [&'static str],
     /// The transports of MCP servers.
     pub(crate) mcp: &'static [&'static str],
     /// The draft field for system prompts.
@@ -80,11 +82,13 @@ impl Version {
         match self {
             Self::One => Paths {
                 name: &["agentInfo", "name"],
+                release: &["agentInfo", "version"],
                 mcp: &["agentCapabilities", "mcpCapabilities"],
                 system_prompt: &["agentCapabilities", "sessionCapabilities", "systemPrompt"],
             },
             Self::Two => Paths {
                 name: &["info", "name"],
+                release: &["info", "version"],
                 mcp: &["capabilities", "session", "mcp"],
                 system_prompt: &["capabilities", "session", "systemPrompt"],
             },

@@ -320,7 +320,8 @@ flags! {
         #[arg(long, value_name = "FILE", value_parser = path())]
         events: Option<PathBuf>,
         /// Remember in this directory, by name, which skills were activated in which session, for when the session is
-        /// loaded or resumed, and which are off in which directory (`/skills off NAME --here`).
+        /// loaded or resumed, which are off in which directory (`/skills off NAME --here`), and which agents never connect to
+        /// the skills server, so that nobody waits for them again.
         #[arg(long, value_name = "DIR", value_parser = path())]
         state: Option<PathBuf>,
     }

@@ -26,6 +26,7 @@ use tokio::{
 use crate::{
     activation_store::ActivationStore,
     activity::{Activity, Observer},
+    agent_store::AgentStore,
     events::Record,
     library::{Library, MakeToolbox},
     lock::lock,
@@ -44,6 +45,7 @@ pub struct Host {
     observer: Option<Observer>,
     activations: Option<ActivationStore>,
     switches: Option<SwitchStore>,
+    agents: Option<AgentStore>,
     sandbox: Option<Sandbox>,
     processes: Processes,
 }
@@ -58,6 +60,7 @@ impl Host {
             observer: None,
             activations: None,
             switches: None,
+            agents: None,
             sandbox: None,
             processes: Processes::default(),
         }
@@ -87,6 +90,11 @@ impl Host {
     /// Has `switches` keep which skills are off in a directory.
     pub fn switches(self, switches: Option<SwitchStore>) -> Self {
         Self { switches, ..self }
+    }
+
+    /// Has `agents` keep which agents never come to our server.
+    pub fn knowing(self, agents: Option<AgentStore>) -> Self {
+        Self { agents, ..self }
     }
 
     /// Has a person told what there is to know of the directories of sessions, in which scripts work in `sandbox`.
@@ -121,10 +129,10 @@ impl Host {
         }));
         let servers = Servers::new(self.toolbox, self.bridge, inputs, self.observer.clone());
         let (library, observer, activations) = (self.library, self.observer, self.activations);
-        let switches = self.switches;
+        let (switches, agents) = (self.switches, self.agents);
         let sandbox = self.sandbox.map(|sandbox| (sandbox, Mutex::default()));
         let refreshing = AsyncMutex::new(());
-        let inner = Inner { library, servers, observer, activations, switches, sandbox, refreshing };
+        let inner = Inner { library, servers, observer, activations, switches, agents, sandbox, refreshing };
         (RunningHost(Arc::new(inner)), receiver)
     }
 }
@@ -139,6 +147,7 @@ struct Inner {
     observer: Option<Observer>,
     activations: Option<ActivationStore>,
     switches: Option<SwitchStore>,
+    agents: Option<AgentStore>,
     /// The sandbox of scripts, and the directories that it was asked about. Taken alone.
     sandbox: Option<(Sandbox, Mutex<HashSet<PathBuf>>)>,
     /// Held from looking for the skills of sessions until the interceptor has them, so that no answer is older than the
@@ -161,6 +170,11 @@ impl RunningHost {
             Effect::Remember { id, active } => {
                 if let Some(activations) = &self.0.activations {
                     activations.save(&id, active);
+                }
+            }
+            Effect::RememberAgent { agent, connects } => {
+                if let Some(agents) = &self.0.agents {
+                    agents.save(agent, connects);
                 }
             }
             Effect::Serve { session, skills, unlocked, cwd } => {
@@ -222,7 +236,7 @@ impl RunningHost {
 
     /// What a session needs. Blocks for as long as the disk takes.
     fn provide(&self, session: SessionKey, needs: Needs) -> Provisions {
-        let Needs { cwd, skills, recall, transport } = needs;
+        let Needs { cwd, skills, recall, transport, agent } = needs;
         self.check_directory(cwd.as_deref());
         let kept = self.0.activations.as_ref().zip(recall);
         let active = kept.map(|(activations, id)| activations.load(&id)).unwrap_or_default();
@@ -234,7 +248,9 @@ impl RunningHost {
         });
         let kept = self.0.switches.as_ref().zip(cwd.as_deref());
         let off = kept.map(|(switches, cwd)| switches.load(cwd)).unwrap_or_default();
-        Provisions { skills, off, active, endpoint }
+        let known = self.0.agents.as_ref().zip(agent);
+        let never_connects = known.is_some_and(|(agents, agent)| agents.never_connects(&agent));
+        Provisions { skills, off, active, endpoint, never_connects }
     }
 
     /// Keeps which skills are on or off in a directory. Blocks for as long as the disk takes.

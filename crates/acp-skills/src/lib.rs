@@ -37,7 +37,7 @@
 //! | [`events`] | the record of that: what an event says, writing it, reading it |
 //!
 //! Inside: `relay` moves bytes, `host` answers what the interceptor asks, `mcp` is the server of a session and the ways to it, `agent` is the child process,
-//! `activation_store` keeps which skills are active in a session, `switch_store` which are off in a directory, `client` plays the editor, `demo` the agent.
+//! `activation_store` keeps which skills are active in a session, `switch_store` which are off in a directory, `agent_store` which agents never come to our server, `client` plays the editor, `demo` the agent.
 //!
 //! # What always holds
 //!
@@ -70,6 +70,8 @@ mod worker;
 pub mod activation_store;
 #[doc(hidden)]
 pub mod agent;
+#[doc(hidden)]
+pub mod agent_store;
 #[doc(hidden)]
 pub mod host;
 #[doc(hidden)]

@@ -20,7 +20,7 @@ pub(crate) mod activations;
 pub(crate) mod briefing;
 pub(crate) mod calls;
 mod decisions;
-mod first_words;
+pub(crate) mod first_words;
 pub(crate) mod key;
 pub(crate) mod menu;
 mod options;

@@ -96,7 +96,7 @@ impl Interceptor {
         }
         let (ticket, session) = (self.waiting.new_ticket(), target.key());
         let transport = servers::choose(self.policy.mcp, &self.agent);
-        let needs = Needs { transport, ..needs };
+        let needs = Needs { transport, agent: self.agent.identity(), ..needs };
         actions.ask(Query::SetUp { session, ticket, needs });
         self.waiting.push(WaitingSetup {
             ticket,
@@ -128,6 +128,10 @@ impl Interceptor {
             }
             return;
         };
+        if provisions.never_connects {
+            // What is seen now counts for more.
+            self.connects.get_or_insert(false);
+        }
         let known = match &waiting.target {
             Target::Known(key) => self.sessions.remove(*key),
             Target::New(..) => None,

@@ -115,6 +115,13 @@ fn chunks() {
         (vec![&text("[[\nskills]]"), "\nhello"], vec!["hello"]),
         (vec![&text("[[\nski"), &text("lls]]"), "", "\n", "\nhello"], vec!["", "\nhello"]),
         (vec![ours, "\nhello"], vec!["\nhello"]),
+        // Behind the user's words, with whatever the agent puts between blocks.
+        (vec!["hello", ours], vec!["hello"]),
+        (vec!["hello\n", ours, "next"], vec!["hello\n", "next"]),
+        (vec![&format!("hello{ours}")], vec!["hello"]),
+        (vec![&format!("hello {ours}")], vec!["hello "]),
+        (vec![&format!("hello\n\n\n{}", ours.trim_end())], vec!["hello"]),
+        (vec![&format!("{command}src/main.rs\n\n{ours}")], vec!["/review src/main.rs"]),
         (vec![command, "src/main.rs"], vec!["/review ", "src/main.rs"]),
         (vec![ours, command, "src/main.rs"], vec!["/review ", "src/main.rs"]),
         (vec![&with_command], vec!["/review src/main.rs"]),
@@ -227,5 +234,10 @@ proptest! {
         if end >= MIN_CUT_BYTES {
             prop_assert!(words.starts_with(clean.unwrap().as_str()));
         }
+        // Behind the words, any part of ours is too much.
+        let whole = format!("{words} {}", ours().replace('\n', " "));
+        let end = (cut..=whole.len()).find(|&end| whole.is_char_boundary(end)).unwrap_or(whole.len());
+        let clean = title(&whole[..end], Some(&words));
+        prop_assert_eq!(clean.as_deref(), (end > words.len() + 1).then_some(words.as_str()));
     }
 }

@@ -56,6 +56,41 @@ fn the_clients_servers_stay_and_names_do_not_clash() {
     assert!(after.ends_with(r#"}]}],"cwd":"/p" }}"#), "{after}");
 }
 
+/// Agents that show a model only the beginning of a prompt show it what the user wrote.
+#[test]
+fn the_words_come_first_where_agents_cut() {
+    for (name, first) in [("hermes-agent", true), ("@factory/cli", true), ("x", false)] {
+        let mut world = World::new(policy()).initialized(name, &json!({}));
+        world.new_session(1, "s");
+        let out = world.prompt(2, "s", &["fix the bug"]);
+        let prompt = texts(out.agent());
+        assert_eq!(
+            prompt.iter().position(|text| *text == "fix the bug"),
+            Some(usize::from(!first)),
+            "{name}"
+        );
+        assert_eq!(prompt.len(), 2);
+        // Cut off in our text, and in our mark.
+        for cut in [500, "fix the bug\n\n<".len(), "fix the bug\n\n<acp-skills".len()] {
+            let title: String = prompt.join("\n\n").chars().take(cut).collect();
+            let update = json!({ "sessionUpdate": "session_info_update", "title": title });
+            let seen = world.update("s", &update).client()["params"]["update"]["title"].clone();
+            if first {
+                assert_eq!(seen, "fix the bug", "{title}");
+            }
+        }
+        // What is replayed in one piece ends where the user's words end.
+        let content = json!({ "type": "text", "text": prompt.join("\n\n") });
+        let chunk = json!({ "sessionUpdate": "user_message_chunk", "content": content });
+        let mut other = World::new(policy()).initialized(name, &json!({}));
+        other.request(1, "session/load", &json!({ "sessionId": "s", "cwd": "/p", "mcpServers": [] }));
+        let seen = other.update("s", &chunk).client()["params"]["update"]["content"]["text"].clone();
+        assert_eq!(seen, "fix the bug");
+        other.respond(1, &json!({}));
+        assert_eq!(texts(other.prompt(2, "s", &["and now"]).agent()), ["and now"], "it was told");
+    }
+}
+
 #[test]
 fn missing_or_null_servers_become_a_list() {
     for params in [json!({ "sessionId": "s" }), json!({ "sessionId": "s", "mcpServers": null })] {
@@ -96,7 +131,9 @@ fn whose_the_tools_are_and_where_the_files_are() {
         let mut world = World::with_skills(policy(), set(dirs)).initialized(agent, &json!({}));
         world.new_session(1, "s");
         let out = world.prompt(2, "s", &["hello"]);
-        let catalog = unmarked(texts(out.agent())[0]);
+        let prompt = texts(out.agent());
+        let ours = prompt.into_iter().find(|text| begins_with_ours(text)).unwrap();
+        let catalog = unmarked(ours);
         assert_eq!(catalog.contains("MCP server `acp-skills`"), server, "{agent}: {catalog}");
         assert_eq!(catalog.contains("SKILL.md"), !files.is_empty(), "{agent}: {catalog}");
         assert!(catalog.ends_with(files), "{agent}: {catalog}");

@@ -95,11 +95,70 @@ fn who_never_connects_is_not_waited_for_again() {
     let mut world = world();
     assert_eq!(waits(&open(&mut world, 1, "a")), [300]);
     world.handle(Input::WaitOver(KEY));
-    assert_eq!(waits(&open(&mut world, 2, "b")), [0; 0]);
+    open(&mut world, 2, "b");
     assert_eq!(world.prompt(3, "b", &["hello"]).to_agent.len(), 1);
-    // It connects after all, so it may do so again.
+    // When a tool is called, that says nothing of the next session.
+    world.handle(Input::WaitOver(SessionKey(2)));
     world.handle(Input::Connected(SessionKey(2)));
-    assert_eq!(waits(&open(&mut world, 4, "c")), [300]);
+    open(&mut world, 4, "c");
+    assert_eq!(world.prompt(5, "c", &["hello"]).to_agent.len(), 1);
+    // It connects after all, as soon as the session is open, so it may do so again.
+    world.handle(Input::Connected(SessionKey(3)));
+    open(&mut world, 6, "d");
+    assert!(world.prompt(7, "d", &["hello"]).is_nothing());
+}
+
+/// By name and version, for other runs.
+#[test]
+fn who_connects_is_remembered() {
+    let named = |world: &mut World| {
+        let info = json!({ "name": "agent", "version": "1.2" });
+        world.request(0, "initialize", &json!({ "protocolVersion": 1 }));
+        world.respond(0, &json!({ "protocolVersion": 1, "agentCapabilities": {}, "agentInfo": info }));
+    };
+    let policy = || Policy { mcp_wait: WAIT, ..Policy::default() };
+    let mut world = World::new(policy());
+    named(&mut world);
+    open(&mut world, 1, "a");
+    world.handle(Input::WaitOver(KEY));
+    open(&mut world, 2, "b");
+    world.handle(Input::WaitOver(SessionKey(2)));
+    assert_eq!(world.outside.agents, [("agent 1.2".to_owned(), false)]);
+    world.handle(Input::Connected(KEY));
+    assert_eq!(world.outside.agents.len(), 1, "too late to count");
+    open(&mut world, 3, "c");
+    world.handle(Input::Connected(SessionKey(3)));
+    assert_eq!(world.outside.agents[1..], [("agent 1.2".to_owned(), true)]);
+
+    // Another run.
+    let mut world = World::new(policy());
+    world.outside.never_connects = true;
+    named(&mut world);
+    open(&mut world, 1, "a");
+    assert_eq!(world.prompt(2, "a", &["hello"]).to_agent.len(), 1, "it is not waited for");
+    world.handle(Input::WaitOver(KEY));
+    assert!(world.outside.agents.is_empty(), "nothing is new");
+
+    // What this run has seen counts for more.
+    let mut world = World::new(policy());
+    named(&mut world);
+    open(&mut world, 1, "a");
+    world.handle(Input::Connected(KEY));
+    world.outside.never_connects = true;
+    open(&mut world, 2, "b");
+    assert!(world.prompt(3, "b", &["hello"]).is_nothing(), "it is waited for");
+
+    // An agent without a version may be another one tomorrow, and a time that the user named is waited anyway.
+    let long = Policy { mcp_connect: WAIT, ..policy() };
+    for (policy, version) in [(policy(), json!(null)), (long, json!("1.2"))] {
+        let mut world = World::new(policy);
+        let info = json!({ "name": "agent", "version": version });
+        world.request(0, "initialize", &json!({ "protocolVersion": 1 }));
+        world.respond(0, &json!({ "protocolVersion": 1, "agentCapabilities": {}, "agentInfo": info }));
+        open(&mut world, 1, "a");
+        world.handle(Input::WaitOver(KEY));
+        assert!(world.outside.agents.is_empty());
+    }
 }
 
 #[test]

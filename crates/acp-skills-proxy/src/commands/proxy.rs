@@ -11,6 +11,7 @@ use crate::{
 use acp_skills::{
     activation_store::ActivationStore,
     activity, agent,
+    agent_store::AgentStore,
     config::Settings,
     events::EventFile,
     host::Host,
@@ -71,6 +72,11 @@ fn start(args: ProxyArgs, login: Vec<OsString>) -> anyhow::Result<ExitCode> {
         .map(SwitchStore::open)
         .transpose()
         .map_err(|error| cannot_keep(state.as_deref(), &error))?;
+    let agents = state
+        .as_deref()
+        .map(AgentStore::open)
+        .transpose()
+        .map_err(|error| cannot_keep(state.as_deref(), &error))?;
     let client = stdio::take()?;
     let runtime = runtime::new()?;
     let code: anyhow::Result<i32> = runtime.block_on(async {
@@ -81,7 +87,8 @@ fn start(args: ProxyArgs, login: Vec<OsString>) -> anyhow::Result<ExitCode> {
             .processes(settings.processes.clone())
             .observed_by(events.as_ref().map(activity::record_to))
             .remembering(memory.clone())
-            .switches(switches);
+            .switches(switches)
+            .knowing(agents.clone());
         let (command, policy) = (settings.agent, settings.policy);
         if command.is_empty() {
             return match chain::run(policy, host, client).await? {
@@ -95,6 +102,9 @@ fn start(args: ProxyArgs, login: Vec<OsString>) -> anyhow::Result<ExitCode> {
     drop(events);
     if let Some(memory) = memory {
         memory.finish();
+    }
+    if let Some(agents) = agents {
+        agents.finish();
     }
     // A thread may still be blocked in a read or a write that nobody will end.
     runtime.shutdown_background();

@@ -1,6 +1,6 @@
 //! Agents that are known by name: how each is started, and what was seen of it behind the proxy.
 //!
-//! The table is `agents.json`, kept by hand: identifiers are those of the [ACP registry](https://agentclientprotocol.com/registry),
+//! The table is `agents.json`, kept by hand but for `seen`, which the tests with real agents write: identifiers are those of the [ACP registry](https://agentclientprotocol.com/registry),
 //! commands and notes are what was tried. It has no versions to install, so that nobody is held back by an old table. What
 //! the proxy does differently for an agent is none of this: the interceptor decides that, by what the agent says of itself.
 
@@ -68,6 +68,12 @@ pub struct Seen {
     /// The version that was tried, without its last part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
+    /// The version that it says of itself, likewise, when that is another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub says: Option<String>,
+    /// Whether it opens no session without an account, so that nothing was seen but its start and its refusals.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub login: bool,
     /// How it reaches the skills server: `HTTP` or `stdio`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
@@ -77,6 +83,21 @@ pub struct Seen {
     /// What the model works with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skills: Option<Means>,
+}
+
+impl Seen {
+    /// Whether an agent that says this version of itself is the one that was tried.
+    ///
+    /// ```
+    /// let agent = acp_skills::agents::find("opencode").expect("it is known");
+    /// let seen = agent.seen.as_ref().expect("it was tried");
+    /// assert!(seen.is_of("1.18.99") && !seen.is_of("1.180.0"));
+    /// ```
+    pub fn is_of(&self, version: &str) -> bool {
+        let tried = self.says.as_ref().or(self.version.as_ref());
+        let rest = version.trim_start_matches('v').strip_prefix(tried.map_or("", String::as_str));
+        tried.is_some() && rest.is_some_and(|rest| !rest.starts_with(|next: char| next.is_ascii_digit()))
+    }
 }
 
 /// What a model works with.

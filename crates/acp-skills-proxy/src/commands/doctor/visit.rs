@@ -88,9 +88,9 @@ fn known(name: &str, version: &str) -> Vec<(&'static str, String)> {
         agents::calling_itself(name).and_then(|agent| Some((agent, agent.seen.as_ref()?)))
     {
         let tried = seen.version.as_deref().unwrap_or_default();
-        let is_same =
-            version.strip_prefix(tried).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+        let is_same = seen.is_of(version);
         let means = match seen.skills {
+            _ if seen.login => "it opened no session without an account; its refusals were passed on",
             Some(Means::Tools) => "its model worked with the tools",
             Some(Means::Files) => "its model worked with the files",
             None => "it opened sessions",
@@ -116,6 +116,18 @@ mod tests {
         for (name, version, known_as, approval) in [
             ("OpenCode", "1.18.33", "OpenCode 1.18: its model worked with the tools; ", "need not be asked"),
             ("OpenCode", "1.180.1", "OpenCode 1.18, which is another version: ", "need not be asked"),
+            (
+                "mastracode",
+                "0.1.0",
+                "Mastra Code 0.32: its model worked with the files; ",
+                "it is you who is asked",
+            ),
+            (
+                "auggie",
+                "0.36.0 (commit 1)",
+                "Auggie 0.36: it opened no session without an account; ",
+                "it is you",
+            ),
             ("cline", "3.0.65", "Cline 3.0: its model worked with the files; ", "it is you who is asked"),
             ("some-agent", "1", "nobody has tried this agent; ", "it is you who is asked"),
         ] {
