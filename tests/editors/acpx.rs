@@ -45,7 +45,7 @@ struct Acpx {
 impl Acpx {
     /// Starts it with its output going to a file, whose path is the second.
     fn start(&self, bench: &Bench, agent: &[String], arguments: &[&str]) -> (Child, PathBuf) {
-        let file = bench.path("shown");
+        let file = bench.path(".shown");
         let shown = File::create(&file).expect("a file");
         let mut command = bench.command(&self.node);
         // One string, which it takes apart itself.
