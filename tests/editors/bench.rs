@@ -74,6 +74,7 @@ fn main() {
 
 /// A place to work. It is gone with the value.
 pub(crate) struct Bench {
+    home: PathBuf,
     /// Held by whoever is there.
     _lock: File,
 }
@@ -82,7 +83,7 @@ impl Bench {
     pub(crate) fn new() -> Self {
         let lock = File::create(format!("{HOME}.lock")).expect("a file");
         lock.lock().expect("a lock");
-        let bench = Self { _lock: lock };
+        let bench = Self { home: HOME.into(), _lock: lock };
         // What a test has left that was killed.
         remove();
         fs::create_dir(HOME).and_then(|()| fs::write(bench.path(OURS), "")).expect("a directory");
@@ -95,9 +96,8 @@ impl Bench {
     }
 
     /// A path in the home directory.
-    #[expect(clippy::unused_self, reason = "there is nothing there without it")]
     pub(crate) fn path(&self, name: &str) -> PathBuf {
-        Path::new(HOME).join(name)
+        self.home.join(name)
     }
 
     /// The directory that the editor works in.
@@ -148,30 +148,6 @@ impl Bench {
         }
     }
 
-    /// Compares what is shown with what was there when it was right, in the file `screens/NAME.txt`; `shown` is asked until it
-    /// is so, or for long enough.
-    pub(crate) fn compare(&self, name: &str, mut shown: impl FnMut() -> String) {
-        let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/editors/screens");
-        let file = dir.join(name).with_extension("txt");
-        let known = fs::read_to_string(&file).unwrap_or_default();
-        let updates = env::var_os("UPDATE_EXPECT").is_some();
-        let (end, mut last) = (Instant::now() + SETTLED, String::new());
-        loop {
-            let screen = plain(&shown());
-            if screen == known && !updates {
-                return;
-            }
-            // What is written anew has to be what stays.
-            if Instant::now() > end {
-                assert!(!updates || screen == last, "the screen does not come to rest:\n{screen}");
-                expect_test::expect_file![file].assert_eq(&screen);
-                return;
-            }
-            last = screen;
-            thread::sleep(GLANCE);
-        }
-    }
-
     /// Waits until neither proxy nor agent of this bench runs: they have the agent's directory among their arguments, as the
     /// bridge has not.
     pub(crate) fn is_left(&self) {
@@ -193,6 +169,30 @@ impl Bench {
 impl Drop for Bench {
     fn drop(&mut self) {
         remove();
+    }
+}
+
+/// Compares what is shown with what was there when it was right, in the file `screens/NAME.txt`; `shown` is asked until it
+/// is so, or for long enough.
+pub(crate) fn compare(name: &str, mut shown: impl FnMut() -> String) {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/editors/screens");
+    let file = dir.join(name).with_extension("txt");
+    let known = fs::read_to_string(&file).unwrap_or_default();
+    let updates = env::var_os("UPDATE_EXPECT").is_some();
+    let (end, mut last) = (Instant::now() + SETTLED, String::new());
+    loop {
+        let screen = plain(&shown());
+        if screen == known && !updates {
+            return;
+        }
+        // What is written anew has to be what stays.
+        if Instant::now() > end {
+            assert!(!updates || screen == last, "the screen does not come to rest:\n{screen}");
+            expect_test::expect_file![file].assert_eq(&screen);
+            return;
+        }
+        last = screen;
+        thread::sleep(GLANCE);
     }
 }
 

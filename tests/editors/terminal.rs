@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::bench::{Bench, DEADLINE, GLANCE, on_path};
+use crate::bench::{Bench, DEADLINE, GLANCE, compare, on_path};
 
 /// Columns and rows.
 pub(crate) const SIZE: (usize, usize) = (100, 34);
@@ -73,7 +73,7 @@ impl<'b> Terminal<'b> {
 
     /// Compares the screen with what was there when it was right.
     pub(crate) fn compare(&self, name: &str) {
-        self.bench.compare(name, || self.screen());
+        compare(name, || self.screen());
         if let Some(dir) = env::var_os(SCREENS) {
             let output = self.tmux().args(["capture-pane", "-e", "-p"]).output().expect("tmux runs");
             fs::write(Path::new(&dir).join(name).with_extension("ansi"), output.stdout).expect("a file");

@@ -74,7 +74,8 @@ fn by_command(toad: &Path) {
     // The menu is gone.
     terminal.shows("⏎ Send");
     terminal.types("look at @mai");
-    terminal.shows("⏎ Insert");
+    // The files that fit.
+    terminal.shows("tree view");
     terminal.presses(&["Enter"]);
     terminal.shows("look at @main.rs");
     terminal.shows("⏎ Send");

@@ -121,7 +121,7 @@ fn a_command_is_found_where_each_puts_it() {
         || Proxy::new().skill(&skills.dir("demo")).flag("--mcp-wait", "0").flag("--catalog-in", "off");
     // How many prompts load the skill, are answered here, and reach the agent as they are.
     for (client, expected) in
-        [("acp-el", [3, 0, 2]), ("acpx", [5, 1, 3]), ("codecompanion", [2, 0, 5]), ("toad", [1, 0, 3])]
+        [("acp-el", [5, 0, 4]), ("acpx", [5, 1, 3]), ("codecompanion", [2, 0, 5]), ("toad", [1, 0, 3])]
     {
         let (mut seen, mut stage) = ([0; 3], None::<Stage>);
         let messages = recorded(&format!("clients/{client}"));
