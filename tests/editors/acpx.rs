@@ -11,7 +11,7 @@ use std::{
 use libtest_mimic::Trial;
 
 use crate::{
-    bench::{Bench, DEADLINE, GLANCE, installed, on_path},
+    bench::{Bench, DEADLINE, GLANCE, compare, installed, on_path},
     trial,
 };
 
@@ -45,7 +45,7 @@ struct Acpx {
 impl Acpx {
     /// Starts it with its output going to a file, whose path is the second.
     fn start(&self, bench: &Bench, agent: &[String], arguments: &[&str]) -> (Child, PathBuf) {
-        let file = bench.path("shown");
+        let file = bench.path(".shown");
         let shown = File::create(&file).expect("a file");
         let mut command = bench.command(&self.node);
         // One string, which it takes apart itself.
@@ -73,7 +73,7 @@ impl Acpx {
     fn shows(&self, screen: &str, arguments: &[&str]) {
         let bench = Bench::new();
         let shown = self.run(&bench, &bench.proxy(), arguments);
-        bench.compare(screen, || shown.clone());
+        compare(screen, || shown.clone());
         bench.is_left();
     }
 }
@@ -104,7 +104,7 @@ fn cancelled_and_resumed(acpx: &Acpx) {
     run(&["sessions", "new"]);
     // Whoever serves the session goes as soon as it has nothing to do.
     let command = run(&["--ttl", "1", "/code-review main.rs"]);
-    bench.compare("acpx-first", || command.clone());
+    compare("acpx-first", || command.clone());
     let (mut waiting, file) = acpx.start(&bench, &proxy, &["--ttl", "1", "wait"]);
     let end = Instant::now() + DEADLINE;
     while !fs::read_to_string(&file).unwrap_or_default().contains("until somebody stops me") {
@@ -122,7 +122,7 @@ fn cancelled_and_resumed(acpx: &Acpx) {
     // Another process goes on with it: its history is loaded, which has what the proxy added to the command.
     assert!(bench.heard().contains("<skill_content name=\\\"code-review\\\">"));
     let resumed = run(&["--ttl", "1", "and now"]);
-    bench.compare("acpx-resumed", || resumed.clone());
+    compare("acpx-resumed", || resumed.clone());
     assert!(bench.heard().contains(r#""method":"session/load""#));
     bench.is_left();
 }
@@ -143,5 +143,5 @@ fn killed(acpx: &Acpx) {
 fn fails(acpx: &Acpx) {
     let bench = Bench::new();
     let shown = acpx.run(&bench, &bench.broken_proxy(), &["exec", "hello"]);
-    bench.compare("acpx-fails", || shown.clone());
+    compare("acpx-fails", || shown.clone());
 }

@@ -1,16 +1,26 @@
-//! A directory of its own for each test: a project, a home, a skill, and the agent's memory.
+//! What each test finds: a home directory with a project and a skill, and the agent's memory.
+//!
+//! It is at the same place in each run, because screens show it, and break lines in the middle of it. So one test waits for
+//! the other.
 
 use std::{
-    env, fs,
+    env,
+    fs::{self, File},
     path::{Path, PathBuf},
     process::Command,
     thread,
     time::{Duration, Instant},
 };
 
-use tempfile::TempDir;
-
 use crate::agent;
+
+/// The home directory.
+const HOME: &str = "/tmp/you";
+/// The file in it that says that it is ours, and may be removed.
+const OURS: &str = ".acp-skills-proxy-editors";
+
+/// Where the agent keeps its memory.
+const AGENT: &str = ".agent";
 
 /// Where the editors are.
 const EDITORS_HOME: &str = "EDITORS_HOME";
@@ -54,48 +64,64 @@ pub(crate) fn on_path(program: &str) -> Result<PathBuf, String> {
     found.ok_or_else(|| format!("{program} is not installed"))
 }
 
+/// What is worked on.
+const PROGRAM: &str = "\
+fn main() {
+    let numbers: Vec<u32> = std::env::args().skip(1).map(|it| it.parse().unwrap()).collect();
+    println!(\"{}\", numbers.iter().sum::<u32>() / numbers.len() as u32);
+}
+";
+
 /// A place to work. It is gone with the value.
 pub(crate) struct Bench {
-    dir: TempDir,
+    home: PathBuf,
+    /// Held by whoever is there.
+    _lock: File,
 }
 
 impl Bench {
     pub(crate) fn new() -> Self {
-        let bench = Self { dir: tempfile::tempdir().expect("a directory") };
-        for dir in [bench.path("agent"), bench.path("code-review"), bench.project()] {
+        let lock = File::create(format!("{HOME}.lock")).expect("a file");
+        lock.lock().expect("a lock");
+        let bench = Self { home: HOME.into(), _lock: lock };
+        // What a test has left that was killed.
+        remove();
+        fs::create_dir(HOME).and_then(|()| fs::write(bench.path(OURS), "")).expect("a directory");
+        for dir in [bench.path(AGENT), bench.path("skills/code-review"), bench.project()] {
             fs::create_dir_all(dir).expect("a directory");
         }
-        fs::write(bench.path("code-review/SKILL.md"), SKILL).expect("a file");
-        fs::write(bench.project().join("main.rs"), "fn main() {}\n").expect("a file");
+        fs::write(bench.path("skills/code-review/SKILL.md"), SKILL).expect("a file");
+        fs::write(bench.project().join("main.rs"), PROGRAM).expect("a file");
         bench
     }
 
+    /// A path in the home directory.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.dir.path().join(name)
+        self.home.join(name)
     }
 
-    /// The directory that the editor works in. It is in the home directory, so that editors show it as `~/project`.
+    /// The directory that the editor works in.
     pub(crate) fn project(&self) -> PathBuf {
-        self.path("home/project")
+        self.path("project")
     }
 
     /// The command line of the agent.
     pub(crate) fn agent(&self) -> Vec<String> {
         let this = env::current_exe().expect("this program has a path");
-        [this, agent::ARGUMENT.into(), self.path("agent")].map(text_of).into()
+        [this, agent::ARGUMENT.into(), self.path(AGENT)].map(text_of).into()
     }
 
     /// The command line of the proxy in front of it.
     pub(crate) fn proxy(&self) -> Vec<String> {
         let program = PathBuf::from(env!("CARGO_BIN_EXE_acp-skills-proxy"));
-        let proxy = [program, "--skill".into(), self.path("code-review"), "--".into()].map(text_of);
+        let proxy = [program, "--skill".into(), self.path("skills/code-review"), "--".into()].map(text_of);
         proxy.into_iter().chain(self.agent()).collect()
     }
 
     /// A proxy that cannot start.
     pub(crate) fn broken_proxy(&self) -> Vec<String> {
         let mut proxy = self.proxy();
-        proxy[2] = text_of(self.path("no-such-skill"));
+        proxy[2] = text_of(self.path("skills/no-such-skill"));
         proxy
     }
 
@@ -103,43 +129,21 @@ impl Bench {
     pub(crate) fn command(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
         command.env_clear().current_dir(self.project());
-        command.env("HOME", self.path("home")).env("LANG", "C.UTF-8").env("SHELL", "/bin/sh");
+        command.env("HOME", HOME).env("LANG", "C.UTF-8").env("SHELL", "/bin/sh");
         command.env("PATH", env::var_os("PATH").unwrap_or_default());
         command
     }
 
     /// What the agent heard and said, one message a line.
     pub(crate) fn heard(&self) -> String {
-        fs::read_to_string(self.path("agent").join(agent::WIRE)).unwrap_or_default()
+        fs::read_to_string(self.path(AGENT).join(agent::WIRE)).unwrap_or_default()
     }
 
-    /// `text` without what differs from run to run: where this bench is, and the space at the ends of lines.
-    pub(crate) fn plain(&self, text: &str) -> String {
-        let text = text.replace(&text_of(self.path("home")), "/home/you");
-        let text = text.replace(&text_of(self.dir.path().to_owned()), "/bench");
-        text.lines().flat_map(|line| [line.trim_end(), "\n"]).collect()
-    }
-
-    /// Compares what is shown with what was there when it was right, in the file `screens/NAME.txt`; `shown` is asked until it
-    /// is so, or for long enough.
-    pub(crate) fn compare(&self, name: &str, mut shown: impl FnMut() -> String) {
-        let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/editors/screens");
-        let file = dir.join(name).with_extension("txt");
-        let known = fs::read_to_string(&file).unwrap_or_default();
-        let updates = env::var_os("UPDATE_EXPECT").is_some();
-        let (end, mut last) = (Instant::now() + SETTLED, String::new());
-        loop {
-            let screen = self.plain(&shown());
-            if screen == known && !updates {
-                return;
-            }
-            // What is written anew has to be what stays.
-            if Instant::now() > end {
-                assert!(!updates || screen == last, "the screen does not come to rest:\n{screen}");
-                expect_test::expect_file![file].assert_eq(&screen);
-                return;
-            }
-            last = screen;
+    /// Waits until the agent has heard or said something with these words.
+    pub(crate) fn hears(&self, words: &str) {
+        let end = Instant::now() + DEADLINE;
+        while !self.heard().contains(words) {
+            assert!(Instant::now() < end, "the agent has not heard {words:?}:\n{}", self.heard());
             thread::sleep(GLANCE);
         }
     }
@@ -155,11 +159,65 @@ impl Bench {
     }
 
     fn runs(&self) -> bool {
-        let place = text_of(self.path("agent"));
+        let place = text_of(self.path(AGENT));
         let processes = fs::read_dir("/proc").expect("processes").filter_map(Result::ok);
         let mut lines = processes.filter_map(|process| fs::read(process.path().join("cmdline")).ok());
         lines.any(|line| line.split(|byte| *byte == 0).any(|argument| argument == place.as_bytes()))
     }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        remove();
+    }
+}
+
+/// Compares what is shown with what was there when it was right, in the file `screens/NAME.txt`; `shown` is asked until it
+/// is so, or for long enough.
+pub(crate) fn compare(name: &str, mut shown: impl FnMut() -> String) {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/editors/screens");
+    let file = dir.join(name).with_extension("txt");
+    let known = fs::read_to_string(&file).unwrap_or_default();
+    let updates = env::var_os("UPDATE_EXPECT").is_some();
+    let (end, mut last) = (Instant::now() + SETTLED, String::new());
+    loop {
+        let screen = plain(&shown());
+        if screen == known && !updates {
+            return;
+        }
+        // What is written anew has to be what stays.
+        if Instant::now() > end {
+            assert!(!updates || screen == last, "the screen does not come to rest:\n{screen}");
+            expect_test::expect_file![file].assert_eq(&screen);
+            return;
+        }
+        last = screen;
+        thread::sleep(GLANCE);
+    }
+}
+
+/// Removes the home directory, if there is one. Whoever still runs may write while it goes.
+fn remove() {
+    let end = Instant::now() + DEADLINE;
+    while let Ok(true) = fs::exists(HOME) {
+        // At the last, so that a directory which is half gone is still known.
+        let ours = Path::new(HOME).join(OURS);
+        assert!(ours.exists(), "{HOME} is somebody else's; the tests of editors need it");
+        let entries =
+            fs::read_dir(HOME).expect("a directory").filter_map(Result::ok).map(|entry| entry.path());
+        for path in entries.filter(|path| *path != ours) {
+            drop(if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) });
+        }
+        if fs::read_dir(HOME).expect("a directory").count() == 1 {
+            drop(fs::remove_dir_all(HOME));
+        }
+        assert!(Instant::now() < end, "{HOME} does not go away");
+    }
+}
+
+/// `text` without the space at the ends of lines.
+fn plain(text: &str) -> String {
+    text.lines().flat_map(|line| [line.trim_end(), "\n"]).collect()
 }
 
 fn text_of(path: PathBuf) -> String {

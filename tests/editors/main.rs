@@ -6,7 +6,7 @@
 //! | `agent` | the scripted agent: this program again |
 //! | `bench` | a directory of its own for each test, with a skill, the proxy's command and where the editors are |
 //! | `terminal` | a terminal that is driven by keys, whose screen can be read |
-//! | `acpx`, `toad`, `neovim` | the editors |
+//! | `acpx`, `emacs`, `neovim`, `toad` | the editors |
 //!
 //! The editors are looked for in the directory `$EDITORS_HOME`, where `install` puts them. Without it, or where one is not
 //! there, its tests say that they are skipped.
@@ -28,6 +28,7 @@
 mod acpx;
 mod agent;
 mod bench;
+mod emacs;
 mod neovim;
 mod terminal;
 mod toad;
@@ -43,8 +44,13 @@ fn main() -> ExitCode {
         return agent::run(&arguments.next().unwrap_or_default());
     }
     let mut trials = Vec::new();
-    for (editor, tests) in [("acpx", acpx::trials()), ("toad", toad::trials()), ("neovim", neovim::trials())]
-    {
+    let editors = [
+        ("acpx", acpx::trials()),
+        ("emacs", emacs::trials()),
+        ("neovim", neovim::trials()),
+        ("toad", toad::trials()),
+    ];
+    for (editor, tests) in editors {
         match tests {
             Ok(tests) => trials.extend(tests),
             Err(missing) => eprintln!("SKIPPED: {editor}: {missing}"),

@@ -4,6 +4,8 @@ for _, plugin in ipairs({ "plenary.nvim", "codecompanion.nvim" }) do
 end
 vim.o.swapfile = false
 vim.o.shadafile = "NONE"
+-- Messages of several lines, such as that a parser is not installed, ask for no key.
+vim.o.messagesopt = "wait:0,history:500"
 
 require("codecompanion").setup({
   interactions = { chat = { adapter = "scripted" } },

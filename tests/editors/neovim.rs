@@ -20,7 +20,7 @@ pub(crate) fn trials() -> Result<Vec<Trial>, String> {
         ("a_skill_by_the_model", by_the_model),
         ("a_skill_by_command", by_command),
         ("permission", permission),
-        ("cancelled", cancelled),
+        ("cancelled_and_resumed", cancelled_and_resumed),
         ("killed", killed),
         ("a_start_that_fails", fails),
     ];
@@ -45,7 +45,7 @@ impl Neovim {
         command.arg("-u").arg(init).arg("main.rs");
         command.env("PLUGINS", &self.plugins).env("AGENT", json!(agent).to_string());
         let terminal = Terminal::start(bench, &command);
-        terminal.shows("fn main() {}");
+        terminal.shows("fn main() {");
         terminal.types(":CodeCompanionChat\n");
         terminal.shows("Welcome to CodeCompanion");
         terminal
@@ -110,7 +110,7 @@ fn permission(neovim: &Neovim) {
     terminal.compare("neovim-refused");
 }
 
-fn cancelled(neovim: &Neovim) {
+fn cancelled_and_resumed(neovim: &Neovim) {
     let bench = Bench::new();
     let terminal = neovim.ready(&bench);
     send(&terminal, "\\code-review look");
@@ -119,7 +119,25 @@ fn cancelled(neovim: &Neovim) {
     terminal.shows("I wait until somebody stops me.");
     terminal.types("q");
     terminal.compare("neovim-cancelled");
-    assert!(bench.heard().contains("session/cancel"), "the agent was not told");
+    bench.hears("session/cancel");
+    terminal.types(":qa!\n");
+    bench.is_left();
+    drop(terminal);
+    // What was said is there again, without what the proxy added to it.
+    assert!(bench.heard().contains("<skill_content name=\\\"code-review\\\">"));
+    let terminal = neovim.ready(&bench);
+    terminal.presses(&["G", "o"]);
+    terminal.types("/resume");
+    terminal.presses(&["C-x", "C-o"]);
+    terminal.shows("The only match");
+    terminal.presses(&["C-y"]);
+    terminal.shows("The session-1");
+    terminal.types("1\n");
+    terminal.shows("I wait until somebody stops me.");
+    terminal.compare("neovim-resumed");
+    terminal.presses(&["Escape"]);
+    send(&terminal, "\\code-review again");
+    terminal.shows("“again”");
     terminal.types(":qa!\n");
     bench.is_left();
 }

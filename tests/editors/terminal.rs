@@ -1,16 +1,20 @@
 //! A terminal that is driven by keys and read as a screen: tmux, on a server of its own.
 
 use std::{
-    path::PathBuf,
+    env, fs,
+    path::{Path, PathBuf},
     process::{Command, Stdio},
     thread,
     time::{Duration, Instant},
 };
 
-use crate::bench::{Bench, DEADLINE, GLANCE, on_path};
+use crate::bench::{Bench, DEADLINE, GLANCE, compare, on_path};
 
 /// Columns and rows.
 pub(crate) const SIZE: (usize, usize) = (100, 34);
+
+/// In which directory screens are kept as they were, with their colours: `.ci/recording` draws them.
+const SCREENS: &str = "EDITORS_SCREENS";
 
 /// After which time a key that did nothing is pressed again.
 const AGAIN: Duration = Duration::from_secs(2);
@@ -25,7 +29,7 @@ pub(crate) struct Terminal<'b> {
 impl<'b> Terminal<'b> {
     /// Starts `command`.
     pub(crate) fn start(bench: &'b Bench, command: &Command) -> Self {
-        let socket = bench.path("tmux");
+        let socket = bench.path(".tmux");
         let terminal = Self { tmux: on_path("tmux").expect("it was there"), socket, bench };
         let mut tmux = terminal.tmux();
         let (columns, rows) = (SIZE.0.to_string(), SIZE.1.to_string());
@@ -69,7 +73,11 @@ impl<'b> Terminal<'b> {
 
     /// Compares the screen with what was there when it was right.
     pub(crate) fn compare(&self, name: &str) {
-        self.bench.compare(name, || self.screen());
+        compare(name, || self.screen());
+        if let Some(dir) = env::var_os(SCREENS) {
+            let output = self.tmux().args(["capture-pane", "-e", "-p"]).output().expect("tmux runs");
+            fs::write(Path::new(&dir).join(name).with_extension("ansi"), output.stdout).expect("a file");
+        }
     }
 
     fn screen(&self) -> String {

@@ -18,10 +18,11 @@ type Test = fn(&Path);
 pub(crate) fn trials() -> Result<Vec<Trial>, String> {
     on_path("tmux")?;
     let toad = installed("toad/bin/toad")?;
-    let tests: [(&str, Test); 5] = [
+    let tests: [(&str, Test); 6] = [
         ("a_skill_by_the_model", by_the_model),
-        ("a_menu_with_skills", menu),
+        ("a_skill_by_command", by_command),
         ("permission", permission),
+        ("cancelled", cancelled),
         ("killed", killed),
         ("a_start_that_fails", fails),
     ];
@@ -56,7 +57,7 @@ fn by_the_model(toad: &Path) {
     terminal.compare("toad-model");
 }
 
-fn menu(toad: &Path) {
+fn by_command(toad: &Path) {
     let bench = Bench::new();
     let terminal = start(toad, &bench, &bench.proxy());
     terminal.shows(READY);
@@ -67,6 +68,43 @@ fn menu(toad: &Path) {
     terminal.types("/");
     terminal.shows("/code-review");
     terminal.compare("toad-menu");
+    terminal.types("code");
+    terminal.shows("❯ /code-review");
+    terminal.presses(&["Enter"]);
+    // The menu is gone.
+    terminal.shows("⏎ Send");
+    terminal.types("look at @mai");
+    // The files that fit.
+    terminal.shows("tree view");
+    terminal.presses(&["Enter"]);
+    terminal.shows("look at @main.rs");
+    terminal.shows("⏎ Send");
+    terminal.presses(&["Enter"]);
+    terminal.shows("I follow the skill");
+    terminal.compare("toad-command");
+    terminal.shows(READY);
+    terminal.types("/skills");
+    terminal.shows("❯ /skills");
+    terminal.presses(&["Enter"]);
+    terminal.shows("⏎ Send");
+    terminal.presses(&["Enter"]);
+    terminal.shows("1 skill in this session");
+    terminal.compare("toad-skills");
+}
+
+/// The key has to be pressed twice.
+fn cancelled(toad: &Path) {
+    let bench = Bench::new();
+    let terminal = start(toad, &bench, &bench.proxy());
+    send(&terminal, "wait");
+    terminal.shows("I wait until somebody stops me.");
+    terminal.presses(&["Escape"]);
+    terminal.shows("again to cancel");
+    terminal.presses(&["Escape"]);
+    bench.hears("session/cancel");
+    terminal.compare("toad-cancelled");
+    send(&terminal, "hello");
+    terminal.shows("I have no skill");
 }
 
 fn permission(toad: &Path) {

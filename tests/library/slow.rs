@@ -325,5 +325,5 @@ fn a_memory_on_a_slow_disk() {
             break text.to_owned();
         }
     };
-    assert!(text.contains("**active**, by you"), "{text}");
+    assert!(text.contains("active, by you"), "{text}");
 }

@@ -234,7 +234,7 @@ fn every_activation_has_its_author() {
         Stage::over_http(recording(&skills, &file).flag("--activation", "prompt").flag("--mcp", "off"));
     stage.new_session("t");
     stage.prompt("t", "please review these patches");
-    assert!(skills_command(&mut stage, "t", "/skills").contains("**active**, because it fits a prompt"));
+    assert!(skills_command(&mut stage, "t", "/skills").contains("active, because it fits a prompt"));
     stage.finish();
     let written = events(&file);
     let activations: Vec<_> = of_kind(&written, "skill_activated")
@@ -397,8 +397,8 @@ fn what_was_active_is_known_again() {
     let load = json!({ "sessionId": "s", "cwd": cwd(), "mcpServers": [] });
     let (received, _) = stage.exchange("session/load", load.clone(), json!({ "result": {} }));
     let overview = skills_command(&mut stage, "s", "/skills");
-    assert!(overview.contains("`/review` (**active**, by the model)"), "{overview}");
-    assert!(overview.contains("`/hidden` (**active**, by you"), "{overview}");
+    assert!(overview.contains("`/review` (active, by the model)"), "{overview}");
+    assert!(overview.contains("`/hidden` (active, by you"), "{overview}");
     let connection = stage.connect(&entry(&received["params"]), MCP_2025);
     let (text, failed) = stage.call(&connection, "activate_skill", json!({ "name": "hidden" }));
     assert!(!failed && text.contains("Do it."), "{text}");

@@ -15,6 +15,7 @@
 mod agent;
 mod catalog;
 mod chain;
+mod clients;
 mod commands;
 mod conformance;
 mod editor;
@@ -85,6 +86,7 @@ fn main() -> ExitCode {
     let mut trials = Vec::new();
     trials.extend(catalog::trials());
     trials.extend(chain::trials());
+    trials.extend(clients::trials());
     trials.extend(commands::trials());
     trials.extend(conformance::trials());
     trials.extend(events::trials());

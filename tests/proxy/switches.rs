@@ -51,7 +51,7 @@ fn everything_follows() {
     let next = stage.prompt("s", "go on");
     assert!(texts(&next)[0].contains("The skills have changed. Removed: `greet`."), "{next:?}");
     let said = ask(&mut stage, "/skills");
-    assert!(said.contains("**Off**\n\n- `greet`: Greets. _(scanned, `"), "{said}");
+    assert!(said.contains("**Off**\n\n- `greet`: Greets. _(`"), "{said}");
     ask(&mut stage, "/skills on greet");
     let (text, is_error) = stage.call(&connection, "activate_skill", json!({ "name": "greet" }));
     assert!(!is_error && text.contains("Hello."), "{text}");

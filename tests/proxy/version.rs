@@ -99,7 +99,7 @@ fn a_conversation() {
     );
     assert_eq!(running["params"]["update"]["state"], "running");
     let text = message["params"]["update"]["content"][0]["text"].as_str().expect("a text");
-    assert!(text.contains("`/review`") && text.contains("**active**, by you"), "{text}");
+    assert!(text.contains("`/review`") && text.contains("active, by you"), "{text}");
     assert_eq!(idle["params"]["update"]["state"], "idle");
     stage.finish();
 }

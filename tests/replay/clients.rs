@@ -1,8 +1,7 @@
 //! What clients send: `recordings/clients`, each named after its client.
 //!
 //! CodeCompanion sends a text for each file that is shared, and an empty prompt for an empty message; toad and acpx send what
-//! was typed and the files behind or before it; Emacs cuts what was typed where a file is mentioned. Those of toad, acpx and
-//! CodeCompanion were recorded, that of Emacs was written as its sources send it.
+//! was typed and the files behind or before it; Emacs cuts what was typed where a file is mentioned.
 
 use expect_test::expect;
 use serde_json::Value;
@@ -84,7 +83,11 @@ fn a_command_is_found_where_clients_put_it() {
           ["/demo look at", resource, " and", resource_link] -> [SKILL, "look at", resource, " and", resource_link]
           ["compare", resource, " /demo"] -> the same
           [resource, " /demo"] -> [resource, SKILL]
+          ["/demo look at", resource] -> [SKILL, "look at", resource]
+          ["  /demo"] -> [SKILL]
           ["hello"] -> the same
+          ["delete build"] -> the same
+          ["look at", resource, " /demo"] -> the same
         acpx
           ["/demo look at file"] -> [SKILL, "look at file"]
           ["/demo"] -> [SKILL]

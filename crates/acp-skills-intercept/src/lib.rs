@@ -249,6 +249,11 @@ impl Interceptor {
         !self.waiting.is_empty()
     }
 
+    /// Whether a request is open that the agent has to answer before it can be used.
+    pub fn is_starting(&self) -> bool {
+        self.open.values().any(requests::OpenRequest::is_start)
+    }
+
     /// What was kept back, and answers to everything that the agent can no longer answer; `why` is a clause such as
     /// `the agent exited with code 3`.
     pub fn agent_gone(&mut self, why: &str) -> Vec<Vec<u8>> {

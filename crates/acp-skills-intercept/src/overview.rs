@@ -6,7 +6,7 @@ use std::{
 };
 
 use skills_core::{
-    Difference, Skill, SkillName, SkillSet,
+    Difference, Scope, Skill, SkillName, SkillSet,
     search::Query,
     text::{shown, shown_path},
 };
@@ -50,9 +50,9 @@ pub(crate) fn session(session: &Session) -> String {
         };
         let mut notes = Vec::new();
         match session.activations.by(&skill.name) {
-            Some(By::User) => notes.push("**active**, by you"),
-            Some(By::Model) => notes.push("**active**, by the model"),
-            Some(By::Prompt) => notes.push("**active**, because it fits a prompt"),
+            Some(By::User) => notes.push("active, by you"),
+            Some(By::Model) => notes.push("active, by the model"),
+            Some(By::Prompt) => notes.push("active, because it fits a prompt"),
             None => {}
         }
         if skill.properties.disable_model_invocation {
@@ -62,7 +62,7 @@ pub(crate) fn session(session: &Session) -> String {
             notes.push("only by the model");
         }
         let notes = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join(", ")) };
-        let _ = writeln!(text, "- `{name}`{notes}: {} _({})_", spelling::description(skill), source(skill));
+        let _ = writeln!(text, "- `{name}`{notes}: {}", described(skill));
     }
     if skills.len() > MAX_SHOWN {
         let more = skills.len() - MAX_SHOWN;
@@ -73,13 +73,7 @@ pub(crate) fn session(session: &Session) -> String {
         let _ = writeln!(text, "\n**Off**\n");
         for skill in off.iter().take(MAX_SHOWN) {
             let here = if session.switches.is_remembered(&skill.name) { " (in this directory)" } else { "" };
-            let _ = writeln!(
-                text,
-                "- `{}`{here}: {} _({})_",
-                skill.name,
-                spelling::description(skill),
-                source(skill)
-            );
+            let _ = writeln!(text, "- `{}`{here}: {}", skill.name, described(skill));
         }
         if off.len() > MAX_SHOWN {
             let _ = writeln!(text, "- and {} more", off.len() - MAX_SHOWN);
@@ -177,11 +171,13 @@ pub(crate) fn search(session: &Session, words: &str) -> String {
     text
 }
 
-/// Where a skill comes from, in a few words.
-fn source(skill: &Skill) -> String {
+/// A skill and where it comes from, if there is anything to tell of that.
+fn described(skill: &Skill) -> String {
+    let description = spelling::description(skill);
     match skill.dir() {
-        Some(dir) => format!("{}, `{}`", skill.scope, shown_path(dir)),
-        None => skill.scope.to_string(),
+        Some(dir) => format!("{description} _(`{}`)_", shown_path(dir)),
+        None if skill.scope == Scope::Remote => format!("{description} _(from the web)_"),
+        None => description,
     }
 }
 

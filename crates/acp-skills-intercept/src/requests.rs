@@ -65,14 +65,17 @@ impl OpenRequest {
     /// The error for a request that has no answer any more; `why` is a clause such as `the agent exited with code 3`.
     pub(crate) fn unanswered(&self, id: &Id, why: &str) -> Vec<u8> {
         let message = format!("{why} before it answered `{}`", self.method);
-        match self.purpose {
+        if self.is_start() {
             // Editors drop what the agent itself says of it.
-            Purpose::Initialize | Purpose::SetUp(_) | Purpose::Waiting => build::error(
-                id,
-                NOT_STARTED,
-                &format!("{message}\nhint: run the agent's command in a terminal to see what it says"),
-            ),
-            _ => build::error(id, INTERNAL_ERROR, &message),
+            let message =
+                format!("{message}\nhint: run the agent's command in a terminal to see what it says");
+            return build::error(id, NOT_STARTED, &message);
         }
+        build::error(id, INTERNAL_ERROR, &message)
+    }
+
+    /// Whether the agent has to answer it before it can be used.
+    pub(crate) fn is_start(&self) -> bool {
+        matches!(self.purpose, Purpose::Initialize | Purpose::SetUp(_) | Purpose::Waiting)
     }
 }

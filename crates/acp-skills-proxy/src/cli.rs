@@ -7,12 +7,12 @@ mod tests;
 
 use std::{env, ffi::OsString, process};
 
-use acp_skills::mcp::bridge;
 #[cfg(unix)]
 use acp_skills::processes::watchdog;
+use acp_skills::{config::Config, mcp::bridge};
 use clap::{Parser, Subcommand, error::ErrorKind};
 
-use crate::{args::ProxyArgs, commands, error, output, refusal, stdio};
+use crate::{args::ProxyArgs, commands, error, log, output, refusal, stdio};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -136,10 +136,13 @@ pub(crate) fn parse() -> (Cli, Vec<OsString>) {
         (mistakes::message(&error), None)
     };
     // An editor that was given a wrong command line for the proxy itself.
-    if !mistakes::names_a_command(&words)
-        && let Some(client) = stdio::spare()
-    {
-        refusal::answer(client.reader, client.writer, &message, hint.as_deref());
+    if !mistakes::names_a_command(&words) {
+        let mut messages = Config::default();
+        messages.log_file = mistakes::log_file(&words);
+        log::failure(&messages, &message, hint.as_deref());
+        if let Some(client) = stdio::spare() {
+            refusal::answer(client.reader, client.writer, &message, hint.as_deref());
+        }
     }
     process::exit(error::EXIT_USAGE.into())
 }

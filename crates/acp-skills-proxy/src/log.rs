@@ -68,6 +68,15 @@ pub(crate) fn start(config: &Config) -> Result<(), UsageError> {
     Ok(())
 }
 
+/// Tells the file for messages that the start failed, if there is one: stderr has been told, which editors drop.
+pub(crate) fn failure(config: &Config, message: &str, hint: Option<&str>) {
+    // It has been opened already unless the configuration is what is wrong; where it cannot be, that is what has been told.
+    if config.log_file.is_some() && start(config).is_ok() {
+        let hint = hint.map_or_else(String::new, |hint| format!("\nhint: {hint}"));
+        tracing::error!("{message}{hint}");
+    }
+}
+
 /// A file for messages. Those that it cannot take go to stderr.
 struct LogFile<W> {
     lines: LogLines<W>,

@@ -4,7 +4,7 @@
 //! else, and a person on a terminal, hears nothing on stdout and is not waited for.
 
 use std::{
-    io::{BufRead, BufReader, Read, Write},
+    io::{self, BufRead, BufReader, Read, Write},
     sync::mpsc,
     thread,
     time::Duration,
@@ -16,6 +16,8 @@ use skills_core::text::shown_lines;
 
 /// How long a client may take to say something.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// How long a client may take to leave once it has its answer. Emacs forgets what a program said that it sees end at once.
+const FAREWELL: Duration = Duration::from_millis(500);
 /// How much is read in search of a request, in bytes.
 const MAX_BYTES: u64 = 1024 * 1024;
 
@@ -29,8 +31,11 @@ pub(crate) fn answer(
     let (found, request) = mpsc::channel();
     // A read cannot be given up; the thread ends with the program.
     let reader = thread::Builder::new().spawn(move || {
-        // Whoever waits may have given up already.
-        drop(found.send(first_request(client)));
+        let mut client = BufReader::new(client);
+        // Whoever waits may have given up already. The other end of the channel sees when the client has gone.
+        if found.send(first_request(&mut client)).is_ok() {
+            drop(io::copy(&mut client, &mut io::sink()));
+        }
     });
     if reader.is_err() {
         return;
@@ -40,13 +45,15 @@ pub(crate) fn answer(
         let error = json!({ "code": NOT_STARTED, "message": shown_lines(&message) });
         let line = format!("{}\n", json!({ "jsonrpc": "2.0", "id": id, "error": error }));
         // A client that is gone needs no answer.
-        drop(to_client.write_all(line.as_bytes()).and_then(|()| to_client.flush()));
+        if to_client.write_all(line.as_bytes()).and_then(|()| to_client.flush()).is_ok() {
+            drop(request.recv_timeout(FAREWELL));
+        }
     }
 }
 
 /// The id of the first request in what a client says.
-fn first_request(client: impl Read) -> Option<Value> {
-    let lines = BufReader::new(client.take(MAX_BYTES)).lines();
+fn first_request(client: impl BufRead) -> Option<Value> {
+    let lines = client.take(MAX_BYTES).lines();
     let messages = lines.map_while(Result::ok).filter_map(|line| serde_json::from_str::<Value>(&line).ok());
     let mut requests =
         messages.filter(|message| message["jsonrpc"] == "2.0" && message["method"].is_string());

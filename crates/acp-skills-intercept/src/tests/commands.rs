@@ -529,10 +529,10 @@ fn skills_are_listed() {
     expect![[r#"
         **4 skills in this session**
 
-        - `/skill:review`: Does review. _(named)_
-        - `/Plan-B`: Does Plan B. _(named)_
-        - `/secret` (**active**, by you, only by command): Does secret. _(named)_
-        - `background` (**active**, by the model, only by the model): Does background. _(named)_
+        - `/skill:review`: Does review.
+        - `/Plan-B`: Does Plan B.
+        - `/secret` (active, by you, only by command): Does secret.
+        - `background` (active, by the model, only by the model): Does background.
 
         `/skills` lists the skills, `/skills reload` looks for new ones, `/skills search WORDS` finds those that fit, `/skills off NAME` and `/skills on NAME` turn one off and on (with `--here` in new sessions of this directory, too)."#]]
     .assert_eq(&asked(&mut world, 3, "/skills"));

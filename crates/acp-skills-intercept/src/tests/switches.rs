@@ -49,7 +49,7 @@ fn everything_follows() {
     assert_eq!(unmarked(texts(prompt.agent())[0]), "The skills have changed. Removed: `pdf`.");
     let (text, menu) = say(&mut world, 6, "/skills");
     assert!(text.contains("**2 skills in this session**") && menu.is_none(), "{text}");
-    assert!(text.contains("\n**Off**\n\n- `pdf`: Does pdf <well>. _(named)_\n"), "{text}");
+    assert!(text.contains("\n**Off**\n\n- `pdf`: Does pdf <well>.\n"), "{text}");
     // It comes back by a reload, and is off still.
     world.notices(skills(&["review"]));
     world.notices(skills(&["pdf", "review"]));

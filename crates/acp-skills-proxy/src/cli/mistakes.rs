@@ -1,7 +1,7 @@
 //! What a wrong command line probably meant.
 
 use std::{
-    ffi::OsString,
+    ffi::{OsStr, OsString},
     path::{Path, PathBuf},
 };
 
@@ -10,7 +10,7 @@ use clap::{
     error::{ContextKind, ContextValue, ErrorKind},
 };
 
-use acp_skills::agents;
+use acp_skills::{agents, config::expand_home};
 use skills_core::text::shown;
 
 use super::Cli;
@@ -71,6 +71,17 @@ pub(super) fn explain(error: &clap::Error, words: &[OsString]) -> Option<UsageEr
 pub(super) fn names_a_command(words: &[OsString]) -> bool {
     let first = words.get(1).and_then(|word| word.to_str());
     first.is_some_and(|word| word == "help" || (!word.starts_with('-') && similar(word).is_some()))
+}
+
+/// Where messages are to go, of a command line that is wrong elsewhere.
+pub(super) fn log_file(words: &[OsString]) -> Option<PathBuf> {
+    let ours: Vec<_> = words.iter().take_while(|word| *word != "--").collect();
+    let at = ours.iter().position(|word| word.to_string_lossy().starts_with("--log-file"))?;
+    let file = match ours[at].to_str()?.strip_prefix("--log-file=") {
+        Some(file) => OsStr::new(file),
+        None => ours.get(at + 1).filter(|_| ours[at] == "--log-file")?.as_os_str(),
+    };
+    Some(expand_home(Path::new(file)))
 }
 
 /// What clap says is wrong, without the usage.

@@ -12,7 +12,7 @@ use acp_skills::{
     activation_store::ActivationStore,
     activity, agent,
     agent_store::AgentStore,
-    config::Settings,
+    config::{Config, Settings},
     events::EventFile,
     host::Host,
     relay::{
@@ -25,17 +25,24 @@ use acp_skills::{
 /// Runs the agent behind the proxy; on a terminal, alone and with the words of `login`. The exit code is the agent's.
 /// Without an agent, runs as a proxy under a conductor.
 ///
-/// A start that fails is told on stderr, and to a client that speaks ACP.
+/// A start that fails is told on stderr, in the file of `--log-file`, and to a client that speaks ACP.
 pub(crate) fn run(args: ProxyArgs, login: Vec<OsString>) -> ExitCode {
     // Before they are taken.
     let client = stdio::spare();
-    let error = match start(args, login) {
+    let mut messages = Config::default();
+    args.log.clone().override_in(&mut messages);
+    let started = args.config().and_then(|config| {
+        (messages.log, messages.log_file) = (config.log, config.log_file.clone());
+        start(config, login)
+    });
+    let error = match started {
         Ok(code) => return code,
         Err(error) => error,
     };
     let code = error::report(&error);
+    let (message, hint) = (error::message(&error), error::hint(&error));
+    log::failure(&messages, &message, hint.as_deref());
     if let Some(client) = client.filter(|_| !error.is::<NobodyToTell>()) {
-        let (message, hint) = (error::message(&error), error::hint(&error));
         refusal::answer(client.reader, client.writer, &message, hint.as_deref());
     }
     code
@@ -46,8 +53,7 @@ pub(crate) fn run(args: ProxyArgs, login: Vec<OsString>) -> ExitCode {
 #[error("{0}")]
 struct NobodyToTell(#[source] UsageError);
 
-fn start(args: ProxyArgs, login: Vec<OsString>) -> anyhow::Result<ExitCode> {
-    let config = args.config()?;
+fn start(config: Config, login: Vec<OsString>) -> anyhow::Result<ExitCode> {
     log::start(&config)?;
     let (events, state, exit_wait) = (config.events.clone(), config.state.clone(), config.exit_wait);
     let mut settings = Settings::resolve(config)?;

@@ -187,12 +187,14 @@ impl Hub {
         self.deliver(Side::Agent, MayBlock::No);
     }
 
-    /// Answers everything that the agent has left open.
-    pub(super) fn agent_gone(&self, why: &str) {
+    /// Answers everything that the agent has left open. Returns whether it had to answer some of it before it could be used.
+    pub(super) fn agent_gone(&self, why: &str) -> bool {
         let mut interceptor = lock(&self.interceptor);
+        let was_starting = interceptor.is_starting();
         for line in interceptor.agent_gone(why) {
             self.to_client.insert(line);
         }
+        was_starting
     }
 
     /// Queues lines while the interceptor is held, so that the lanes keep the order of the decisions; does the rest when

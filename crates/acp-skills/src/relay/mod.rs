@@ -73,9 +73,10 @@ impl Relay {
         Ok(Self { hub, client_done, client_gone, agent_done })
     }
 
-    /// Answers every request that the agent has left open; `why` is a clause such as `the agent exited with code 3`.
-    pub fn agent_gone(&self, why: &str) {
-        self.hub.agent_gone(why);
+    /// Answers every request that the agent has left open; `why` is a clause such as `the agent exited with code 3`. Returns
+    /// whether one of them had to be answered before the agent could be used.
+    pub fn agent_gone(&self, why: &str) -> bool {
+        self.hub.agent_gone(why)
     }
 
     /// How long it is worth to wait for the agent to end by itself once the client has gone, where that is known.

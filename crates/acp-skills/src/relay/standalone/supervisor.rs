@@ -26,6 +26,10 @@ const FIRST_REQUEST: Duration = Duration::from_secs(2);
 /// How often the children of a dead agent, and a client that has not said anything, are looked after.
 const POLL: Duration = Duration::from_millis(10);
 
+/// How long a client has to read that the agent did not start, before it sees our end. Emacs forgets what a program said that it
+/// sees end at once.
+const FAREWELL: Duration = Duration::from_millis(500);
+
 /// Watches over a relay and its agent.
 pub(super) struct Supervisor {
     agent: Agent,
@@ -151,22 +155,32 @@ impl Supervisor {
         if !self.drained().await {
             tracing::info!("the client did not read the agent's last output");
         }
-        self.answer_all(&format!("the agent {}", agent::describe(status))).await;
+        let is_refused = self.answer_all(&format!("the agent {}", agent::describe(status))).await;
         if timeout(STALLED, spawn_blocking(self.relay.close())).await.is_err() {
             tracing::info!("the client does not read; open requests are left without an answer");
+        } else if is_refused {
+            sleep(FAREWELL).await;
         }
     }
 
-    /// Answers what the client asked; and when it has not come to ask anything yet, its first request too.
-    async fn answer_all(&mut self, why: &str) {
+    /// Answers what the client asked; and when it has not come to ask anything yet, its first request too. Returns whether the
+    /// agent had to answer some of it before it could be used.
+    async fn answer_all(&mut self, why: &str) -> bool {
         let deadline = Instant::now() + FIRST_REQUEST;
         let is_over = self.is_told_to_end || self.relay.has_talked();
-        self.relay.agent_gone(why);
+        let mut was_starting = self.relay.agent_gone(why);
         while !is_over && !self.is_client_done && !self.relay.has_talked() && Instant::now() < deadline {
             // What the client says now goes nowhere, and that ends its side.
             self.is_client_done = timeout(POLL, &mut self.relay.client_done).await.is_ok();
-            self.relay.agent_gone(why);
+            was_starting |= self.relay.agent_gone(why);
         }
+        let is_refused = was_starting && !self.is_told_to_end;
+        if is_refused {
+            tracing::warn!(
+                "{why} before it could be used; run its command in a terminal to see what it says"
+            );
+        }
+        is_refused
     }
 
     /// Waits until the client has all that the agent said, for as long as it goes on reading. Returns whether it has.
