@@ -27,6 +27,7 @@
 //! | `overview` | what `/skills` answers |
 //! | `switches` | which skills are on |
 //! | `toggles` | the same as options that the client shows |
+//! | `drafts/` | the drafts of the protocol about skills: lists of them, and those that a client brings |
 //! | `menu/` | our commands in the list that the client shows |
 //! | `updates` | which updates of the agent's are read |
 //! | `strip`, `echo` | how our text is taken out again of what comes back |
@@ -57,6 +58,7 @@ mod calls;
 mod client;
 mod client_facts;
 mod commands;
+mod drafts;
 mod echo;
 pub mod events;
 mod expansion;
@@ -137,6 +139,8 @@ pub struct Interceptor {
     last_ticket: u64,
     /// Requests for permission that wait until it is known where a path leads.
     asked: HashMap<Ticket, Vec<u8>>,
+    /// Lists of skills that the client waits for.
+    lists: HashMap<Ticket, drafts::WaitingList>,
     /// How often the skills of all sessions were looked up again.
     refreshes: u64,
     /// Tells the messages that are ours from those of another run of the proxy.
@@ -168,6 +172,7 @@ impl Interceptor {
             classifier: Classifier::new(updates::READ),
             last_ticket: 0,
             asked: HashMap::new(),
+            lists: HashMap::new(),
             refreshes: 0,
             run,
             mark: Mark::new(run),

@@ -135,6 +135,8 @@ pub struct Needs {
     pub cwd: Option<PathBuf>,
     /// Its skills, when they are known; else those of `cwd` are looked for.
     pub skills: Option<SkillSet>,
+    /// The skills that the client brings for it.
+    pub brought: SkillSet,
     /// The agent's id of a session that is to be remembered.
     pub recall: Option<String>,
     /// How the agent is to reach our server, if at all. A session without skills needs none.
@@ -144,7 +146,7 @@ pub struct Needs {
 /// What there is of that.
 #[derive(Debug, Clone, Default)]
 pub struct Provisions {
-    /// The skills of the session.
+    /// The skills of the session, without those that the client brings.
     pub skills: SkillSet,
     /// Which of them are off in its directory, there or not.
     pub off: Vec<SkillName>,
@@ -163,6 +165,8 @@ pub enum Reason {
     CatchUp(Duration),
     /// A user wants them to be looked for anew, and waits for the answer.
     Reload(SessionKey, Ticket),
+    /// The client wants a list of them, and no session has anything to do with it.
+    List(Ticket),
 }
 
 /// A text that has to be read from somewhere.

@@ -40,11 +40,15 @@ impl Interceptor {
     /// These are the skills now. Sessions in which nothing differs notice nothing.
     pub(crate) fn refreshed(&mut self, refreshed: Refreshed, actions: &mut Actions) {
         let Refreshed { skills, took, reason } = refreshed;
+        if let Reason::List(ticket) = reason {
+            let found = skills.into_iter().next().map(|(_, skills)| skills).unwrap_or_default();
+            return self.list_found(ticket, &found, actions);
+        }
         let asked = match reason {
             Reason::Reload(session, ticket) => {
                 self.sessions.get(session).map(|it| (it.skills.clone(), session, ticket))
             }
-            Reason::Changed(_) | Reason::CatchUp(_) => None,
+            Reason::Changed(_) | Reason::CatchUp(_) | Reason::List(_) => None,
         };
         // Of all sessions; some may have come since they were asked for.
         let is_of_all = !matches!(reason, Reason::CatchUp(_));
@@ -54,7 +58,7 @@ impl Interceptor {
         for (cwd, skills) in skills {
             missing.remove(&cwd);
             for session in self.sessions.iter_mut().filter(|session| session.cwd == cwd) {
-                if skills.is(session.switches.all()) {
+                if skills.is(session.switches.library()) {
                     continue;
                 }
                 let skills = session.switches.replace(skills.clone());

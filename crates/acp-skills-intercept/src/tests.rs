@@ -55,7 +55,8 @@ impl Outside {
         match query {
             Query::SetUp { session, ticket, needs } => {
                 let skills = needs.skills.unwrap_or_else(|| self.skills.clone());
-                let transport = needs.transport.filter(|_| !skills.offers_nothing());
+                let all = skills.with(&needs.brought);
+                let transport = needs.transport.filter(|_| !all.offers_nothing());
                 let endpoint = transport.map(|transport| Ok(self.open(session, transport)));
                 let active = needs.recall.map(|_| self.recalled.clone()).unwrap_or_default();
                 Ok(Input::SetUp {

@@ -8,7 +8,7 @@ use std::{
     collections::HashSet,
     path::{Path, PathBuf},
     sync::{Arc, Mutex},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use acp_skills_intercept::{
@@ -222,15 +222,16 @@ impl RunningHost {
 
     /// What a session needs. Blocks for as long as the disk takes.
     fn provide(&self, session: SessionKey, needs: Needs) -> Provisions {
-        let Needs { cwd, skills, recall, transport } = needs;
+        let Needs { cwd, skills, brought, recall, transport } = needs;
         self.check_directory(cwd.as_deref());
         let kept = self.0.activations.as_ref().zip(recall);
         let active = kept.map(|(activations, id)| activations.load(&id)).unwrap_or_default();
         let skills = skills.unwrap_or_else(|| self.0.library.at(cwd.as_deref()));
-        let transport = transport.filter(|_| !skills.will_offer_nothing());
+        let all = skills.with(&brought);
+        let transport = transport.filter(|_| !all.will_offer_nothing());
         let endpoint = transport.map(|transport| {
             let context = cwd.as_deref().map(CallContext::in_directory).unwrap_or_default();
-            self.0.servers.open(session, transport, &skills, context)
+            self.0.servers.open(session, transport, &all, context)
         });
         let kept = self.0.switches.as_ref().zip(cwd.as_deref());
         let off = kept.map(|(switches, cwd)| switches.load(cwd)).unwrap_or_default();
@@ -267,6 +268,7 @@ impl RunningHost {
         let took = match reason {
             Reason::Reload(..) => started.elapsed(),
             Reason::Changed(took) | Reason::CatchUp(took) => took,
+            Reason::List(_) => Duration::ZERO,
         };
         let skills = directories.into_iter().map(|cwd| {
             let skills = self.0.library.at(cwd.as_deref());

@@ -146,6 +146,18 @@ impl SkillSet {
         some.build()
     }
 
+    /// The same with the skills and tools of `more` behind its own; the same snapshot when there is nothing in `more`.
+    #[must_use]
+    pub fn with(&self, more: &Self) -> Self {
+        if more.offers_nothing() && more.skipped().is_empty() {
+            return self.clone();
+        }
+        let mut both = Self::builder();
+        both.extend(self);
+        both.extend(more);
+        both.build()
+    }
+
     /// Whether both are the same snapshot: a comparison of two pointers.
     pub fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)

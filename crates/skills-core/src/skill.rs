@@ -180,6 +180,8 @@ pub enum Scope {
     Scanned,
     /// Listed by a remote index.
     Remote,
+    /// Brought by the client, for one session.
+    Session,
 }
 
 impl fmt::Display for Scope {
@@ -190,6 +192,7 @@ impl fmt::Display for Scope {
             Self::User => "user",
             Self::Scanned => "scanned",
             Self::Remote => "remote",
+            Self::Session => "session",
         })
     }
 }
