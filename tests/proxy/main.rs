@@ -17,6 +17,7 @@ mod catalog;
 mod chain;
 mod commands;
 mod conformance;
+mod drafts;
 mod editor;
 mod events;
 #[cfg(target_os = "linux")]
@@ -44,6 +45,7 @@ mod supervision;
 mod switches;
 mod team;
 mod tools;
+mod trust;
 mod version;
 mod waiting;
 #[cfg(windows)]
@@ -87,6 +89,7 @@ fn main() -> ExitCode {
     trials.extend(chain::trials());
     trials.extend(commands::trials());
     trials.extend(conformance::trials());
+    trials.extend(drafts::trials());
     trials.extend(events::trials());
     #[cfg(target_os = "linux")]
     trials.extend(faults::trials());
@@ -109,6 +112,7 @@ fn main() -> ExitCode {
     trials.extend(switches::trials());
     trials.extend(team::trials());
     trials.extend(tools::trials());
+    trials.extend(trust::trials());
     trials.extend(version::trials());
     trials.extend(waiting::trials());
     #[cfg(windows)]

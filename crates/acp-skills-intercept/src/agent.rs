@@ -52,6 +52,8 @@ impl Interceptor {
                 self.started(session, &open.method, actions);
                 self.await_tools(session, actions);
                 let pass = self.session_is_set_up(session, message, result, actions);
+                let question = self.question(session);
+                actions.after.extend(question);
                 self.with_options(session, message, pass)
             }
             (Purpose::SetUp(setup), None) => self.refused(id, open.method, setup, message, actions),

@@ -18,7 +18,7 @@ impl Interceptor {
             return Pass::Consumed;
         }
         match message.kind() {
-            Kind::Response => Pass::Untouched,
+            Kind::Response => self.user_answered(message, actions),
             Kind::Notification => match message.method().as_ref() {
                 "session/cancel" => self.cancel(message, actions),
                 "$/cancel_request" => self.cancel_request(message, actions),

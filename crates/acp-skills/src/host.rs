@@ -12,7 +12,8 @@ use std::{
 };
 
 use acp_skills_intercept::{
-    Effect, Input, Level, Needs, Provisions, Query, Reason, Refreshed, Resolved, SessionKey, Switched,
+    Decided, Effect, Input, Level, Needs, Provisions, Query, Reason, Refreshed, Resolved, SessionKey,
+    Switched,
 };
 use skills_core::{CallContext, SkillName, Toolbox, exec::Sandbox};
 use tokio::{
@@ -198,6 +199,17 @@ impl RunningHost {
                 let work = spawn_blocking(move || host.keep(&cwd, &keep, on));
                 let kept = work.await.unwrap_or_else(|error| Err(error.to_string()));
                 tell(Input::Switched { session, ticket, switched: Switched { names, on, kept } });
+            }
+            Query::Trust { session, ticket, cwd, skills, trusted, directories } => {
+                let _refreshing = self.0.refreshing.lock().await;
+                let (host, reason) = (self.clone(), Reason::Changed(Duration::ZERO));
+                let work = spawn_blocking(move || {
+                    let decided = host.0.library.decide(cwd.as_deref(), &skills, trusted);
+                    (decided, host.refresh(directories, reason))
+                });
+                let (decided, refreshed) =
+                    work.await.unwrap_or_else(|_| (Decided::default(), Refreshed::nothing(reason)));
+                tell(Input::Decided { session, ticket, trusted, decided, refreshed });
             }
             Query::Skills { directories, reason } => {
                 let _refreshing = self.0.refreshing.lock().await;

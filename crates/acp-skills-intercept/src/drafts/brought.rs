@@ -129,7 +129,8 @@ fn read(entry: Node<'_>, params: Node<'_>, warnings: &mut Vec<String>) -> Result
         Some(said) if !said.trim().is_empty() => said,
         _ => match parsed.frontmatter {
             Some(found) => found.description,
-            None => summary(body).ok_or("it has no `description`, and its `content` has no line to take for one")?,
+            None => summary(body)
+                .ok_or("it has no `description`, and its `content` has no line to take for one")?,
         },
     };
     let unknown: Vec<_> = entry
@@ -145,7 +146,8 @@ fn read(entry: Node<'_>, params: Node<'_>, warnings: &mut Vec<String>) -> Result
             unknown.join(", ")
         ));
     }
-    let skill = Skill::builder(name.as_str(), description).body(format!("{body}{needs}")).properties(properties);
+    let skill =
+        Skill::builder(name.as_str(), description).body(format!("{body}{needs}")).properties(properties);
     let mut skill = skill.build().map_err(|error| error.to_string())?;
     skill.scope = Scope::Session;
     Ok(skill)
@@ -183,9 +185,11 @@ fn needs(
     };
     let quoted = |names: &[String]| names.iter().map(|it| format!("`{it}`")).collect::<Vec<_>>().join(", ");
     let mut said = String::new();
-    let skills: Vec<_> = names("skills")?.into_iter().filter(|it| SkillName::key_of(it) != name.key()).collect();
+    let skills: Vec<_> =
+        names("skills")?.into_iter().filter(|it| SkillName::key_of(it) != name.key()).collect();
     if !skills.is_empty() {
-        said = format!("\n\nThis skill needs others: activate {} as well, unless you have.\n", quoted(&skills));
+        said =
+            format!("\n\nThis skill needs others: activate {} as well, unless you have.\n", quoted(&skills));
     }
     let servers = names("mcpServers")?;
     if !servers.is_empty() {

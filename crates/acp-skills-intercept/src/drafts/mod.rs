@@ -20,7 +20,7 @@ use crate::{
     outputs::{Actions, Pass},
     queries::{Query, Reason, Ticket},
     requests::{OpenRequest, Purpose},
-    session::SessionKey,
+    session::{Session, SessionKey},
 };
 
 /// The capability to list skills.
@@ -208,10 +208,26 @@ impl Interceptor {
     }
 }
 
+impl Session {
+    /// From now on it has these skills of the client's. Names of the library's stay the library's: what the user set up is
+    /// not replaced by what a program sends.
+    pub(crate) fn bring(&mut self, brought: SkillSet, actions: &mut Actions) {
+        for skill in brought.iter().filter(|skill| self.switches.library().get(skill.name.as_str()).is_some())
+        {
+            let name = &skill.name;
+            actions.warn(format!(
+                "the client's skill `{name}` is left out: there is one of this name already; the client can give it another"
+            ));
+        }
+        self.skills = self.switches.bring(brought);
+    }
+}
+
 /// The agent's answer with our skills behind its own, whose names stay its own. Where it has none to give, ours are the
 /// answer.
 fn merged(id: &Id, message: &Message<'_>, ours: &SkillSet) -> Pass {
-    let list = message.result.and_then(|result| if result.is_array() { Some(result) } else { result.get("skills") });
+    let list =
+        message.result.and_then(|result| if result.is_array() { Some(result) } else { result.get("skills") });
     let Some(list) = list.filter(Node::is_array) else {
         return Pass::Edited(build::result(id, &json!({ "skills": descriptors(ours) })));
     };
@@ -229,7 +245,11 @@ fn merged(id: &Id, message: &Message<'_>, ours: &SkillSet) -> Pass {
 
 /// What a list says of each skill that a person or the model may use by knowing of it.
 fn descriptors(skills: &SkillSet) -> Vec<Value> {
-    skills.iter().filter(|skill| !skill.properties.hide_from_discovery).map(|skill| descriptor(skill)).collect()
+    skills
+        .iter()
+        .filter(|skill| !skill.properties.hide_from_discovery)
+        .map(|skill| descriptor(skill))
+        .collect()
 }
 
 fn descriptor(skill: &Skill) -> Value {

@@ -56,7 +56,8 @@ impl Switches {
     }
 
     fn join(&mut self) -> SkillSet {
-        self.all = self.library.with(&self.brought);
+        let brought = self.brought.filtered(|skill| self.library.get(skill.name.as_str()).is_none());
+        self.all = self.library.with(&brought);
         self.on()
     }
 

@@ -70,7 +70,7 @@ impl Interceptor {
         let transport = servers::choose(self.policy.mcp, &self.agent);
         let Some(session) = self.sessions.get(key) else { return (Purpose::Other, Pass::Untouched) };
         if let Some(brought) = brought {
-            session.skills = session.switches.bring(brought);
+            session.bring(brought, actions);
         }
         let is_open = transport.is_none_or(|transport| session.server.endpoint(transport).is_some());
         if !is_open && !session.switches.all().will_offer_nothing() {
@@ -160,7 +160,7 @@ impl Interceptor {
                 session.fork(parent);
             }
             if let Some(brought) = waiting.brought {
-                session.skills = session.switches.bring(brought);
+                session.bring(brought, actions);
             }
         }
         match (waiting.transport, provisions.endpoint) {
