@@ -7,6 +7,7 @@ use crate::{
     editor::Proxy,
     fixtures::Skills,
     stage::{MCP_2025, Stage, cwd, entry, texts},
+    wire::{assert_read, tape},
 };
 
 crate::trials!(
@@ -170,36 +171,27 @@ fn from_a_file() {
 
 /// With no skill, so that nothing else is added.
 fn without_the_flag() {
-    let mut stage = Stage::new(Proxy::new());
-    for (line, answer) in [
-        (
-            r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1, "clientCapabilities":{}}}"#,
-            r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1,"agentCapabilities":{"sessionCapabilities":{ }}}}"#,
-        ),
-        (
-            r#"{"jsonrpc":"2.0","id":2,"method":"session/new","params":{"cwd":"/","agentSkills":[{"name":7}] ,"mcpServers":[],"_meta":{"agentSkills":0}}}"#,
-            r#"{"jsonrpc":"2.0","id":2,"result":{"sessionId":"s"}}"#,
-        ),
-        (
-            r#"{"jsonrpc":"2.0","id":3,"method":"skills/list","params":{ "sessionId":"s"}}"#,
-            r#"{"jsonrpc":"2.0","id":3,"error":{"code":-32601,"message":"no"}}"#,
-        ),
-        (
-            r#"{"jsonrpc":"2.0","id":4,"method":"_skills/list"}"#,
-            r#"{"jsonrpc":"2.0","id":4,"result":{"skills":[ ]}}"#,
-        ),
-    ] {
-        stage.editor.write(format!("{line}\n").as_bytes());
-        assert_eq!(stage.line().trim_end(), line);
-        stage.says_lines(&[answer]);
-        let got = loop {
-            let got = stage.editor.line().expect("a line");
-            // What the agent says about its orders is not what is looked at.
-            if !got.windows(6).any(|it| it == b"order ") {
-                break got;
-            }
-        };
-        assert_eq!(String::from_utf8_lossy(&got), format!("{answer}\n"));
-    }
-    drop(stage.editor.finish());
+    let sent = concat!(
+        r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1, "clientCapabilities":{}}}"#,
+        "\n",
+        r#"{"jsonrpc":"2.0","id":2,"method":"session/new","params":{"cwd":"/","agentSkills":[{"name":7}] ,"mcpServers":[],"_meta":{"agentSkills":0}}}"#,
+        "\n",
+        r#"{"jsonrpc":"2.0","id":3,"method":"skills/list","params":{ "sessionId":"s"}}"#,
+        "\n",
+        r#"{"jsonrpc":"2.0","id":4,"method":"_skills/list"}"#,
+        "\n",
+    );
+    let said = concat!(
+        r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1,"agentCapabilities":{"sessionCapabilities":{ }}}}"#,
+        "\n",
+        r#"{"jsonrpc":"2.0","id":2,"result":{"sessionId":"s"}}"#,
+        "\n",
+        r#"{"jsonrpc":"2.0","id":3,"error":{"code":-32601,"message":"no"}}"#,
+        "\n",
+        r#"{"jsonrpc":"2.0","id":4,"result":{"skills":[ ]}}"#,
+        "\n",
+    );
+    let taped = tape(Proxy::new(), sent.as_bytes(), said.as_bytes(), 4);
+    assert_eq!(String::from_utf8_lossy(&taped.heard), sent);
+    assert_read(&taped.read, said.as_bytes());
 }

@@ -29,21 +29,21 @@ crate::trials!(
 /// A project with the skill `deploy`, beside the user's own `review`.
 struct Project {
     skills: Skills,
-    project: Skills,
+    theirs: Skills,
     home: Home,
 }
 
 impl Project {
     fn new() -> Self {
-        let this = Self { skills: Skills::review(), project: Skills::new(), home: Home::new() };
+        let this = Self { skills: Skills::review(), theirs: Skills::new(), home: Home::new() };
         this.write("Deploys. ZQ-description", "# ZQ-body");
-        this.project.write(".skills/deploy/references/hosts.md", "ZQ-hosts\n");
+        this.theirs.write(".skills/deploy/references/hosts.md", "ZQ-hosts\n");
         this
     }
 
     fn write(&self, description: &str, body: &str) {
-        self.project.add(".skills/deploy", description, body);
-        let file = self.project.dir(".skills/deploy").join("SKILL.md");
+        self.theirs.add(".skills/deploy", description, body);
+        let file = self.theirs.dir(".skills/deploy").join("SKILL.md");
         let text = fs::read_to_string(&file).expect("a file").replace("name: .skills/deploy", "name: deploy");
         fs::write(file, text).expect("a file");
     }
@@ -54,7 +54,7 @@ impl Project {
 
     /// A session in the project. Returns what the agent was asked for.
     fn open(&self, stage: &mut Stage, id: &str) -> Value {
-        let params = json!({ "cwd": self.project.path(), "mcpServers": [] });
+        let params = json!({ "cwd": self.theirs.path(), "mcpServers": [] });
         let (received, _) = stage.exchange("session/new", params, json!({ "result": { "sessionId": id } }));
         received["params"].clone()
     }
@@ -161,8 +161,8 @@ fn what_changes_while_it_is_read() {
         stage.call(&connection, "read_skill_file", json!({ "skill": "deploy", "path": path }))
     };
     assert!(read(&mut stage, "references/hosts.md").0.contains("ZQ-hosts"));
-    project.project.write(".skills/deploy/references/hosts.md", "evil\n");
-    project.project.write(".skills/deploy/references/more.md", "evil\n");
+    project.theirs.write(".skills/deploy/references/hosts.md", "evil\n");
+    project.theirs.write(".skills/deploy/references/more.md", "evil\n");
     project.write("Deploys.", "# evil");
     for path in ["references/hosts.md", "references/more.md"] {
         let (text, is_error) = read(&mut stage, path);
@@ -214,7 +214,7 @@ fn an_editor_that_asks() {
         "{asked}"
     );
     // What was shown is what is trusted, and not what lies there when the user has read it.
-    project.project.write(".skills/deploy/references/hosts.md", "evil\n");
+    project.theirs.write(".skills/deploy/references/hosts.md", "evil\n");
     let answer = json!({ "action": "accept", "content": { "trust": true } });
     stage.editor.send(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": answer }));
     stage.editor.logged("`deploy` is not trusted: it has changed just now");
@@ -254,7 +254,7 @@ fn two_proxies() {
 
 fn whoever_wants_it_as_it_comes() {
     let project = Project::new();
-    let config = json!({ "projects": [{ "path": project.project.path(), "discover": ["project"], "trust": ["project"] }] });
+    let config = json!({ "projects": [{ "path": project.theirs.path(), "discover": ["project"], "trust": ["project"] }] });
     project.home.write(&project.home.config(), &config.to_string());
     for proxy in [project.proxy().flag("--trust", "project"), project.home.proxy()] {
         let mut stage = Stage::over_http(proxy);
@@ -267,8 +267,8 @@ fn whoever_wants_it_as_it_comes() {
 
 fn what_the_user_named_needs_none() {
     let project = Project::new();
-    let dir = project.project.dir(".skills/deploy");
-    for (flag, path) in [("--skill", dir.clone()), ("--skills", project.project.dir(".skills"))] {
+    let dir = project.theirs.dir(".skills/deploy");
+    for (flag, path) in [("--skill", dir.clone()), ("--skills", project.theirs.dir(".skills"))] {
         let mut stage = Stage::over_http(project.proxy().flag(flag, path));
         project.open(&mut stage, "s");
         stage.menu_has("deploy");
@@ -281,7 +281,7 @@ fn commands_say_what_waits() {
     let project = Project::new();
     let run = |arguments: &[&str]| {
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_acp-skills-proxy"));
-        command.args(arguments).current_dir(project.project.path()).envs(project.home.variables());
+        command.args(arguments).current_dir(project.theirs.path()).envs(project.home.variables());
         let output = command.env_remove("ACP_SKILLS_LOG").output().expect("it runs");
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         (output.status.code(), text(&output.stdout), text(&output.stderr))
@@ -318,7 +318,7 @@ fn under_a_conductor() {
     let inner = conductor.message();
     conductor.send(&json!({ "jsonrpc": "2.0", "id": inner["id"], "result": { "protocolVersion": 1, "agentCapabilities": {} } }));
     conductor.answer(&id);
-    let params = json!({ "cwd": project.project.path(), "mcpServers": [] });
+    let params = json!({ "cwd": project.theirs.path(), "mcpServers": [] });
     let id = conductor.request("session/new", params);
     let inner = conductor.wait_for("the request", |it| it["params"]["method"] == "session/new");
     conductor.send(&json!({ "jsonrpc": "2.0", "id": inner["id"], "result": { "sessionId": "s" } }));

@@ -107,7 +107,9 @@ impl Outside {
                 for skill in now.iter() {
                     rest.add_shared(skill.clone(), Vec::new());
                 }
-                waiting.into_iter().for_each(|it| rest.wait(it));
+                for it in waiting {
+                    rest.wait(it);
+                }
                 self.skills = rest.build();
                 self.decisions.push((done.clone(), trusted));
                 let skills = directories.into_iter().map(|cwd| (cwd, self.skills.clone())).collect();

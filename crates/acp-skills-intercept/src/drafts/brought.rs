@@ -3,7 +3,7 @@
 //! What is wrong is an error of the request and names the skill: the agent never sees it. What means nothing here is a
 //! warning.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, fmt::Write};
 
 use acp_skills_wire::{Edit, Message, Node};
 use skills_core::{Scope, Skill, SkillName, SkillSet, frontmatter, text::shown};
@@ -204,7 +204,7 @@ fn needs(
                 quoted(&missing)
             ));
         }
-        said.push_str(&format!("\n\nThis skill uses tools of the MCP servers {}.\n", quoted(&servers)));
+        let _ = write!(said, "\n\nThis skill uses tools of the MCP servers {}.\n", quoted(&servers));
     }
     Ok(said)
 }

@@ -119,16 +119,13 @@ impl Interceptor {
         };
         let mut edit = Edit::new();
         let path = self.agent.version.paths().session;
-        match result.at(path).filter(Node::is_object) {
-            Some(session) => {
-                add(&mut edit, session, &[], members(!offered.field));
-                add(&mut edit, session, &[META], members(!offered.meta));
-            }
-            None => {
-                let mut all = members(true);
-                all.push((META, Value::Object(members(true).into_iter().map(owned).collect())));
-                add(&mut edit, result, path, all);
-            }
+        if let Some(session) = result.at(path).filter(Node::is_object) {
+            add(&mut edit, session, &[], members(!offered.field));
+            add(&mut edit, session, &[META], members(!offered.meta));
+        } else {
+            let mut all = members(true);
+            all.push((META, Value::Object(members(true).into_iter().map(owned).collect())));
+            add(&mut edit, result, path, all);
         }
         if edit.is_empty() { Pass::Untouched } else { Pass::Edited(edit.apply(message.line)) }
     }

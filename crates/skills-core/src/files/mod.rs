@@ -82,6 +82,9 @@ pub struct SkillFiles {
     guard: Option<Guard>,
 }
 
+/// Is shown what is at a path, and its content where it is a file.
+pub type See<'a> = dyn FnMut(&str, Option<&mut dyn Read>) -> io::Result<()> + 'a;
+
 /// What a look at all files of a skill may cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
@@ -168,11 +171,7 @@ impl SkillFiles {
     ///
     /// # Errors
     /// There is more than `bounds` allow, a file cannot be read, or `see` fails.
-    pub fn each(
-        &self,
-        bounds: Bounds,
-        see: &mut dyn FnMut(&str, Option<&mut dyn Read>) -> io::Result<()>,
-    ) -> io::Result<Bounds> {
+    pub fn each(&self, bounds: Bounds, see: &mut See<'_>) -> io::Result<Bounds> {
         let (entries, is_all) = self.every(bounds.entries);
         if !is_all {
             return Err(io::Error::other(format!("it has more than {} files", bounds.entries)));
