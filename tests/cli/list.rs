@@ -58,7 +58,8 @@ fn tree() -> (TempDir, PathBuf) {
     (root, dir)
 }
 
-const EVERYTHING: [&str; 6] = ["--skill", "named/review", "--skills", "many", "--discover", "user,project"];
+const EVERYTHING: [&str; 8] =
+    ["--skill", "named/review", "--skills", "many", "--discover", "user,project", "--trust", "project"];
 
 /// `text` without what differs between machines.
 fn portable(text: &str, dir: &Path) -> String {

@@ -18,6 +18,7 @@ mod chain;
 mod clients;
 mod commands;
 mod conformance;
+mod drafts;
 mod editor;
 mod events;
 #[cfg(target_os = "linux")]
@@ -45,6 +46,7 @@ mod supervision;
 mod switches;
 mod team;
 mod tools;
+mod trust;
 mod version;
 mod waiting;
 #[cfg(windows)]
@@ -89,6 +91,7 @@ fn main() -> ExitCode {
     trials.extend(clients::trials());
     trials.extend(commands::trials());
     trials.extend(conformance::trials());
+    trials.extend(drafts::trials());
     trials.extend(events::trials());
     #[cfg(target_os = "linux")]
     trials.extend(faults::trials());
@@ -111,6 +114,7 @@ fn main() -> ExitCode {
     trials.extend(switches::trials());
     trials.extend(team::trials());
     trials.extend(tools::trials());
+    trials.extend(trust::trials());
     trials.extend(version::trials());
     trials.extend(waiting::trials());
     #[cfg(windows)]

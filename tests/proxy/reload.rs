@@ -271,7 +271,8 @@ fn a_broken_save() {
 
 fn a_project_that_gets_its_first_skill() {
     let project = Skills::new();
-    let mut stage = Stage::initialized(Proxy::new().flag("--discover", "project"), &json!({}));
+    let proxy = Proxy::new().flag("--discover", "project").flag("--trust", "project");
+    let mut stage = Stage::initialized(proxy, &json!({}));
     let cwd = project.path().to_str().expect("text");
     let params = json!({ "cwd": cwd, "mcpServers": [] });
     stage.exchange("session/new", params, json!({ "result": { "sessionId": "s" } }));

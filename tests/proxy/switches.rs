@@ -15,6 +15,7 @@ crate::trials!(
     everything_follows,
     here_is_for_a_directory,
     without_a_place_to_remember,
+    open_sessions_of_the_directory_follow,
     an_editor_that_shows_switches,
 );
 
@@ -101,6 +102,32 @@ fn without_a_place_to_remember() {
     assert!(said.contains("is not remembered: the proxy was started without `--state DIR`."), "{said}");
     assert_eq!(stage.received(), Vec::<Value>::new());
     stage.finish();
+}
+
+fn open_sessions_of_the_directory_follow() {
+    let (skills, state) = (two_skills(), tempfile::tempdir().expect("a directory"));
+    let elsewhere = tempfile::tempdir().expect("a directory");
+    let proxy = Proxy::new().flag("--skills", skills.path()).flag("--state", state.path());
+    let mut stage = Stage::over_http(proxy);
+    stage.new_session("s");
+    let there = stage.new_session("t");
+    let params = json!({ "cwd": elsewhere.path(), "mcpServers": [] });
+    let (far, _) = stage.exchange("session/new", params, json!({ "result": { "sessionId": "u" } }));
+    let (there, far) =
+        (stage.connect(&entry(&there), MCP_2025), stage.connect(&entry(&far["params"]), MCP_2025));
+    let catalog = stage.prompt("t", "hello");
+    assert!(texts(&catalog)[0].contains("greet"), "{catalog:?}");
+    ask(&mut stage, "/skills off greet --here");
+    stage.heard(&there);
+    assert_eq!(stage.names(&there), json!(["review"]));
+    let next = stage.prompt("t", "go on");
+    assert!(texts(&next)[0].contains("Removed: `greet`."), "{next:?}");
+    // Without the word it is about one session, and elsewhere it is about nobody.
+    assert_eq!(stage.names(&far), json!(["greet", "review"]));
+    ask(&mut stage, "/skills on greet --here");
+    ask(&mut stage, "/skills off review");
+    assert_eq!(stage.names(&there), json!(["greet", "review"]));
+    drop(stage.editor.finish());
 }
 
 fn an_editor_that_shows_switches() {

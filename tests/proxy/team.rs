@@ -263,7 +263,7 @@ fn projects_by_path() {
     let config = json!({ "roots": ["common"], "projects": [
         { "path": "work/api", "roots": ["api"], "exclude": ["secret"] },
         { "path": ["work/w*", "nowhere"], "skills": ["web/css", { "name": "virtual", "description": "d", "body": "x" }], "include": ["css", "v*"] },
-        { "path": "work/other/**", "discover": ["project"] },
+        { "path": "work/other/**", "discover": ["project"], "trust": ["project"] },
     ] });
     let file = skills.write("skills.yaml", &config.to_string());
     let mut stage = Stage::over_http(home.proxy().flag("--config", &file));

@@ -25,17 +25,17 @@ crate::trials!(
 );
 
 /// What went through a proxy.
-struct Taped {
+pub(crate) struct Taped {
     /// What the agent received.
-    heard: Vec<u8>,
+    pub(crate) heard: Vec<u8>,
     /// What the editor received.
-    read: Vec<u8>,
+    pub(crate) read: Vec<u8>,
     log: String,
 }
 
 /// Has the editor send `sent` and the agent `said`, both at once. `lines` is how many lines of the agent's the editor
 /// waits for before it leaves.
-fn tape(proxy: Proxy, sent: &[u8], said: &[u8], lines: usize) -> Taped {
+pub(crate) fn tape(proxy: Proxy, sent: &[u8], said: &[u8], lines: usize) -> Taped {
     let dir = tempfile::tempdir().expect("a directory");
     let (says, hears) = (dir.path().join("says"), dir.path().join("hears"));
     fs::write(&says, said).expect("a file");
@@ -59,7 +59,7 @@ fn tape(proxy: Proxy, sent: &[u8], said: &[u8], lines: usize) -> Taped {
 }
 
 /// Fails when `read` is more than `said` and answers of the proxy's own to requests that nobody answered.
-fn assert_read(read: &[u8], said: &[u8]) {
+pub(crate) fn assert_read(read: &[u8], said: &[u8]) {
     let same = read.len() >= said.len() && read[..said.len()] == *said;
     assert!(same, "said: {}\nread: {}", shown(said), shown(read));
     for line in read[said.len()..].split_inclusive(|&byte| byte == b'\n') {

@@ -96,7 +96,9 @@ impl Proxy {
                 let fetched = Fetched { text: Some(text), activations: Vec::new() };
                 self.interceptor.handle(Input::Fetched { session, ticket, fetched }, actions);
             }
-            query @ Query::Remember { .. } => panic!("nobody asks for it here: {query:?}"),
+            query @ (Query::Remember { .. } | Query::Trust { .. }) => {
+                panic!("nobody asks for it here: {query:?}")
+            }
         }
     }
 }

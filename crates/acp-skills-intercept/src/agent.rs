@@ -36,7 +36,7 @@ impl Interceptor {
             (Purpose::Initialize, Some(result)) => {
                 self.agent = AgentFacts::read(result);
                 actions.log(Level::Debug, format!("the agent: {:?}", self.agent));
-                Pass::Untouched
+                self.announce(message, result)
             }
             (Purpose::SetUp(Setup { session, kind, .. }), Some(result)) => {
                 if kind == SetupKind::New {
@@ -52,6 +52,8 @@ impl Interceptor {
                 self.started(session, &open.method, actions);
                 self.await_tools(session, actions);
                 let pass = self.session_is_set_up(session, message, result, actions);
+                let question = self.question(session);
+                actions.after.extend(question);
                 self.with_options(session, message, pass)
             }
             (Purpose::SetUp(setup), None) => self.refused(id, open.method, setup, message, actions),
@@ -67,6 +69,7 @@ impl Interceptor {
             }
             (Purpose::Option(session), Some(_)) => self.with_options(session, message, Pass::Untouched),
             (Purpose::List, Some(result)) => self.session_list(message, result),
+            (Purpose::ListSkills(session), _) => self.skills_listed(session, &id, message, actions),
             (Purpose::Prompt(session), _) => {
                 self.judge_transport(session, message, actions);
                 self.answered(session, &id, message);

@@ -4,7 +4,7 @@ use std::{borrow::Cow, time::Duration};
 
 use acp_skills_wire::Node;
 
-use crate::{queries::Transport, version::Version};
+use crate::{drafts::Offered, queries::Transport, version::Version};
 
 /// What the agent said of itself in its answer to `initialize`.
 #[expect(clippy::struct_excessive_bools, reason = "each is one thing that an agent takes or not")]
@@ -20,6 +20,8 @@ pub(crate) struct AgentFacts {
     pub mcp_acp: bool,
     /// It takes the field `systemPrompt` (draft).
     pub system_prompt: bool,
+    /// What it offers of the drafts about skills.
+    pub drafts: Offered,
     /// Which agent it is, where that matters.
     pub kind: AgentKind,
     /// Its model has called a tool of ours.
@@ -182,6 +184,7 @@ impl AgentFacts {
             no_mcp_stdio: !version.requires_stdio() && !mcp("stdio"),
             mcp_acp: mcp("acp"),
             system_prompt: marked(result.at(paths.system_prompt)),
+            drafts: Offered::read(result.at(paths.session)),
             kind,
             has_called: false,
             name: name.map(Cow::into_owned),

@@ -18,7 +18,7 @@ impl Interceptor {
             return Pass::Consumed;
         }
         match message.kind() {
-            Kind::Response => Pass::Untouched,
+            Kind::Response => self.user_answered(message, actions),
             Kind::Notification => match message.method().as_ref() {
                 "session/cancel" => self.cancel(message, actions),
                 "$/cancel_request" => self.cancel_request(message, actions),
@@ -36,8 +36,16 @@ impl Interceptor {
                 self.client = ClientFacts::read(message);
                 (Purpose::Initialize, Pass::Untouched)
             }
-            "session/new" | "session/fork" => self.new_session(message, &id, actions),
-            "session/load" | "session/resume" => self.enter_session(message, &id, actions),
+            "session/new" | "session/fork" | "session/load" | "session/resume" => {
+                match self.begin(message, &id, actions) {
+                    Some(begun) => begun,
+                    None => return Pass::Consumed,
+                }
+            }
+            "skills/list" | "_skills/list" => match self.list_skills(message, &id, actions) {
+                Some(listed) => listed,
+                None => return Pass::Consumed,
+            },
             "session/close" | "session/delete" => match message.session_id() {
                 Some(id) => (Purpose::Leave { id: id.into_owned() }, Pass::Untouched),
                 None => (Purpose::Other, Pass::Untouched),

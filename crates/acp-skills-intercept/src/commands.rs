@@ -22,6 +22,7 @@ use crate::{
         turns::{HeldKind, HeldPrompt, Text},
     },
     switches::Switch,
+    trust,
     typed::Typed,
     version::Reply,
 };
@@ -54,7 +55,8 @@ impl Command {
         }
         if is_agents() {
             // Another proxy in the chain has one, too, and does not know our skills.
-            let is_ours = typed.word == menu::SKILLS && Switch::is_ours(session, &typed.rest);
+            let is_ours = typed.word == menu::SKILLS
+                && (Switch::is_ours(session, &typed.rest) || trust::is_ours(session, &typed.rest));
             return is_ours.then_some(Self::Skills(typed.rest));
         }
         if typed.word == menu::SKILLS { Some(Self::Skills(typed.rest)) } else { invoke(&typed.word) }
@@ -128,6 +130,14 @@ impl Interceptor {
             return true;
         }
         let Some(session) = self.sessions.get(key) else { return false };
+        if what == trust::TRUST {
+            let text = match trust::named(session, rest.trim()) {
+                Ok(skills) => return self.trust_command(key, prompt, id, skills, actions),
+                Err(why) => why,
+            };
+            self.reply(key, prompt, id, &text, actions);
+            return false;
+        }
         let text = match Switch::read(session, words) {
             Some(Ok(switch)) => return self.switch(key, prompt, id, switch, actions),
             Some(Err(why)) => why,

@@ -6,7 +6,7 @@ use skills_core::SkillName;
 
 use crate::{
     events::EventKind,
-    queries::{Fetched, NotFetched, Provisions, Refreshed, Resolved, Switched, Ticket},
+    queries::{Decided, Fetched, NotFetched, Provisions, Refreshed, Resolved, Switched, Ticket},
     session::key::SessionKey,
 };
 
@@ -55,6 +55,19 @@ pub enum Input {
         ticket: Ticket,
         /// What became of it.
         switched: Switched,
+    },
+    /// The answer to [`Query::Trust`](crate::Query::Trust).
+    Decided {
+        /// Whose user decided.
+        session: SessionKey,
+        /// The number of the query.
+        ticket: Ticket,
+        /// Whether the skills are trusted.
+        trusted: bool,
+        /// What became of it.
+        decided: Decided,
+        /// The skills of all sessions, as they are now.
+        refreshed: Refreshed,
     },
     /// The answer to [`Query::Skills`](crate::Query::Skills).
     Skills(Refreshed),

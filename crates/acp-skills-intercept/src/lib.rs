@@ -26,7 +26,9 @@
 //! | `expansion` | how a command is written for the agent |
 //! | `overview` | what `/skills` answers |
 //! | `switches` | which skills are on |
+//! | `trust` | which skills of a project wait for the user, who is asked |
 //! | `toggles` | the same as options that the client shows |
+//! | `drafts/` | the drafts of the protocol about skills: lists of them, and those that a client brings |
 //! | `menu/` | our commands in the list that the client shows |
 //! | `updates` | which updates of the agent's are read |
 //! | `strip`, `echo` | how our text is taken out again of what comes back |
@@ -57,6 +59,7 @@ mod calls;
 mod client;
 mod client_facts;
 mod commands;
+mod drafts;
 mod echo;
 pub mod events;
 mod expansion;
@@ -85,6 +88,7 @@ mod switches;
 mod tests;
 mod titles;
 mod toggles;
+mod trust;
 mod typed;
 mod updates;
 mod version;
@@ -111,8 +115,8 @@ pub use self::{
     outputs::{Actions, Effect, Level, Pass, Task},
     policy::{Activation, Approve, CatalogIn, McpMode, Policy, Titles, ToolPolicy},
     queries::{
-        Endpoint, Fetched, Needs, NotFetched, Provisions, Query, Reason, Refreshed, Resolved, Switched,
-        Ticket, Transport, Wanted,
+        Decided, Endpoint, Fetched, Needs, NotFetched, Provisions, Query, Reason, Refreshed, Resolved,
+        Switched, Ticket, Transport, Wanted,
     },
     servers::SERVER_NAME,
     session::{
@@ -137,6 +141,10 @@ pub struct Interceptor {
     last_ticket: u64,
     /// Requests for permission that wait until it is known where a path leads.
     asked: HashMap<Ticket, Vec<u8>>,
+    /// Lists of skills that the client waits for.
+    lists: HashMap<Ticket, drafts::WaitingList>,
+    /// What the user is being asked, and was, about skills of their projects.
+    questions: trust::Questions,
     /// How often the skills of all sessions were looked up again.
     refreshes: u64,
     /// Tells the messages that are ours from those of another run of the proxy.
@@ -168,6 +176,8 @@ impl Interceptor {
             classifier: Classifier::new(updates::READ),
             last_ticket: 0,
             asked: HashMap::new(),
+            lists: HashMap::new(),
+            questions: trust::Questions::default(),
             refreshes: 0,
             run,
             mark: Mark::new(run),
@@ -231,6 +241,9 @@ impl Interceptor {
             Input::Resolved { ticket, resolved } => self.resolved(ticket, &resolved, actions),
             Input::Switched { session, ticket, switched } => {
                 self.switched(session, ticket, switched, actions);
+            }
+            Input::Decided { session, ticket, trusted, decided, refreshed } => {
+                self.decided(session, ticket, trusted, &decided, refreshed, actions);
             }
             Input::Skills(refreshed) => self.refreshed(refreshed, actions),
             Input::SkillsChanged(took) => self.skills_changed(took, actions),

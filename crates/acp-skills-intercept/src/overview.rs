@@ -13,6 +13,7 @@ use skills_core::{
 
 use crate::{
     menu::{self, spelling},
+    queries::Decided,
     session::{Session, activations::By},
 };
 
@@ -31,6 +32,9 @@ pub(crate) fn session(session: &Session) -> String {
     let mut text = String::new();
     let skills = &session.skills;
     let _ = match skills.len() {
+        0 if !session.switches.all().waiting().is_empty() && session.switches.all().is_empty() => {
+            writeln!(text, "No skill is on in this session.")
+        }
         0 if !session.switches.all().is_empty() => writeln!(text, "All skills of this session are off."),
         0 => writeln!(
             text,
@@ -78,6 +82,24 @@ pub(crate) fn session(session: &Session) -> String {
         if off.len() > MAX_SHOWN {
             let _ = writeln!(text, "- and {} more", off.len() - MAX_SHOWN);
         }
+    }
+    let waiting = session.switches.all().waiting();
+    if !waiting.is_empty() {
+        let _ = writeln!(text, "\n**Waiting for your trust**\n");
+        for it in waiting.iter().take(MAX_SHOWN) {
+            let skill = &it.skill;
+            let changed = if it.has_changed { " (it has changed since you trusted it)" } else { "" };
+            let description = spelling::description(skill);
+            let _ = writeln!(text, "- `{}`{changed}: {description} _({})_", skill.name, source(skill));
+        }
+        if waiting.len() > MAX_SHOWN {
+            let _ = writeln!(text, "- and {} more", waiting.len() - MAX_SHOWN);
+        }
+        let _ = writeln!(
+            text,
+            "\nThe project brings them, and your agent gets nothing of them. `/skills trust NAME` trusts one as it is now, \
+             `/skills trust` all; look at their files first."
+        );
     }
     let problems = problems(session.switches.all());
     if !problems.is_empty() {
@@ -177,6 +199,9 @@ fn described(skill: &Skill) -> String {
     match skill.dir() {
         Some(dir) => format!("{description} _(`{}`)_", shown_path(dir)),
         None if skill.scope == Scope::Remote => format!("{description} _(from the web)_"),
+        None if skill.scope == Scope::Session => {
+            format!("{description} _(from the editor, for this session)_")
+        }
         None => description,
     }
 }
@@ -213,6 +238,23 @@ pub(crate) fn switched(
         let _ = write!(text, " `/skills {other} {name}` turns it {other} again.");
     }
     text
+}
+
+/// What became of a decision about skills of the project.
+pub(crate) fn decided(decided: &Decided) -> String {
+    let mut text = String::new();
+    let list: Vec<_> = decided.done.iter().map(|name| format!("`{name}`")).collect();
+    if !list.is_empty() {
+        let (are, they) = if list.len() == 1 { ("is", "it is") } else { ("are", "they are") };
+        let _ = write!(text, "{} {are} trusted, as {they} now; what changes waits again.", list.join(", "));
+    }
+    for (name, why) in &decided.failed {
+        let _ = write!(text, " `{name}` is not trusted: {}.", shown(why));
+    }
+    if let Err(why) = &decided.kept {
+        let _ = write!(text, " That is not remembered for other sessions: {}.", shown(why));
+    }
+    text.trim_start().to_owned()
 }
 
 /// What a new look at the skills brought.

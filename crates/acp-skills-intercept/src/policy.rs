@@ -81,6 +81,8 @@ pub struct Policy {
     pub titles: Titles,
     /// Whether skills are options of the session that the client shows as switches.
     pub toggles: bool,
+    /// Whether the drafts of the protocol about skills are spoken: `skills/list`, and `agentSkills` of a session.
+    pub drafts: bool,
 }
 
 impl Default for Policy {
@@ -97,6 +99,7 @@ impl Default for Policy {
             tool_policy: ToolPolicy::Permissive,
             titles: Titles::People,
             toggles: false,
+            drafts: false,
         }
     }
 }

@@ -5,7 +5,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use skills_core::{SkillName, SkillSet};
+use skills_core::{SkillName, SkillSet, set::Waiting};
 
 use crate::{events::EventKind, session::activations::Active, session::key::SessionKey};
 
@@ -103,6 +103,22 @@ pub enum Query {
         /// Whether they are to be on.
         on: bool,
     },
+    /// Keep what the user decided about skills of their project that wait; answered with
+    /// [`Input::Decided`](crate::Input::Decided).
+    Trust {
+        /// Whose user decided.
+        session: SessionKey,
+        /// Tells the answer from others.
+        ticket: Ticket,
+        /// Where the session works.
+        cwd: Option<PathBuf>,
+        /// About which skills, as they were told of them.
+        skills: Vec<Waiting>,
+        /// Whether they are trusted.
+        trusted: bool,
+        /// The working directories of all sessions, whose skills may be others afterwards.
+        directories: Vec<Option<PathBuf>>,
+    },
     /// The skills of directories, as they are now; answered with [`Input::Skills`](crate::Input::Skills). An answer is
     /// never older than the one before it.
     Skills {
@@ -124,6 +140,23 @@ pub struct Switched {
     pub kept: Result<(), String>,
 }
 
+/// What became of [`Query::Trust`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decided {
+    /// The skills that the decision holds for.
+    pub done: Vec<SkillName>,
+    /// The others, each with a clause that says why.
+    pub failed: Vec<(SkillName, String)>,
+    /// Or a clause that says why it is not kept; it holds for this run.
+    pub kept: Result<(), String>,
+}
+
+impl Default for Decided {
+    fn default() -> Self {
+        Self { done: Vec::new(), failed: Vec::new(), kept: Ok(()) }
+    }
+}
+
 /// Tells the answer to a query from those to others of its kind; unique in one run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Ticket(pub u64);
@@ -135,6 +168,8 @@ pub struct Needs {
     pub cwd: Option<PathBuf>,
     /// Its skills, when they are known; else those of `cwd` are looked for.
     pub skills: Option<SkillSet>,
+    /// The skills that the client brings for it.
+    pub brought: SkillSet,
     /// The agent's id of a session that is to be remembered.
     pub recall: Option<String>,
     /// How the agent is to reach our server, if at all. A session without skills needs none.
@@ -146,7 +181,7 @@ pub struct Needs {
 /// What there is of that.
 #[derive(Debug, Clone, Default)]
 pub struct Provisions {
-    /// The skills of the session.
+    /// The skills of the session, without those that the client brings.
     pub skills: SkillSet,
     /// Which of them are off in its directory, there or not.
     pub off: Vec<SkillName>,
@@ -167,6 +202,8 @@ pub enum Reason {
     CatchUp(Duration),
     /// A user wants them to be looked for anew, and waits for the answer.
     Reload(SessionKey, Ticket),
+    /// The client wants a list of them, and no session has anything to do with it.
+    List(Ticket),
 }
 
 /// A text that has to be read from somewhere.

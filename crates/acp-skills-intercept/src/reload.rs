@@ -32,7 +32,7 @@ impl Interceptor {
     }
 
     /// Where sessions work, also those that are being set up.
-    fn directories(&self) -> BTreeSet<Option<PathBuf>> {
+    pub(crate) fn directories(&self) -> BTreeSet<Option<PathBuf>> {
         let known = self.sessions.iter().map(|session| session.cwd.clone());
         known.chain(self.waiting.directories().cloned()).collect()
     }
@@ -40,25 +40,33 @@ impl Interceptor {
     /// These are the skills now. Sessions in which nothing differs notice nothing.
     pub(crate) fn refreshed(&mut self, refreshed: Refreshed, actions: &mut Actions) {
         let Refreshed { skills, took, reason } = refreshed;
+        if let Reason::List(ticket) = reason {
+            let found = skills.into_iter().next().map(|(_, skills)| skills).unwrap_or_default();
+            return self.list_found(ticket, &found, actions);
+        }
         let asked = match reason {
             Reason::Reload(session, ticket) => {
                 self.sessions.get(session).map(|it| (it.skills.clone(), session, ticket))
             }
-            Reason::Changed(_) | Reason::CatchUp(_) => None,
+            Reason::Changed(_) | Reason::CatchUp(_) | Reason::List(_) => None,
         };
         // Of all sessions; some may have come since they were asked for.
         let is_of_all = !matches!(reason, Reason::CatchUp(_));
         let mut missing = if is_of_all && !skills.is_empty() { self.directories() } else { BTreeSet::new() };
         self.refreshes += u64::from(is_of_all);
-        let mut with_menu = Vec::new();
+        let (mut with_menu, mut changed) = (Vec::new(), Vec::new());
         for (cwd, skills) in skills {
             missing.remove(&cwd);
             for session in self.sessions.iter_mut().filter(|session| session.cwd == cwd) {
-                if skills.is(session.switches.all()) {
+                if skills.is(session.switches.library()) {
                     continue;
                 }
+                let had_waiting = !session.switches.all().waiting().is_empty();
                 let skills = session.switches.replace(skills.clone());
-                if session.equip(skills, took, actions) {
+                changed.push(session.key());
+                // Who may have something to trust for the first time gets the command for it.
+                let gets_waiting = !had_waiting && !session.switches.all().waiting().is_empty();
+                if session.equip(skills, took, actions) || gets_waiting {
                     with_menu.push(session.key());
                 }
             }
@@ -74,10 +82,17 @@ impl Interceptor {
         });
         let setting_up: Vec<_> = open.collect();
         with_menu.retain(|key| !setting_up.contains(key));
+        // Asked after the response, like those.
+        changed.retain(|key| !setting_up.contains(key));
+        changed.sort_unstable();
         with_menu.sort_unstable();
         for key in with_menu {
             self.menu_changed(key, actions);
             self.options_changed(key, actions);
+        }
+        for key in changed {
+            let question = self.question(key);
+            actions.to_client.extend(question);
         }
         if let Some((before, session, ticket)) = asked {
             self.reload_answered(session, ticket, &before, took, actions);

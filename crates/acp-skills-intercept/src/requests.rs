@@ -33,6 +33,8 @@ pub(crate) enum Purpose {
     Option(SessionKey),
     /// It lists sessions with titles.
     List,
+    /// It lists the agent's own skills, of this session or of none.
+    ListSkills(Option<SessionKey>),
     /// Nothing.
     Other,
 }

@@ -1,7 +1,8 @@
 //! `/skills off NAME` and `/skills on NAME`: what they mean, and what becomes of the session. Its skills change as on a
-//! reload; with `--here` the host keeps it for new sessions of the same directory, and the answer waits for that.
+//! reload; with `--here` the host keeps it for new sessions of the same directory, the open ones follow, and the answer waits
+//! for that.
 
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
 use acp_skills_wire::{Id, Message};
 use skills_core::SkillName;
@@ -132,6 +133,33 @@ impl Interceptor {
         }
     }
 
+    /// The other open sessions of a directory follow what was said for all of it in one.
+    fn turn_everywhere(
+        &mut self,
+        said_in: SessionKey,
+        cwd: Option<&Path>,
+        names: &[SkillName],
+        on: bool,
+        actions: &mut Actions,
+    ) {
+        let Some(cwd) = cwd else { return };
+        let others =
+            self.sessions.iter_mut().filter(|it| it.key() != said_in && it.cwd.as_deref() == Some(cwd));
+        let mut others: Vec<_> = others
+            .map(|session| {
+                for name in names {
+                    session.switches.remember(name, on);
+                }
+                session.key()
+            })
+            .collect();
+        others.sort_unstable();
+        for other in others {
+            self.turn(other, names, on, actions);
+            self.options_changed(other, actions);
+        }
+    }
+
     /// The host has kept a switch for new sessions, or could not.
     pub(crate) fn switched(
         &mut self,
@@ -148,6 +176,9 @@ impl Interceptor {
             }
         }
         let text = overview::switched(session, &names, on, Some(&kept));
+        let cwd = session.cwd.clone().filter(|_| kept.is_ok());
+        self.turn_everywhere(key, cwd.as_deref(), &names, on, actions);
+        let Some(session) = self.sessions.get(key) else { return };
         // Whoever cancelled it does not want to know.
         if let Some(prompt) = session.turns.take_awaiting(ticket) {
             self.answer_held(key, &prompt, &text, actions);

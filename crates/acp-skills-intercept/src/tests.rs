@@ -2,6 +2,7 @@
 
 mod call_titles;
 mod commands;
+mod drafts;
 mod lifecycle;
 mod permission;
 mod placement;
@@ -11,6 +12,7 @@ mod repeats;
 mod slow;
 mod switches;
 mod toggles;
+mod trust;
 mod version;
 mod waiting;
 
@@ -48,6 +50,8 @@ pub(super) struct Outside {
     /// What was asked to be remembered of agents, and what is known of any.
     pub(super) agents: Vec<(String, bool)>,
     pub(super) never_connects: bool,
+    /// What was decided about skills that wait.
+    pub(super) decisions: Vec<(Vec<SkillName>, bool)>,
     /// Directories in which nobody works any more.
     pub(super) left: Vec<PathBuf>,
 }
@@ -58,7 +62,8 @@ impl Outside {
         match query {
             Query::SetUp { session, ticket, needs } => {
                 let skills = needs.skills.unwrap_or_else(|| self.skills.clone());
-                let transport = needs.transport.filter(|_| !skills.offers_nothing());
+                let all = skills.with(&needs.brought);
+                let transport = needs.transport.filter(|_| !all.will_offer_nothing());
                 let endpoint = transport.map(|transport| Ok(self.open(session, transport)));
                 let active = needs.recall.map(|_| self.recalled.clone()).unwrap_or_default();
                 Ok(Input::SetUp {
@@ -90,6 +95,37 @@ impl Outside {
                 let kept = if self.keeps_nothing { Err("the disk is full".to_owned()) } else { Ok(()) };
                 self.kept.push((cwd, names.clone(), on));
                 Ok(Input::Switched { session, ticket, switched: Switched { names, on, kept } })
+            }
+            Query::Trust { session, ticket, skills, trusted, directories, .. } => {
+                let done: Vec<_> = skills.iter().map(|it| it.skill.name.clone()).collect();
+                let mut now = SkillSet::builder();
+                now.extend(&self.skills.filtered(|_| true));
+                let mut waiting = Vec::new();
+                for it in self.skills.waiting() {
+                    match skills.contains(it) {
+                        true if trusted => drop(now.add_shared(it.skill.clone(), Vec::new())),
+                        is_meant => {
+                            let mut it = it.clone();
+                            it.is_refused |= is_meant;
+                            waiting.push(it);
+                        }
+                    }
+                }
+                let now = now.build();
+                let mut rest = SkillSet::builder();
+                for skill in now.iter() {
+                    rest.add_shared(skill.clone(), Vec::new());
+                }
+                for it in waiting {
+                    rest.wait(it);
+                }
+                self.skills = rest.build();
+                self.decisions.push((done.clone(), trusted));
+                let skills = directories.into_iter().map(|cwd| (cwd, self.skills.clone())).collect();
+                let reason = Reason::Changed(Duration::ZERO);
+                let refreshed = Refreshed { skills, took: Duration::ZERO, reason };
+                let decided = Decided { done, ..Decided::default() };
+                Ok(Input::Decided { session, ticket, trusted, decided, refreshed })
             }
             query @ Query::Fetch { .. } => Err(query),
         }

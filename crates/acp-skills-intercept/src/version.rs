@@ -30,6 +30,8 @@ pub(crate) struct Paths {
     pub(crate) mcp: &'static [&'static str],
     /// The draft field for system prompts.
     pub(crate) system_prompt: &'static [&'static str],
+    /// What it can do with sessions.
+    pub(crate) session: &'static [&'static str],
 }
 
 /// What the answer to a prompt says of its turn.
@@ -85,12 +87,14 @@ impl Version {
                 release: &["agentInfo", "version"],
                 mcp: &["agentCapabilities", "mcpCapabilities"],
                 system_prompt: &["agentCapabilities", "sessionCapabilities", "systemPrompt"],
+                session: &["agentCapabilities", "sessionCapabilities"],
             },
             Self::Two => Paths {
                 name: &["info", "name"],
                 release: &["info", "version"],
                 mcp: &["capabilities", "session", "mcp"],
                 system_prompt: &["capabilities", "session", "systemPrompt"],
+                session: &["capabilities", "session"],
             },
         }
     }

@@ -17,8 +17,8 @@ use clap::{
 use acp_skills::{
     agents::{self, AgentError},
     config::{
-        CatalogLocation, Config, Discover, LogLevel, SandboxKind, SearchTool, SkillEntry, SourceEntry, Words,
-        config_file, expand_home,
+        CatalogLocation, Config, Discover, LogLevel, SandboxKind, SearchTool, SkillEntry, SourceEntry,
+        Trusted, Words, config_file, expand_home,
     },
     intercept::{Activation, Approve, CatalogIn, McpMode, Titles, ToolPolicy},
     skills_core::{
@@ -147,9 +147,12 @@ pub(crate) struct SkillArgs {
     pub locked: bool,
     /// Where else to look: `user` (~/.agents/skills, ~/.claude/skills, $XDG_CONFIG_HOME/agents/skills) and `project`
     /// (.skills, .agents/skills, .claude/skills from the session's directory up to the repository's root). A project's
-    /// skills speak to your agent: ask for them only where you trust the project.
+    /// skills speak to your agent, so each waits until you trust it: the editor asks where it can, and `/skills trust` does.
     #[arg(long, value_name = "WHERE", value_delimiter = ',')]
     pub discover: Vec<Discover>,
+    /// Use what --discover finds in a `project` without asking: only where you trust all who write to it.
+    #[arg(long, value_name = "WHOSE", value_delimiter = ',')]
+    pub trust: Vec<Trusted>,
     /// Only skills whose names match; a glob such as `pdf-*`. Repeatable.
     #[arg(long, value_name = "GLOB")]
     pub include: Vec<String>,
@@ -284,6 +287,10 @@ flags! {
         /// Show each skill, 30 at most, as a switch among the session's options, in editors that show such.
         #[arg(long)]
         toggles: bool,
+        /// Speak the drafts of the protocol about skills, for editors that know them: `skills/list` is answered with the
+        /// session's skills, and `agentSkills` that an editor brings for a session are served in it, with any agent.
+        #[arg(long)]
+        drafts: bool,
         /// Which requests for permission are granted without asking, once each: those for our own tools that only read
         /// (`own`), or `none` [default: own].
         #[arg(long, value_name = "WHICH")]
@@ -320,8 +327,9 @@ flags! {
         #[arg(long, value_name = "FILE", value_parser = path())]
         events: Option<PathBuf>,
         /// Remember in this directory, by name, which skills were activated in which session, for when the session is
-        /// loaded or resumed, which are off in which directory (`/skills off NAME --here`), and which agents never connect to
-        /// the skills server, so that nobody waits for them again.
+        /// loaded or resumed, which are off in which directory (`/skills off NAME --here`), which of a project you trust (by
+        /// hash; without this flag, where the platform keeps such files), and which agents never connect to the skills
+        /// server, so that nobody waits for them again.
         #[arg(long, value_name = "DIR", value_parser = path())]
         state: Option<PathBuf>,
     }
@@ -412,6 +420,9 @@ impl SkillArgs {
             let places: Vec<_> = places.iter().map(clap::builder::PossibleValue::get_name).collect();
             add("--discover", places.join(",").into());
         }
+        if self.trust.contains(&Trusted::Project) {
+            add("--trust", "project".into());
+        }
         if let Some(number) = self.max_skills {
             add("--max-skills", number.to_string().into());
         }
@@ -434,6 +445,7 @@ impl SkillArgs {
         prepend(&mut config.sources, self.sources.into_iter().map(SourceEntry::new));
         self.locked.overrides(&mut config.locked);
         prepend(&mut config.discover, self.discover);
+        prepend(&mut config.trust, self.trust);
         if !self.include.is_empty() {
             config.include = self.include;
         }

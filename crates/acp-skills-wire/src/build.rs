@@ -20,6 +20,21 @@ pub fn error_to_nobody(code: i64, message: &str) -> Vec<u8> {
     error(&Id::Raw("null".to_owned()), code, message)
 }
 
+/// How the ids of our own requests to the client begin, in JSON a text.
+pub const OWN_REQUEST: &str = "acp-skills-ask-";
+
+/// A request; its id begins with [`OWN_REQUEST`].
+pub fn request(id: &str, method: &str, params: &Value) -> Vec<u8> {
+    let (id, method) = (Value::from(id), Value::from(method));
+    format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":{method},\"params\":{params}}}\n").into_bytes()
+}
+
+/// Whether a line is a request that was built here.
+pub fn is_own_request(line: &[u8]) -> bool {
+    let id = line.strip_prefix(br#"{"jsonrpc":"2.0","id":""#);
+    id.is_some_and(|id| id.starts_with(OWN_REQUEST.as_bytes()))
+}
+
 /// A notification.
 pub fn notification(method: &str, params: &Value) -> Vec<u8> {
     format!("{{\"jsonrpc\":\"2.0\",\"method\":{},\"params\":{params}}}\n", Value::from(method)).into_bytes()

@@ -111,6 +111,13 @@ impl Switch {
         }
     }
 
+    /// Notes a line to the client: the answer to a request of our own is the client's, as to one of the successor's.
+    pub fn to_client(&mut self, line: &[u8]) {
+        if build::is_own_request(line) {
+            self.asked.extend(Message::parse(line).and_then(|message| message.id()));
+        }
+    }
+
     /// What goes to the conductor for `line`, a message to the successor.
     pub fn to_successor(&mut self, line: &[u8]) -> Vec<u8> {
         let Some((message, spelling)) = Message::parse(line).zip(self.spelling) else {

@@ -6,26 +6,23 @@
 
 use std::{
     collections::HashMap,
-    fs,
-    io::{self, Write},
-    path::{Path, PathBuf},
+    io,
+    path::Path,
     sync::{Arc, Mutex},
 };
 
 use serde::{Deserialize, Serialize};
-use skills_core::{SkillName, remote::Sha256};
+use skills_core::SkillName;
 
 use crate::{
     lock::lock,
-    private,
+    state_file::{self, StateDir},
     worker::{Batch, Submitter, Worker},
 };
 use acp_skills_intercept::{Active, By};
 
 /// How many sessions may wait to be written.
 const MAX_WAITING: usize = 4096;
-/// A file of ours is never longer.
-const MAX_BYTES: u64 = 1024 * 1024;
 const VERSION: u32 = 1;
 
 /// The activations of sessions, in a directory. All clones are the same store; dropping the last one writes what is left.
@@ -33,7 +30,7 @@ const VERSION: u32 = 1;
 pub struct ActivationStore(Arc<Inner>);
 
 struct Inner {
-    dir: PathBuf,
+    dir: StateDir,
     /// Guards what was saved in this run, which may not be on disk yet. Held while the work is submitted, so that the
     /// last to save is the last to be written; the queue's own lock comes after it.
     saved: Mutex<HashMap<String, Active>>,
@@ -60,21 +57,21 @@ impl ActivationStore {
     /// # Errors
     /// It cannot be created, or the thread that writes cannot be started.
     pub fn open(dir: &Path) -> io::Result<Self> {
-        private::create_dir(dir)?;
-        let target = dir.to_owned();
+        let dir = StateDir::open(dir)?;
+        let target = dir.clone();
         let mut has_warned = false;
         let writer = Worker::start("state", MAX_WAITING, move |batch: Batch<(String, Active)>| {
             for (session, active) in batch.items {
-                if let Err(error) = write(&file(&target, &session), &active)
+                if let Err(error) = write(&target, &session, &active)
                     && !has_warned
                 {
                     has_warned = true;
-                    tracing::warn!("cannot keep the active skills in {}: {error}", target.display());
+                    tracing::warn!("cannot keep the active skills in {}: {error}", target.path().display());
                 }
             }
         })?;
         let submitter = writer.submitter();
-        Ok(Self(Arc::new(Inner { dir: dir.to_owned(), saved: Mutex::default(), submitter, writer })))
+        Ok(Self(Arc::new(Inner { dir, saved: Mutex::default(), submitter, writer })))
     }
 
     /// What was active in this session of the agent's. May read a file.
@@ -82,16 +79,11 @@ impl ActivationStore {
         if let Some(active) = lock(&self.0.saved).get(session) {
             return active.clone();
         }
-        let path = file(&self.0.dir, session);
-        match read(&path) {
-            Ok(active) => active,
-            Err(error) => {
-                if error.kind() != io::ErrorKind::NotFound {
-                    tracing::warn!("cannot read {}: {error}", path.display());
-                }
-                Active::new()
-            }
-        }
+        let path = self.0.dir.about(session.as_bytes());
+        read(&path).unwrap_or_else(|error| {
+            tracing::warn!("cannot read {}: {error}", path.display());
+            Active::new()
+        })
     }
 
     /// Saves what is active in this session. Never blocks on the disk.
@@ -107,39 +99,27 @@ impl ActivationStore {
     }
 }
 
-/// Ids can be anything; a digest can be the name of a file everywhere.
-fn file(dir: &Path, session: &str) -> PathBuf {
-    dir.join(format!("{}.json", Sha256::of(session.as_bytes())))
-}
-
 fn read(path: &Path) -> io::Result<Active> {
-    if fs::metadata(path)?.len() > MAX_BYTES {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "it is too long to be ours"));
-    }
-    let file: SessionFile = serde_json::from_slice(&fs::read(path)?)?;
-    let skills = file.skills.into_iter();
+    let file: Option<SessionFile> = state_file::read(path)?;
+    let skills = file.into_iter().flat_map(|file| file.skills);
     Ok(skills.filter_map(|entry| Some((SkillName::new(&entry.name)?, entry.by))).collect())
 }
 
-/// Writes the whole file or none of it, even when we are killed.
-fn write(path: &Path, active: &Active) -> io::Result<()> {
-    if active.is_empty() {
-        return match fs::remove_file(path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
-        };
-    }
+fn write(dir: &StateDir, session: &str, active: &Active) -> io::Result<()> {
     let entry = |(name, by): &(SkillName, By)| Entry { name: name.to_string(), by: *by };
     let file = SessionFile { v: VERSION, skills: active.iter().map(entry).collect() };
-    let mut temporary = tempfile::NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")))?;
-    temporary.write_all(&serde_json::to_vec(&file)?)?;
-    temporary.persist(path)?;
-    Ok(())
+    state_file::write(&dir.about(session.as_bytes()), Some(&file).filter(|file| !file.skills.is_empty()))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::{fs, path::PathBuf};
+
     use super::*;
+
+    fn file(dir: &Path, session: &str) -> PathBuf {
+        StateDir::later(dir).about(session.as_bytes())
+    }
 
     #[test]
     fn what_is_saved_is_loaded_again() {
@@ -168,16 +148,5 @@ mod tests {
         // Whatever somebody else wrote there is no reason to fail.
         fs::write(file(&place, "broken"), "{").unwrap();
         assert_eq!(ActivationStore::open(&place).unwrap().load("broken"), Active::new());
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn only_the_owner_may_read_it() {
-        use std::os::unix::fs::PermissionsExt;
-        let directory = tempfile::tempdir().unwrap();
-        let place = directory.path().join("state");
-        ActivationStore::open(&place).unwrap().save("s", vec![(SkillName::new("a").unwrap(), By::User)]);
-        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-        assert_eq!((mode(&place), mode(&file(&place, "s"))), (0o700, 0o600));
     }
 }

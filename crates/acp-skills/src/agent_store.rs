@@ -3,25 +3,17 @@
 //! A first prompt waits for the agent to have our tools, and for some agents in vain. One small file per agent and version,
 //! named by a digest of both, says so; there is none for an agent that comes. Writing happens in the background.
 
-use std::{
-    fs,
-    io::{self, Write},
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{io, path::Path, sync::Arc};
 
 use serde::{Deserialize, Serialize};
-use skills_core::remote::Sha256;
 
 use crate::{
-    private,
+    state_file::{self, StateDir},
     worker::{Batch, Submitter, Worker},
 };
 
 /// How many changes may wait to be written.
 const MAX_WAITING: usize = 64;
-/// A file of ours is never longer.
-const MAX_BYTES: u64 = 64 * 1024;
 const VERSION: u32 = 1;
 
 /// What is remembered of agents, in a directory. All clones are the same store; dropping the last one writes what is left.
@@ -29,7 +21,7 @@ const VERSION: u32 = 1;
 pub struct AgentStore(Arc<Inner>);
 
 struct Inner {
-    dir: PathBuf,
+    dir: StateDir,
     submitter: Submitter<(String, bool)>,
     writer: Worker<(String, bool)>,
 }
@@ -49,8 +41,7 @@ impl AgentStore {
     /// # Errors
     /// It cannot be created, or the thread that writes cannot be started.
     pub fn open(state: &Path) -> io::Result<Self> {
-        let dir = state.join("agents");
-        private::create_dir(&dir)?;
+        let dir = StateDir::open(state.join("agents"))?;
         let target = dir.clone();
         let mut has_warned = false;
         let writer = Worker::start("agents", MAX_WAITING, move |batch: Batch<(String, bool)>| {
@@ -59,7 +50,10 @@ impl AgentStore {
                     && !has_warned
                 {
                     has_warned = true;
-                    tracing::warn!("cannot keep what is known of agents in {}: {error}", target.display());
+                    tracing::warn!(
+                        "cannot keep what is known of agents in {}: {error}",
+                        target.path().display()
+                    );
                 }
             }
         })?;
@@ -70,16 +64,12 @@ impl AgentStore {
     /// Whether this agent, as name and version, did not come to our server when it was waited for last. Reads a file; one that
     /// cannot be read says nothing.
     pub fn never_connects(&self, agent: &str) -> bool {
-        let path = file(&self.0.dir, agent);
-        match read(&path) {
-            Ok(file) => !file.connects,
-            Err(error) => {
-                if error.kind() != io::ErrorKind::NotFound {
-                    tracing::warn!("cannot read {}: {error}", path.display());
-                }
-                false
-            }
-        }
+        let path = self.0.dir.about(agent.as_bytes());
+        let file = state_file::read::<AgentFile>(&path).unwrap_or_else(|error| {
+            tracing::warn!("cannot read {}: {error}", path.display());
+            None
+        });
+        file.is_some_and(|file| !file.connects)
     }
 
     /// Remembers whether it comes. Never blocks on the disk.
@@ -93,36 +83,16 @@ impl AgentStore {
     }
 }
 
-/// Names can be anything; a digest can be the name of a file everywhere.
-fn file(dir: &Path, agent: &str) -> PathBuf {
-    dir.join(format!("{}.json", Sha256::of(agent.as_bytes())))
-}
-
-fn read(path: &Path) -> io::Result<AgentFile> {
-    if fs::metadata(path)?.len() > MAX_BYTES {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "it is too long to be ours"));
-    }
-    Ok(serde_json::from_slice(&fs::read(path)?)?)
-}
-
-/// Writes the whole file or none of it, even when we are killed.
-fn write(dir: &Path, agent: &str, connects: bool) -> io::Result<()> {
-    let path = file(dir, agent);
-    if connects {
-        return match fs::remove_file(path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
-        };
-    }
-    let mut temporary = tempfile::NamedTempFile::new_in(dir)?;
-    let file = AgentFile { v: VERSION, agent: agent.chars().take(200).collect(), connects };
-    temporary.write_all(&serde_json::to_vec(&file)?)?;
-    temporary.persist(path)?;
-    Ok(())
+fn write(dir: &StateDir, agent: &str, connects: bool) -> io::Result<()> {
+    let name = || agent.chars().take(200).collect();
+    let file = (!connects).then(|| AgentFile { v: VERSION, agent: name(), connects });
+    state_file::write(&dir.about(agent.as_bytes()), file.as_ref())
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
@@ -137,7 +107,7 @@ mod tests {
         let store = open();
         assert!(store.never_connects("cline 3.0") && store.never_connects("../x\n/ ☃"));
         assert!(!store.never_connects("cline 3.1") && !store.never_connects("cline"));
-        let text = fs::read_to_string(file(&directory.path().join("agents"), "cline 3.0")).unwrap();
+        let text = fs::read_to_string(store.0.dir.about(b"cline 3.0")).unwrap();
         assert_eq!(text, r#"{"v":1,"agent":"cline 3.0","connects":false}"#);
         // It comes after all; what was never there can go, too.
         store.save("cline 3.0".to_owned(), true);
@@ -145,7 +115,7 @@ mod tests {
         store.finish();
         assert!(!open().never_connects("cline 3.0"));
         // Whatever somebody else wrote there says nothing.
-        fs::write(file(&directory.path().join("agents"), "x"), "{").unwrap();
+        fs::write(store.0.dir.about(b"x"), "{").unwrap();
         assert!(!open().never_connects("x"));
     }
 }

@@ -8,11 +8,12 @@ use std::{
     collections::HashSet,
     path::{Path, PathBuf},
     sync::{Arc, Mutex},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use acp_skills_intercept::{
-    Effect, Input, Level, Needs, Provisions, Query, Reason, Refreshed, Resolved, SessionKey, Switched,
+    Decided, Effect, Input, Level, Needs, Provisions, Query, Reason, Refreshed, Resolved, SessionKey,
+    Switched,
 };
 use skills_core::{CallContext, SkillName, Toolbox, exec::Sandbox};
 use tokio::{
@@ -213,6 +214,17 @@ impl RunningHost {
                 let kept = work.await.unwrap_or_else(|error| Err(error.to_string()));
                 tell(Input::Switched { session, ticket, switched: Switched { names, on, kept } });
             }
+            Query::Trust { session, ticket, cwd, skills, trusted, directories } => {
+                let _refreshing = self.0.refreshing.lock().await;
+                let (host, reason) = (self.clone(), Reason::Changed(Duration::ZERO));
+                let work = spawn_blocking(move || {
+                    let decided = host.0.library.decide(cwd.as_deref(), &skills, trusted);
+                    (decided, host.refresh(directories, reason))
+                });
+                let (decided, refreshed) =
+                    work.await.unwrap_or_else(|_| (Decided::default(), Refreshed::nothing(reason)));
+                tell(Input::Decided { session, ticket, trusted, decided, refreshed });
+            }
             Query::Skills { directories, reason } => {
                 let _refreshing = self.0.refreshing.lock().await;
                 let host = self.clone();
@@ -236,15 +248,16 @@ impl RunningHost {
 
     /// What a session needs. Blocks for as long as the disk takes.
     fn provide(&self, session: SessionKey, needs: Needs) -> Provisions {
-        let Needs { cwd, skills, recall, transport, agent } = needs;
+        let Needs { cwd, skills, brought, recall, transport, agent } = needs;
         self.check_directory(cwd.as_deref());
         let kept = self.0.activations.as_ref().zip(recall);
         let active = kept.map(|(activations, id)| activations.load(&id)).unwrap_or_default();
         let skills = skills.unwrap_or_else(|| self.0.library.at(cwd.as_deref()));
-        let transport = transport.filter(|_| !skills.will_offer_nothing());
+        let all = skills.with(&brought);
+        let transport = transport.filter(|_| !all.will_offer_nothing());
         let endpoint = transport.map(|transport| {
             let context = cwd.as_deref().map(CallContext::in_directory).unwrap_or_default();
-            self.0.servers.open(session, transport, &skills, context)
+            self.0.servers.open(session, transport, &all, context)
         });
         let kept = self.0.switches.as_ref().zip(cwd.as_deref());
         let off = kept.map(|(switches, cwd)| switches.load(cwd)).unwrap_or_default();
@@ -283,6 +296,7 @@ impl RunningHost {
         let took = match reason {
             Reason::Reload(..) => started.elapsed(),
             Reason::Changed(took) | Reason::CatchUp(took) => took,
+            Reason::List(_) => Duration::ZERO,
         };
         let skills = directories.into_iter().map(|cwd| {
             let skills = self.0.library.at(cwd.as_deref());

@@ -62,7 +62,9 @@ mod lock;
 pub mod one_shot;
 mod permission;
 pub mod sources;
+mod state_file;
 mod trace;
+mod trust;
 mod worker;
 
 // What the program `acp-skills-proxy` is made of beside these. It changes with the program, so it is no part of the API.

@@ -4,7 +4,7 @@
 
 use std::{
     collections::HashMap,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, OnceLock},
 };
 
@@ -45,6 +45,7 @@ struct Inner {
     by_key: HashMap<Box<str>, usize>,
     shadowed: Vec<Shadowed>,
     skipped: Vec<Skipped>,
+    waiting: Vec<Waiting>,
     tools: Vec<SkillTool>,
     /// Built when it is first needed.
     index: OnceLock<SearchIndex>,
@@ -80,6 +81,34 @@ pub struct Skipped {
     pub path: PathBuf,
     /// Why.
     pub diagnostics: Vec<Diagnostic>,
+}
+
+/// A skill that is there, and that the user has not approved yet: it is named, and nothing of it is served.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Waiting {
+    /// The skill.
+    pub skill: Arc<Skill>,
+    /// What would be approved, as the hash of all its files.
+    pub digest: String,
+    /// An earlier version was approved.
+    pub has_changed: bool,
+    /// The user was asked and said no.
+    pub is_refused: bool,
+}
+
+impl Waiting {
+    /// A skill that nobody has said anything about.
+    pub fn new(skill: Arc<Skill>, digest: impl Into<String>) -> Self {
+        Self { skill, digest: digest.into(), has_changed: false, is_refused: false }
+    }
+}
+
+impl PartialEq for Waiting {
+    fn eq(&self, other: &Self) -> bool {
+        let facts = |it: &Self| (it.has_changed, it.is_refused, it.skill.dir().map(Path::to_owned));
+        self.digest == other.digest && facts(self) == facts(other)
+    }
 }
 
 impl Skipped {
@@ -118,6 +147,7 @@ impl SkillSet {
             tools.extend_from_slice(set.tools());
             merged.0.shadowed.extend_from_slice(set.shadowed());
             merged.0.skipped.extend_from_slice(set.skipped());
+            merged.0.waiting.extend_from_slice(set.waiting());
         }
         entries.sort_by_key(|entry| entry.skill.scope);
         for tool in tools {
@@ -143,7 +173,20 @@ impl SkillSet {
         }
         some.0.shadowed.extend_from_slice(self.shadowed());
         some.0.skipped.extend_from_slice(self.skipped());
+        some.0.waiting.extend_from_slice(self.waiting());
         some.build()
+    }
+
+    /// The same with the skills and tools of `more` behind its own; the same snapshot when there is nothing in `more`.
+    #[must_use]
+    pub fn with(&self, more: &Self) -> Self {
+        if more.offers_nothing() && more.skipped().is_empty() && more.waiting().is_empty() {
+            return self.clone();
+        }
+        let mut both = Self::builder();
+        both.extend(self);
+        both.extend(more);
+        both.build()
     }
 
     /// Whether both are the same snapshot: a comparison of two pointers.
@@ -206,10 +249,12 @@ impl SkillSet {
         self.is_empty() && self.0.tools.is_empty()
     }
 
-    /// Whether there is neither a skill nor a tool, and none is on its way ([`ON_THE_WAY`]).
+    /// Whether there is neither a skill nor a tool, none is on its way ([`ON_THE_WAY`]), and none waits for the user.
     pub fn will_offer_nothing(&self) -> bool {
         let findings = || self.skipped().iter().flat_map(|skipped| &skipped.diagnostics);
-        self.offers_nothing() && !findings().any(|finding| finding.code == ON_THE_WAY)
+        self.offers_nothing()
+            && self.waiting().is_empty()
+            && !findings().any(|finding| finding.code == ON_THE_WAY)
     }
 
     /// Skills that lost their name to another one.
@@ -220,6 +265,11 @@ impl SkillSet {
     /// Skills that could not be loaded.
     pub fn skipped(&self) -> &[Skipped] {
         &self.0.skipped
+    }
+
+    /// Skills that the user has not approved yet.
+    pub fn waiting(&self) -> &[Waiting] {
+        &self.0.waiting
     }
 }
 
@@ -300,6 +350,11 @@ impl SkillSetBuilder {
         self.0.skipped.push(skipped);
     }
 
+    /// Records a skill that the user has not approved yet.
+    pub fn wait(&mut self, waiting: Waiting) {
+        self.0.waiting.push(waiting);
+    }
+
     /// Adds the skills and tools of `set`, and what it left out, behind those already here.
     pub fn extend(&mut self, set: &SkillSet) {
         for tool in set.tools() {
@@ -311,6 +366,7 @@ impl SkillSetBuilder {
         }
         self.0.shadowed.extend_from_slice(set.shadowed());
         self.0.skipped.extend_from_slice(set.skipped());
+        self.0.waiting.extend_from_slice(set.waiting());
     }
 
     /// How many skills there are so far.
@@ -323,8 +379,11 @@ impl SkillSetBuilder {
         self.0.skills.is_empty()
     }
 
-    /// The finished set.
-    pub fn build(self) -> SkillSet {
+    /// The finished set. A skill that is also in it because the user named it does not wait.
+    pub fn build(mut self) -> SkillSet {
+        let Inner { skills, waiting, .. } = &mut self.0;
+        let is_named = |it: &Waiting| skills.iter().any(|entry| entry.skill.dir() == it.skill.dir());
+        waiting.retain(|it| it.skill.dir().is_none() || !is_named(it));
         SkillSet(Arc::new(self.0))
     }
 }

@@ -5,6 +5,7 @@
 
 #[cfg(feature = "fetch")]
 mod digest;
+mod guard;
 #[cfg(feature = "fetch")]
 mod remote;
 mod usage;
@@ -16,11 +17,14 @@ use std::{
     sync::Arc,
 };
 
-pub use self::usage::{Example, Parameter, Usage};
 #[cfg(feature = "fetch")]
 pub use self::{
     digest::Sha256,
     remote::{Remote, RemoteFile},
+};
+pub use self::{
+    guard::{FileGuard, Guard},
+    usage::{Example, Parameter, Usage},
 };
 
 use futures::future::BoxFuture;
@@ -123,12 +127,14 @@ pub struct Stored {
     pub(crate) stamp: u64,
     /// Whether that text had all that a skill has, so that one without is broken.
     pub(crate) is_complete: bool,
+    /// Decides which of its files are served.
+    pub(crate) guard: Option<Guard>,
 }
 
 impl Stored {
     /// A skill in `dir` (absolute), read from `file_name` in it.
     pub fn new(dir: impl Into<Arc<Path>>, file_name: &'static str) -> Self {
-        Self { dir: dir.into(), file_name, stamp: 0, is_complete: false }
+        Self { dir: dir.into(), file_name, stamp: 0, is_complete: false, guard: None }
     }
 
     /// Whether discovery has found it; then the path of its directory is canonical.
@@ -180,6 +186,8 @@ pub enum Scope {
     Scanned,
     /// Listed by a remote index.
     Remote,
+    /// Brought by the client, for one session.
+    Session,
 }
 
 impl fmt::Display for Scope {
@@ -190,6 +198,7 @@ impl fmt::Display for Scope {
             Self::User => "user",
             Self::Scanned => "scanned",
             Self::Remote => "remote",
+            Self::Session => "session",
         })
     }
 }
@@ -231,6 +240,15 @@ impl Skill {
             (None, Some(usage)) => usage.hint().map(Cow::Owned),
             (None, None) => None,
         }
+    }
+
+    /// The same skill, of which nothing is served that `guard` does not allow; only a stored one can have it.
+    #[must_use]
+    pub fn guarded(mut self, guard: Guard) -> Self {
+        if let Source::Stored(stored) = &mut self.source {
+            stored.guard = Some(guard);
+        }
+        self
     }
 
     /// The directory of a stored skill, absolute; `None` for any other.

@@ -3,8 +3,8 @@
 use std::{collections::VecDeque, path::PathBuf, time::Duration};
 
 use acp_skills_intercept::{
-    Actions, Endpoint, Fetched, Input, Interceptor, Mark, NotFetched, Pass, Policy, Provisions, Query,
-    Refreshed, Resolved, SessionKey, Switched, Task, Transport,
+    Actions, Decided, Endpoint, Fetched, Input, Interceptor, Mark, NotFetched, Pass, Policy, Provisions,
+    Query, Reason, Refreshed, Resolved, SessionKey, Switched, Task, Transport,
 };
 use serde_json::{Value, json};
 use skills_core::{Properties, Skill, SkillName, SkillSet, Source, Stored};
@@ -179,6 +179,17 @@ impl World {
             Query::Remember { session, ticket, names, on, .. } => {
                 let kept = if is_there { Ok(()) } else { Err("the disk is full".to_owned()) };
                 Input::Switched { session, ticket, switched: Switched { names, on, kept } }
+            }
+            Query::Trust { session, ticket, trusted, skills, .. } => {
+                let names = skills.iter().map(|it| it.skill.name.clone());
+                let mut decided = Decided::default();
+                if is_there {
+                    decided.done.extend(names);
+                } else {
+                    decided.failed.extend(names.map(|name| (name, "it has changed".to_owned())));
+                }
+                let refreshed = Refreshed::nothing(Reason::Changed(Duration::ZERO));
+                Input::Decided { session, ticket, trusted, decided, refreshed }
             }
             Query::Skills { directories, reason } if is_there => {
                 let skills = directories.into_iter().map(|cwd| (cwd, self.skills.clone())).collect();

@@ -123,7 +123,9 @@ impl Session {
     /// Whether there is anything to command.
     pub(crate) fn has_menu(&self) -> bool {
         // Also when all skills are gone: they may come back.
-        !self.switches.all().is_empty() || !self.skills.skipped().is_empty() || self.menu.was_sent()
+        let all = self.switches.all();
+        let is_nothing = all.is_empty() && all.waiting().is_empty() && self.skills.skipped().is_empty();
+        !is_nothing || self.menu.was_sent()
     }
 
     /// Says which skills whatever serves tools and texts goes by.

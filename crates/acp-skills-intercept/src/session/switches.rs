@@ -9,6 +9,10 @@ use skills_core::{Skill, SkillName, SkillSet};
 /// All skills of a session, and which of them are off.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Switches {
+    /// Those of the library.
+    library: SkillSet,
+    /// Those that the client brought.
+    brought: SkillSet,
     all: SkillSet,
     /// By key.
     off: BTreeMap<String, SkillName>,
@@ -20,7 +24,7 @@ impl Switches {
     /// In a session in whose directory these are off.
     pub(crate) fn remembering(off: Vec<SkillName>) -> Self {
         let off: BTreeMap<_, _> = off.into_iter().map(|name| (name.key(), name)).collect();
-        Self { all: SkillSet::default(), remembered: off.clone(), off }
+        Self { remembered: off.clone(), off, ..Self::default() }
     }
 
     /// All of them, on or off.
@@ -28,9 +32,32 @@ impl Switches {
         &self.all
     }
 
-    /// These are the skills now. Returns those that are on.
-    pub(crate) fn replace(&mut self, all: SkillSet) -> SkillSet {
-        self.all = all;
+    /// Those of the library, on or off.
+    pub(crate) fn library(&self) -> &SkillSet {
+        &self.library
+    }
+
+    /// Those that the client brought, on or off.
+    pub(crate) fn brought(&self) -> &SkillSet {
+        &self.brought
+    }
+
+    /// These are the skills of the library now. Returns those that are on.
+    pub(crate) fn replace(&mut self, library: SkillSet) -> SkillSet {
+        self.library = library;
+        self.join()
+    }
+
+    /// These are the skills that the client brings, for this session alone; names of the library's stay the library's.
+    /// Returns those that are on.
+    pub(crate) fn bring(&mut self, brought: SkillSet) -> SkillSet {
+        self.brought = brought;
+        self.join()
+    }
+
+    fn join(&mut self) -> SkillSet {
+        let brought = self.brought.filtered(|skill| self.library.get(skill.name.as_str()).is_none());
+        self.all = self.library.with(&brought);
         self.on()
     }
 

@@ -10,6 +10,7 @@ mod waiting;
 use std::{collections::VecDeque, path::PathBuf, time::Duration};
 
 use acp_skills_wire::{Edit, Id, Message, Node};
+use skills_core::SkillSet;
 
 pub(crate) use self::waiting::WaitingSetups;
 use self::waiting::{Target, WaitingSetup};
@@ -25,30 +26,34 @@ use crate::{
 };
 
 impl Interceptor {
-    /// The client asks for a new session, or for a copy of another.
+    /// The client asks for a new session, or for a copy of another, and brings these skills for it.
     pub(crate) fn new_session(
         &mut self,
         message: &Message<'_>,
         id: &Id,
+        brought: Option<SkillSet>,
         actions: &mut Actions,
     ) -> (Purpose, Pass) {
         let is_fork = message.method() == "session/fork";
         let parent = message.session_id().filter(|_| is_fork);
         let parent_key = parent.as_ref().and_then(|id| self.sessions.key_of(id));
         let cwd = cwd(message);
-        let skills =
-            parent_key.and_then(|key| self.sessions.get(key)).map(|parent| parent.switches.all().clone());
-        let needs = Needs { cwd: cwd.clone(), skills, ..Needs::default() };
+        let switches = parent_key.and_then(|key| self.sessions.get(key)).map(|parent| &parent.switches);
+        let skills = switches.map(|it| it.library().clone());
+        let inherited = switches.map(|it| it.brought().clone());
+        let needed = brought.clone().or(inherited).unwrap_or_default();
+        let needs = Needs { cwd: cwd.clone(), skills, brought: needed, ..Needs::default() };
         let target = Target::New(self.sessions.new_key(), cwd);
         let about = parent.map(std::borrow::Cow::into_owned);
-        self.wait_for(message, id, target, parent_key, about, needs, actions)
+        self.wait_for(message, id, target, parent_key, about, brought, needs, actions)
     }
 
-    /// The client opens a session again that the agent has.
+    /// The client opens a session again that the agent has, and brings these skills for it.
     pub(crate) fn enter_session(
         &mut self,
         message: &Message<'_>,
         id: &Id,
+        brought: Option<SkillSet>,
         actions: &mut Actions,
     ) -> (Purpose, Pass) {
         let Some(about) = message.session_id().map(std::borrow::Cow::into_owned) else {
@@ -56,17 +61,23 @@ impl Interceptor {
         };
         let Some(key) = self.sessions.key_of(&about) else {
             let cwd = cwd(message);
-            let needs = Needs { cwd: cwd.clone(), recall: Some(about.clone()), ..Needs::default() };
+            let recall = Some(about.clone());
+            let needed = brought.clone().unwrap_or_default();
+            let needs = Needs { cwd: cwd.clone(), recall, brought: needed, ..Needs::default() };
             let target = Target::New(self.sessions.new_key(), cwd);
-            return self.wait_for(message, id, target, None, Some(about), needs, actions);
+            return self.wait_for(message, id, target, None, Some(about), brought, needs, actions);
         };
         let transport = servers::choose(self.policy.mcp, &self.agent);
         let Some(session) = self.sessions.get(key) else { return (Purpose::Other, Pass::Untouched) };
+        if let Some(brought) = brought {
+            session.bring(brought, actions);
+        }
         let is_open = transport.is_none_or(|transport| session.server.endpoint(transport).is_some());
         if !is_open && !session.switches.all().will_offer_nothing() {
-            let skills = Some(session.switches.all().clone());
-            let needs = Needs { cwd: session.cwd.clone(), skills, ..Needs::default() };
-            return self.wait_for(message, id, Target::Known(key), None, Some(about), needs, actions);
+            let (skills, brought) =
+                (Some(session.switches.library().clone()), session.switches.brought().clone());
+            let needs = Needs { cwd: session.cwd.clone(), skills, brought, ..Needs::default() };
+            return self.wait_for(message, id, Target::Known(key), None, Some(about), None, needs, actions);
         }
         // All that it needs is here.
         let Some(mut session) = self.sessions.remove(key) else { return (Purpose::Other, Pass::Untouched) };
@@ -88,6 +99,7 @@ impl Interceptor {
         target: Target,
         parent: Option<SessionKey>,
         about: Option<String>,
+        brought: Option<SkillSet>,
         needs: Needs,
         actions: &mut Actions,
     ) -> (Purpose, Pass) {
@@ -107,6 +119,7 @@ impl Interceptor {
             parent,
             transport,
             refreshes: self.refreshes,
+            brought,
             about,
             behind: VecDeque::new(),
         });
@@ -149,6 +162,9 @@ impl Interceptor {
             }
             if let Some(parent) = waiting.parent.and_then(|parent| self.sessions.get(parent)) {
                 session.fork(parent);
+            }
+            if let Some(brought) = waiting.brought {
+                session.bring(brought, actions);
             }
         }
         match (waiting.transport, provisions.endpoint) {

@@ -3,6 +3,7 @@
 use std::{collections::VecDeque, mem, path::PathBuf};
 
 use acp_skills_wire::{Id, Kind, Message, REQUEST_CANCELLED, build};
+use skills_core::SkillSet;
 
 use crate::{
     Interceptor,
@@ -32,6 +33,8 @@ pub(super) struct WaitingSetup {
     pub(super) transport: Option<Transport>,
     /// How often the skills of all sessions had been looked up when this was asked for.
     pub(super) refreshes: u64,
+    /// The skills that the client brings for it.
+    pub(super) brought: Option<SkillSet>,
     /// The agent's id of the session whose later messages wait.
     pub(super) about: Option<String>,
     /// Those messages, in order.

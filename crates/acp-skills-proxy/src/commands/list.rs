@@ -16,7 +16,7 @@ use skills_core::{
     catalog::{self, Guide},
     estimate_tokens,
     files::bundled,
-    set::{Entry, Shadowed, Skipped},
+    set::{Entry, Shadowed, Skipped, Waiting},
 };
 
 use super::{
@@ -44,7 +44,7 @@ pub(crate) struct ListArgs {
     /// The directory of a skill, a SKILL.md, or a directory to look for skills in; the same as --skills. Repeatable.
     #[arg(value_name = "PATH", value_parser = path())]
     paths: Vec<PathBuf>,
-    /// Print JSON: `skills`, `shadowed`, `skipped`, `catalog`, `tools` and `fixedTokens`.
+    /// Print JSON: `skills`, `shadowed`, `skipped`, `waiting`, `catalog`, `tools` and `fixedTokens`.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -66,6 +66,8 @@ struct Report<'a> {
     skills: Vec<Row<'a>>,
     shadowed: &'a [Shadowed],
     skipped: &'a [Skipped],
+    /// Skills of the project that are not used until somebody trusts them.
+    waiting: Vec<WaitingRow<'a>>,
     catalog: CatalogSize,
     /// The tools of the skills server, in the order in which agents get them.
     tools: Vec<ToolSize>,
@@ -92,6 +94,16 @@ struct Row<'a> {
     /// How many files come with it, beside the `SKILL.md`.
     files: usize,
     diagnostics: &'a [Diagnostic],
+}
+
+/// A skill that waits.
+#[derive(Debug, Serialize)]
+struct WaitingRow<'a> {
+    name: &'a str,
+    description: &'a str,
+    path: Option<PathBuf>,
+    /// An earlier version was trusted.
+    changed: bool,
 }
 
 /// What a tool costs before anybody calls it.
@@ -133,7 +145,7 @@ pub(crate) fn run(args: ListArgs) -> anyhow::Result<ExitCode> {
     let report = Report::new(&loaded.here, &settings.policy, &tools);
     if json {
         output::print_json(&report)?;
-    } else if report.skills.is_empty() && report.skipped.is_empty() {
+    } else if report.skills.is_empty() && report.skipped.is_empty() && report.waiting.is_empty() {
         let hints = loaded.why_none().into_iter().map(|sentence| format!("hint: {sentence}"));
         let lines: Vec<_> = iter::once("There are no skills.".to_owned()).chain(hints).collect();
         output::print(&(lines.join("\n") + "\n"))?;
@@ -171,10 +183,30 @@ impl<'a> Report<'a> {
             skills: set.entries().iter().map(row).collect(),
             shadowed: set.shadowed(),
             skipped: set.skipped(),
+            waiting: set.waiting().iter().map(WaitingRow::new).collect(),
             catalog: catalog.unwrap_or_default(),
             tools,
             fixed_tokens,
         }
+    }
+}
+
+impl<'a> WaitingRow<'a> {
+    fn new(waiting: &'a Waiting) -> Self {
+        let skill = &*waiting.skill;
+        Self {
+            name: skill.name.as_str(),
+            description: &skill.description,
+            path: file(skill),
+            changed: waiting.has_changed,
+        }
+    }
+}
+
+fn file(skill: &Skill) -> Option<PathBuf> {
+    match &skill.source {
+        Source::Stored(stored) => Some(stored.file()),
+        _ => None,
     }
 }
 
@@ -185,10 +217,7 @@ impl<'a> Row<'a> {
             name: skill.name.as_str(),
             description: &skill.description,
             scope: skill.scope,
-            path: match &skill.source {
-                Source::Stored(stored) => Some(stored.file()),
-                _ => None,
-            },
+            path: file(skill),
             url: match &skill.source {
                 Source::Remote(remote) => Some(&remote.url),
                 _ => None,

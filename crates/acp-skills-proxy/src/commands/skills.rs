@@ -45,6 +45,13 @@ impl Loaded {
             let count = count(skipped.len(), "skill");
             sentences.push(format!("{count} cannot be loaded: `acp-skills-proxy check {path}` says why"));
         }
+        let waiting: Vec<_> = self.here.waiting().iter().map(|it| format!("`{}`", it.skill.name)).collect();
+        if !waiting.is_empty() {
+            sentences.push(format!(
+                "the project's own wait until you trust them ({}): `--trust project` uses them as they are",
+                waiting.join(", ")
+            ));
+        }
         if sentences.is_empty() {
             sentences.push(
                 "name a skill with `--skill DIR`, a directory to look in with `--skills DIR`, or your own places with \

@@ -5,7 +5,11 @@ use std::{
     sync::Arc,
 };
 
-use skills_core::{LoadError, Skill, SkillName, SkillSet, SkillTool, load_dir, set::ToolNameError};
+use acp_skills_intercept::Decided;
+use skills_core::{
+    LoadError, Skill, SkillName, SkillSet, SkillTool, load_dir,
+    set::{ToolNameError, Waiting},
+};
 
 use crate::library::{Library, SkillLibrary, WhenReloaded};
 
@@ -97,6 +101,10 @@ impl SkillLibrary for InFront {
 
     fn reload(&self) {
         self.library.reload();
+    }
+
+    fn decide(&self, cwd: Option<&Path>, skills: &[Waiting], trusted: bool) -> Decided {
+        self.library.decide(cwd, skills, trusted)
     }
 
     fn leave(&self, cwd: &Path) {

@@ -15,6 +15,16 @@ pub enum Discover {
     Project,
 }
 
+/// Skills that need no approval where they would (`--trust`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Trusted {
+    /// Those of the project of a session.
+    Project,
+}
+
 /// Whether the catalog names the `SKILL.md` files (`--location`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]

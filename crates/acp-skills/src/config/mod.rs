@@ -44,7 +44,7 @@ use skills_core::{
 };
 
 pub use self::{
-    choices::{CatalogLocation, Discover, LogLevel, SandboxKind, SearchTool, Validation},
+    choices::{CatalogLocation, Discover, LogLevel, SandboxKind, SearchTool, Trusted, Validation},
     entries::{SkillEntry, SourceEntry},
     error::ConfigError,
     home::expand_home,
@@ -81,6 +81,8 @@ pub struct Config {
     pub projects: Vec<Project>,
     /// `--discover`
     pub discover: Vec<Discover>,
+    /// `--trust`
+    pub trust: Vec<Trusted>,
     /// `--include`
     pub include: Vec<String>,
     /// `--exclude`
@@ -142,6 +144,8 @@ pub struct Config {
     pub titles: Option<Titles>,
     /// `--toggles`
     pub toggles: bool,
+    /// `--drafts`
+    pub drafts: bool,
     /// `--events`
     pub events: Option<PathBuf>,
     /// `--state`

@@ -12,7 +12,7 @@ use serde::{
     de::{SeqAccess, Visitor, value::SeqAccessDeserializer},
 };
 
-use super::{ConfigError, Discover, SkillEntry, SourceEntry, expand_home};
+use super::{ConfigError, Discover, SkillEntry, SourceEntry, Trusted, expand_home};
 
 /// An entry of `projects`: which directories, and what is added, included and excluded there. A session gets what all
 /// entries say that fit its directory.
@@ -37,6 +37,9 @@ pub struct Project {
     /// Where else to look: only here, when the top of the file does not say it.
     #[serde(default)]
     pub discover: Vec<Discover>,
+    /// Which of those need no approval here.
+    #[serde(default)]
+    pub trust: Vec<Trusted>,
     /// Of all skills, only those whose names match.
     #[serde(default)]
     pub include: Vec<String>,

@@ -16,13 +16,14 @@ use skills_core::{
 };
 
 use super::{
-    CatalogLocation, Config, ConfigError, Discover, Project, SearchTool, SkillEntry, SourceEntry, Validation,
-    locations, scripts,
+    CatalogLocation, Config, ConfigError, Discover, Project, SearchTool, SkillEntry, SourceEntry, Trusted,
+    Validation, locations, scripts,
 };
 use crate::{
     library::{DirectoryLibrary, MakeToolbox, Named, ProjectSkills, Scan, load_named},
     processes::Processes,
     sources::{Address, LOCK_NAME, Options, Sources, Spec},
+    trust::Trust,
 };
 
 /// What a configuration comes to: what the proxy does, with which skills.
@@ -51,6 +52,8 @@ pub struct SkillSources {
     locked: bool,
     projects: Vec<ProjectSources>,
     discover: Vec<Discover>,
+    /// `None` where skills of projects need no approval.
+    trust: Option<Trust>,
     filter: Filter,
     max_skills: Option<usize>,
     strict: bool,
@@ -66,6 +69,7 @@ struct ProjectSources {
     roots: Vec<PathBuf>,
     sources: Vec<Spec>,
     discover: Vec<Discover>,
+    is_trusted: bool,
     filter: Filter,
 }
 
@@ -98,6 +102,7 @@ impl Settings {
         policy.tool_policy = config.tool_policy.unwrap_or(policy.tool_policy);
         policy.titles = config.titles.unwrap_or(policy.titles);
         policy.toggles = config.toggles;
+        policy.drafts = config.drafts;
         let skills = SkillSources::resolve(config, processes.clone())?;
         Ok(Self { agent, policy, skills, toolbox, sandbox, processes })
     }
@@ -139,6 +144,8 @@ impl SkillSources {
     fn resolve(config: Config, processes: Processes) -> Result<Self, ConfigError> {
         let filter = filter(&config.include, &config.exclude)?;
         let sources = config.sources.iter().map(|entry| spec(entry, &filter)).collect::<Result<_, _>>()?;
+        let state = config.state.or_else(locations::state_dir);
+        let trust = (!config.trust.contains(&Trusted::Project)).then(|| Trust::new(state));
         let projects = config.projects.into_iter().map(|it| ProjectSources::resolve(it, &filter));
         Ok(Self {
             projects: projects.collect::<Result<_, _>>()?,
@@ -147,6 +154,7 @@ impl SkillSources {
             sources,
             locked: config.locked,
             discover: config.discover,
+            trust,
             filter,
             max_skills: config.max_skills,
             strict: config.strict,
@@ -225,13 +233,14 @@ impl SkillSources {
                 scan: Scan::later(discovery(places)),
                 sources: Sources::start(it.sources, options.clone()),
                 project: it.discover.contains(&Discover::Project).then(|| discovery(Vec::new())),
+                is_trusted: it.is_trusted,
                 filter: it.filter,
             });
         }
         let sources = Sources::start(self.sources, options);
         let scan = Scan::start(scanned);
         let library = DirectoryLibrary::new(named, self.strict, scan, sources, project);
-        Ok(library.with_projects(projects).watched(self.watch))
+        Ok(library.approved_by(self.trust).with_projects(projects).watched(self.watch))
     }
 }
 
@@ -243,6 +252,7 @@ impl ProjectSources {
             roots: project.roots,
             sources: project.sources.iter().map(|entry| spec(entry, common)).collect::<Result<_, _>>()?,
             discover: project.discover,
+            is_trusted: project.trust.contains(&Trusted::Project),
             filter: filter(&project.include, &project.exclude)?,
         })
     }

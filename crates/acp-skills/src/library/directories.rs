@@ -1,7 +1,7 @@
 //! [`DirectoryLibrary`]: the skills that a configuration names, as they are found on disk.
 
 use std::{
-    path::Path,
+    path::{Path, PathBuf},
     sync::{
         Arc, LazyLock, Mutex, MutexGuard,
         atomic::{AtomicBool, Ordering},
@@ -9,17 +9,19 @@ use std::{
     thread,
 };
 
+use acp_skills_intercept::Decided;
 use skills_core::{
     Diagnostic, LoadError, Skill, SkillSet, Source,
     discovery::{Changes, Discovery, NamedSkill, Visits, load_dir, project_roots},
     frontmatter::{ParseContext, Verdict, validate_bytes},
+    set::Waiting,
 };
 
 use super::{
     missing,
     projects::{self, ProjectSkills},
 };
-use crate::{lock::lock, sources::Sources};
+use crate::{lock::lock, sources::Sources, trust::Trust};
 
 /// The skills of a configuration, by precedence: those that were named, those of the session's project, those of a scan,
 /// those of sources: git repositories and web sites.
@@ -31,6 +33,8 @@ pub struct DirectoryLibrary {
     pub(super) scan: Scan,
     pub(super) sources: Sources,
     pub(super) project: Option<Discovery>,
+    /// Which skills of projects were approved; `None` where none need be.
+    pub(super) trust: Option<Trust>,
     pub(super) projects: Vec<ProjectSkills>,
     pub(super) watch: bool,
 }
@@ -123,7 +127,12 @@ impl DirectoryLibrary {
         sources: Sources,
         project: Option<Discovery>,
     ) -> Self {
-        Self { named, strict, scan, sources, project, projects: Vec::new(), watch: false }
+        Self { named, strict, scan, sources, project, trust: None, projects: Vec::new(), watch: false }
+    }
+
+    /// With skills of projects that have to be approved.
+    pub(crate) fn approved_by(self, trust: Option<Trust>) -> Self {
+        Self { trust, ..self }
     }
 
     /// With what differs for sessions in some directories.
@@ -181,6 +190,8 @@ impl DirectoryLibrary {
     pub(super) fn assemble(&self, cwd: Option<&Path>, project: Option<&SkillSet>) -> SkillSet {
         let scanned = self.scan.get();
         let here = self.projects_at(cwd);
+        let approved = self.sift(cwd, project, &here);
+        let project = approved.as_ref().or(project);
         let is_scan_alone = self.named.is_empty() && self.sources.is_empty() && here.is_empty();
         if is_scan_alone && project.is_none_or(is_nothing) {
             return scanned;
@@ -208,6 +219,30 @@ impl DirectoryLibrary {
         projects::filtered(builder.build(), &here)
     }
 
+    /// The skills of the project that need no approval, or have it; the others wait. `None` when none needs it.
+    fn sift(
+        &self,
+        cwd: Option<&Path>,
+        project: Option<&SkillSet>,
+        here: &[&ProjectSkills],
+    ) -> Option<SkillSet> {
+        let trust = self.trust.as_ref().filter(|_| !here.iter().any(|it| it.is_trusted))?;
+        Some(trust.sift(&root(cwd?), project?))
+    }
+
+    /// The file that says what was decided about the project of a session.
+    pub(super) fn trust_file(&self, cwd: &Path) -> Option<PathBuf> {
+        self.trust.as_ref()?.file(&root(cwd))
+    }
+
+    /// Keeps what the user decided about skills of the project that `cwd` is in.
+    pub(super) fn decide(&self, cwd: Option<&Path>, skills: &[Waiting], trusted: bool) -> Decided {
+        match (&self.trust, cwd) {
+            (Some(trust), Some(cwd)) => trust.decide(&root(cwd), skills, trusted),
+            _ => Decided::default(),
+        }
+    }
+
     /// Whether anything is in a directory, or could come to be in one.
     pub(super) fn has_directories(&self) -> bool {
         self.project.is_some()
@@ -218,9 +253,15 @@ impl DirectoryLibrary {
     }
 }
 
+/// The project that a directory is in.
+fn root(cwd: &Path) -> PathBuf {
+    let boundary = project_roots(cwd).into_iter().find_map(|root| root.boundary);
+    boundary.unwrap_or_else(|| cwd.to_owned())
+}
+
 /// Whether there is nothing in a set, not even a bad skill.
 fn is_nothing(set: &SkillSet) -> bool {
-    set.is_empty() && set.skipped().is_empty()
+    set.is_empty() && set.skipped().is_empty() && set.waiting().is_empty()
 }
 
 /// Whether nobody can tell two sets apart: they have the same skills, and the same diagnostics.
@@ -233,6 +274,7 @@ pub(super) fn is_alike(old: &SkillSet, new: &SkillSet) -> bool {
                     && (Arc::ptr_eq(&a.skill, &b.skill) || a.skill.is_same_as(&b.skill))
             })
             && old.skipped() == new.skipped()
+            && old.waiting() == new.waiting()
             && old.shadowed() == new.shadowed()
 }
 

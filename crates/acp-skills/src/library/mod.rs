@@ -17,7 +17,8 @@ mod watch;
 
 use std::{path::Path, sync::Arc, time::Duration};
 
-use skills_core::{SkillSet, Toolbox};
+use acp_skills_intercept::Decided;
+use skills_core::{SkillSet, Toolbox, set::Waiting};
 
 pub use self::directories::DirectoryLibrary;
 pub(crate) use self::{
@@ -32,6 +33,15 @@ pub trait SkillLibrary: Send + Sync {
 
     /// Reads everything again, for the next call of [`at`](Self::at).
     fn reload(&self) {}
+
+    /// Keeps what the user of a session that works in `cwd` decided about skills that wait there, as they were told of them;
+    /// then [`at`](Self::at) returns what that comes to. May read and write the disk.
+    fn decide(&self, cwd: Option<&Path>, skills: &[Waiting], trusted: bool) -> Decided {
+        let _ = (cwd, trusted);
+        let why = "nothing of this library waits".to_owned();
+        let failed = skills.iter().map(|it| (it.skill.name.clone(), why.clone())).collect();
+        Decided { failed, ..Decided::default() }
+    }
 
     /// No session works in `cwd` any more.
     fn leave(&self, cwd: &Path) {

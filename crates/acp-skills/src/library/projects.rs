@@ -23,6 +23,8 @@ pub(crate) struct ProjectSkills {
     pub(crate) sources: Sources,
     /// Finds the skills of the session's own project, where the configuration asks for these here.
     pub(crate) project: Option<Discovery>,
+    /// Those need no approval here.
+    pub(crate) is_trusted: bool,
     /// What is taken of all skills.
     pub(crate) filter: Filter,
 }
@@ -43,7 +45,7 @@ impl ProjectSkills {
 /// What all of these take of a set.
 pub(super) fn filtered(skills: SkillSet, projects: &[&ProjectSkills]) -> SkillSet {
     let takes = |skill: &Skill| projects.iter().all(|project| project.filter.takes(&skill.name));
-    if skills.iter().all(|skill| takes(skill)) {
+    if skills.iter().chain(skills.waiting().iter().map(|it| &it.skill)).all(|skill| takes(skill)) {
         return skills;
     }
     let mut left = SkillSet::builder();
@@ -52,6 +54,9 @@ pub(super) fn filtered(skills: SkillSet, projects: &[&ProjectSkills]) -> SkillSe
     }
     for skipped in skills.skipped() {
         left.skip(skipped.clone());
+    }
+    for waiting in skills.waiting().iter().filter(|it| takes(&it.skill)) {
+        left.wait(waiting.clone());
     }
     left.build()
 }

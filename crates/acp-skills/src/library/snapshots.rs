@@ -7,7 +7,8 @@ use std::{
     time::Instant,
 };
 
-use skills_core::{Diagnostic, Difference, Skill, SkillSet, discovery::Changes};
+use acp_skills_intercept::Decided;
+use skills_core::{Diagnostic, Difference, Skill, SkillSet, discovery::Changes, set::Waiting};
 
 use super::{
     Library, Reloaded, SkillLibrary, WhenReloaded,
@@ -181,6 +182,10 @@ impl Watched for Snapshots {
         for (cwd, search) in &finder.projects {
             if let Some(discovery) = finder.skills.project_search(cwd) {
                 coverage.add_search(&discovery, &search.visits);
+                // Another session may have asked, whose proxy is another.
+                if let Some(file) = finder.skills.trust_file(cwd) {
+                    coverage.add_file(&file);
+                }
             }
         }
         coverage
@@ -212,6 +217,12 @@ impl SkillLibrary for Snapshots {
 
     fn reload(&self) {
         self.rescan(&Changes::everything());
+    }
+
+    fn decide(&self, cwd: Option<&Path>, skills: &[Waiting], trusted: bool) -> Decided {
+        let decided = lock(&self.finder).skills.decide(cwd, skills, trusted);
+        self.rescan(&Changes::default());
+        decided
     }
 
     fn leave(&self, cwd: &Path) {
@@ -273,6 +284,15 @@ fn warnings(skills: &SkillSet) -> Vec<String> {
             let remedy = remedy(finding);
             lines.push(format!("skipped {}: {}{remedy}", skipped.path.display(), finding.message));
         }
+    }
+    for waiting in skills.waiting().iter().filter(|it| !it.is_refused) {
+        let name = &waiting.skill.name;
+        let place = waiting.skill.dir().map(|dir| dir.display().to_string()).unwrap_or_default();
+        let changed = if waiting.has_changed { ", and has changed since you did" } else { "" };
+        lines.push(format!(
+            "the project's skill `{name}` in {place} is not used until you trust it{changed}: `/skills trust {name}` in a \
+             session, or `--trust project` for all"
+        ));
     }
     for entry in skills.entries() {
         for finding in entry.diagnostics.iter().filter(|finding| finding.is_error()) {

@@ -17,7 +17,10 @@ use super::{
 };
 use crate::{host::Host, lock::lock};
 use acp_skills_intercept::Policy;
-use acp_skills_wire::successor::{Origin, Sorted, Switch};
+use acp_skills_wire::{
+    build,
+    successor::{Origin, Sorted, Switch},
+};
 
 /// How the connection to a conductor ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,8 +38,9 @@ pub enum ChainEnd {
 pub async fn run(policy: Policy, host: Host, conductor: Ends) -> io::Result<ChainEnd> {
     let switch = Arc::new(Mutex::new(Switch::default()));
     let writer = Arc::new(Mutex::new(conductor.writer));
-    let to_client = Outlet { writer: Arc::clone(&writer), switch: None, line: Vec::new() };
-    let to_agent = Outlet { writer, switch: Some(Arc::clone(&switch)), line: Vec::new() };
+    let outlet = |side, writer| Outlet { side, writer, switch: Arc::clone(&switch), line: Vec::new() };
+    let to_client = outlet(Side::Client, Arc::clone(&writer));
+    let to_agent = outlet(Side::Agent, writer);
     let hub = super::hub(policy, host, Box::new(to_client), Box::new(to_agent));
     let (done, ended) = oneshot::channel();
     let reader = conductor.reader;
@@ -91,9 +95,10 @@ fn pump(source: impl Read, hub: &Arc<Hub>, switch: &Mutex<Switch>) -> io::Result
 
 /// One lane's end of the connection. Whole lines go out at once, because the other lane writes to the same place.
 struct Outlet {
+    side: Side,
     writer: Arc<Mutex<Box<dyn Write + Send>>>,
     /// Puts the envelope around what goes to the successor.
-    switch: Option<Arc<Mutex<Switch>>>,
+    switch: Arc<Mutex<Switch>>,
     /// The beginning of a line.
     line: Vec<u8>,
 }
@@ -104,9 +109,14 @@ impl Write for Outlet {
             self.line.extend_from_slice(piece);
             if piece.ends_with(b"\n") {
                 let line = std::mem::take(&mut self.line);
-                let line = match &self.switch {
-                    Some(switch) => lock(switch).to_successor(&line),
-                    None => line,
+                let line = match self.side {
+                    Side::Agent => lock(&self.switch).to_successor(&line),
+                    Side::Client => {
+                        if build::is_own_request(&line) {
+                            lock(&self.switch).to_client(&line);
+                        }
+                        line
+                    }
                 };
                 lock(&self.writer).write_all(&line)?;
             }

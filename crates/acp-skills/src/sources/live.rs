@@ -13,6 +13,7 @@ use std::{
 use skills_core::{
     Diagnostic, SkillSet,
     discovery::Filter,
+    scan::Finding,
     set::{ON_THE_WAY, Skipped},
 };
 
@@ -21,6 +22,7 @@ use super::{
     address::{Address, Place},
     load::{self, Wanted},
     lockfile::{LockError, LockFile, Pinned, PinnedWeb},
+    prune::InUse,
     store::Store,
 };
 use crate::{lock::lock, processes::Processes};
@@ -68,6 +70,8 @@ struct Inner {
 
 struct State {
     statuses: Vec<Status>,
+    /// What is kept from being removed, by source.
+    in_use: HashMap<usize, (String, InUse)>,
     /// What was approved and could not be written.
     unsaved: HashMap<usize, Pinned>,
     skills: SkillSet,
@@ -192,6 +196,7 @@ impl Sources {
         let why = fetched.as_ref().err().map(|error| format!("{error}; {}", error.hint()));
         self.with_state(|state| match fetched {
             Ok(pinned) => {
+                self.hold(&mut state.in_use, number, &pinned.0);
                 let here = self.0.store.as_ref().and_then(|store| self.load(number, &pinned.0, store));
                 state.statuses[number] = here.map_or(Status::Absent, Status::Here);
                 if !pinned.1 {
@@ -241,7 +246,11 @@ impl Sources {
                     let (address, path) = (spec.address.to_string(), spec.lock.clone());
                     return Err(SourceError::NotLocked { address, path });
                 }
-                let pinned = pin_now(&spec.address, store, options)?;
+                let mut pinned = pin_now(&spec.address, store, options)?;
+                if let (Place::Git(place), Pinned::Git(git)) = (spec.address.place(), &mut pinned) {
+                    let root = store.root(place, &git.commit);
+                    warn_of_risks(&spec.address, &load::hold_back_risks(&root, git));
+                }
                 Ok(Self::approve_first(spec, pinned, store))
             }
         }
@@ -288,9 +297,25 @@ impl Sources {
         load::load(&spec.address, pinned, store, &wanted)
     }
 
+    /// Keeps what is served from being removed, for as long as it is.
+    fn hold(&self, in_use: &mut HashMap<usize, (String, InUse)>, number: usize, pinned: &Pinned) {
+        let (Place::Git(place), Pinned::Git(git)) = (self.0.specs[number].address.place(), pinned) else {
+            return;
+        };
+        let Some(store) = &self.0.store else { return };
+        if in_use.get(&number).is_some_and(|(commit, _)| *commit == git.commit) {
+            return;
+        }
+        let root = store.root(place, &git.commit);
+        if let Some(mark) = root.parent().and_then(InUse::of) {
+            in_use.insert(number, (git.commit.clone(), mark));
+        }
+    }
+
     /// Reads locks and store. What is being fetched, or has failed, stays so unless it is here now.
     fn read(&self, before: Option<State>) -> State {
-        let (before, unsaved) = before.map(|state| (state.statuses, state.unsaved)).unwrap_or_default();
+        let (before, unsaved, mut in_use) =
+            before.map(|state| (state.statuses, state.unsaved, state.in_use)).unwrap_or_default();
         let mut locks: HashMap<&Path, (LockFile, Option<LockError>)> = HashMap::new();
         let mut statuses = Vec::new();
         for (number, spec) in self.0.specs.iter().enumerate() {
@@ -300,6 +325,8 @@ impl Sources {
                     .entry(&spec.lock)
                     .or_insert_with(|| LockFile::read_or_last(&spec.lock, store.dir()));
                 let pinned = lock_file.get(spec.address.as_str()).or_else(|| unsaved.get(&number))?;
+                // Before it is read: what is being used is not removed.
+                self.hold(&mut in_use, number, pinned);
                 self.load(number, pinned, store)
             });
             let old = before.get(number).filter(|old| !matches!(old, Status::Here(_))).cloned();
@@ -308,7 +335,7 @@ impl Sources {
         for error in locks.into_values().filter_map(|(_, error)| error) {
             tracing::warn!("{error}; the last good one is used; {}", error.hint());
         }
-        let mut state = State { statuses, unsaved, skills: SkillSet::default() };
+        let mut state = State { statuses, in_use, unsaved, skills: SkillSet::default() };
         self.assemble(&mut state);
         state
     }
@@ -334,6 +361,18 @@ impl Sources {
             skills.skip(Skipped::new(spec.address.as_str(), vec![why]));
         }
         state.skills = skills.build();
+    }
+}
+
+/// What came with a source and waits for somebody to look at it.
+fn warn_of_risks(address: &Address, risks: &[(String, Finding)]) {
+    for (path, finding) in risks {
+        tracing::warn!(
+            "the skill in `{path}` of {address} is not used: {} ({}, {}); `acp-skills-proxy update '{address}'` shows it, and asks",
+            finding.reason,
+            finding.code,
+            finding.file
+        );
     }
 }
 

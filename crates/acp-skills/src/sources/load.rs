@@ -5,6 +5,7 @@ use std::{io, path::Path};
 use skills_core::{
     Diagnostic, RemoteIndex, Scope, SkillSet, SkillSetBuilder, Source,
     discovery::{Discovery, Filter, Root},
+    scan::{Finding, Risk, Rules, scan},
     set::{Entry, Skipped},
 };
 
@@ -72,6 +73,21 @@ pub(super) fn pin(root: &Path, commit: &str, max_skills: usize) -> io::Result<Pi
     Ok(PinnedGit { commit: commit.to_owned(), skills })
 }
 
+/// Takes out of `pinned` the skills in which a scan finds a high risk: nobody has looked at them yet. Returns for each
+/// what was found first.
+pub(super) fn hold_back_risks(root: &Path, pinned: &mut PinnedGit) -> Vec<(String, Finding)> {
+    let real = dunce::canonicalize(root).unwrap_or_else(|_| root.to_owned());
+    let mut held_back = Vec::new();
+    pinned.skills.retain(|path, _| {
+        let found = scan(&real.join(path), Rules::built_in()).map(|report| report.findings);
+        let risk = found.unwrap_or_default().into_iter().find(|finding| finding.risk == Risk::High);
+        let is_good = risk.is_none();
+        held_back.extend(risk.map(|risk| (path.clone(), risk)));
+        is_good
+    });
+    held_back
+}
+
 /// The directory of a skill, as a lock has it.
 pub(super) fn relative(root: &Path, dir: &Path) -> String {
     let below = dir.strip_prefix(root).unwrap_or(dir);
@@ -92,18 +108,21 @@ fn of_repository(address: &Address, root: &Path, pinned: &PinnedGit, wanted: &Wa
         if is_approved {
             skills.add_shared(entry.skill.clone(), entry.diagnostics.clone());
         } else {
-            skills.skip(Skipped::new(stored.file(), vec![not_approved(address, &entry.skill.name)]));
+            let why = not_approved(address, &entry.skill.name, approved.is_some());
+            skills.skip(Skipped::new(stored.file(), vec![why]));
         }
     }
     finish(skills, &found)
 }
 
-fn not_approved(address: &Address, name: &skills_core::SkillName) -> Diagnostic {
-    Diagnostic::error(
-        "not-approved",
-        format!("the skill `{name}` of {address} is not the one that was approved"),
-    )
-    .help(format!("`acp-skills-proxy update '{address}'` shows what differs, and asks"))
+fn not_approved(address: &Address, name: &skills_core::SkillName, is_known: bool) -> Diagnostic {
+    let why = if is_known {
+        "is not the one that was approved"
+    } else {
+        "was not approved: a scan finds a high risk in it, or it was left out"
+    };
+    Diagnostic::error("not-approved", format!("the skill `{name}` of {address} {why}"))
+        .help(format!("`acp-skills-proxy update '{address}'` shows it, and asks"))
 }
 
 fn of_site(index: &RemoteIndex, wanted: &Wanted<'_>) -> SkillSet {

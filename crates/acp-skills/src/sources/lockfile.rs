@@ -7,7 +7,7 @@
 //! cannot be read is never written over. The last one that could be read is kept in the cache, for whoever only serves.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashSet},
     fs::{self, File},
     io,
     path::{Path, PathBuf},
@@ -214,6 +214,21 @@ impl LockFile {
             // Without it, a broken lock serves nothing.
             drop(self.write(&copy));
         }
+        // Says whose copy it is: a lock that is gone refers to nothing.
+        let (origin, path) = (copy.with_extension(ORIGIN), std::path::absolute(path));
+        if let Ok(path) = path
+            && !origin.exists()
+        {
+            drop(fs::write(origin, path.as_os_str().as_encoded_bytes()));
+        }
+    }
+}
+
+impl PinnedGit {
+    /// Whether all that was approved in `approved` is here as it was.
+    pub(super) fn has_all_of(&self, approved: &Self) -> bool {
+        let is_same = |(path, digest): (&String, &String)| self.skills.get(path) == Some(digest);
+        self.commit == approved.commit && approved.skills.iter().all(is_same)
     }
 }
 
@@ -244,6 +259,37 @@ fn copy(path: &Path, cache: &Path) -> PathBuf {
     cache.join("locks").join(format!("{}.json", key(path)))
 }
 
+/// Everything that the locks refer to which were read with this cache: commits, and digests of indexes. Of a lock that is
+/// gone, the copy goes as well.
+pub(super) fn references(cache: &Path) -> HashSet<String> {
+    let mut references = HashSet::new();
+    for entry in fs::read_dir(cache.join("locks")).into_iter().flatten().flatten() {
+        let copy = entry.path();
+        if copy.extension().is_none_or(|extension| extension != "json") {
+            continue;
+        }
+        let file = copy.with_extension(ORIGIN);
+        let origin = fs::read_to_string(&file).ok().map(PathBuf::from);
+        if origin.as_ref().is_some_and(|origin| !origin.exists()) {
+            drop(fs::remove_file(&copy));
+            drop(fs::remove_file(&file));
+            continue;
+        }
+        // The copy counts also where the lock itself is another by now: whoever has that one broken goes on with it.
+        for path in origin.iter().chain([&copy]) {
+            let lock = LockFile::read(path).unwrap_or_default();
+            references.extend(lock.sources.into_values().map(|pinned| match pinned {
+                Pinned::Git(git) => git.commit,
+                Pinned::Web(web) => web.index,
+            }));
+        }
+    }
+    references
+}
+
+/// What ends the name of the file that says whose copy another one is.
+const ORIGIN: &str = "path";
+
 /// The name of a file about another one.
 fn key(path: &Path) -> String {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
@@ -258,6 +304,13 @@ pub(super) fn turn(path: &Path) -> io::Result<File> {
     let file = File::options().create(true).truncate(false).write(true).open(path)?;
     file.lock()?;
     Ok(file)
+}
+
+/// The same, unless another process has it.
+pub(super) fn turn_if_free(path: &Path) -> Option<File> {
+    let file = File::options().create(true).truncate(false).write(true).open(path).ok()?;
+    file.try_lock().ok()?;
+    Some(file)
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 //! | `git/` | what a repository has, fetched |
 //! | `store` | what was fetched, on this disk |
 //! | `manifest` | where a repository says that its skills are |
+//! | `prune` | what of the store is removed, and by whom it is used |
 //! | `digest` | the hash of a skill |
 //! | `lockfile` | `skills.lock`: what was approved |
 //! | `load` | what may be served: what is here, and is what was approved |
@@ -24,6 +25,7 @@ mod live;
 mod load;
 mod lockfile;
 mod manifest;
+mod prune;
 mod store;
 mod update;
 

@@ -8,6 +8,7 @@ use std::{
     fmt::Write,
     fs,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use serde::Serialize;
@@ -22,6 +23,7 @@ use super::{
     address::{Address, Place},
     digest, load,
     lockfile::{LockError, LockFile, Pinned, PinnedWeb},
+    prune,
     store::Store,
 };
 use crate::{
@@ -155,7 +157,7 @@ impl Updater {
                         &approved.commit,
                         self.options.max_skills,
                     )
-                    .is_ok_and(|here| here != *approved)
+                    .is_ok_and(|here| !here.has_all_of(approved))
                 {
                     let system = |error| SourceError::system(address, error);
                     self.store.forget_git(place, &approved.commit).map_err(system)?;
@@ -193,8 +195,21 @@ impl Updater {
             (Place::Web(url), Pinned::Web(pinned)) => self.of_index(url, &pinned.index),
             _ => None,
         }?;
-        // Only what is as it was approved says what was approved.
-        (offer.pinned == *pinned).then_some(offer)
+        // Only what is as it was approved says what was approved, and not all need be.
+        match (&offer.pinned, pinned) {
+            (Pinned::Git(here), Pinned::Git(approved)) if here.has_all_of(approved) => {
+                let mut offer = Offer { pinned: pinned.clone(), ..offer };
+                offer.skills.retain(|skill| approved.skills.get(&skill.path) == Some(&skill.sha256));
+                Some(offer)
+            }
+            (here, _) => (here == pinned).then_some(offer),
+        }
+    }
+
+    /// Removes from the cache what no lock refers to any more, as far as is known here, and what was not used for
+    /// `unused`; never what a process is using. Returns the directories and files that are gone.
+    pub fn prune(&self, unused: Duration) -> Vec<PathBuf> {
+        prune::prune(self.store.dir(), unused)
     }
 
     /// Approves an offer: writes it into `lock`.

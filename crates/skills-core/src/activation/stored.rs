@@ -78,7 +78,9 @@ pub(super) fn read(skill: &Skill, stored: &Stored) -> Result<Text, ActivationErr
         Err(error @ ActivationError::File(FileError::LinkInPath { .. })) => return Err(error),
         Err(error) => error,
     };
-    let Some(last) = kept.get(&stored.dir) else { return Err(error) };
+    // What was seen there last need not be what was approved.
+    let last = kept.get(&stored.dir).filter(|_| stored.guard.is_none());
+    let Some(last) = last else { return Err(error) };
     let message = format!("these are the last good instructions of the skill: {error}");
     let outdated = Diagnostic::warning("instructions-outdated", message).help("save the file again");
     Ok(Text { outdated: Some(outdated), ..Text::new(last, stored) })

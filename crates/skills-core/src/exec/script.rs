@@ -9,7 +9,7 @@ use super::{
     interpreter::{HEAD_BYTES, Interpreter},
 };
 use crate::{
-    files::{FileError, SkillFiles},
+    files::{Bounds, FileError, SkillFiles},
     skill::{CallContext, Skill},
 };
 
@@ -209,6 +209,8 @@ fn prepare(
     }
     let files = SkillFiles::of(skill).map_err(|error| refused(&error))?;
     let head = files.head(&call.script, HEAD_BYTES).map_err(|error| refused(&error))?;
+    // It may read or run what lies beside it.
+    files.check_all(Bounds::SKILL).map_err(|error| refused(&error))?;
     let interpreter = Interpreter::choose(&call.script, &head.bytes).map_err(failed)?;
     let dir = skill.dir().unwrap_or_else(|| "".as_ref());
     let cwd = match options.cwd {

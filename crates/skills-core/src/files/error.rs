@@ -42,6 +42,12 @@ pub enum FileError {
         /// The path as it was given.
         path: String,
     },
+    /// It is not what the user approved: it has changed since, or is new.
+    #[error("`{}` is not as the user approved it, so that it is not read; ask them to look at it", path.escape_debug())]
+    NotApproved {
+        /// The path as it was given.
+        path: String,
+    },
     /// There is no such file.
     #[error("the skill has no file `{}`{}", path.escape_debug(), did_you_mean(similar))]
     NotFound {
@@ -113,6 +119,7 @@ impl FileError {
             Self::NoFiles(_) => "no-files",
             Self::Invalid { .. } => "invalid-path",
             Self::Outside { .. } => "outside-skill",
+            Self::NotApproved { .. } => "not-approved",
             Self::NotFound { .. } => "not-found",
             Self::IsDirectory { .. } => "is-directory",
             Self::NotAFile { .. } => "not-a-file",

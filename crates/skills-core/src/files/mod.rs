@@ -12,7 +12,6 @@ mod bundled;
 pub(crate) mod content;
 mod directory;
 mod error;
-#[cfg(feature = "scan")]
 pub(crate) mod every;
 mod list;
 mod open;
@@ -24,8 +23,8 @@ mod skill_md;
 use std::{
     ffi::{OsStr, OsString},
     hash::{DefaultHasher, Hasher},
-    io::{self, Read},
-    path::Path,
+    io::{self, Read, Seek},
+    path::{Component, Path},
 };
 
 use cap_std::{
@@ -45,7 +44,7 @@ pub use skill_md::SkillMd;
 
 use crate::{
     frontmatter::MAX_FRONTMATTER_BYTES,
-    skill::{Skill, Source},
+    skill::{Guard, Skill, Source},
 };
 
 /// Text beyond this many bytes is left out of one [`SkillFiles::read`], with a sentence that says how to read on;
@@ -80,6 +79,24 @@ pub const SKILL_FILE_NAMES: [&str; 3] = ["SKILL.md", "skill.md", "Skill.md"];
 #[derive(Debug)]
 pub struct SkillFiles {
     dir: Dir,
+    guard: Option<Guard>,
+}
+
+/// Is shown what is at a path, and its content where it is a file.
+pub type See<'a> = dyn FnMut(&str, Option<&mut dyn Read>) -> io::Result<()> + 'a;
+
+/// What a look at all files of a skill may cost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    /// Files and directories, at most.
+    pub entries: usize,
+    /// Bytes of all files together, at most.
+    pub bytes: u64,
+}
+
+impl Bounds {
+    /// More than any skill has that somebody means to have: 10,000 files and 256 MiB.
+    pub const SKILL: Self = Self { entries: 10_000, bytes: 256 * 1024 * 1024 };
 }
 
 /// The first bytes of a file.
@@ -103,7 +120,7 @@ impl SkillFiles {
     /// [`FileError::Directory`] when there is no such directory, or it cannot be opened.
     pub fn open(dir: &Path) -> Result<Self, FileError> {
         match Dir::open_ambient_dir(dir, ambient_authority()) {
-            Ok(dir) => Ok(Self { dir }),
+            Ok(dir) => Ok(Self { dir, guard: None }),
             Err(source) => Err(FileError::Directory { dir: dir.to_owned(), source: in_plain_words(source) }),
         }
     }
@@ -117,7 +134,9 @@ impl SkillFiles {
         let Source::Stored(stored) = &skill.source else {
             return Err(FileError::NoFiles(skill.name.clone()));
         };
-        if stored.was_found() { Self::open_canonical(&stored.dir) } else { Self::open(&stored.dir) }
+        let files =
+            if stored.was_found() { Self::open_canonical(&stored.dir) } else { Self::open(&stored.dir) };
+        Ok(Self { guard: stored.guard.clone(), ..files? })
     }
 
     /// Opens the directory of a skill by its canonical path, in which no component may have become a link.
@@ -125,7 +144,7 @@ impl SkillFiles {
     /// # Errors
     /// [`FileError::LinkInPath`], else as [`SkillFiles::open`].
     pub(crate) fn open_canonical(dir: &Path) -> Result<Self, FileError> {
-        Ok(Self { dir: directory::open_without_links(dir)? })
+        Ok(Self { dir: directory::open_without_links(dir)?, guard: None })
     }
 
     /// What is directly in the directory, in no order.
@@ -143,9 +162,57 @@ impl SkillFiles {
 
     /// Everything below the directory with its `SKILL.md`, hidden directories and links that lead out, and whether that
     /// is all; at most `max` entries.
-    #[cfg(feature = "scan")]
     pub(crate) fn every(&self, max: usize) -> (Vec<every::Entry>, bool) {
         every::every(&self.dir, max)
+    }
+
+    /// Shows `see` everything below the directory, hidden or not, sorted by path: a file with its content, and without one
+    /// whatever is no file to read: a link that leads out, a device, a directory of git. Returns what is left of `bounds`.
+    ///
+    /// # Errors
+    /// There is more than `bounds` allow, a file cannot be read, or `see` fails.
+    pub fn each(&self, bounds: Bounds, see: &mut See<'_>) -> io::Result<Bounds> {
+        let (entries, is_all) = self.every(bounds.entries);
+        if !is_all {
+            return Err(io::Error::other(format!("it has more than {} files", bounds.entries)));
+        }
+        let mut left = bounds;
+        left.entries -= entries.len().min(left.entries);
+        for entry in entries {
+            if entry.kind != every::Kind::File {
+                see(&entry.path, None)?;
+                continue;
+            }
+            let Opened::File(file, metadata) = open_any(&self.dir, Path::new(&entry.path))? else {
+                see(&entry.path, None)?;
+                continue;
+            };
+            let rest = left.bytes.checked_sub(metadata.len());
+            let too_long = || io::Error::other(format!("its files have more than {} bytes", bounds.bytes));
+            left.bytes = rest.ok_or_else(too_long)?;
+            // Not more than it said, should it grow meanwhile.
+            see(&entry.path, Some(&mut file.take(metadata.len())))?;
+        }
+        Ok(left)
+    }
+
+    /// Whether everything below the directory may be served: for whoever runs a program that reads the rest by itself.
+    ///
+    /// # Errors
+    /// [`FileError::NotApproved`] names the first file that may not.
+    pub(crate) fn check_all(&self, bounds: Bounds) -> Result<(), FileError> {
+        let Some(guard) = &self.guard else { return Ok(()) };
+        let mut refused = None;
+        let seen = self.each(bounds, &mut |path, content| {
+            if !guard.allows(path, content)? && refused.is_none() {
+                refused = Some(path.to_owned());
+            }
+            Ok(())
+        });
+        match refused {
+            Some(path) => Err(FileError::NotApproved { path }),
+            None => seen.map(drop).map_err(|source| FileError::Io { path: ".".to_owned(), source }),
+        }
     }
 
     /// Reads the file at `path`, relative to the skill's directory and separated by `/`.
@@ -204,11 +271,29 @@ impl SkillFiles {
     fn open_file(&self, path: &str) -> Result<(File, Metadata), FileError> {
         let relative = path::check(path)?;
         match open_any(&self.dir, &relative) {
-            Ok(Opened::File(file, metadata)) => Ok((file, metadata)),
+            Ok(Opened::File(file, metadata)) => Ok((self.checked(path, &relative, file)?, metadata)),
             Ok(Opened::Dir(dir)) => Err(list::directory_error(path, &dir)),
             Ok(Opened::Special) => Err(FileError::NotAFile { path: path.to_owned() }),
             Err(source) => Err(self.explain(path, source)),
         }
+    }
+
+    /// The file, if it may be served; what is read is what was looked at, because it is the same open file.
+    fn checked(&self, path: &str, relative: &Path, mut file: File) -> Result<File, FileError> {
+        let Some(guard) = &self.guard else { return Ok(file) };
+        let failed = |source| FileError::Io { path: path.to_owned(), source };
+        let parts: Vec<_> = relative
+            .components()
+            .filter_map(|part| match part {
+                Component::Normal(name) => Some(name.to_string_lossy()),
+                _ => None,
+            })
+            .collect();
+        if !guard.allows(&parts.join("/"), Some(&mut file)).map_err(failed)? {
+            return Err(FileError::NotApproved { path: path.to_owned() });
+        }
+        file.rewind().map_err(failed)?;
+        Ok(file)
     }
 
     /// Translates an error of the operating system for the caller who asked for `path`.

@@ -1,6 +1,6 @@
 //! [`Sha256`]: what an index says of a file, to be compared with what came.
 
-use std::fmt;
+use std::{fmt, io};
 
 use sha2::Digest;
 
@@ -12,6 +12,23 @@ impl Sha256 {
     /// That of `bytes`.
     pub fn of(bytes: &[u8]) -> Self {
         Self(sha2::Sha256::digest(bytes).into())
+    }
+
+    /// That of all that is left to read.
+    ///
+    /// # Errors
+    /// As `content` says.
+    pub fn of_content(content: &mut dyn io::Read) -> io::Result<Self> {
+        let mut hasher = sha2::Sha256::new();
+        let mut buffer = vec![0; 64 * 1024];
+        loop {
+            match content.read(&mut buffer) {
+                Ok(0) => return Ok(Self(hasher.finalize().into())),
+                Ok(length) => hasher.update(&buffer[..length]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
     }
 
     /// Its bytes.

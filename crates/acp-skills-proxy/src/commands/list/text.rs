@@ -26,6 +26,14 @@ pub(super) fn of(report: &Report<'_>, missing: &[String], width: Option<usize>) 
         let (loser, winner) = (place(shadowed.path.as_ref()), place(shadowed.by.as_ref()));
         lines.push(format!("shadowed: {} in {loser}, by the one in {winner}", shadowed.name));
     }
+    for row in &report.waiting {
+        let changed = if row.changed { ", changed since you trusted it" } else { "" };
+        let path = place(row.path.as_ref());
+        lines.push(format!(
+            "waiting: {} in {path}{changed}: not used until you trust it, with `/skills trust {}` in a session or `--trust project`",
+            row.name, row.name
+        ));
+    }
     for row in &report.skills {
         let path = row.url.map_or_else(|| place(row.path.as_ref()), str::to_owned);
         lines.extend(row.diagnostics.iter().map(|diagnostic| located(row.name, &path, diagnostic)));

@@ -1,21 +1,27 @@
 //! `sources`: which there are, and what of them is approved. Fetches nothing.
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{path::PathBuf, process::ExitCode, time::Duration};
 
 use acp_skills::sources::{LockFile, Pinned};
 use clap::Args;
 use serde::Serialize;
+use serde_json::json;
 use skills_core::text::shown_path;
 
 use super::{CommonArgs, Target, known, lock_error, updater};
 use crate::{
     commands::table::{Align, Table, terminal_width},
     output,
+    words::count,
 };
 
 /// Flags of `sources`.
 #[derive(Debug, Args)]
 pub(crate) struct SourcesArgs {
+    /// Remove from the cache what no lock refers to and no process uses, and tell what it was. `update` and `remove` do so by
+    /// themselves with what nobody has used for 30 days.
+    #[arg(long)]
+    prune: bool,
     #[command(flatten)]
     common: CommonArgs,
 }
@@ -32,6 +38,16 @@ struct Row {
     skills: Option<usize>,
 }
 
+/// What somebody may be looking at before it is approved, in a process of its own.
+const JUST_FETCHED: Duration = Duration::from_hours(1);
+
+fn pruned(removed: usize) -> String {
+    match removed {
+        0 => "There is nothing to remove from the cache.\n".to_owned(),
+        removed => format!("{} removed from the cache.\n", count(removed, "state")),
+    }
+}
+
 /// Lists the sources.
 ///
 /// # Errors
@@ -39,6 +55,16 @@ struct Row {
 pub(crate) fn run(args: SourcesArgs) -> anyhow::Result<ExitCode> {
     let target = Target::read(&args.common)?;
     let updater = updater(&args.common)?;
+    if args.prune {
+        let removed = updater.prune(JUST_FETCHED);
+        if args.common.json {
+            output::print_json(&json!({ "removed": removed }))?;
+        } else {
+            let lines = removed.iter().map(|path| format!("removed {}\n", shown_path(path)));
+            output::print(&format!("{}{}", lines.collect::<String>(), pruned(removed.len())))?;
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
     let mut rows = Vec::new();
     for source in known(&target)? {
         let pinned = LockFile::read(&source.lock).map_err(lock_error)?.get(source.address.as_str()).cloned();

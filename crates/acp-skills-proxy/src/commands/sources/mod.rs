@@ -18,6 +18,7 @@ use std::{
     fs,
     io::{self, IsTerminal},
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use acp_skills::{
@@ -138,6 +139,16 @@ pub(super) fn updater(args: &CommonArgs) -> anyhow::Result<Updater> {
     let processes = Processes::default();
     processes.prepare(&std::env::current_exe()?);
     Updater::new(processes).map_err(source_error)
+}
+
+/// How long nobody has used what is removed by itself.
+const LONG_UNUSED: Duration = Duration::from_hours(24 * 30);
+
+/// Keeps the cache from growing for ever.
+pub(super) fn tidy(updater: &Updater) {
+    for path in updater.prune(LONG_UNUSED) {
+        tracing::info!("removed {} from the cache", shown_path(&path));
+    }
 }
 
 pub(super) fn source_error(error: acp_skills::sources::SourceError) -> anyhow::Error {

@@ -7,7 +7,7 @@ use clap::Args;
 use serde_json::json;
 use skills_core::text::shown_path;
 
-use super::{CommonArgs, Target, known, lock_error, named, updater};
+use super::{CommonArgs, Target, known, lock_error, named, tidy, updater};
 use crate::{error::UsageError, output};
 
 /// Flags of `remove`.
@@ -19,7 +19,7 @@ pub(crate) struct RemoveArgs {
     common: CommonArgs,
 }
 
-/// Removes the source. What was fetched of it stays in the cache.
+/// Removes the source. What was fetched of it goes from the cache when nobody has used it for a while.
 ///
 /// # Errors
 /// There is no such source, or configuration or lock cannot be written.
@@ -49,6 +49,7 @@ pub(crate) fn run(args: RemoveArgs) -> anyhow::Result<ExitCode> {
             removed.push(target.path.clone());
         }
     }
+    tidy(&updater);
     if common.json {
         output::print_json(&json!({ "source": source, "removedFrom": removed }))?;
     } else {

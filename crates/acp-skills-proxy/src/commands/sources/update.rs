@@ -7,7 +7,7 @@ use clap::Args;
 use serde::Serialize;
 use skills_core::{scan::Finding, text::shown};
 
-use super::{CommonArgs, Known, Target, agreed, findings, known, lock_error, named, show, updater};
+use super::{CommonArgs, Known, Target, agreed, findings, known, lock_error, named, show, tidy, updater};
 use crate::{error::UsageError, output, progress::Progress, words::count};
 
 /// Flags of `update`.
@@ -69,6 +69,7 @@ pub(crate) fn run(args: UpdateArgs) -> anyhow::Result<ExitCode> {
         is_done &= row.error.is_none() && row.approved;
         rows.push(row);
     }
+    tidy(&updater(&args.common)?);
     if args.common.json {
         output::print_json(&rows)?;
     }

@@ -1,0 +1,221 @@
+//! Skills of a project wait until their user has approved them: `/skills trust`, and the question that a client puts to its
+//! user where it has forms ([elicitation](https://agentclientprotocol.com/protocol/v1/elicitation)).
+//!
+//! A question is asked once for each version of a skill. Yes and no are kept; a dialog that was closed is neither. What was
+//! decided about is what was shown: whoever keeps it compares the files.
+
+use std::collections::{HashMap, HashSet};
+
+use acp_skills_wire::{Id, Message, Node};
+use serde_json::json;
+use skills_core::{
+    SkillName,
+    set::Waiting,
+    text::{shown, shown_path},
+};
+
+use crate::{
+    Interceptor,
+    menu::{self, spelling},
+    outputs::{Actions, Pass},
+    overview,
+    queries::{Decided, Query, Refreshed, Ticket},
+    session::{
+        Session, SessionKey,
+        turns::{HeldKind, HeldPrompt, Text},
+    },
+};
+
+/// The word behind `/skills`.
+pub(crate) const TRUST: &str = "trust";
+
+/// How many skills a question names.
+const MAX_NAMED: usize = 20;
+
+/// The member of the form.
+const ANSWER: &str = "trust";
+
+/// What the user is asked, and was.
+#[derive(Debug, Default)]
+pub(crate) struct Questions {
+    last: u64,
+    /// Those without an answer, by the id of the request: whose, and about which skills.
+    open: HashMap<String, (SessionKey, Vec<Waiting>)>,
+    /// The versions of skills that somebody was asked about in this run.
+    asked: HashSet<String>,
+}
+
+/// The waiting skills that the words behind `/skills trust` name: all, without words.
+///
+/// # Errors
+/// A sentence for the user.
+pub(crate) fn named(session: &Session, words: &str) -> Result<Vec<Waiting>, String> {
+    let waiting = session.switches.all().waiting();
+    if waiting.is_empty() {
+        return Err("No skill of this project waits for your trust.".to_owned());
+    }
+    if words.is_empty() {
+        return Ok(waiting.to_vec());
+    }
+    let of = |word: &str| -> Vec<Waiting> {
+        let word = word.trim_start_matches('/');
+        let key = SkillName::key_of(word.strip_prefix(menu::PREFIX).unwrap_or(word));
+        waiting.iter().filter(|it| it.skill.name.key() == key).cloned().collect()
+    };
+    // A name may have spaces.
+    let whole = of(words);
+    if !whole.is_empty() {
+        return Ok(whole);
+    }
+    let mut all = Vec::new();
+    for word in words.split_whitespace() {
+        let found = of(word);
+        if found.is_empty() {
+            let names: Vec<_> =
+                waiting.iter().take(MAX_NAMED).map(|it| format!("`{}`", it.skill.name)).collect();
+            return Err(format!("No skill `{}` waits. There are {}.", shown(word), names.join(", ")));
+        }
+        all.extend(found);
+    }
+    Ok(all)
+}
+
+/// Whether the words behind `/skills` are about skills that wait here, so that no other `/skills` is meant.
+pub(crate) fn is_ours(session: &Session, words: &str) -> bool {
+    let (verb, rest) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
+    verb == TRUST && named(session, rest.trim()).is_ok()
+}
+
+impl Interceptor {
+    /// The user trusts these. Returns that the answer has to wait.
+    pub(crate) fn trust_command(
+        &mut self,
+        key: SessionKey,
+        prompt: &Message<'_>,
+        id: &Id,
+        skills: Vec<Waiting>,
+        actions: &mut Actions,
+    ) -> bool {
+        let ticket = self.new_ticket();
+        let Some(session) = self.sessions.get(key) else { return false };
+        let held = HeldPrompt::new(id.clone(), prompt.line, HeldKind::Command, Text::Pending(ticket));
+        session.turns.hold(held);
+        self.decide(key, ticket, skills, true, actions);
+        true
+    }
+
+    fn decide(
+        &mut self,
+        key: SessionKey,
+        ticket: Ticket,
+        skills: Vec<Waiting>,
+        trusted: bool,
+        actions: &mut Actions,
+    ) {
+        let cwd = self.sessions.get(key).and_then(|session| session.cwd.clone());
+        let directories = self.directories().into_iter().collect();
+        actions.ask(Query::Trust { session: key, ticket, cwd, skills, trusted, directories });
+    }
+
+    /// A decision is kept, or is not, and these are the skills of all sessions now.
+    pub(crate) fn decided(
+        &mut self,
+        key: SessionKey,
+        ticket: Ticket,
+        trusted: bool,
+        decided: &Decided,
+        refreshed: Refreshed,
+        actions: &mut Actions,
+    ) {
+        self.refreshed(refreshed, actions);
+        let text = overview::decided(decided);
+        let prompt = self.sessions.get(key).and_then(|session| session.turns.take_awaiting(ticket));
+        match prompt {
+            Some(prompt) => {
+                self.answer_held(key, &prompt, &text, actions);
+                self.release(key, actions);
+            }
+            // It was asked with a form, which says nothing back.
+            None if trusted && !(decided.failed.is_empty() && decided.kept.is_ok()) => actions.warn(text),
+            None => {}
+        }
+    }
+
+    /// What a session's user is to be asked now, as a request to the client.
+    pub(crate) fn question(&mut self, key: SessionKey) -> Option<Vec<u8>> {
+        if !self.client.shows_forms() {
+            return None;
+        }
+        let session = self.sessions.get(key)?;
+        let id = session.id()?.to_owned();
+        let waiting = session.switches.all().waiting().iter();
+        let new: Vec<_> = waiting
+            .filter(|it| !it.is_refused && !self.questions.asked.contains(&it.digest))
+            .take(MAX_NAMED)
+            .cloned()
+            .collect();
+        if new.is_empty() {
+            return None;
+        }
+        self.questions.asked.extend(new.iter().map(|it| it.digest.clone()));
+        self.questions.last += 1;
+        // One that no request of the agent's has.
+        let request =
+            format!("{}{:x}-{}", acp_skills_wire::build::OWN_REQUEST, self.run, self.questions.last);
+        let params = json!({
+            "sessionId": id,
+            "mode": "form",
+            "message": message(&new),
+            "requestedSchema": {
+                "type": "object",
+                "properties": { ANSWER: {
+                    "type": "boolean",
+                    "title": if new.len() == 1 { "Trust this skill" } else { "Trust these skills" },
+                    "default": false,
+                } },
+                "required": [ANSWER],
+            },
+        });
+        self.questions.open.insert(request.clone(), (key, new));
+        Some(acp_skills_wire::build::request(&request, "elicitation/create", &params))
+    }
+
+    /// A response of the client's: perhaps to a question of ours, which the agent knows nothing of.
+    pub(crate) fn user_answered(&mut self, message: &Message<'_>, actions: &mut Actions) -> Pass {
+        let id = match message.id() {
+            Some(Id::Text(id)) if !self.questions.open.is_empty() => id,
+            _ => return Pass::Untouched,
+        };
+        let Some((key, skills)) = self.questions.open.remove(id.as_str()) else { return Pass::Untouched };
+        let action = message.result.and_then(|result| result.str("action"));
+        let is_ticked = message.result.and_then(|result| result.at(&["content", ANSWER]));
+        let trusted = match action.as_deref() {
+            Some("accept") => is_ticked.and_then(|it: Node<'_>| it.as_bool()) == Some(true),
+            Some("decline") => false,
+            // Closed, or not understood: nobody has decided.
+            _ => return Pass::Consumed,
+        };
+        let ticket = self.new_ticket();
+        self.decide(key, ticket, skills, trusted, actions);
+        Pass::Consumed
+    }
+}
+
+/// What the user reads.
+fn message(skills: &[Waiting]) -> String {
+    let mut lines = vec![match skills {
+        [_] => "This project brings a skill, which your agent would follow as it follows you:".to_owned(),
+        _ => format!(
+            "This project brings {} skills, which your agent would follow as it follows you:",
+            skills.len()
+        ),
+    }];
+    for it in skills {
+        let skill = &it.skill;
+        let place = skill.dir().map(shown_path).unwrap_or_default();
+        let changed = if it.has_changed { ", changed since you trusted it" } else { "" };
+        lines.push(format!("- {} ({place}{changed}): {}", skill.name, shown(&spelling::description(skill))));
+    }
+    lines.push("Look at the files before you agree. `/skills trust NAME` trusts a single one.".to_owned());
+    lines.join("\n")
+}

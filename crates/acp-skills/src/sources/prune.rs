@@ -1,0 +1,164 @@
+//! What of the cache is removed, and how whoever uses it keeps it.
+//!
+//! A directory or an index is used as long as a process has its mark locked; the mark's time says when that was last. What a
+//! lock refers to stays, however long nobody used it: a repository may be gone, and what was approved goes on.
+
+use std::{
+    fs::{self, File},
+    path::{Path, PathBuf},
+    time::{Duration, SystemTime},
+};
+
+use super::lockfile::{self, turn_if_free};
+
+/// The name of the mark, beside what it is about.
+const MARK: &str = "used";
+
+/// Somebody uses something of the cache, until this is dropped.
+#[derive(Debug)]
+pub(super) struct InUse {
+    /// The lock of the operating system is its own until it is closed.
+    _mark: File,
+}
+
+impl InUse {
+    /// Says that the directory `dir` of the cache is used; nothing where that cannot be said, as in a cache that is
+    /// read-only.
+    pub(super) fn of(dir: &Path) -> Option<Self> {
+        let mark = File::options().create(true).truncate(false).write(true).open(dir.join(MARK)).ok()?;
+        mark.lock_shared().ok()?;
+        mark.set_modified(SystemTime::now()).ok()?;
+        Some(Self { _mark: mark })
+    }
+}
+
+/// Removes what no lock refers to, nobody uses, and nobody has used for `unused`. Returns what is gone.
+pub(super) fn prune(cache: &Path, unused: Duration) -> Vec<PathBuf> {
+    let references = lockfile::references(cache);
+    let mut removed = Vec::new();
+    for place in entries(&cache.join("git")).into_iter().chain(entries(&cache.join("web"))) {
+        // Whoever fetches there has it.
+        let Some(_turn) = turn_if_free(&place.join("turn")) else { continue };
+        for path in entries(&place) {
+            let name = path.file_stem().unwrap_or_default().to_string_lossy();
+            let is_ours = name.len() >= 40 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
+            if is_ours && !references.contains(&*name) && is_unused(&path, unused) && remove(&place, &path) {
+                removed.push(path);
+            }
+        }
+    }
+    removed.sort_unstable();
+    removed
+}
+
+fn entries(dir: &Path) -> Vec<PathBuf> {
+    fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
+}
+
+fn is_unused(path: &Path, unused: Duration) -> bool {
+    let mark = path.join(MARK);
+    let (file, dated) =
+        if path.is_dir() { (Some(&mark).filter(|it| it.exists()), path) } else { (None, path) };
+    if let Some(mark) = file {
+        // A lock that cannot be had is somebody's.
+        let is_free = File::options().write(true).open(mark).is_ok_and(|mark| mark.try_lock().is_ok());
+        if !is_free {
+            return false;
+        }
+    }
+    let modified =
+        fs::metadata(file.map_or(dated, PathBuf::as_path)).and_then(|metadata| metadata.modified());
+    modified.is_ok_and(|time| time.elapsed().is_ok_and(|age| age >= unused))
+}
+
+/// Takes it away at once, so that nobody finds half of it, and removes it then.
+fn remove(place: &Path, path: &Path) -> bool {
+    if path.is_file() {
+        return fs::remove_file(path).is_ok();
+    }
+    let Ok(aside) = tempfile::Builder::new().prefix(".new-").tempdir_in(place) else { return false };
+    // What is left of it goes with the directory, or as any leftover.
+    fs::rename(path, aside.path().join("old")).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sources::{LockFile, Pinned, PinnedGit};
+
+    const MONTH: Duration = Duration::from_hours(24 * 30);
+
+    fn commit(digit: char) -> String {
+        digit.to_string().repeat(40)
+    }
+
+    /// A checkout that was used so long ago.
+    fn checkout(cache: &Path, digit: char, age: Duration) -> PathBuf {
+        let dir = cache.join("git/place").join(commit(digit));
+        fs::create_dir_all(dir.join("name/skill")).unwrap();
+        fs::write(dir.join("name/skill/SKILL.md"), "x").unwrap();
+        drop(InUse::of(&dir).unwrap());
+        let mark = File::options().write(true).open(dir.join(MARK)).unwrap();
+        mark.set_modified(SystemTime::now() - age).unwrap();
+        dir
+    }
+
+    fn refer(lock: &Path, cache: &Path, digit: char) {
+        let pinned =
+            Pinned::Git(PinnedGit { commit: commit(digit), skills: std::collections::BTreeMap::new() });
+        LockFile::change(lock, cache, |lock| lock.set("github:a/b", pinned)).unwrap();
+    }
+
+    #[test]
+    fn what_goes_and_what_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = dir.path().join("cache");
+        let (lock, dead) = (dir.path().join("skills.lock"), dir.path().join("dead/skills.lock"));
+        let old = MONTH * 2;
+        let referred = checkout(&cache, 'a', old);
+        let used = checkout(&cache, 'b', old);
+        let recent = checkout(&cache, 'c', Duration::ZERO);
+        let unused = checkout(&cache, 'd', old);
+        let of_dead = checkout(&cache, 'e', old);
+        let strange = cache.join("git/place/notes");
+        fs::create_dir(&strange).unwrap();
+        refer(&lock, &cache, 'a');
+        refer(&dead, &cache, 'e');
+        fs::remove_dir_all(dead.parent().unwrap()).unwrap();
+        let in_use = InUse::of(&used).unwrap();
+        File::options()
+            .write(true)
+            .open(used.join(MARK))
+            .unwrap()
+            .set_modified(SystemTime::now() - old)
+            .unwrap();
+        assert_eq!(prune(&cache, MONTH), [unused.clone(), of_dead.clone()]);
+        for (path, stays) in [
+            (&referred, true),
+            (&used, true),
+            (&recent, true),
+            (&unused, false),
+            (&of_dead, false),
+            (&strange, true),
+        ] {
+            assert_eq!(path.exists(), stays, "{}", path.display());
+        }
+        drop(in_use);
+        assert_eq!(prune(&cache, MONTH), [used]);
+        // A lock that is broken for a while refers to what it did.
+        fs::write(&lock, "<<<<<<< HEAD").unwrap();
+        assert_eq!(prune(&cache, Duration::ZERO), [recent]);
+        assert!(referred.exists());
+        assert!(prune(&dir.path().join("none"), Duration::ZERO).is_empty());
+    }
+
+    #[test]
+    fn nothing_where_somebody_fetches() {
+        let dir = tempfile::tempdir().unwrap();
+        let checkout = checkout(dir.path(), 'a', MONTH);
+        let turn = lockfile::turn(&dir.path().join("git/place/turn")).unwrap();
+        assert!(prune(dir.path(), Duration::ZERO).is_empty());
+        drop(turn);
+        assert_eq!(prune(dir.path(), Duration::ZERO), [checkout]);
+    }
+}

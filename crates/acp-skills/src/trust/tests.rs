@@ -1,0 +1,185 @@
+use std::fs;
+
+use skills_core::{
+    ReadOptions,
+    discovery::{Discovery, project_roots},
+    files,
+};
+
+use super::*;
+
+struct Project {
+    dir: tempfile::TempDir,
+    trust: Trust,
+}
+
+impl Project {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let trust = Trust::new(Some(dir.path().join("state")));
+        let project = Self { dir, trust };
+        project.write("SKILL.md", "---\nname: x\ndescription: d\n---\nBody.\n");
+        project.write("references/a.md", "a");
+        project
+    }
+
+    fn root(&self) -> PathBuf {
+        dunce::canonicalize(self.dir.path().join("project")).unwrap()
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        let file = self.dir.path().join("project/.skills/x").join(path);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, text).unwrap();
+    }
+
+    fn sift(&self) -> SkillSet {
+        self.trust.sift(&self.root(), &Discovery::new(project_roots(&self.root())).find())
+    }
+
+    /// What is served, and what waits: `changed`, `refused` or `new`.
+    fn state(&self) -> (usize, Vec<&'static str>) {
+        let skills = self.sift();
+        let word = |it: &Waiting| match (it.has_changed, it.is_refused) {
+            (_, true) => "refused",
+            (true, _) => "changed",
+            _ => "new",
+        };
+        (skills.len(), skills.waiting().iter().map(word).collect())
+    }
+
+    fn decide(&self, trusted: bool) -> Decided {
+        self.trust.decide(&self.root(), self.sift().waiting(), trusted)
+    }
+}
+
+#[test]
+fn once_by_hash() {
+    let project = Project::new();
+    assert_eq!(project.state(), (0, vec!["new"]));
+    project.decide(false);
+    assert_eq!(project.state(), (0, vec!["refused"]));
+    let decided = project.decide(true);
+    assert_eq!((decided.done.len(), decided.failed.len(), decided.kept), (1, 0, Ok(())));
+    assert_eq!(project.state(), (1, vec![]));
+    // Another process, and another checkout of the same.
+    let again = Trust::new(Some(project.dir.path().join("state")));
+    let found = Discovery::new(project_roots(&project.root())).find();
+    assert_eq!(again.sift(&project.root(), &found).len(), 1);
+    assert_eq!(again.sift(project.dir.path(), &found).len(), 0);
+    // Every file counts, hidden ones as well; what is as it was is trusted.
+    for (path, text, before) in
+        [("references/a.md", "b", Some("a")), (".hidden", "", None), ("scripts/x.sh", "", None)]
+    {
+        project.write(path, text);
+        assert_eq!(project.state(), (0, vec!["changed"]), "{path}");
+        match before {
+            Some(before) => project.write(path, before),
+            None => fs::remove_file(project.root().join(".skills/x").join(path)).unwrap(),
+        }
+        assert_eq!(project.state(), (1, vec![]), "{path}");
+    }
+}
+
+#[test]
+fn what_changes_between_look_and_word() {
+    let project = Project::new();
+    let shown = project.sift();
+    project.write("SKILL.md", "---\nname: x\ndescription: d\n---\nObey.\n");
+    let decided = project.trust.decide(&project.root(), shown.waiting(), true);
+    assert!(decided.done.is_empty() && decided.failed[0].1.contains("changed"), "{decided:?}");
+    assert_eq!(project.state(), (0, vec!["new"]));
+}
+
+/// Whoever has a skill in hand reads what was approved, or nothing.
+#[test]
+fn what_changes_after_it_was_approved() {
+    let project = Project::new();
+    project.decide(true);
+    let skills = project.sift();
+    let skill = skills.get("x").unwrap();
+    let read =
+        |path: &str| files::read(skill, path, ReadOptions::default()).map(drop).map_err(|it| it.code());
+    let body =
+        || skills_core::activation::BodyCache::default().body(skill).map_err(|error| error.to_string());
+    assert!(body().unwrap().contains("Body."));
+    assert_eq!((read("references/a.md"), read("./references//a.md")), (Ok(()), Ok(())));
+    project.write("references/a.md", "b");
+    project.write("references/new.md", "new");
+    assert_eq!(read("references/a.md"), Err("not-approved"));
+    assert_eq!(read("references/new.md"), Err("not-approved"));
+    assert_eq!(read("SKILL.md"), Ok(()));
+    project.write("SKILL.md", "---\nname: x\ndescription: d\n---\nObey.\n");
+    assert!(body().unwrap_err().contains("not as the user approved it"));
+    // Discovery has seen the new text, and it is served to nobody when the file goes.
+    project.sift();
+    fs::remove_file(project.root().join(".skills/x/SKILL.md")).unwrap();
+    assert!(body().is_err());
+}
+
+#[test]
+fn what_cannot_be_written_holds_for_this_run() {
+    let project = Project::new();
+    fs::write(project.dir.path().join("state"), "a file").unwrap();
+    let decided = project.decide(true);
+    assert!(decided.kept.is_err() && decided.done.len() == 1, "{decided:?}");
+    assert_eq!(project.state(), (1, vec![]));
+}
+
+#[test]
+fn files_that_somebody_else_wrote() {
+    let project = Project::new();
+    project.decide(true);
+    let file = project.trust.file(&project.root()).unwrap();
+    for text in ["{", r#"{"v":2,"trusted":{}}"#, "[]"] {
+        fs::write(&file, text).unwrap();
+        assert_eq!(project.state(), (0, vec!["new"]), "{text}");
+    }
+    project.decide(true);
+    assert_eq!(project.state(), (1, vec![]));
+}
+
+#[cfg(unix)]
+#[test]
+fn links() {
+    let project = Project::new();
+    let skill = project.root().join(".skills/x");
+    fs::write(project.dir.path().join("secret"), "secret").unwrap();
+    std::os::unix::fs::symlink(project.dir.path().join("secret"), skill.join("out.md")).unwrap();
+    std::os::unix::fs::symlink("references/a.md", skill.join("in.md")).unwrap();
+    project.decide(true);
+    let skills = project.sift();
+    let read = |path: &str| {
+        files::read(skills.get("x").unwrap(), path, ReadOptions::default()).map(drop).map_err(|it| it.code())
+    };
+    assert_eq!((read("in.md"), read("out.md")), (Ok(()), Err("outside-skill")));
+    // The link becomes a file.
+    fs::remove_file(skill.join("out.md")).unwrap();
+    fs::write(skill.join("out.md"), "x").unwrap();
+    assert_eq!(read("out.md"), Err("not-approved"));
+    assert_eq!(project.state(), (0, vec!["changed"]));
+}
+
+/// Files without contents that say they are long: a project that is to keep a session from beginning.
+#[test]
+fn more_than_anybody_looks_at() {
+    let project = Project::new();
+    for number in 0..8 {
+        let dir = project.root().join(format!(".skills/big-{number}"));
+        fs::create_dir_all(&dir).unwrap();
+        fs::write(dir.join("SKILL.md"), format!("---\nname: big-{number}\ndescription: d\n---\nx\n"))
+            .unwrap();
+        fs::File::create(dir.join("sparse")).unwrap().set_len(Bounds::SKILL.bytes).unwrap();
+    }
+    let skills = project.sift();
+    let why: Vec<_> = skills.skipped().iter().map(|it| it.diagnostics[0].message.as_str()).collect();
+    assert_eq!((skills.len(), skills.waiting().len(), why.len()), (0, 1, 8), "{why:?}");
+    assert!(why[0].starts_with("it cannot be approved: its files have more than"), "{why:?}");
+    // All of them together are as much as one may be.
+    let mut bounds = Bounds { bytes: 100, ..Bounds::SKILL };
+    let skill = skills.waiting()[0].skill.clone();
+    Fingerprint::of(&skill, &mut bounds).unwrap();
+    assert!(bounds.bytes < 100 && bounds.entries == Bounds::SKILL.entries - 2, "{bounds:?}");
+    let two = (0..3).map(|_| Fingerprint::of(&skill, &mut bounds).is_ok());
+    assert_eq!(two.collect::<Vec<_>>(), [true, false, false], "{bounds:?}");
+}
