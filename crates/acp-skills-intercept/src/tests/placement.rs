@@ -96,7 +96,8 @@ fn whose_the_tools_are_and_where_the_files_are() {
         let mut world = World::with_skills(policy(), set(dirs)).initialized(agent, &json!({}));
         world.new_session(1, "s");
         let out = world.prompt(2, "s", &["hello"]);
-        let catalog = unmarked(texts(out.agent())[0]);
+        // With the separators of the system.
+        let catalog = unmarked(texts(out.agent())[0]).replace('\\', "/");
         assert_eq!(catalog.contains("MCP server `acp-skills`"), server, "{agent}: {catalog}");
         assert_eq!(catalog.contains("SKILL.md"), !files.is_empty(), "{agent}: {catalog}");
         assert!(catalog.ends_with(files), "{agent}: {catalog}");
