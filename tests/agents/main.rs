@@ -16,14 +16,14 @@
 //! | `ledger` | what is kept of it: the program's table of agents |
 //! | `recorder` | recordings for the replay tests (`AGENTS_RECORD=DIR`) |
 
-#![expect(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "tests that are skipped say so, and show a table"
-)]
+#![expect(clippy::print_stdout, reason = "tests that are skipped say so, and show a table")]
 #![cfg_attr(
     target_os = "linux",
-    expect(clippy::disallowed_methods, reason = "these tests work with files and processes")
+    expect(
+        clippy::print_stderr,
+        clippy::disallowed_methods,
+        reason = "these tests tell what they do, and work with files and processes"
+    )
 )]
 
 #[cfg(target_os = "linux")]

@@ -24,6 +24,5 @@ mod readme_commands;
 mod reference;
 mod report;
 mod security;
-#[cfg(unix)]
 mod setup;
 mod terminal;

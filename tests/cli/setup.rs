@@ -1,97 +1,24 @@
 //! `setup`: the settings of editors, in a home directory of the test's own.
 
+mod machine;
+
+use std::{fs, path::Path};
+#[cfg(unix)]
 use std::{
-    fs::{self, OpenOptions},
     io::{Read, Write},
-    os::unix::fs::{PermissionsExt, symlink},
-    path::{Path, PathBuf},
-    process::{Command, Output, Stdio},
+    os::unix::fs::symlink,
+    process::Stdio,
 };
 
-use expect_test::{Expect, expect};
+use expect_test::expect;
 use serde_json::Value;
-use tempfile::TempDir;
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_acp-skills-proxy");
+use machine::{Machine, PROGRAM, STATE, ZED_FILE, assert_private, copy, here, set_read_only};
+#[cfg(unix)]
+use machine::{mode, set_mode, terminal};
+
 /// Settings as somebody has them: comments, trailing commas, blank lines.
 const ZED: &str = include_str!("zed-settings.json");
-
-const ZED_FILE: &str = "home/.config/zed/settings.json";
-
-/// A machine: a home directory with a skill, and a PATH with `npx`.
-struct Machine {
-    _root: TempDir,
-    dir: PathBuf,
-}
-
-impl Machine {
-    fn new() -> Self {
-        let root = tempfile::tempdir().unwrap();
-        let machine = Self { dir: dunce::canonicalize(root.path()).unwrap(), _root: root };
-        machine.write(
-            "home/.agents/skills/greet/SKILL.md",
-            "---\nname: greet\ndescription: Greets.\n---\nBody\n",
-        );
-        machine.script("bin/npx");
-        machine
-    }
-
-    fn path(&self, path: &str) -> PathBuf {
-        self.dir.join(path)
-    }
-
-    fn write(&self, path: &str, text: &str) {
-        let path = self.path(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
-    }
-
-    fn script(&self, path: &str) {
-        self.write(path, "#!/usr/bin/env node\n");
-        fs::set_permissions(self.path(path), fs::Permissions::from_mode(0o755)).unwrap();
-    }
-
-    fn read(&self, path: &str) -> String {
-        fs::read_to_string(self.path(path)).unwrap()
-    }
-
-    fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(PROGRAM);
-        command
-            .args(arguments)
-            .current_dir(&self.dir)
-            .env("HOME", self.path("home"))
-            .env("PATH", self.path("bin"))
-            .env_remove("XDG_CONFIG_HOME")
-            .env_remove("XDG_STATE_HOME")
-            .env_remove("ACP_SKILLS_LOG")
-            .env_remove("COLUMNS")
-            .stdin(Stdio::null());
-        command
-    }
-
-    fn said(&self, arguments: &[&str]) -> String {
-        self.said_by(&mut self.command(arguments))
-    }
-
-    fn said_by(&self, command: &mut Command) -> String {
-        let Output { status, stdout, stderr } = command.output().unwrap();
-        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-        let said = format!("{}{}exit {}\n", text(stdout), text(stderr), status.code().unwrap_or(-1));
-        let said = said.replace(PROGRAM, "PROGRAM").replace(self.dir.to_str().unwrap(), "…");
-        // How many there are is the table's affair.
-        let lines =
-            said.split_inclusive('\n').map(|line| match line.split_once(" agents are known by name") {
-                Some((_, rest)) => format!("N agents are known by name{rest}"),
-                None => line.to_owned(),
-            });
-        lines.collect()
-    }
-
-    fn check(&self, arguments: &[&str], expected: Expect) {
-        expected.assert_eq(&self.said(arguments));
-    }
-}
 
 #[test]
 fn zed_and_back() {
@@ -195,10 +122,10 @@ fn zed_and_back() {
     "#]],
     );
     // What was there is kept, each time in a place of its own, and for its owner alone.
-    let records = machine.path("home/.local/state/acp-skills-proxy/setup");
+    let records = machine.path(STATE).join("acp-skills-proxy/setup");
     assert_eq!(fs::read_to_string(records.join("0001/before.json")).unwrap(), ZED);
     assert_eq!(fs::read_to_string(records.join("0002/before.json")).unwrap(), settings);
-    assert_eq!(fs::metadata(&records).unwrap().permissions().mode() & 0o777, 0o700);
+    assert_private(&records);
 }
 
 /// All agents of the settings in one step.
@@ -253,6 +180,8 @@ fn nobody_to_ask() {
     assert_eq!(machine.read(ZED_FILE), "{}");
 }
 
+// A terminal of the test's own takes unsafe code on Windows.
+#[cfg(unix)]
 /// Asks on a terminal, and writes only after a yes, and only when nobody else has written.
 #[test]
 fn asked() {
@@ -305,21 +234,6 @@ fn asked() {
             _ => assert_eq!(settings, "{}"),
         }
     }
-}
-
-/// Copies a program by another process: what this one has open for writing while a test beside it starts something would be
-/// too busy to be started.
-fn copy(from: &Path, to: &Path) {
-    assert!(Command::new("cp").arg("-p").args([from, to]).status().unwrap().success());
-}
-
-fn terminal() -> (fs::File, fs::File) {
-    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-    let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-    grantpt(&ours).unwrap();
-    unlockpt(&ours).unwrap();
-    let name = ptsname(&ours, Vec::new()).unwrap().into_string().unwrap();
-    (ours.into(), OpenOptions::new().read(true).write(true).open(name).unwrap())
 }
 
 #[test]
@@ -455,21 +369,25 @@ fn settings_that_are_left_alone() {
     // A file that a program makes, such as home-manager.
     machine.write(ZED_FILE, "{}");
     let path = machine.path(ZED_FILE);
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o444)).unwrap();
+    set_read_only(&path);
     let said = machine.said(&["setup", "zed", "--agent", "claude", "--yes"]);
-    assert!(
-        said.contains("error: …/home/.config/zed/settings.json is read-only\nhint: where a program"),
-        "{said}"
-    );
+    let expected = here("error: …/home/.config/zed/settings.json is read-only\nhint: where a program");
+    assert!(said.contains(&expected), "{said}");
     assert_eq!(machine.read(ZED_FILE), "{}");
-    fs::remove_file(&path).unwrap();
-    symlink("nowhere", &path).unwrap();
-    let said = machine.said(&["setup", "zed", "--agent", "claude", "--yes"]);
-    assert!(said.contains("settings.json is a link to nowhere, which is not there"), "{said}");
-    fs::remove_file(&path).unwrap();
+    // Elsewhere, so that it need not be removed.
+    fs::rename(&path, path.with_extension("old")).unwrap();
+    // To make one takes a privilege on Windows.
+    #[cfg(unix)]
+    {
+        symlink("nowhere", &path).unwrap();
+        let said = machine.said(&["setup", "zed", "--agent", "claude", "--yes"]);
+        assert!(said.contains("settings.json is a link to nowhere, which is not there"), "{said}");
+        fs::remove_file(&path).unwrap();
+    }
     fs::create_dir(&path).unwrap();
     let said = machine.said(&["setup", "zed", "--agent", "claude", "--yes"]);
-    assert!(said.contains("cannot read …/home/.config/zed/settings.json: it is no file"), "{said}");
+    let expected = here("cannot read …/home/.config/zed/settings.json: it is no file");
+    assert!(said.contains(&expected), "{said}");
 }
 
 /// Files that are not there, are empty, or lie in a repository of dotfiles.
@@ -484,7 +402,8 @@ fn files_of_all_kinds() {
     let agent = &settings["agent_servers"]["Claude with skills"];
     // A flag that names no skills leaves those of the user.
     assert_eq!(agent["args"].as_array().unwrap()[..3], ["--discover", "user", "--strict"]);
-    assert_eq!((&agent["command"], &agent["env"]), (&PROGRAM.into(), &serde_json::json!({})));
+    let program = dunce::canonicalize(PROGRAM).unwrap();
+    assert_eq!((&agent["command"], &agent["env"]), (&program.to_str().into(), &serde_json::json!({})));
     assert!(undo().contains("the file was made by `setup`, so it goes"));
     assert!(!file.exists());
     for text in ["", "\n", "\u{feff}{\r\n}\r\n", "{}", "// nothing yet\n"] {
@@ -494,19 +413,44 @@ fn files_of_all_kinds() {
         assert!(undo().ends_with("exit 0\n"), "{text:?}");
         assert_eq!(machine.read(there), text);
     }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_file_in_a_repository_of_dotfiles() {
+    let machine = Machine::new();
+    let setup = || machine.said(&["setup", "jetbrains", "--agent", "claude", "--yes"]);
+    let file = machine.path("home/.jetbrains/acp.json");
     machine.write("dotfiles/acp.json", "{}\n");
-    fs::remove_file(&file).unwrap();
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
     symlink("../../dotfiles/acp.json", &file).unwrap();
-    fs::set_permissions(machine.path("dotfiles/acp.json"), fs::Permissions::from_mode(0o600)).unwrap();
-    assert!(setup("--strict").ends_with("exit 0\n"));
+    set_mode(&machine.path("dotfiles/acp.json"), 0o600);
+    assert!(setup().ends_with("exit 0\n"));
     assert_eq!(fs::read_link(&file).unwrap(), Path::new("../../dotfiles/acp.json"));
     assert!(machine.read("dotfiles/acp.json").contains("Claude with skills"));
-    let mode = fs::metadata(&file).unwrap().permissions().mode() & 0o777;
-    assert_eq!(mode, 0o600);
-    assert!(undo().ends_with("exit 0\n"));
+    assert_eq!(mode(&file), 0o600);
+    assert!(machine.said(&["setup", "jetbrains", "--undo", "--yes"]).ends_with("exit 0\n"));
     assert_eq!(machine.read("dotfiles/acp.json"), "{}\n");
     let files: Vec<_> = fs::read_dir(machine.path("dotfiles")).unwrap().collect();
     assert_eq!(files.len(), 1, "nothing is left lying about: {files:?}");
+}
+
+/// Line ends are kept, and what is added has them too.
+#[test]
+fn line_ends() {
+    let machine = Machine::new();
+    let ends = |text: &str| (text.matches("\r\n").count(), text.matches('\n').count());
+    for (before, is_windows) in [(ZED.replace('\n', "\r\n"), true), (ZED.to_owned(), false)] {
+        machine.write(ZED_FILE, &before);
+        let said = machine.said(&["setup", "zed", "--agent", "claude", "--yes"]);
+        assert!(said.ends_with("exit 0\n"), "{said}");
+        let after = machine.read(ZED_FILE);
+        let (windows, all) = ends(&after);
+        assert!(all > ends(&before).1, "{after}");
+        assert_eq!(windows, if is_windows { all } else { 0 }, "{after:?}");
+        assert!(machine.said(&["setup", "zed", "--undo", "--yes"]).ends_with("exit 0\n"));
+        assert_eq!(machine.read(ZED_FILE), before);
+    }
 }
 
 /// One that goes through the proxy already, by a program that has moved, or by a runner of packages.
@@ -538,7 +482,9 @@ fn brought_up_to_date() {
         machine.write(ZED_FILE, &before);
         let said = machine.said(&[&["setup", "zed", "--agent", "a", "--yes"], flags].concat());
         assert!(said.ends_with("exit 0\n"), "{said}");
-        assert_eq!(machine.read(ZED_FILE), agent(PROGRAM, after));
+        let program = dunce::canonicalize(PROGRAM).unwrap();
+        let written = program.to_str().unwrap().replace('\\', r"\\");
+        assert_eq!(machine.read(ZED_FILE), agent(&written, after));
         assert!(machine.said(&["setup", "zed", "--undo", "--yes"]).ends_with("exit 0\n"));
         assert_eq!(machine.read(ZED_FILE), before);
     }
@@ -583,7 +529,9 @@ fn taken_back_later() {
     "#]]);
 }
 
-/// What an editor's PATH will not have is written with its directory, and named.
+/// What an editor's PATH will not have is written with its directory, and named. On Windows editors have the PATH of
+/// terminals.
+#[cfg(unix)]
 #[test]
 fn programs_that_an_editor_does_not_find() {
     let machine = Machine::new();
@@ -662,17 +610,12 @@ fn a_program_that_vanishes() {
     for (place, runner) in
         [("home/.npm/_npx/0a/node_modules/p/bin", "npx"), ("home/.cache/uv/archive-v0/x/bin", "uvx")]
     {
-        let program = machine.path(place).join("acp-skills-proxy");
+        let program = machine.path(place).join(format!("acp-skills-proxy{}", std::env::consts::EXE_SUFFIX));
         fs::create_dir_all(program.parent().unwrap()).unwrap();
         copy(Path::new(PROGRAM), &program);
         machine.script("bin/uvx");
-        let mut command = Command::new(&program);
-        let output = command
-            .args(["setup", "acpx", "--print", "--", "my-agent"])
-            .env("HOME", machine.path("home"))
-            .env("PATH", machine.path("bin"))
-            .output()
-            .unwrap();
+        let arguments = ["setup", "acpx", "--print", "--", "my-agent"];
+        let output = machine.command_of(&program, &arguments).output().unwrap();
         let said = String::from_utf8(output.stdout).unwrap();
         let note = String::from_utf8(output.stderr).unwrap();
         let start = if runner == "npx" { r#""npx", "-y""# } else { r#""uvx""# };
@@ -727,6 +670,8 @@ fn what_to_paste() {
         exit 0
     "#]],
     );
+    // What is pasted there is for a shell of Unix.
+    #[cfg(unix)]
     machine.check(
         &["setup", "toad", "--", "my agent", "--acp"],
         expect![[r#"
@@ -763,7 +708,13 @@ fn what_to_paste() {
 #[test]
 fn other_editors() {
     let machine = Machine::new();
-    let code = if cfg!(target_os = "macos") { "Library/Application Support" } else { ".config" };
+    let code = if cfg!(target_os = "macos") {
+        "Library/Application Support"
+    } else if cfg!(windows) {
+        "AppData/Roaming"
+    } else {
+        ".config"
+    };
     machine.write(&format!("home/{code}/Code/User/settings.json"), "{\n    \"acp.agents\": {}\n}\n");
     machine.write(
         "home/.acpx/config.json",
@@ -789,7 +740,7 @@ fn other_editors() {
     let config: Value = serde_json::from_str(&machine.read("home/.acpx/config.json")).unwrap();
     assert_eq!(
         config["agents"]["mine"]["argv"],
-        serde_json::json!([PROGRAM, "--discover", "user", "--", "./x", "acp"])
+        serde_json::json!([dunce::canonicalize(PROGRAM).unwrap(), "--discover", "user", "--", "./x", "acp"])
     );
 }
 
@@ -832,9 +783,13 @@ fn agents_by_identifier() {
     let claude = said.lines().find(|line| line.starts_with("claude-acp ")).unwrap();
     assert!(claude.contains("npx -y @agentclientprotocol/claude-agent-acp"), "{claude}");
     // It is started the same as by its command.
-    machine.write("gemini", "#!/bin/sh\necho \"$0 $*\" >&2\nexit 7\n");
-    fs::set_permissions(machine.path("gemini"), fs::Permissions::from_mode(0o755)).unwrap();
-    copy(&machine.path("gemini"), &machine.path("bin/gemini"));
+    machine.program(
+        "gemini",
+        "#!/bin/sh\necho \"$0 $*\" >&2\nexit 7\n",
+        "@echo gemini %* 1>&2\r\n@exit /b 7\r\n",
+    );
+    let name = if cfg!(windows) { "gemini.cmd" } else { "gemini" };
+    copy(&machine.path(name), &machine.path("bin").join(name));
     let said = machine.said(&["--skills", "home/.agents", "--agent", "gemini"]);
     assert!(said.contains("gemini --acp") && said.ends_with("exit 7\n"), "{said}");
     machine.check(

@@ -6,6 +6,7 @@
 mod client;
 mod parts;
 mod scripted;
+pub(crate) mod scripts;
 
 use std::{
     io::{self, Write},
@@ -20,7 +21,7 @@ pub(crate) const MARK_REPORTED: &str = "acp-skills_proxy:";
 
 /// The file whose bytes `tape` says.
 pub(crate) const SAYS: &str = "PROXY_TEST_SAYS";
-/// The file that `tape` writes what it hears to.
+/// The file that `tape` writes what it hears to, and that `deaf` waits for.
 pub(crate) const HEARS: &str = "PROXY_TEST_HEARS";
 
 /// How many bytes `flood` says.
@@ -28,16 +29,18 @@ pub(crate) const FLOOD_BYTES: usize = 100 * 1024 * 1024;
 
 /// Plays a part.
 pub(crate) fn run(script: &str) -> ExitCode {
+    if let Some(name) = script.strip_prefix(scripts::PREFIX) {
+        return scripts::run(name);
+    }
     match script {
         "scripted" => scripted::run(),
         "tape" => parts::tape(),
         "arguments" => parts::arguments(),
         "echo" => parts::echo(),
         "flood" => parts::flood(),
-        #[cfg(unix)]
         "deaf" => parts::deaf(),
+        "deaf and dumb" => parts::deaf_and_dumb(),
         "stubborn" => parts::stubborn(),
-        #[cfg(unix)]
         "slow-to-leave" => parts::slow_to_leave(),
         #[cfg(unix)]
         "signals" => parts::signals(),

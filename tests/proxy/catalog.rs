@@ -44,7 +44,7 @@ fn once_before_the_users_blocks() {
     assert!(text.ends_with('\n') && text.contains("<available_skills>"), "{text}");
     assert!(text.contains("<name>review</name>") && text.contains("`activate_skill`"), "{text}");
     // Nobody knows whether the model of this agent gets the tools.
-    let files = format!("`{}/*/SKILL.md`", skills.path().display());
+    let files = format!("`{}`", skills.path().join("*").join("SKILL.md").display());
     assert!(text.contains("`acp-skills`; if you do not have them") && text.contains(&files), "{text}");
 
     assert_eq!(texts(&stage.prompt("s", "and again")), ["and again"]);

@@ -21,6 +21,9 @@ use crate::agent;
 /// When something that has to happen has not happened, on a machine that has much else to do.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(50);
 
+/// The exit code of a proxy that was killed.
+pub(crate) const KILLED: Option<i32> = if cfg!(unix) { None } else { Some(1) };
+
 /// The command line of a proxy.
 pub(crate) struct Proxy(Command);
 
@@ -64,11 +67,18 @@ impl Proxy {
     /// Starts the proxy with a descriptor that everybody inherits, whoever starts him: the end of what can be read from the
     /// other end of the pipe is the end of all of them.
     #[cfg(unix)]
-    pub(crate) fn witnessed(mut self) -> (Self, std::io::PipeReader) {
+    pub(crate) fn witnessed(mut self) -> (Self, impl Read + Send + 'static) {
         use command_fds::CommandFdExt;
         let (reader, writer) = std::io::pipe().expect("a pipe");
         self.0.preserved_fds(vec![writer.into()]);
         (self, reader)
+    }
+
+    /// On Windows everybody inherits stderr, also who has another for himself: its end is the end of all of them, and
+    /// [`Editor::ended`] waits for it.
+    #[cfg(windows)]
+    pub(crate) fn witnessed(self) -> (Self, impl Read + Send + 'static) {
+        (self, std::io::empty())
     }
 
     /// Starts the proxy with this binary as its agent.
@@ -152,7 +162,6 @@ impl Ended {
 }
 
 impl Editor {
-    #[cfg(unix)]
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }

@@ -1,14 +1,16 @@
 //! The two directions never wait for each other.
 
-use serde_json::json;
+use std::{fs, io::Write, thread};
 
-use crate::{agent::FLOOD_BYTES, fixtures::Skills};
+use serde_json::{Value, json};
 
-crate::trials!(
-    an_editor_that_does_not_read_can_still_cancel,
-    #[cfg(unix)]
-    an_agent_that_does_not_read_can_still_speak,
-);
+use crate::{
+    agent::{FLOOD_BYTES, HEARS},
+    editor::Proxy,
+    fixtures::Skills,
+};
+
+crate::trials!(an_editor_that_does_not_read_can_still_cancel, an_agent_that_does_not_read_can_still_speak,);
 
 /// 100 MB wait in the agent, and the editor has read nothing.
 fn an_editor_that_does_not_read_can_still_cancel() {
@@ -40,15 +42,10 @@ fn an_editor_that_does_not_read_can_still_cancel() {
 }
 
 /// The agent is busy and reads nothing, the editor has 100 MB for it, and an update still arrives.
-#[cfg(unix)]
 fn an_agent_that_does_not_read_can_still_speak() {
-    use std::{io::Write, thread};
-
-    use serde_json::Value;
-
-    use crate::editor::Proxy;
-
-    let mut editor = Proxy::new().agent("deaf");
+    let skills = Skills::new();
+    let wake = skills.path().join("wake");
+    let mut editor = Proxy::new().env(HEARS, &wake).agent("deaf");
     editor.logged("agent: ready");
     let line = format!("{}\n", json!({ "jsonrpc": "2.0", "method": "_much", "params": "x".repeat(100_000) }));
     let count = FLOOD_BYTES / line.len();
@@ -59,8 +56,7 @@ fn an_agent_that_does_not_read_can_still_speak() {
         }
         stdin
     });
-    let id = rustix::process::Pid::from_raw(editor.id().cast_signed()).expect("an id");
-    rustix::process::kill_process(id, rustix::process::Signal::INT).expect("the proxy runs");
+    fs::write(wake, "").expect("a file");
     let awake = editor.wait_for("an update", |message| message["method"] == "_deaf/awake");
     assert_eq!(awake["params"], Value::Null);
     drop(writer.join().expect("everything is written"));

@@ -168,16 +168,12 @@ fn without_a_repository() {
     stage.finish();
     is_gone(&git);
     // Nor does git stay when the proxy is killed.
-    #[cfg(unix)]
-    {
-        let proxy = home.proxy().skill(&skills.dir("review")).flag("--source", &source);
-        let mut stage = Stage::over_http(proxy);
-        stage.new_session("s");
-        let (git, _) = silent.accept().expect("git");
-        let id = rustix::process::Pid::from_raw(stage.editor.id().cast_signed()).expect("a process");
-        rustix::process::kill_process(id, rustix::process::Signal::KILL).expect("it runs");
-        is_gone(&git);
-    }
+    let proxy = home.proxy().skill(&skills.dir("review")).flag("--source", &source);
+    let mut stage = Stage::over_http(proxy);
+    stage.new_session("s");
+    let (git, _) = silent.accept().expect("git");
+    stage.editor.kill();
+    is_gone(&git);
     // There is no git.
     let proxy = home.proxy().flag("--source", "github:a/b").env("PATH", "/nowhere");
     let mut stage = Stage::over_http(proxy);

@@ -78,7 +78,6 @@ impl Endpoint {
     }
 
     /// The same for a message.
-    #[cfg(unix)]
     pub(crate) fn post_and_leave(&self, headers: &[(&str, String)], body: &Value) -> TcpStream {
         self.open(&format!("POST {}", self.path), headers, &body.to_string())
     }

@@ -2,21 +2,20 @@
 //! is left.
 
 use std::{
-    io::{PipeReader, Read},
+    io::Read,
     sync::mpsc::channel,
     thread,
     time::{Duration, Instant},
 };
 
-use rustix::process::{Pid, Signal, kill_process};
-
 use crate::{
-    editor::{DEADLINE, Editor},
+    editor::{DEADLINE, Editor, KILLED, Proxy},
+    fixtures::Skills,
     scripts::{bridge, kit, patient, request},
     stage::Stage,
 };
 
-crate::trials!(while_it_starts_scripts, by_what_it_starts);
+crate::trials!(while_it_starts_its_agent, while_it_starts_scripts, by_what_it_starts);
 
 /// As many as run at once.
 const SCRIPTS: u64 = 4;
@@ -25,30 +24,25 @@ const SCRIPTS: u64 = 4;
 struct Victim {
     stage: Stage,
     client: Editor,
-    held: PipeReader,
+    held: Box<dyn Read + Send>,
 }
 
 impl Victim {
-    fn new(skills: &crate::fixtures::Skills) -> Self {
+    fn new(skills: &Skills) -> Self {
         let (proxy, held) = patient(skills).flag("--mcp", "stdio").witnessed();
         let mut stage = Stage::over_http(proxy);
         let client = bridge(&mut stage);
-        Self { stage, client, held }
+        Self { stage, client, held: Box::new(held) }
     }
 
-    fn run(&mut self, script: &str) {
-        let calls = (0..SCRIPTS).map(|id| format!("{}\n", request(id + 7, script, &[], None)));
+    fn run(&mut self, script: &str, args: &[&str]) {
+        let calls = (0..SCRIPTS).map(|id| format!("{}\n", request(id + 7, script, args, None)));
         self.client.write(calls.collect::<String>().as_bytes());
     }
 
-    fn kill(&self) {
-        let proxy = Pid::from_raw(self.stage.editor.id().cast_signed()).expect("an id");
-        kill_process(proxy, Signal::KILL).expect("it runs");
-    }
-
     /// Waits until all that the proxy has started is gone.
-    fn gone(self, round: u32) {
-        assert_eq!(self.stage.editor.ended().code(), None, "round {round}: it was killed");
+    fn gone(self, round: u32, code: Option<i32>) {
+        assert_eq!(self.stage.editor.ended().code(), code, "round {round}: it was killed");
         drop(self.client);
         let (sender, ended) = channel();
         let mut held = self.held;
@@ -58,22 +52,41 @@ impl Victim {
     }
 }
 
+/// The agent takes no notice of its stdin. However early the proxy is killed, the agent must not be left: it holds stderr.
+fn while_it_starts_its_agent() {
+    let editors: Vec<_> = (0..40)
+        .map(|number| {
+            let mut editor = Proxy::new().agent("deaf and dumb");
+            let delay = Instant::now() + Duration::from_micros(500) * number;
+            while Instant::now() < delay {
+                thread::yield_now();
+            }
+            editor.kill();
+            editor
+        })
+        .collect();
+    for editor in editors {
+        let ended = editor.ended();
+        assert_eq!((ended.code(), ended.log.len()), (KILLED, 0), "{:#?}", ended.log);
+    }
+}
+
 fn while_it_starts_scripts() {
     let skills = kit();
     let victims: Vec<_> = (0..24)
         .map(|round| {
             let mut victim = Victim::new(&skills);
-            victim.run("slow.sh");
+            victim.run("slow", &[]);
             let instant = Instant::now() + Duration::from_micros(400) * round;
             while Instant::now() < instant {
                 thread::yield_now();
             }
-            victim.kill();
+            victim.stage.editor.kill();
             (victim, round)
         })
         .collect();
     for (victim, round) in victims {
-        victim.gone(round);
+        victim.gone(round, KILLED);
     }
 }
 
@@ -82,7 +95,9 @@ fn by_what_it_starts() {
     let skills = kit();
     for round in 0..24 {
         let mut victim = Victim::new(&skills);
-        victim.run("kill.sh");
-        victim.gone(round);
+        let proxy = victim.stage.editor.id().to_string();
+        victim.run("kill", &[&proxy]);
+        // Wine's `taskkill` has another exit code for whom it ends.
+        victim.gone(round, if crate::is_wine() { Some(0) } else { KILLED });
     }
 }

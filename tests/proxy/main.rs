@@ -27,13 +27,11 @@ mod fixtures;
 mod flow;
 mod git;
 mod http_access;
-#[cfg(unix)]
 mod killed;
 #[cfg(unix)]
 mod login;
 mod reload;
 mod repositories;
-#[cfg(unix)]
 mod scripts;
 mod sessions;
 #[cfg(target_os = "linux")]
@@ -98,13 +96,11 @@ fn main() -> ExitCode {
     trials.extend(flow::trials());
     trials.extend(git::trials());
     trials.extend(http_access::trials());
-    #[cfg(unix)]
     trials.extend(killed::trials());
     #[cfg(unix)]
     trials.extend(login::trials());
     trials.extend(reload::trials());
     trials.extend(sessions::trials());
-    #[cfg(unix)]
     trials.extend(scripts::trials());
     #[cfg(target_os = "linux")]
     trials.extend(soak::trials());

@@ -4,8 +4,8 @@
 use std::{
     fs,
     io::{BufRead, BufReader, Read},
+    net::{Ipv4Addr, TcpListener},
     path::PathBuf,
-    process::Command,
     sync::mpsc::{Receiver, channel},
     thread,
 };
@@ -13,7 +13,8 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::{
-    editor::{DEADLINE, Editor, Proxy},
+    agent::{SCRIPT, scripts},
+    editor::{DEADLINE, Editor, KILLED, Proxy},
     fixtures::Skills,
     http_access::{Endpoint, initialize, with},
     stage::{MCP_2025, Stage, cwd, entry},
@@ -34,36 +35,27 @@ crate::trials!(
     progress_over_http,
     cancelled_over_the_bridge,
     cancelled_over_http,
-    #[cfg(unix)]
     ended_with_a_proxy_that_is_killed,
     left_by_a_stateless_client,
-    a_thousand_calls_at_once,
+    many_calls_at_once,
 );
+
+/// The scripts of the skill `kit`.
+const SCRIPTS: &[&str] = &["say", "where", "slow", "kill", "much", "until", "hold", "stubborn", "count"];
 
 /// A skill `kit` with scripts.
 pub(crate) fn kit() -> Skills {
     let skills = Skills::new();
     skills.add("kit", "Does things.", "# Kit");
-    for (name, text) in [
-        ("say.sh", "cat; echo \"$@\"; echo no >&2; exit $((${#1} - 1))"),
-        ("where.sh", "pwd -P; echo \"$SKILL_NAME\"; echo \"${PROXY_TEST_OURS-nothing}\""),
-        ("slow.sh", "echo begun; exec sleep 600"),
-        ("kill.sh", "kill -9 $PPID; exec sleep 600"),
-        ("much.sh", "echo 日本語日本語"),
-        // Until somebody makes the file.
-        ("until.sh", "while [ ! -e \"$1\" ]; do sleep 0.05; done; echo over"),
-        // Whoever reads the FIFO knows how long this and its child live.
-        ("hold.sh", "exec 3>\"$1\"; echo held >&3; sleep 600 & sleep 600"),
-        // The same, and takes no notice of being asked to end.
-        ("stubborn.sh", "trap '' TERM; exec 3>\"$1\"; echo held >&3; sleep 600 & sleep 600"),
-        (
-            "count.sh",
-            "mkdir \"$1/$$\" && set -- \"$1\" \"$1\"/*/ && rmdir \"$1/$$\" && echo $(($# - 1)) >>\"$1/seen\"",
-        ),
-    ] {
-        skills.write(&format!("kit/scripts/{name}"), text);
+    for name in SCRIPTS {
+        skills.write(&format!("kit/{}", path(name)), &scripts::file(name).1);
     }
     skills
+}
+
+/// The path of a script in its skill.
+fn path(name: &str) -> String {
+    format!("scripts/{name}.{}", scripts::file(name).0)
 }
 
 fn proxy(skills: &Skills) -> Proxy {
@@ -85,7 +77,7 @@ fn run(stage: &mut Stage, script: &str, more: Value) -> Value {
         let params = stage.new_session("s");
         stage.connect(&entry(&params), MCP_2025)
     };
-    let mut arguments = json!({ "skill": "kit", "script": format!("scripts/{script}") });
+    let mut arguments = json!({ "skill": "kit", "script": path(script) });
     arguments.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
     let call = json!({ "connection": connection.number, "tool": "run_skill_script", "arguments": arguments });
     let mut result = stage.order("call", call).expect("a result");
@@ -102,11 +94,11 @@ fn off_unless_allowed() {
     let params = stage.new_session("s");
     let connection = stage.connect(&entry(&params), MCP_2025);
     assert!(connection.tools.iter().all(|tool| tool["name"] != "run_skill_script"), "{:?}", connection.tools);
-    let arguments = json!({ "skill": "kit", "script": "scripts/say.sh" });
+    let arguments = json!({ "skill": "kit", "script": path("say") });
     let (text, failed) = stage.call(&connection, "run_skill_script", arguments);
     assert!(failed && text.starts_with("UnknownTool: "), "{text}");
     let (text, _) = stage.call(&connection, "activate_skill", json!({ "name": "kit" }));
-    assert!(text.contains("scripts/say.sh") && !text.contains("run_skill_script"), "{text}");
+    assert!(text.contains(&path("say")) && !text.contains("run_skill_script"), "{text}");
     stage.finish();
 }
 
@@ -121,7 +113,7 @@ fn allowed() {
         assert_eq!(tool["annotations"]["readOnlyHint"], false);
         let (text, _) = stage.call(&connection, "activate_skill", json!({ "name": "kit" }));
         assert!(text.contains("`run_skill_script`"), "{text}");
-        let mut result = run(&mut stage, "say.sh", json!({ "args": ["a", "$HOME; b"], "stdin": "in " }));
+        let mut result = run(&mut stage, "say", json!({ "args": ["a", "$HOME; b"], "stdin": "in " }));
         assert!(result["durationMs"].take().is_u64());
         assert_eq!(
             result,
@@ -133,25 +125,25 @@ fn allowed() {
 
 fn failures_are_typed() {
     let skills = kit();
-    skills.write("secret.sh", "echo secret");
+    skills.write(&format!("secret.{}", scripts::file("").0), "echo secret");
     let mut stage = Stage::over_http(allowing(&skills));
     for (script, error, words) in [
-        ("say.sh", "ExecutionFailed", "ended with exit code"),
-        ("sya.sh", "ScriptNotFound", "did you mean `scripts/say.sh`"),
-        ("../../secret.sh", "ScriptNotAllowed", "outside"),
+        ("say", "ExecutionFailed", "ended with exit code"),
+        ("sya", "ScriptNotFound", &*format!("did you mean `{}`", path("say"))),
+        ("../../secret", "ScriptNotAllowed", "outside"),
     ] {
         let result = run(&mut stage, script, json!({}));
         assert_eq!((&result["error"], &result["success"]), (&json!(error), &json!(false)), "{result}");
         assert!(result["message"].as_str().expect("text").contains(words), "{result}");
     }
-    let result = run(&mut stage, "say.sh", json!({ "skill": "kti" }));
+    let result = run(&mut stage, "say", json!({ "skill": "kti" }));
     assert_eq!(result["error"], "SkillNotFound", "{result}");
     stage.finish();
 }
 
 fn where_and_with_what() {
     let skills = kit();
-    let real = |path: PathBuf| path.canonicalize().expect("a directory").display().to_string();
+    let real = |path: PathBuf| dunce::canonicalize(path).expect("a directory").display().to_string();
     let (session, skill) = (real(cwd().into()), real(skills.dir("kit")));
     for (flags, dir, ours) in [
         (&[] as &[_], &session, "inherited"),
@@ -161,7 +153,7 @@ fn where_and_with_what() {
     ] {
         let proxy = flags.iter().fold(allowing(&skills), Proxy::arg);
         let mut stage = Stage::over_http(proxy);
-        let result = run(&mut stage, "where.sh", json!({}));
+        let result = run(&mut stage, "where", json!({}));
         assert_eq!(result["stdout"], format!("{dir}\nkit\n{ours}\n"), "{flags:?}: {result}");
         stage.finish();
     }
@@ -171,10 +163,10 @@ fn within_limits() {
     let skills = kit();
     let limits = allowing(&skills).flag("--script-timeout", "0.5").flag("--max-output", "10");
     let mut stage = Stage::over_http(limits);
-    let result = run(&mut stage, "slow.sh", json!({}));
+    let result = run(&mut stage, "slow", json!({}));
     assert_eq!((&result["error"], &result["stdout"]), (&json!("ExecutionTimeout"), &json!("begun\n")));
     assert!(result["message"].as_str().expect("text").contains("time limit of 0.5 s"), "{result}");
-    let result = run(&mut stage, "much.sh", json!({}));
+    let result = run(&mut stage, "much", json!({}));
     assert_eq!(result["stdout"], "日本語\n[output truncated]", "nine bytes of ten, between two characters");
     stage.finish();
 }
@@ -260,7 +252,7 @@ pub(crate) fn bridge(stage: &mut Stage) -> Editor {
 
 /// The request to run a script, with `token` for its progress.
 pub(crate) fn request(id: u64, script: &str, args: &[&str], token: Option<&str>) -> Value {
-    let arguments = json!({ "skill": "kit", "script": format!("scripts/{script}"), "args": args });
+    let arguments = json!({ "skill": "kit", "script": path(script), "args": args });
     let mut params = json!({ "name": "run_skill_script", "arguments": arguments });
     if let Some(token) = token {
         params["_meta"] = json!({ "progressToken": token });
@@ -289,9 +281,9 @@ fn progress_over_the_bridge() {
     let mut client = bridge(&mut stage);
     let file = skills.path().join("go");
     let args = [file.to_str().expect("text")];
-    client.send(&request(7, "until.sh", &args, Some("t")));
+    client.send(&request(7, "until", &args, Some("t")));
     // One that nobody wants to hear of, for as long.
-    client.send(&request(8, "until.sh", &args, None));
+    client.send(&request(8, "until", &args, None));
     let mut last = 0.0;
     for _ in 0..2 {
         let message = client.wait_for("progress", |message| message.get("method").is_some());
@@ -310,22 +302,29 @@ fn progress_over_the_bridge() {
     stage.finish();
 }
 
-/// A FIFO, and what its only reader saw: a line when a script holds it, and the end when nobody does any more.
-fn fifo(skills: &Skills) -> (String, Receiver<String>) {
-    let path = skills.path().join("fifo");
-    assert!(Command::new("mkfifo").arg(&path).status().expect("mkfifo").success());
+/// An address, and what is seen there: a line when both processes of a script hold it, and the end when neither does any more.
+fn witness() -> (String, Receiver<String>) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("an address");
+    let address = listener.local_addr().expect("an address").to_string();
     let (sender, receiver) = channel();
-    let source = path.clone();
     thread::spawn(move || {
-        let mut source = BufReader::new(fs::File::open(source).expect("the FIFO"));
-        let mut line = String::new();
-        source.read_line(&mut line).expect("a line");
-        drop(sender.send(line));
-        source.read_to_end(&mut Vec::new()).expect("the end");
+        let mut connections = [(); 2].map(|()| BufReader::new(listener.accept().expect("a process").0));
+        let lines = connections.each_mut().map(|connection| {
+            let mut line = String::new();
+            connection.read_line(&mut line).expect("a line");
+            line
+        });
+        drop(sender.send(lines.concat()));
+        for connection in &mut connections {
+            // Whoever is killed on Windows resets his connections.
+            drop(connection.read_to_end(&mut Vec::new()));
+        }
         drop(sender.send("gone".to_owned()));
     });
-    (path.to_str().expect("text").to_owned(), receiver)
+    (address, receiver)
 }
+
+const HELD: &str = "held\nheld\n";
 
 fn expect(seen: &Receiver<String>, what: &str) {
     assert_eq!(seen.recv_timeout(DEADLINE).as_deref(), Ok(what));
@@ -335,49 +334,46 @@ fn cancelled_over_the_bridge() {
     let skills = kit();
     let mut stage = Stage::over_http(patient(&skills).flag("--mcp", "stdio"));
     let mut client = bridge(&mut stage);
-    let (path, seen) = fifo(&skills);
-    client.send(&request(7, "hold.sh", &[&path], None));
-    expect(&seen, "held\n");
+    let (address, seen) = witness();
+    client.send(&request(7, "hold", &[&address], None));
+    expect(&seen, HELD);
     client.send(&cancelled(7));
     expect(&seen, "gone");
     // The connection goes on.
-    client.send(&request(8, "much.sh", &[], None));
+    client.send(&request(8, "much", &[], None));
     assert_eq!(client.answer(&json!(8))["result"]["structuredContent"]["success"], true);
     client.finish();
     stage.finish();
 }
 
 /// Also tools that are programs; and nobody has time to say goodbye.
-#[cfg(unix)]
 fn ended_with_a_proxy_that_is_killed() {
-    use rustix::process::{Pid, Signal, kill_process};
     let skills = kit();
-    let script = skills.dir("kit").join("scripts/stubborn.sh");
-    let tool = |path: &str| json!({ "name": "hold", "command": ["sh", script.to_str().expect("text"), path], "timeout": 600 });
+    let this = std::env::current_exe().expect("this program has a path");
     for name in ["run_skill_script", "call_skill_tool"] {
-        let (path, seen) = fifo(&skills);
-        let virtual_skill =
-            json!({ "name": "held", "description": "Holds.", "body": "x", "tools": [tool(&path)] });
+        let (address, seen) = witness();
+        let mut environment = serde_json::Map::new();
+        environment.insert(SCRIPT.to_owned(), format!("{}stubborn", scripts::PREFIX).into());
+        let tool =
+            json!({ "name": "hold", "command": [&this, &address], "env": environment, "timeout": 600 });
+        let virtual_skill = json!({ "name": "held", "description": "Holds.", "body": "x", "tools": [tool] });
         let config = skills.write("skills.yaml", &json!({ "skills": ["kit", virtual_skill] }).to_string());
         let proxy = Proxy::new().flag("--config", config).arg("--allow-scripts");
         let mut stage = Stage::over_http(proxy.flag("--script-timeout", "600").flag("--mcp", "stdio"));
         let mut client = bridge(&mut stage);
         if name == "run_skill_script" {
-            client.send(&request(7, "stubborn.sh", &[&path], None));
+            client.send(&request(7, "stubborn", &[&address], None));
         } else {
             let params = json!({ "name": name, "arguments": { "skill": "held", "tool": "hold" } });
             client.send(&json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params }));
         }
-        expect(&seen, "held\n");
+        expect(&seen, HELD);
         // The script may be faster than the proxy, which tells the watchdog of it as soon as the system has started it.
         client.send(&json!({ "jsonrpc": "2.0", "id": 8, "method": "ping" }));
         client.answer(&json!(8));
-        let proxy = Pid::from_raw(stage.editor.id().cast_signed()).expect("an id");
-        kill_process(proxy, Signal::KILL).expect("it runs");
+        stage.editor.kill();
         expect(&seen, "gone");
-        assert_eq!(stage.editor.ended().code(), None, "it was killed");
-        drop(client);
-        fs::remove_file(path).expect("the FIFO");
+        assert_eq!(stage.editor.ended().code(), KILLED, "it was killed");
     }
 }
 
@@ -404,7 +400,7 @@ fn progress_over_http() {
     let mut stage = Stage::over_http(allowing(&skills));
     let (endpoint, headers) = http_session(&mut stage);
     let file = skills.path().join("go");
-    let call = request(7, "until.sh", &[file.to_str().expect("text")], Some("t"));
+    let call = request(7, "until", &[file.to_str().expect("text")], Some("t"));
     let mut events = BufReader::new(endpoint.post_and_leave(&headers, &call)).lines();
     let mut message = |method: bool| loop {
         let line = events.next().expect("more").expect("text");
@@ -424,9 +420,9 @@ fn cancelled_over_http() {
     let skills = kit();
     let mut stage = Stage::over_http(patient(&skills));
     let (endpoint, headers) = http_session(&mut stage);
-    let (path, seen) = fifo(&skills);
-    let call = endpoint.post_and_leave(&headers, &request(7, "hold.sh", &[&path], None));
-    expect(&seen, "held\n");
+    let (address, seen) = witness();
+    let call = endpoint.post_and_leave(&headers, &request(7, "hold", &[&address], None));
+    expect(&seen, HELD);
     assert_eq!(endpoint.post(&headers, &cancelled(7)).0, 202);
     expect(&seen, "gone");
     drop(call);
@@ -441,37 +437,38 @@ fn left_by_a_stateless_client() {
     let headers = with(&endpoint.headers(), "MCP-Protocol-Version", Some("2026-07-28"));
     let headers = with(&headers, "Mcp-Method", Some("tools/call"));
     let headers = with(&headers, "Mcp-Name", Some("run_skill_script"));
-    let (path, seen) = fifo(&skills);
-    let mut call = request(7, "hold.sh", &[&path], None);
+    let (address, seen) = witness();
+    let mut call = request(7, "hold", &[&address], None);
     call["params"]["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientInfo": { "name": "raw", "version": "1" },
         "io.modelcontextprotocol/clientCapabilities": {},
     });
     let call = endpoint.post_and_leave(&headers, &call);
-    expect(&seen, "held\n");
+    expect(&seen, HELD);
     drop(call);
     expect(&seen, "gone");
     stage.finish();
 }
 
-fn a_thousand_calls_at_once() {
-    const CALLS: u64 = 1_000;
+fn many_calls_at_once() {
+    // To start a program takes long there.
+    const CALLS: u64 = if cfg!(windows) { 100 } else { 1_000 };
     let skills = kit();
     let mut stage = Stage::over_http(allowing(&skills).flag("--mcp", "stdio"));
     let mut client = bridge(&mut stage);
     let dir = tempfile::tempdir().expect("a directory");
     let args = [dir.path().to_str().expect("text")];
     for id in 0..CALLS {
-        client.send(&request(id + 2, "count.sh", &args, None));
+        client.send(&request(id + 2, "count", &args, None));
     }
-    for id in 0..CALLS {
+    let counts = (0..CALLS).map(|id| {
         let answer = client.answer(&json!(id + 2));
-        assert_eq!(answer["result"]["structuredContent"]["success"], true, "{answer}");
-    }
-    let seen = fs::read_to_string(dir.path().join("seen")).expect("what the scripts saw");
-    let most = seen.lines().map(|line| line.parse::<usize>().expect("a number")).max().expect("lines");
-    assert_eq!(seen.lines().count() as u64, CALLS);
+        let result = &answer["result"]["structuredContent"];
+        assert_eq!(result["success"], true, "{answer}");
+        result["stdout"].as_str().expect("text").trim().parse::<usize>().expect("a number")
+    });
+    let most = counts.max().expect("numbers");
     assert!((2..=4).contains(&most), "{most} at once");
     client.finish();
     stage.finish();

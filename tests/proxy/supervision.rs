@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 #[cfg(unix)]
 use crate::editor::Editor;
 use crate::{
-    editor::Proxy,
+    editor::{KILLED, Proxy},
     fixtures::Skills,
     stage::{MCP_2025, Stage, entry},
 };
@@ -37,8 +37,6 @@ crate::trials!(
     #[cfg(unix)]
     a_child_of_an_agent_whose_editor_left,
     a_proxy_that_is_killed,
-    #[cfg(unix)]
-    a_proxy_that_is_killed_while_it_starts,
     #[cfg(target_os = "linux")]
     an_agent_that_leaves_its_group,
     #[cfg(unix)]
@@ -47,13 +45,9 @@ crate::trials!(
     only_the_owner_may_read_what_is_written,
     the_bridges_end_with_the_proxy,
     an_editor_that_reads_nothing_more,
-    #[cfg(unix)]
     an_agent_that_reads_nothing_of_an_editor_that_left,
     a_line_that_is_cut_off,
 );
-
-/// The exit code of a proxy that was killed.
-const KILLED: Option<i32> = if cfg!(unix) { None } else { Some(1) };
 
 #[cfg(unix)]
 fn kill(editor: &Editor, signal: Signal) {
@@ -154,7 +148,9 @@ fn an_agent_that_does_not_end() {
 
 /// Some agents need a second or two, and end well.
 fn an_agent_that_is_slow_to_leave() {
-    for (wait, code) in [(None, 0), (Some("100000"), 0), (Some("0"), 128 + 15)] {
+    // Who is not let go is asked, or on Windows ended.
+    let asked = if cfg!(windows) { 1 } else { 128 + 15 };
+    for (wait, code) in [(None, 0), (Some("100000"), 0), (Some("0"), asked)] {
         let mut proxy = Proxy::new();
         if let Some(wait) = wait {
             proxy = proxy.flag("--exit-wait", wait);
@@ -251,7 +247,6 @@ fn an_editor_that_reads_nothing_more() {
     assert!(ended.code().is_some(), "{:#?}", ended.log);
 }
 
-#[cfg(unix)]
 /// More than a pipe holds: the proxy cannot get rid of it, and still has to notice that the editor is gone.
 fn an_agent_that_reads_nothing_of_an_editor_that_left() {
     let mut editor = Proxy::new().agent("stubborn");
@@ -265,8 +260,8 @@ fn an_agent_that_reads_nothing_of_an_editor_that_left() {
         }
     });
     let ended = editor.ended();
-    assert_eq!(ended.code(), Some(137), "{:#?}", ended.log);
-    assert!(ended.log.iter().any(|line| line.contains("SIGTERM")), "{:#?}", ended.log);
+    assert_eq!(ended.code(), Some(if cfg!(windows) { 1 } else { 137 }), "{:#?}", ended.log);
+    assert!(cfg!(windows) || ended.log.iter().any(|line| line.contains("SIGTERM")), "{:#?}", ended.log);
 }
 
 /// What the agent did not finish must not swallow the answers that follow.
@@ -298,26 +293,6 @@ fn a_proxy_that_is_killed() {
         stage.editor.logged("agent: SIGTERM");
     }
     assert_eq!(stage.editor.ended().code(), KILLED, "it was killed");
-}
-
-#[cfg(unix)]
-/// The agent takes no notice of its stdin. However early the proxy is killed, the agent must not be left: it holds stderr.
-fn a_proxy_that_is_killed_while_it_starts() {
-    let editors: Vec<_> = (0..40)
-        .map(|number| {
-            let editor = Proxy::new().arg("--").arg("sleep").arg("600").start();
-            let delay = Instant::now() + Duration::from_micros(500) * number;
-            while Instant::now() < delay {
-                std::thread::yield_now();
-            }
-            kill(&editor, Signal::KILL);
-            editor
-        })
-        .collect();
-    for editor in editors {
-        let ended = editor.ended();
-        assert_eq!((ended.code(), ended.log.len()), (None, 0), "{:#?}", ended.log);
-    }
 }
 
 /// An agent may make a group or a session of its own; nobody knows better where it is than its number says.

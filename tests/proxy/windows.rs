@@ -1,4 +1,5 @@
-//! What only Windows has: batch files as agents, exit codes of 32 bits, and an agent that nobody can ask to end.
+//! What only Windows has: batch files as agents, exit codes of 32 bits, an agent that nobody can ask to end, and programs that
+//! are not what their names say.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +9,7 @@ use crate::{
     agent::SCRIPT,
     editor::{Ended, Proxy},
     fixtures::Skills,
-    stage::Stage,
+    stage::{MCP_2025, Stage, entry},
 };
 
 crate::trials!(
@@ -19,6 +20,7 @@ crate::trials!(
     a_shim_whose_proxy_is_killed,
     exit_codes_of_32_bits,
     an_agent_that_does_not_end,
+    what_runs_a_script,
 );
 
 /// `agent.cmd`, which starts this binary as npm's shims start node, in a directory that is part of PATH.
@@ -138,4 +140,65 @@ fn an_agent_that_does_not_end() {
     editor.logged("agent: ready");
     editor.close();
     assert_eq!(editor.ended().code(), Some(1), "it was ended");
+}
+
+/// What is not what its name says is not used, what is missing is named, and what is there runs.
+fn what_runs_a_script() {
+    let skills = Skills::new();
+    skills.add("kit", "Does things.", "# Kit");
+    for name in ["a.py", "b.sh", "c.ps1"] {
+        skills.write(&format!("kit/scripts/{name}"), "");
+    }
+    skills.write("kit/scripts/d.cmd", "@echo from %~nx0: %*\r\n");
+    let this = std::env::current_exe().expect("this program has a path");
+    let interpreter = |path: &str| {
+        skills.write(path, &format!("@set {SCRIPT}=arguments\r\n@\"{}\" %*\r\n", this.display()))
+    };
+    // The alias of the Store, and WSL's launcher.
+    interpreter("Microsoft/WindowsApps/python.cmd");
+    interpreter("Microsoft/WindowsApps/bash.cmd");
+    interpreter("System32/bash.cmd");
+    interpreter("real/py.cmd");
+    interpreter("real/sh.cmd");
+    interpreter("real/pwsh.cmd");
+    let run = |path: &[&str], script: &str| {
+        let path = std::env::join_paths(path.iter().map(|dir| skills.dir(dir))).expect("a path");
+        let mut proxy = Proxy::new().skill(&skills.dir("kit")).arg("--allow-scripts").env("PATH", path);
+        for variable in ["VIRTUAL_ENV", "ProgramFiles", "ProgramFiles(x86)", "LOCALAPPDATA"] {
+            proxy = proxy.env(variable, skills.dir("nothing"));
+        }
+        let mut stage = Stage::over_http(proxy);
+        let params = stage.new_session("s");
+        let connection = stage.connect(&entry(&params), MCP_2025);
+        let arguments =
+            json!({ "skill": "kit", "script": format!("scripts/{script}"), "args": ["one", "two words"] });
+        let call =
+            json!({ "connection": connection.number, "tool": "run_skill_script", "arguments": arguments });
+        let mut result = stage.order("call", call).expect("a result");
+        stage.finish();
+        result["structuredContent"].take()
+    };
+    let impostors = ["Microsoft/WindowsApps", "System32"];
+    for (script, words) in [
+        (
+            "a.py",
+            "needs `py` or `python` or `python3`, which is not installed: the `python` that comes with Windows only",
+        ),
+        ("b.sh", "needs `sh` or `bash`, which is not installed: Git for Windows brings one"),
+        ("c.ps1", "needs `pwsh` or `powershell`, which is not installed"),
+    ] {
+        let result = run(&impostors, script);
+        assert!(result["message"].as_str().is_some_and(|message| message.contains(words)), "{result}");
+    }
+    let powershell = ["-NoProfile", "-NonInteractive", "-ExecutionPolicy", "Bypass", "-File"];
+    for (script, options) in [("a.py", &["-3"][..]), ("b.sh", &[]), ("c.ps1", &powershell)] {
+        let result = run(&[&impostors[..], &["real"]].concat(), script);
+        let said: Value = serde_json::from_str(result["stdout"].as_str().expect("text")).expect("JSON");
+        let said: Vec<&str> =
+            said["params"].as_array().expect("a list").iter().map(|it| it.as_str().expect("text")).collect();
+        let (path, rest) = (said[options.len()], &said[options.len() + 1..]);
+        assert_eq!((&said[..options.len()], rest), (options, &["one", "two words"][..]), "{said:?}");
+        assert!(path.ends_with(&format!(r"\scripts\{script}")) && !path.contains('/'), "{path}");
+    }
+    assert_eq!(run(&impostors, "d.cmd")["stdout"], "from d.cmd: one \"two words\"\r\n");
 }

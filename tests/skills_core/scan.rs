@@ -105,7 +105,8 @@ fn links_are_followed_inside_alone() {
     link(Path::new("inside.sh"), "f.sh");
     // A circle.
     link(Path::new(".."), "d/up");
-    rustix::fs::mkfifoat(rustix::fs::CWD, dir.path().join("g.md"), rustix::fs::Mode::RWXU).expect("a FIFO");
+    let fifo = std::process::Command::new("mkfifo").arg(dir.path().join("g.md")).status().expect("mkfifo");
+    assert!(fifo.success());
     let report = found(dir.path());
     assert_eq!(
         codes(&report),

@@ -1,7 +1,6 @@
 //! Errors of the user's world: the exit codes that the program ends with, and what to do about them.
 
 mod agent;
-mod limits;
 
 use std::{error::Error, io, path::Path, process::ExitCode};
 
@@ -16,7 +15,7 @@ use skills_core::{
     text::shown_path,
 };
 
-use crate::output;
+use crate::{output, system};
 
 /// The agent was not found (as in GNU `env`).
 pub(crate) const EXIT_NOT_FOUND: u8 = 127;
@@ -92,7 +91,7 @@ pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
     if let Some(agent) = find::<AgentError>(error) {
         return Some(agent.hint());
     }
-    let limit = || limits::hint(find::<io::Error>(error)?);
+    let limit = || system::limit_hint(find::<io::Error>(error)?);
     if let Some(start) = start_error(error) {
         return agent::hint(start).or_else(limit);
     }

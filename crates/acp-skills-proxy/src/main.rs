@@ -13,6 +13,7 @@
 //! | `runtime` | the runtime of tasks |
 //! | `setup/` | what the settings of editors say of agents |
 //! | `stdio` | our own stdin and stdout |
+//! | `system/` | what differs between systems, apart from `stdio` |
 //! | `words` | numbers in sentences |
 
 mod args;
@@ -27,6 +28,7 @@ mod report;
 mod runtime;
 mod setup;
 mod stdio;
+mod system;
 mod words;
 
 use std::process::ExitCode;

@@ -5,6 +5,8 @@ use std::{io, time::Duration};
 use acp_skills::threads;
 use tokio::runtime::{Builder, Runtime};
 
+use crate::system::report_large_files;
+
 /// How many descriptors a start takes at most at once; the runtime panics when there are none for it, where we can tell.
 const DESCRIPTORS: usize = 24;
 /// How many threads there must be room for.
@@ -25,16 +27,6 @@ pub(crate) fn new() -> io::Result<Runtime> {
     let runtime = Builder::new_current_thread().enable_all().thread_keep_alive(FOREVER).build()?;
     // The first is there before it is needed.
     drop(runtime.spawn_blocking(|| ()));
-    #[cfg(unix)]
     report_large_files(&runtime);
     Ok(runtime)
-}
-
-/// A file that has reached the limit of the system is an error for whoever writes it, and not the end of the process.
-#[cfg(unix)]
-fn report_large_files(runtime: &Runtime) {
-    let _inside = runtime.enter();
-    let signal = tokio::signal::unix::SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw());
-    // To have asked for it once is enough; nobody needs to hear of it.
-    drop(tokio::signal::unix::signal(signal));
 }

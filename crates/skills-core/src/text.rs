@@ -8,7 +8,10 @@
 //! Joiners and variation selectors are parts of words and emoji where they belong, and hidden everywhere else: U+200C and
 //! U+200D between letters of the scripts that need them, U+200D between two pictures, a selector behind what it selects.
 
-use std::{borrow::Cow, path::Path};
+use std::{
+    borrow::Cow,
+    path::{MAIN_SEPARATOR, Path},
+};
 
 use unicode_properties::{GeneralCategory, GeneralCategoryGroup, UnicodeGeneralCategory};
 
@@ -46,10 +49,19 @@ pub fn shown_lines(text: &str) -> Cow<'_, str> {
 
 /// A path in one line; what is no Unicode in it becomes U+FFFD.
 pub fn shown_path(path: &Path) -> String {
-    let path = path.to_string_lossy();
+    let path = one_separator(path.to_string_lossy(), MAIN_SEPARATOR);
     match shown(&path) {
         Cow::Borrowed(_) => path.into_owned(),
         Cow::Owned(shown) => shown,
+    }
+}
+
+/// On Windows a path may have two kinds of separators, and has when what somebody wrote was joined to what the system says.
+fn one_separator(path: Cow<'_, str>, main: char) -> Cow<'_, str> {
+    if main == '\\' && path.contains('\\') && path.contains('/') {
+        Cow::Owned(path.replace('/', "\\"))
+    } else {
+        path
     }
 }
 
@@ -200,6 +212,21 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn separators_of_paths() {
+        for (path, windows) in [
+            (r"C:\a/b\c.md", r"C:\a\b\c.md"),
+            (r"\\?\C:\a/b", r"\\?\C:\a\b"),
+            // As it was written.
+            ("C:/a/b", "C:/a/b"),
+            (r"C:\a\b", r"C:\a\b"),
+            ("a", "a"),
+        ] {
+            assert_eq!(one_separator(path.into(), '\\'), windows);
+            assert_eq!(one_separator(path.into(), '/'), path);
+        }
+    }
 
     #[test]
     fn what_is_shown() {

@@ -69,7 +69,7 @@ pub(super) fn flood() -> ExitCode {
 }
 
 /// Nobody needs it any longer: a test that fails must not leave it behind for ever.
-const LIFE: Duration = Duration::from_secs(100);
+pub(super) const LIFE: Duration = Duration::from_secs(100);
 
 /// Takes no notice of its stdin, and there is nothing else that asks it to end.
 #[cfg(windows)]
@@ -79,8 +79,42 @@ pub(super) fn stubborn() -> ExitCode {
     ExitCode::FAILURE
 }
 
+/// Reads nothing until there is the file [`HEARS`]: then it says something at once, and reports how many bytes it hears from
+/// then on.
+pub(super) fn deaf() -> ExitCode {
+    report("ready");
+    let wake = env::var_os(HEARS).expect("a path");
+    while !fs::exists(&wake).expect("a path") {
+        thread::sleep(Duration::from_millis(20));
+    }
+    writeln!(io::stdout(), r#"{{"jsonrpc":"2.0","method":"_deaf/awake"}}"#).expect("somebody listens");
+    let heard = io::copy(&mut io::stdin().lock(), &mut io::sink()).expect("somebody speaks");
+    report(&format!("heard {heard} bytes"));
+    ExitCode::SUCCESS
+}
+
+/// Neither reads nor says anything.
+pub(super) fn deaf_and_dumb() -> ExitCode {
+    thread::park_timeout(LIFE);
+    ExitCode::FAILURE
+}
+
+/// Nobody can ask a program here to end.
+#[cfg(windows)]
+pub(super) fn deaf_to_signals(part: impl FnOnce()) {
+    part();
+}
+
+/// Takes a while to end with its stdin, and then ends well.
+pub(super) fn slow_to_leave() -> ExitCode {
+    drop(io::copy(&mut io::stdin().lock(), &mut io::sink()));
+    report("leaving");
+    thread::sleep(Duration::from_millis(1500));
+    ExitCode::SUCCESS
+}
+
 #[cfg(unix)]
-pub(super) use self::unix::{deaf, signals, slow_to_leave, stubborn};
+pub(super) use self::unix::{deaf_to_signals, signals, stubborn};
 
 #[cfg(unix)]
 mod unix {
@@ -88,7 +122,7 @@ mod unix {
 
     use tokio::signal::unix::{Signal, SignalKind, signal};
 
-    use super::{ExitCode, LIFE, Read, Write, io, report, thread};
+    use super::{ExitCode, LIFE, report};
 
     /// Runs `part` with the signals that the proxy forwards.
     fn with_signals(part: impl AsyncFnOnce(Signal, Signal, Signal) -> ExitCode) -> ExitCode {
@@ -118,12 +152,13 @@ mod unix {
         })
     }
 
-    /// Takes a while to end with its stdin, and then ends well.
-    pub(crate) fn slow_to_leave() -> ExitCode {
-        drop(io::copy(&mut io::stdin().lock(), &mut io::sink()));
-        report("leaving");
-        thread::sleep(std::time::Duration::from_millis(1500));
-        ExitCode::SUCCESS
+    /// Runs `part`, which is not ended by what asks it to end.
+    pub(crate) fn deaf_to_signals(part: impl FnOnce()) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.expect("a runtime").block_on(async {
+            let _terminate = signal(SignalKind::terminate()).expect("signals can be heard");
+            part();
+        });
     }
 
     /// Reports the signals that it gets; the end of its stdin is none of its business.
@@ -136,27 +171,6 @@ mod unix {
                     _ = hangup.recv() => return ExitCode::from(42),
                 }
             }
-        })
-    }
-
-    /// Reads nothing until it is interrupted: then it says something at once, and reports how many bytes it hears
-    /// from then on.
-    pub(crate) fn deaf() -> ExitCode {
-        with_signals(async |mut interrupt, _terminate, _hangup| {
-            interrupt.recv().await;
-            let line = b"{\"jsonrpc\":\"2.0\",\"method\":\"_deaf/awake\"}\n";
-            io::stdout().write_all(line).expect("somebody listens");
-            let (done, wait) = tokio::sync::oneshot::channel();
-            thread::spawn(move || {
-                let mut stdin = io::stdin().lock();
-                let (mut heard, mut buffer) = (0, vec![0; 64 * 1024]);
-                while let Ok(read @ 1..) = stdin.read(&mut buffer) {
-                    heard += read;
-                }
-                let _ = done.send(heard);
-            });
-            report(&format!("heard {} bytes", wait.await.unwrap_or_default()));
-            ExitCode::SUCCESS
         })
     }
 }

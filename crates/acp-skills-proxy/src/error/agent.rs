@@ -5,6 +5,8 @@ use std::{env, ffi::OsStr, io, path::Path};
 use acp_skills::{agents, one_shot::StartError};
 use skills_core::text::shown_path;
 
+use crate::system;
+
 /// What to do about `error`, where that is known.
 pub(super) fn hint(error: &StartError) -> Option<String> {
     let program = Path::new(&error.program);
@@ -66,5 +68,5 @@ fn not_executable(program: &Path) -> String {
     if program.is_dir() {
         return "it is a directory; the agent is a program".to_owned();
     }
-    if cfg!(unix) { format!("make it executable: `chmod +x {shown}`") } else { "it is no program".to_owned() }
+    system::make_executable_hint(&shown)
 }

@@ -223,10 +223,12 @@ pub(crate) fn find(name: &str) -> Result<&'static Editor, UsageError> {
 
 impl In {
     fn path(self, home: &Home) -> PathBuf {
-        match self {
+        let path = match self {
             Self::Home(path) => home.dir.join(path),
             Self::Config(path) => home.config.join(path),
-        }
+        };
+        // With the separators of the system.
+        path.components().collect()
     }
 }
 

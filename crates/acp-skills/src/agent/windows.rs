@@ -10,6 +10,7 @@ use process_wrap::tokio::{ChildWrapper, CommandWrap, JobObject, KillOnDrop};
 use tokio::sync::mpsc::{Receiver, channel};
 
 use super::Signal;
+use crate::processes::end_children_with_this_process;
 
 /// Puts what the command starts into a job. [`KillOnDrop`] is what makes the wrapper set `KILL_ON_JOB_CLOSE`, with which the
 /// system ends the job when its last handle is closed, so also when this process is killed.
@@ -89,5 +90,7 @@ pub(super) fn signal_of(_status: ExitStatus) -> Option<String> {
 }
 
 pub(super) fn run_in_terminal(program: &OsStr, arguments: &[OsString]) -> io::Result<i32> {
+    // It cannot take our place, so it ends with us.
+    end_children_with_this_process();
     Ok(code(Command::new(resolve(program)).args(arguments).status()?))
 }

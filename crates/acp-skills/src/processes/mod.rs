@@ -9,7 +9,7 @@
 //! | `unix` | how the watchdog is started and told of them |
 //! | `alive` | whether anybody is left in a group |
 //! | `watchdog` | what it does, in a process of its own |
-//! | `windows` | nothing |
+//! | `windows` | the job that this process is in |
 
 #[cfg(unix)]
 mod alive;
@@ -21,6 +21,8 @@ pub mod watchdog;
 
 #[cfg(unix)]
 pub(crate) use self::alive::group_is_alive;
+#[cfg(windows)]
+pub(crate) use self::system::end_children_with_this_process;
 
 use std::{
     collections::HashSet,

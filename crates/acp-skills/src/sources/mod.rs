@@ -12,6 +12,7 @@
 //! | `load` | what may be served: what is here, and is what was approved |
 //! | `live` | all of that while sessions use it; fetching what is missing in the background |
 //! | `update` | what a source has now, how that differs from what was approved, and approving it |
+//! | `system/` | how it is protected and removed: by the system |
 //! | `error` | why skills are not there, and what to do about it |
 //!
 //! A start reads this disk and nothing else. Of a source that was never fetched, what comes first is approved: its user
@@ -27,6 +28,9 @@ mod lockfile;
 mod manifest;
 mod prune;
 mod store;
+#[cfg_attr(unix, path = "system/unix.rs")]
+#[cfg_attr(windows, path = "system/windows.rs")]
+mod system;
 mod update;
 
 pub(crate) use self::live::{Notify, Options, Sources, Spec};

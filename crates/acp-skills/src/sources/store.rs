@@ -24,6 +24,7 @@ use super::{
     address::GitPlace,
     git::{self, Fetched, GitError},
     lockfile::turn,
+    system,
 };
 use crate::processes::Processes;
 
@@ -76,7 +77,10 @@ impl Store {
         let (tree, scratch) = (new.path().join("tree"), new.path().join("git"));
         let root = tree.join(name(place));
         fs::create_dir_all(&root).and_then(|()| fs::create_dir(&scratch)).map_err(failed)?;
-        let fetched = git::fetch(place, commit, &root, &scratch, processes, git::TIMEOUT)?;
+        let fetched = git::fetch(place, commit, &root, &scratch, processes, git::TIMEOUT);
+        // What is left goes with the next fetch of a day later.
+        drop(system::remove_dir_all(&scratch));
+        let fetched = fetched?;
         let target = dir.join(&fetched.commit);
         if target.join(name(place)).is_dir() {
             return Ok(fetched);
@@ -87,7 +91,7 @@ impl Store {
 
     /// Drops a source at a commit, so that it is fetched again.
     pub(super) fn forget_git(&self, place: &GitPlace, commit: &str) -> io::Result<()> {
-        match fs::remove_dir_all(self.of_place(place).join(commit)) {
+        match system::remove_dir_all(&self.of_place(place).join(commit)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
             _ => Ok(()),
         }
@@ -144,7 +148,7 @@ fn remove_leftovers(dir: &Path) {
         let written = entry.metadata().and_then(|metadata| metadata.modified()).ok();
         if is_new && written.and_then(|time| time.elapsed().ok()).is_some_and(|age| age > OLD) {
             // It takes space and does no harm.
-            drop(fs::remove_dir_all(entry.path()));
+            drop(system::remove_dir_all(&entry.path()));
         }
     }
 }

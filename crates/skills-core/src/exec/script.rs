@@ -1,6 +1,6 @@
 //! [`run_script`]: a script that comes with a stored skill.
 
-use std::{ffi::OsString, fs, sync::Arc};
+use std::{ffi::OsString, fs, path::PathBuf, sync::Arc};
 
 use serde::Serialize;
 
@@ -226,7 +226,8 @@ fn prepare(
             .map_err(|error| failed(format!("the directory {}: {error}", dir.display())))?,
         None => dir,
     };
-    let script = dir.join(&call.script);
+    // With the separators of the system: programs of Windows take `/` for the start of an option.
+    let script: PathBuf = dir.join(&call.script).components().collect();
     let mut args = interpreter.args;
     let program = match interpreter.program {
         Some(program) => {

@@ -6,8 +6,9 @@
 
 use std::{
     collections::HashSet,
+    ffi::OsStr,
     fs,
-    path::{Component, Path},
+    path::{Component, Path, Prefix},
 };
 
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
@@ -224,18 +225,39 @@ fn severity(risk: Risk) -> &'static str {
 fn uri(path: &Path, here: Option<&Path>) -> String {
     let below = here.and_then(|here| path.strip_prefix(here).ok()).filter(|it| !it.as_os_str().is_empty());
     let mut uri = if below.is_some() { String::new() } else { "file://".to_owned() };
-    for part in below.unwrap_or(path).components() {
-        let part = match part {
-            Component::RootDir => continue,
-            Component::Prefix(prefix) => prefix.as_os_str(),
-            part => part.as_os_str(),
-        };
+    let mut push = |segment: &OsStr| {
         if below.is_none() || !uri.is_empty() {
             uri.push('/');
         }
-        uri.extend(utf8_percent_encode(&part.to_string_lossy(), SEGMENT));
+        uri.extend(utf8_percent_encode(&segment.to_string_lossy(), SEGMENT));
+    };
+    for part in below.unwrap_or(path).components() {
+        match part {
+            Component::RootDir => {}
+            Component::Prefix(prefix) => match prefix.kind() {
+                Prefix::Disk(drive) | Prefix::VerbatimDisk(drive) => {
+                    push(OsStr::new(&format!("{}:", char::from(drive))));
+                }
+                Prefix::UNC(server, share) | Prefix::VerbatimUNC(server, share) => {
+                    push(server);
+                    push(share);
+                }
+                Prefix::Verbatim(name) | Prefix::DeviceNS(name) => push(name),
+            },
+            part => push(part.as_os_str()),
+        }
     }
-    uri
+    // The computer that shares a directory is the host.
+    match uri.strip_prefix("file:///") {
+        Some(rest) if is_shared(path) => format!("file://{rest}"),
+        _ => uri,
+    }
+}
+
+/// Whether a path is that of a computer in a network (Windows).
+fn is_shared(path: &Path) -> bool {
+    matches!(path.components().next(), Some(Component::Prefix(prefix))
+        if matches!(prefix.kind(), Prefix::UNC(..) | Prefix::VerbatimUNC(..)))
 }
 
 #[cfg(test)]
@@ -243,15 +265,27 @@ mod tests {
     use super::*;
 
     #[test]
-    #[cfg(unix)]
     fn paths() {
-        for (path, here, expected) in [
-            ("/a/b c/SKILL.md", Some("/a"), "b%20c/SKILL.md"),
-            ("/a/é%/x#y", Some("/a"), "%C3%A9%25/x%23y"),
-            ("/a/b", Some("/c"), "file:///a/b"),
-            ("/a", Some("/a"), "file:///a"),
-            ("/a/x\u{1b}:y", None, "file:///a/x%1B:y"),
-        ] {
+        let cases: &[(&str, Option<&str>, &str)] = if cfg!(windows) {
+            &[
+                (r"C:\a\b c\SKILL.md", Some(r"c:\a"), "b%20c/SKILL.md"),
+                (r"C:\a/é%\x#y", Some(r"C:/a"), "%C3%A9%25/x%23y"),
+                (r"C:\a\b", Some(r"D:\a"), "file:///C:/a/b"),
+                (r"C:\", None, "file:///C:"),
+                (r"\\?\C:\a\b", None, "file:///C:/a/b"),
+                (r"\\server\share\a b", None, "file://server/share/a%20b"),
+                (r"\\?\UNC\server\share\a", Some(r"C:\"), "file://server/share/a"),
+            ]
+        } else {
+            &[
+                ("/a/b c/SKILL.md", Some("/a"), "b%20c/SKILL.md"),
+                ("/a/é%/x#y", Some("/a"), "%C3%A9%25/x%23y"),
+                ("/a/b", Some("/c"), "file:///a/b"),
+                ("/a", Some("/a"), "file:///a"),
+                ("/a/x\u{1b}:y", None, "file:///a/x%1B:y"),
+            ]
+        };
+        for &(path, here, expected) in cases {
             assert_eq!(uri(Path::new(path), here.map(Path::new)), expected);
         }
     }

@@ -13,7 +13,7 @@ use cap_std::{
     fs::{Dir, OpenOptions},
 };
 
-use super::{GitError, tree::Wanted};
+use super::{super::system, GitError, tree::Wanted};
 
 /// Largest file, in bytes. Models are not served larger ones.
 pub(super) const MAX_FILE_BYTES: u64 = skills_core::files::HARD_CAP_BYTES;
@@ -41,7 +41,7 @@ pub(super) fn write(output: &mut dyn Read, wanted: &[Wanted], directory: &Path) 
         }
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
-        mode(&mut options, file.is_program);
+        system::protect(&mut options, file.is_program);
         let mut target = dir.open_with(&file.path, &options).map_err(failed)?;
         let copied = io::copy(&mut (&mut output).take(size), &mut target).map_err(failed)?;
         target.flush().map_err(failed)?;
@@ -53,16 +53,6 @@ pub(super) fn write(output: &mut dyn Read, wanted: &[Wanted], directory: &Path) 
     }
     Ok(())
 }
-
-/// Nobody changes them by accident: they are what was approved.
-#[cfg(unix)]
-fn mode(options: &mut OpenOptions, is_program: bool) {
-    use cap_std::fs::OpenOptionsExt;
-    options.mode(if is_program { 0o555 } else { 0o444 });
-}
-
-#[cfg(not(unix))]
-fn mode(_options: &mut OpenOptions, _is_program: bool) {}
 
 /// The size of the file that comes next: `OBJECT blob SIZE`.
 fn answered(output: &mut impl BufRead, file: &Wanted) -> io::Result<u64> {

@@ -64,8 +64,13 @@ impl Repository {
         self.git(&["-c", "core.ignoreCase=false", "fast-import", "--quiet", "--force"], stream.as_bytes());
     }
 
+    fn url(&self) -> String {
+        let path = self.0.path().to_str().unwrap().replace('\\', "/");
+        format!("file://{}{path}", if path.starts_with('/') { "" } else { "/" })
+    }
+
     fn place(&self, fragment: &str) -> GitPlace {
-        let text = format!("git+file://{}{fragment}", self.0.path().display());
+        let text = format!("git+{}{fragment}", self.url());
         let address = Address::parse(&text).unwrap();
         let Place::Git(place) = address.place() else { unreachable!() };
         place.clone()
@@ -288,7 +293,7 @@ fn a_server_that_says_nothing() {
 fn other_protocols_are_off() {
     let repository = Repository::new();
     repository.commit(&[("a/SKILL.md", SKILL)]);
-    for url in [format!("file://{}", repository.0.path().display()), "ext::sh -c true".to_owned()] {
+    for url in [repository.url(), "ext::sh -c true".to_owned()] {
         let place =
             GitPlace { url, reference: None, path: String::new(), transport: super::super::Transport::Https };
         let error = fetch_from(&place, None).unwrap_err();
