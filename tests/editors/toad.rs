@@ -73,9 +73,11 @@ fn by_command(toad: &Path) {
     terminal.presses(&["Enter"]);
     // The menu is gone.
     terminal.shows("⏎ Send");
-    terminal.types("look at @mai");
-    // The files that fit.
+    terminal.types("look at @");
+    // The files; what is typed now finds one.
     terminal.shows("tree view");
+    terminal.types("mai");
+    terminal.shows("   mai");
     terminal.presses(&["Enter"]);
     terminal.shows("look at @main.rs");
     terminal.shows("⏎ Send");
@@ -83,7 +85,9 @@ fn by_command(toad: &Path) {
     terminal.shows("I follow the skill");
     terminal.compare("toad-command");
     terminal.shows(READY);
-    terminal.types("/skills");
+    terminal.types("/");
+    terminal.shows("/code-review");
+    terminal.types("skills");
     terminal.shows("❯ /skills");
     terminal.presses(&["Enter"]);
     terminal.shows("⏎ Send");
