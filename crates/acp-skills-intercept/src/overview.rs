@@ -89,8 +89,7 @@ pub(crate) fn session(session: &Session) -> String {
         for it in waiting.iter().take(MAX_SHOWN) {
             let skill = &it.skill;
             let changed = if it.has_changed { " (it has changed since you trusted it)" } else { "" };
-            let description = spelling::description(skill);
-            let _ = writeln!(text, "- `{}`{changed}: {description} _({})_", skill.name, source(skill));
+            let _ = writeln!(text, "- `{}`{changed}: {}", skill.name, described(skill));
         }
         if waiting.len() > MAX_SHOWN {
             let _ = writeln!(text, "- and {} more", waiting.len() - MAX_SHOWN);
