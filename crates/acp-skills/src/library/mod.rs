@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `mod` | what a library is |
 //! | `directories` | the skills that a configuration names, as they are found on disk |
+//! | `scan` | what is found below directories, once for all who ask |
 //! | `snapshots` | the sets that sessions get, and the rescan where something has changed |
 //! | `projects` | what differs for sessions in some directories |
 //! | `missing` | what was asked for and is not there |
@@ -12,6 +13,7 @@
 mod directories;
 mod missing;
 mod projects;
+mod scan;
 mod snapshots;
 mod watch;
 
@@ -22,8 +24,9 @@ use skills_core::{SkillSet, Toolbox, set::Waiting};
 
 pub use self::directories::DirectoryLibrary;
 pub(crate) use self::{
-    directories::{Named, Scan, load_named},
+    directories::{Named, load_named},
     projects::ProjectSkills,
+    scan::Scan,
 };
 
 /// Where the skills of sessions come from. A set is a library too: always the same.

@@ -8,7 +8,7 @@ use skills_core::{
     discovery::{Discovery, Filter},
 };
 
-use super::directories::Scan;
+use super::scan::Scan;
 use crate::sources::Sources;
 
 /// An entry of `projects`.

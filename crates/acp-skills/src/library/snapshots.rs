@@ -12,7 +12,8 @@ use skills_core::{Diagnostic, Difference, Skill, SkillSet, discovery::Changes, s
 
 use super::{
     Library, Reloaded, SkillLibrary, WhenReloaded,
-    directories::{DirectoryLibrary, Named, Search, is_alike, load_named},
+    directories::{DirectoryLibrary, Named, load_named},
+    scan::{Search, is_alike},
     watch::{self, Coverage, Debounce, Watched},
 };
 use crate::{
