@@ -170,7 +170,7 @@ fn filters_and_nothing() {
     "#]]
     .assert_eq(&stdout(&list(&dir, &[])));
     let report: Value = serde_json::from_str(&stdout(&list(&dir, &["--json"]))).unwrap();
-    let nothing = json!({"skills": [], "shadowed": [], "skipped": [], "catalog": {"tokens": 0, "shown": 0, "omitted": 0}, "tools": [], "fixedTokens": 0});
+    let nothing = json!({"skills": [], "shadowed": [], "skipped": [], "waiting": [], "catalog": {"tokens": 0, "shown": 0, "omitted": 0}, "tools": [], "fixedTokens": 0});
     assert_eq!(report, nothing);
 }
 

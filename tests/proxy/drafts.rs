@@ -192,6 +192,12 @@ fn without_the_flag() {
         "\n",
     );
     let taped = tape(Proxy::new(), sent.as_bytes(), said.as_bytes(), 4);
-    assert_eq!(String::from_utf8_lossy(&taped.heard), sent);
+    // A request that sets a session up may be overtaken by what is about none that is known.
+    let lines = |text: &str| {
+        let mut lines: Vec<_> = text.split_inclusive('\n').map(str::to_owned).collect();
+        lines.sort_unstable();
+        lines
+    };
+    assert_eq!(lines(&String::from_utf8_lossy(&taped.heard)), lines(sent));
     assert_read(&taped.read, said.as_bytes());
 }

@@ -4,7 +4,10 @@
 //! A question is asked once for each version of a skill. Yes and no are kept; a dialog that was closed is neither. What was
 //! decided about is what was shown: whoever keeps it compares the files.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    path::{Path, PathBuf},
+};
 
 use acp_skills_wire::{Id, Message, Node};
 use serde_json::json;
@@ -42,7 +45,7 @@ pub(crate) struct Questions {
     /// Those without an answer, by the id of the request: whose, and about which skills.
     open: HashMap<String, (SessionKey, Vec<Waiting>)>,
     /// The versions of skills that somebody was asked about in this run.
-    asked: HashSet<String>,
+    asked: HashSet<(Option<PathBuf>, String)>,
 }
 
 /// The waiting skills that the words behind `/skills trust` name: all, without words.
@@ -150,14 +153,14 @@ impl Interceptor {
         let id = session.id()?.to_owned();
         let waiting = session.switches.all().waiting().iter();
         let new: Vec<_> = waiting
-            .filter(|it| !it.is_refused && !self.questions.asked.contains(&it.digest))
+            .filter(|it| !it.is_refused && !self.questions.asked.contains(&version(it)))
             .take(MAX_NAMED)
             .cloned()
             .collect();
         if new.is_empty() {
             return None;
         }
-        self.questions.asked.extend(new.iter().map(|it| it.digest.clone()));
+        self.questions.asked.extend(new.iter().map(version));
         self.questions.last += 1;
         // One that no request of the agent's has.
         let request =
@@ -199,6 +202,11 @@ impl Interceptor {
         self.decide(key, ticket, skills, trusted, actions);
         Pass::Consumed
     }
+}
+
+/// Tells a version of a skill from others, and from the same in another project.
+fn version(waiting: &Waiting) -> (Option<PathBuf>, String) {
+    (waiting.skill.dir().map(Path::to_owned), waiting.digest.clone())
 }
 
 /// What the user reads.

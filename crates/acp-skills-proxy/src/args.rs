@@ -139,7 +139,8 @@ pub(crate) struct SkillArgs {
     pub roots: Vec<PathBuf>,
     /// Skills from elsewhere, fetched once and then pinned until `update`: a git repository (`github:OWNER/REPO[/PATH][@REF]`,
     /// `gitlab:…`, the address of its page, `git+https://…[#REF:PATH]`, `git+ssh://…`, `git+file:///…`), or a web site with
-    /// an index of skills (https, or http on loopback). Repeatable.
+    /// an index of skills (https, or http on loopback). Naming it approves what it has at first, but for skills in which a
+    /// scan finds a high risk: those wait for `update`. Repeatable.
     #[arg(long = "source", value_name = "SOURCE")]
     pub sources: Vec<String>,
     /// Fetch nothing that is not in skills.lock.

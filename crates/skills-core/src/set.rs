@@ -3,7 +3,7 @@
 //! Sets are cheap to clone and never change; a reload makes a new one, so a call that runs keeps the set it began with.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     path::{Path, PathBuf},
     sync::{Arc, OnceLock},
 };
@@ -382,8 +382,10 @@ impl SkillSetBuilder {
     /// The finished set. A skill that is also in it because the user named it does not wait.
     pub fn build(mut self) -> SkillSet {
         let Inner { skills, waiting, .. } = &mut self.0;
-        let is_named = |it: &Waiting| skills.iter().any(|entry| entry.skill.dir() == it.skill.dir());
-        waiting.retain(|it| it.skill.dir().is_none() || !is_named(it));
+        if !waiting.is_empty() {
+            let dirs: HashSet<_> = skills.iter().filter_map(|entry| entry.skill.dir()).collect();
+            waiting.retain(|it| it.skill.dir().is_none_or(|dir| !dirs.contains(dir)));
+        }
         SkillSet(Arc::new(self.0))
     }
 }

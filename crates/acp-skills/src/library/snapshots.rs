@@ -275,6 +275,9 @@ fn remedy(finding: &Diagnostic) -> String {
     finding.help.as_ref().map_or_else(String::new, |help| format!("; {help}"))
 }
 
+/// How many skills that wait are told of one by one.
+const MAX_WAITING_TOLD: usize = 10;
+
 /// What is wrong with the skills of a set.
 fn warnings(skills: &SkillSet) -> Vec<String> {
     let mut lines = Vec::new();
@@ -286,7 +289,14 @@ fn warnings(skills: &SkillSet) -> Vec<String> {
             lines.push(format!("skipped {}: {}{remedy}", skipped.path.display(), finding.message));
         }
     }
-    for waiting in skills.waiting().iter().filter(|it| !it.is_refused) {
+    let new = || skills.waiting().iter().filter(|it| !it.is_refused);
+    let more = new().count().saturating_sub(MAX_WAITING_TOLD);
+    if more > 0 {
+        lines.push(format!(
+            "{more} more skills of the project are not used until you trust them; `/skills` lists them"
+        ));
+    }
+    for waiting in new().take(MAX_WAITING_TOLD) {
         let name = &waiting.skill.name;
         let place = waiting.skill.dir().map(|dir| dir.display().to_string()).unwrap_or_default();
         let changed = if waiting.has_changed { ", and has changed since you did" } else { "" };
