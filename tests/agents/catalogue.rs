@@ -58,6 +58,8 @@ pub(crate) struct Spec {
     pub(crate) find: Option<Step>,
     /// How its model calls a tool that it has found, when not by its name.
     pub(crate) via: Option<Step>,
+    /// Why the user is asked about calls of our reading tools, in words.
+    pub(crate) asks: Option<String>,
     /// Why sessions cannot be loaded, in words.
     pub(crate) load: Option<String>,
 }

@@ -13,6 +13,7 @@
 //! | `client` | the client's end |
 //! | `visit` | a conversation, and what was seen of it |
 //! | `verdict` | what must be the same bare and proxied, and what the proxy promises |
+//! | `clients` | other people's clients (`AGENTS_CLIENTS=1`) |
 //! | `ledger` | what is kept of it: the program's table of agents |
 //! | `recorder` | recordings for the replay tests (`AGENTS_RECORD=DIR`) |
 
@@ -30,6 +31,8 @@
 mod catalogue;
 #[cfg(target_os = "linux")]
 mod client;
+#[cfg(target_os = "linux")]
+mod clients;
 #[cfg(target_os = "linux")]
 mod ledger;
 #[cfg(target_os = "linux")]
@@ -84,6 +87,15 @@ fn main() -> ExitCode {
         if is_wanted && !is_here && !arguments.list {
             let why = if home.is_some() { "it is not in AGENTS_HOME" } else { "AGENTS_HOME is not set" };
             eprintln!("SKIPPED: {} {}: {why}", spec.id, spec.version());
+        }
+        if let Some(home) = home.clone().filter(|_| is_here && env::var_os("AGENTS_CLIENTS").is_some()) {
+            for client in clients::CLIENTS.into_iter().filter(|client| clients::is_installed(client, &home)) {
+                let (spec, home) = (spec.clone(), home.clone());
+                trials.push(Trial::test(format!("{client} {}", spec.id), move || {
+                    println!("{client} {}: {}", spec.id, clients::compare(client, &spec, &home)?);
+                    Ok(())
+                }));
+            }
         }
         let (spec, installed, rows) = (spec.clone(), home.clone().unwrap_or_default(), Arc::clone(&rows));
         let trial = Trial::test(spec.id.clone(), move || {

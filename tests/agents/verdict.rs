@@ -89,7 +89,11 @@ fn compare(spec: &Spec, bare: &Seen, seen: &Seen) -> Vec<String> {
     let missing: Vec<_> = bare.commands.iter().filter(|name| !seen.commands.contains(name)).collect();
     demand(missing.is_empty(), format!("the agent's commands {missing:?} are lost"));
     demand(seen.leaks.is_empty(), format!("the client saw words of ours: {:#?}", seen.leaks));
-    demand(seen.code == bare.code, format!("the exit code is {:?}, bare {:?}", seen.code, bare.code));
+    // One that never leaves by itself was killed here.
+    demand(
+        bare.code.is_none() || seen.code == bare.code,
+        format!("the exit code is {:?}, bare {:?}", seen.code, bare.code),
+    );
     // Some agents leave a daemon on purpose.
     demand(
         seen.left.len() <= bare.left.len(),
@@ -131,7 +135,10 @@ fn compare(spec: &Spec, bare: &Seen, seen: &Seen) -> Vec<String> {
             seen.ours_alone.is_empty(),
             format!("a model was shown nothing but ours: {:#?}", seen.ours_alone),
         );
-        demand(seen.asked <= bare.asked, format!("the user was asked {} times", seen.asked));
+        demand(
+            spec.asks.is_some() || seen.asked <= bare.asked,
+            format!("the user was asked {} times", seen.asked),
+        );
         demand(
             seen.cancelled == bare.cancelled,
             format!("a cancelled turn ends with {:?}, bare with {:?}", seen.cancelled, bare.cancelled),

@@ -35,6 +35,8 @@ const UUID: &str = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
 const SHORT: Duration = Duration::from_secs(8);
 /// How long a change on disk takes at most to be in the menu.
 const RELOAD: Duration = Duration::from_secs(10);
+/// How long a cancelled turn has to end.
+const LONG: Duration = Duration::from_secs(15);
 /// How long something is looked out for that may come or not.
 const MOMENT: Duration = Duration::from_millis(1500);
 
@@ -128,6 +130,16 @@ impl<'a> Place<'a> {
 
     /// Starts the agent, through the proxy with these flags if it is there; `wrap` is put in front of the agent's command.
     pub(crate) fn start(&self, flags: &[&str], wrap: &[OsString]) -> Client {
+        let (words, environment) = self.command(flags, wrap);
+        Client::start(&words, &environment, &self.project(), &self.path("stderr"))
+    }
+
+    /// The command that does that, and its whole environment.
+    pub(crate) fn command(
+        &self,
+        flags: &[&str],
+        wrap: &[OsString],
+    ) -> (Vec<OsString>, Vec<(String, OsString)>) {
         let (command, environment) = self.spec.command(self.installed, &self.home(), &self.model.url());
         let agent = [wrap, &command].concat();
         let words = if self.proxied {
@@ -148,7 +160,7 @@ impl<'a> Place<'a> {
         } else {
             agent
         };
-        Client::start(&words, &environment, &self.project(), &self.path("stderr"))
+        (words, environment)
     }
 
     fn new_session(&self) -> Value {
@@ -333,11 +345,17 @@ impl<'a> Place<'a> {
         let request = client.request("session/prompt", &json!({ "sessionId": id, "prompt": blocks }));
         client.listen(DEADLINE, |_| self.model.is_asked());
         client.notify("session/cancel", &json!({ "sessionId": id }));
-        let answer = client.answer(request, DEADLINE);
+        // Some wait for the model all the same.
+        let answer = client.answer(request, LONG);
         self.model.mute(false);
-        let answer = answer?;
-        let reason = answer["result"]["stopReason"].as_str().unwrap_or("an error");
+        let reason = match &answer {
+            Ok(answer) => answer["result"]["stopReason"].as_str().unwrap_or("an error"),
+            Err(_) => "nothing",
+        };
         seen.cancelled = Some(reason.to_owned());
+        if answer.is_err() {
+            client.answer(request, DEADLINE)?;
+        }
         Ok(())
     }
 

@@ -35,6 +35,8 @@ pub(crate) struct AgentFacts {
 /// Agents whose ways are known, because they differ from the protocol or from what others do.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum AgentKind {
+    /// Agentao.
+    Agentao,
     /// Claude's adapter.
     Claude,
     /// Codex's adapter.
@@ -55,7 +57,7 @@ pub(crate) enum AgentKind {
     Grok,
     /// Hermes.
     Hermes,
-    /// Kimi's CLI.
+    /// Kimi's CLI, the old one and Kimi Code, which has taken its name.
     Kimi,
     /// OpenCode, which has no name for a tool but the title; and Kilo, which is made from it.
     OpenCode,
@@ -75,7 +77,9 @@ impl AgentKind {
     fn of(name: &str, meta: Option<Node<'_>>) -> Self {
         let name = name.to_ascii_lowercase();
         let is = |part: &str| name.contains(part);
-        if is("claude-agent-acp") || is("claude-code-acp") {
+        if name == "agentao" {
+            Self::Agentao
+        } else if is("claude-agent-acp") || is("claude-code-acp") {
             Self::Claude
         } else if is("codex-acp") {
             Self::Codex
@@ -127,6 +131,12 @@ impl AgentKind {
         matches!(self, Self::Droid | Self::Hermes)
     }
 
+    /// Whether it keeps one list of servers for all sessions and connects to none of a name that it has: each session's is to
+    /// have its own.
+    pub(crate) fn shares_servers(self) -> bool {
+        self == Self::Hermes
+    }
+
     /// Whether its model sees no tool of an MCP server until it has searched for it.
     pub(crate) fn hides_tools(self) -> bool {
         matches!(self, Self::Droid | Self::Grok | Self::Qwen | Self::Reasonix)
@@ -153,12 +163,14 @@ impl AgentKind {
     fn names_calls(self) -> bool {
         matches!(
             self,
-            Self::Claude
+            Self::Agentao
+                | Self::Claude
                 | Self::Codex
                 | Self::Droid
                 | Self::FastAgent
                 | Self::Gemini
                 | Self::Grok
+                | Self::Kimi
                 | Self::OpenCode
                 | Self::Qwen
         )

@@ -35,6 +35,8 @@ impl<'a> Call<'a> {
                 AgentKind::Codex => is_codex_approval(message, node, server, tool),
                 AgentKind::OpenCode => is_open_code_call(node, server, tool),
                 AgentKind::Droid => is_droid_approval(message, node, server, tool),
+                AgentKind::Agentao => is_agentao_approval(node, server, tool),
+                AgentKind::Kimi => is_kimi_approval(node, server, tool),
                 _ => is_named(node, name.as_deref(), server, tool, agent),
             }
         });
@@ -62,6 +64,8 @@ pub(crate) fn updated(
         // Later the title may be what the model says of the call.
         AgentKind::OpenCode => is_first && is_open_code_call(update, server, tool),
         AgentKind::Droid => is_first && is_droid_call(update, server, tool),
+        AgentKind::Agentao => is_first && is_agentao_call(update, server, tool),
+        AgentKind::Kimi => is_first && is_kimi_call(update, server, tool),
         _ => is_named(update, name.as_deref(), server, tool, agent),
     });
     ours.filter(|tool| is_plausible(tool, update, input(update, agent), agent))
@@ -192,4 +196,38 @@ fn is_droid_approval(message: &Message<'_>, call: Node<'_>, server: &str, tool: 
         })
     });
     names_server && is_droid_call(call, server, tool)
+}
+
+/// Agentao makes the name of the tool the title of a call. Of kind `other` are tools that are not its own.
+fn is_agentao_call(call: Node<'_>, server: &str, tool: &str) -> bool {
+    let server: String = server.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+    call.get("kind").is_some_and(|kind| kind.is_str("other"))
+        && call.str("title").is_some_and(|title| title == format!("mcp_{server}_{tool}"))
+}
+
+/// When it asks for permission, it says which server in front of the tool's description; names of servers are not kept apart
+/// from names of tools in the title.
+fn is_agentao_approval(call: Node<'_>, server: &str, tool: &str) -> bool {
+    is_agentao_call(call, server, tool)
+        && first_text(call).is_some_and(|text| text.starts_with(&format!("[MCP:{server}] ")))
+}
+
+/// Kimi Code makes the name of the tool the title of a call that it announces, with its server. The CLI before it names no
+/// server, so nobody can say whose tool it means.
+fn is_kimi_call(call: Node<'_>, server: &str, tool: &str) -> bool {
+    call.get("kind").is_some_and(|kind| kind.is_str("other"))
+        && call.str("title").is_some_and(|title| title == qualified(server, tool))
+}
+
+/// When it asks for permission, it says so once more: the title of a command may be anything.
+fn is_kimi_approval(call: Node<'_>, server: &str, tool: &str) -> bool {
+    let name = qualified(server, tool);
+    call.str("title").is_some_and(|title| title == name)
+        && first_text(call).is_some_and(|text| text == format!("Requesting approval to Approve {name}"))
+}
+
+/// The first thing that a call shows, when it is a text.
+fn first_text(call: Node<'_>) -> Option<String> {
+    let first = call.get("content")?.elements().next()?;
+    Some(first.at(&["content", "text"])?.as_str()?.into_owned())
 }

@@ -67,7 +67,8 @@ pub(crate) fn text(
 fn whose_tools(server: &str, agent: &AgentFacts, skills: &SkillSet, options: &CatalogOptions) -> String {
     // Where there is another tool of the same name, the model has to know which one is meant: Gemini has one itself, and
     // a proxy with other skills before us in a chain has them all. Where it has to search, it needs words to search for.
-    let is_alone = agent.kind != AgentKind::Gemini && server == servers::SERVER_NAME;
+    let is_first = server == servers::SERVER_NAME || agent.kind.shares_servers();
+    let is_alone = agent.kind != AgentKind::Gemini && is_first;
     let files = if agent.passes_tools_on() { None } else { patterns(skills, options) };
     match files {
         Some(files) => format!(

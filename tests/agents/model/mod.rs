@@ -13,6 +13,7 @@ use std::{
     net::{Ipv4Addr, SocketAddr},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     thread,
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -139,8 +140,8 @@ impl Model {
                 if answer.is_some() {
                     self.state().asked.push(asked.clone());
                 }
-                if answer.is_some() && self.state().is_mute {
-                    std::future::pending::<()>().await;
+                while answer.is_some() && self.state().is_mute {
+                    tokio::time::sleep(Duration::from_millis(50)).await;
                 }
                 answer.map_or_else(|| shapes::aside(&path), |answer| shapes::write(&path, &asked, answer))
             }
@@ -171,7 +172,10 @@ impl Model {
                         || name.contains("acp_skills")
                         || namespace.as_ref().is_some_and(|it| it.contains("skills")))
             };
-            if let Some((name, namespace)) = turn.tools.iter().find(is_ours) {
+            // Some agents name tools as the server does.
+            let is_plain = |(name, _): &&(String, Option<String>)| name == call.tool;
+            let ours = turn.tools.iter().find(is_ours).or_else(|| turn.tools.iter().find(is_plain));
+            if let Some((name, namespace)) = ours {
                 let (name, namespace) = (name.clone(), namespace.clone());
                 return Answer::Call { name, namespace, arguments: call.arguments.clone() };
             }
@@ -181,8 +185,8 @@ impl Model {
                 arguments: filled(&step.arguments, call),
             };
             let offers = |step: &&Step| turn.tools.iter().any(|(name, _)| *name == step.tool);
-            let has_found =
-                turn.done.iter().any(|(name, arguments)| is_find(name) && arguments.contains(call.tool));
+            let has_found = state.find.is_none()
+                || turn.done.iter().any(|(name, arguments)| is_find(name) && arguments.contains(call.tool));
             if let Some(find) = state.find.as_ref().filter(offers).filter(|_| !has_found) {
                 return step(find);
             }

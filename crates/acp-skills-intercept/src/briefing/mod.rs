@@ -73,14 +73,20 @@ impl Session {
         }
         let now = self.guide();
         // Skills without files were not in the list.
-        let late = (self.briefing.told(), now) == (Some(Guide::Files), Guide::Tools)
+        let told = self.briefing.told();
+        let late = (told, now) == (Some(Guide::Files), Guide::Tools)
             && self.skills.listed().all(|skill| skill.dir().is_some());
-        if self.briefing.told() != Some(now) && !late {
+        // It was told what to do without the tools.
+        let knows_files = (told, now) == (Some(Guide::Tools), Guide::Files) && self.briefing.names_files();
+        if told != Some(now) && !late && !knows_files {
             let text = self.catalog(agent, policy, now)?;
             self.briefing.now_knows(now, &self.skills);
+            self.briefing.has_named_files(&text);
             return Some(text);
         }
-        self.briefing.guided_by(now);
+        if !knows_files {
+            self.briefing.guided_by(now);
+        }
         let change = match occasion {
             Occasion::Ordinary => self.changes(&policy.catalog),
             Occasion::Command => None,
@@ -119,6 +125,7 @@ impl Session {
         for guide in [self.guide(), Guide::Tools, Guide::Files] {
             let list = placement::list(&self.skills, &policy.catalog, guide);
             if list.is_some_and(|list| has_words(ours, &list)) {
+                self.briefing.has_named_files(ours);
                 return self.briefing.now_knows(guide, &self.skills);
             }
         }

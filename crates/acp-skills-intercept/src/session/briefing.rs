@@ -15,6 +15,8 @@ pub(crate) struct Briefing {
     told: Option<Guide>,
     /// The skills that it was told of last, when it was.
     known: Option<SkillSet>,
+    /// Whether it was told with that where their files are.
+    names_files: bool,
     /// The text for the system prompt; the same for as long as the session lives.
     system_prompt: Option<Arc<str>>,
     /// The prompt that told it something last, until its turn is over.
@@ -100,6 +102,16 @@ impl Briefing {
     /// The model is told from now on to get at the skills in this way.
     pub(crate) fn guided_by(&mut self, guide: Guide) {
         self.told = Some(guide);
+    }
+
+    /// Whether it was told where the files of the skills are.
+    pub(crate) fn names_files(&self) -> bool {
+        self.names_files
+    }
+
+    /// This is what it is told.
+    pub(crate) fn has_named_files(&mut self, text: &str) {
+        self.names_files = text.contains("SKILL.md");
     }
 
     /// The model knows these skills from now on.

@@ -238,7 +238,11 @@ impl Interceptor {
     }
 
     fn server_name(&self, session: SessionKey) -> String {
-        let number = if self.own_names { format!("-{}", session.0) } else { String::new() };
+        let number = if self.own_names || self.agent.kind.shares_servers() {
+            format!("-{}", session.0)
+        } else {
+            String::new()
+        };
         format!("{}{number}", servers::SERVER_NAME)
     }
 

@@ -248,6 +248,56 @@ fn our_own_calls_of_agents_that_say_it_in_their_own_way() {
     }
 }
 
+/// What Agentao and Kimi say of a call when they ask.
+#[test]
+fn agents_that_say_it_twice() {
+    let ask = |title: &str, kind: Option<&str>, says: &str| {
+        let content = json!([{ "type": "content", "content": { "type": "text", "text": says } }]);
+        let mut call = json!({ "toolCallId": "1", "title": title, "content": content });
+        if let Some(kind) = kind {
+            call["kind"] = kind.into();
+            call["rawInput"] = json!({ "name": "git" });
+        }
+        call
+    };
+    let options = json!([{ "optionId": "once", "name": "Once", "kind": "allow_once" }]);
+    for (agent, call, expected) in [
+        ("agentao", ask("mcp_acp_skills_activate_skill", Some("other"), "[MCP:acp-skills] Loads"), "once"),
+        ("agentao", ask("mcp_acp_skills_activate_skill", Some("other"), "[MCP:acp] Loads"), "asked"),
+        ("agentao", ask("mcp_acp_skills_call_skill_tool", Some("other"), "[MCP:acp-skills] Calls"), "asked"),
+        ("agentao", ask("activate_skill", Some("other"), "[MCP:acp-skills] Loads"), "asked"),
+        (
+            "Kimi Code CLI",
+            ask(
+                "mcp__acp-skills__activate_skill",
+                None,
+                "Requesting approval to Approve mcp__acp-skills__activate_skill",
+            ),
+            "once",
+        ),
+        (
+            "Kimi Code CLI",
+            ask("mcp__acp-skills__activate_skill", None, "Requesting approval to run command"),
+            "asked",
+        ),
+        (
+            "Kimi Code CLI",
+            ask(
+                "activate_skill: {}",
+                None,
+                "Requesting approval to perform: Call MCP tool `activate_skill`.",
+            ),
+            "asked",
+        ),
+    ] {
+        let mut world = world(agent, policy());
+        let params = json!({ "sessionId": "s", "toolCall": call, "options": options });
+        let request =
+            json!({ "jsonrpc": "2.0", "id": 7, "method": "session/request_permission", "params": params });
+        assert_eq!(outcome(&world.agent(&request)), expected, "{params}");
+    }
+}
+
 /// Gemini announces a call only by asking for permission: whoever answers in the user's place has to tell of it.
 #[test]
 fn a_call_that_nobody_announced_is_announced() {

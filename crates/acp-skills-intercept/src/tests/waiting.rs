@@ -288,20 +288,25 @@ fn what_was_told_in_another_way_is_known() {
         Skill::new(SkillName::new(name).unwrap(), "Does things.", skills_core::Source::Stored(stored))
     };
     let set: SkillSet = [stored("review")].into_iter().collect();
-    for (first_connects, connects, told) in
-        [(false, false, 1), (true, true, 1), (true, false, 2), (false, true, 2)]
-    {
+    // An agent that is not known to pass tools on was told with the tools what to do without them.
+    for (agent, first_connects, connects, told) in [
+        ("x", false, false, 1),
+        ("x", true, true, 1),
+        ("x", true, false, 1),
+        ("x", false, true, 2),
+        ("agentao", true, false, 2),
+    ] {
         let listed = |world: &mut World, connects: bool| {
             let input = if connects { Input::ToolsListed(KEY) } else { Input::WaitOver(KEY) };
             world.handle(input)
         };
         let policy = Policy { mcp_wait: WAIT, ..Policy::default() };
-        let mut world = World::with_skills(policy.clone(), set.clone()).initialized("x", &json!({}));
+        let mut world = World::with_skills(policy.clone(), set.clone()).initialized(agent, &json!({}));
         world.new_session(1, "s");
         world.prompt(2, "s", &["hello"]);
         let prompt = listed(&mut world, first_connects);
         let catalog = texts(prompt.agent())[0].to_owned();
-        let mut world = World::with_skills(policy, set.clone()).initialized("x", &json!({}));
+        let mut world = World::with_skills(policy, set.clone()).initialized(agent, &json!({}));
         world.request(1, "session/load", &json!({ "sessionId": "s", "cwd": "/p", "mcpServers": [] }));
         let chunk = json!({ "type": "text", "text": catalog });
         world.update("s", &json!({ "sessionUpdate": "user_message_chunk", "content": chunk }));
@@ -310,7 +315,7 @@ fn what_was_told_in_another_way_is_known() {
         if out.to_agent.is_empty() {
             out = listed(&mut world, connects);
         }
-        assert_eq!(texts(out.agent()).len(), told, "{first_connects} {connects}");
+        assert_eq!(texts(out.agent()).len(), told, "{agent} {first_connects} {connects}");
         if !first_connects && connects {
             assert!(texts(out.agent())[0].contains("are available now"), "one line, not the whole list");
         }
