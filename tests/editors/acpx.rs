@@ -105,6 +105,8 @@ fn cancelled_and_resumed(acpx: &Acpx) {
     // Whoever serves the session goes as soon as it has nothing to do.
     let command = run(&["--ttl", "1", "/code-review main.rs"]);
     compare("acpx-first", || command.clone());
+    // While it goes, it takes nothing.
+    bench.is_left();
     let (mut waiting, file) = acpx.start(&bench, &proxy, &["--ttl", "1", "wait"]);
     let end = Instant::now() + DEADLINE;
     while !fs::read_to_string(&file).unwrap_or_default().contains("until somebody stops me") {

@@ -141,9 +141,18 @@ impl Bench {
 
     /// Waits until the agent has heard or said something with these words.
     pub(crate) fn hears(&self, words: &str) {
+        self.has(&format!("{AGENT}/{}", agent::WIRE), words);
+    }
+
+    /// Waits until a file in the home directory has these words.
+    pub(crate) fn has(&self, file: &str, words: &str) {
         let end = Instant::now() + DEADLINE;
-        while !self.heard().contains(words) {
-            assert!(Instant::now() < end, "the agent has not heard {words:?}:\n{}", self.heard());
+        loop {
+            let text = fs::read_to_string(self.path(file)).unwrap_or_default();
+            if text.contains(words) {
+                return;
+            }
+            assert!(Instant::now() < end, "{words:?} is not in {file}:\n{text}");
             thread::sleep(GLANCE);
         }
     }
@@ -215,8 +224,10 @@ fn remove() {
     }
 }
 
-/// `text` without the space at the ends of lines.
+/// `text` without the space at the ends of lines, and without the place of the tab that Toad's line shows: it does not always
+/// follow the tab.
 fn plain(text: &str) -> String {
+    let text = text.replace(['╸', '╺'], "━");
     text.lines().flat_map(|line| [line.trim_end(), "\n"]).collect()
 }
 

@@ -4,8 +4,6 @@ for _, plugin in ipairs({ "plenary.nvim", "codecompanion.nvim" }) do
 end
 vim.o.swapfile = false
 vim.o.shadafile = "NONE"
--- Messages of several lines, such as that a parser is not installed, ask for no key.
-vim.o.messagesopt = "wait:0,history:500"
 
 require("codecompanion").setup({
   interactions = { chat = { adapter = "scripted" } },
@@ -23,10 +21,10 @@ require("codecompanion").setup({
   },
 })
 
--- Whoever looks at the screen sees when the commands of the session are there.
+-- Tells how many commands the session has.
 vim.api.nvim_create_autocmd("User", {
   pattern = "CodeCompanionACPCommandsUpdate",
   callback = function(event)
-    vim.notify(#event.data.commands .. " commands")
+    vim.fn.writefile({ #event.data.commands .. " commands" }, vim.env.HOME .. "/.commands")
   end,
 })
