@@ -11,6 +11,7 @@ use std::{
 };
 
 use super::{Config, SourceEntry};
+use crate::private;
 
 /// What a new file begins with; editors then know its keys.
 pub const HEADER: &str = "# yaml-language-server: $schema=https://raw.githubusercontent.com/acp-skills/acp-skills-proxy/main/crates/acp-skills-proxy/skills.schema.json\n";
@@ -23,12 +24,7 @@ pub fn write(path: &Path, text: &str) -> io::Result<()> {
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let mut file = tempfile::NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")))?;
     file.write_all(text.as_bytes())?;
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        let mode = fs::metadata(&path).map_or(0o644, |metadata| metadata.permissions().mode() & 0o777);
-        file.as_file().set_permissions(fs::Permissions::from_mode(mode))?;
-    }
+    private::take_rights(file.as_file(), &path)?;
     file.persist(path)?;
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Files and directories that only their owner may read. What differs by system is in `unix` and `windows`.
+//! Files and directories that only their owner may read, and the rights of those that others may. What differs by system is in `unix` and `windows`.
 
 #[cfg_attr(unix, path = "unix.rs")]
 #[cfg_attr(windows, path = "windows.rs")]
@@ -32,6 +32,14 @@ pub(crate) fn append_and_wait(path: &Path) -> io::Result<File> {
     let file = append(path)?;
     system::wait_when_full(&file)?;
     Ok(file)
+}
+
+/// Gives a file that will be at `path` the rights of the one that is there, or those of any new file.
+///
+/// # Errors
+/// As the system says.
+pub(crate) fn take_rights(file: &File, path: &Path) -> io::Result<()> {
+    system::take_rights(file, path)
 }
 
 /// Creates a directory, and those above it, for their owner alone, unless they are there.

@@ -1,9 +1,9 @@
 //! Modes, and what a FIFO does.
 
 use std::{
-    fs::{self, DirBuilder, File, OpenOptions},
+    fs::{self, DirBuilder, File, OpenOptions, Permissions},
     io,
-    os::unix::fs::{DirBuilderExt, FileTypeExt, OpenOptionsExt},
+    os::unix::fs::{DirBuilderExt, FileTypeExt, OpenOptionsExt, PermissionsExt},
     path::Path,
 };
 
@@ -16,6 +16,11 @@ pub(super) fn private_file(options: &mut OpenOptions) {
 
 pub(super) fn private_dir(builder: &mut DirBuilder) {
     builder.mode(0o700);
+}
+
+pub(super) fn take_rights(file: &File, path: &Path) -> io::Result<()> {
+    let mode = fs::metadata(path).map_or(0o644, |metadata| metadata.permissions().mode() & 0o777);
+    file.set_permissions(Permissions::from_mode(mode))
 }
 
 /// `No such device or address` is what the system says of a FIFO.
@@ -35,7 +40,6 @@ pub(super) fn wait_when_full(file: &File) -> io::Result<()> {
 mod tests {
     use std::{
         io::{Read, Write},
-        os::unix::fs::PermissionsExt,
         process::Command,
     };
 

@@ -16,6 +16,11 @@ pub(super) fn explained(error: io::Error, _path: &Path) -> io::Error {
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "the interface of the other systems")]
+pub(super) fn take_rights(_file: &File, _path: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "the interface of the other systems")]
 pub(super) fn wait_when_full(_file: &File) -> io::Result<()> {
     Ok(())
 }
