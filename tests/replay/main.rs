@@ -192,6 +192,28 @@ impl Expected {
     }
 }
 
+/// Takes our texts, closed or cut off, out of all strings, and makes one line of each.
+fn without_ours(value: &mut Value) {
+    match value {
+        Value::String(text) => {
+            let mut clean = String::new();
+            let mut rest = text.as_str();
+            while let Some((before, ours)) = rest.split_once("<acp-skills-proxy:") {
+                clean += before;
+                rest = ours
+                    .split_once("</acp-skills-proxy:")
+                    .and_then(|(_, end)| end.split_once('>'))
+                    .map_or("", |it| it.1);
+            }
+            clean += rest;
+            *text = clean.split_whitespace().collect::<Vec<_>>().join(" ");
+        }
+        Value::Array(items) => items.iter_mut().for_each(without_ours),
+        Value::Object(members) => members.values_mut().for_each(without_ours),
+        _ => {}
+    }
+}
+
 fn is_ours(tool: &Value) -> bool {
     tool.as_str().is_some_and(|tool| tool.starts_with("mcp__acp-skills__"))
 }
@@ -290,8 +312,10 @@ fn calls_of_ours_have_titles_for_people() {
         fast-agent: Skill
         fast-agent: Skill: demo
         gemini: Skill: demo
+        grok-build: Skill: demo
         opencode: Skill
-        opencode: Skill: demo"#]]
+        opencode: Skill: demo
+        qwen-code: Skill: demo"#]]
     .assert_eq(&titles.join("\n"));
 }
 
@@ -392,6 +416,24 @@ impl Clean {
                 self.history += block["text"].as_str().unwrap();
             }
         }
+        if line.contains("\"MCP: acp-skills\"") {
+            // Commands that an agent made of our prompts give way to ours; its own stay.
+            let list = |line: &str| {
+                let mut message: Value = serde_json::from_str(line).unwrap();
+                message["params"]["update"]["availableCommands"]
+                    .take()
+                    .as_array()
+                    .cloned()
+                    .unwrap_or_default()
+            };
+            let is_reflection = |command: &Value| command["_meta"]["sourceLabel"] == "MCP: acp-skills";
+            let theirs: Vec<_> = list(line).into_iter().filter(|command| !is_reflection(command)).collect();
+            for seen in seen {
+                let seen = list(seen);
+                assert!(seen.ends_with(&theirs) && !seen.iter().any(is_reflection), "{case}: {seen:?}");
+            }
+            return;
+        }
         if !OURS.iter().any(|word| line.contains(word)) {
             let seen = seen.iter().filter(|seen| *seen == line || !is_menu_of_ours(seen, line));
             let restored: Vec<_> = seen.map(|seen| without_our_commands(line, seen)).collect();
@@ -401,6 +443,17 @@ impl Clean {
         if !user_blocks(message).is_empty() {
             self.chunks += 1;
             assert!(seen.len() <= 1, "{case}: {seen:?}");
+            return;
+        }
+        if titles(&mut message.clone()).is_empty() {
+            // Notifications of an agent's own that repeat a prompt: what is not ours stays.
+            let mut expected = message.clone();
+            without_ours(&mut expected);
+            for line in seen {
+                let mut seen: Value = serde_json::from_str(line).unwrap();
+                without_ours(&mut seen);
+                assert_eq!(seen, expected, "{case}");
+            }
             return;
         }
         self.titles += 1;
@@ -419,6 +472,8 @@ impl Clean {
             // A title goes or changes; everything else stays.
             for message in [&mut before, &mut after] {
                 forget_titles(message);
+                // Previews and the like.
+                without_ours(message);
             }
             assert_eq!(after, before, "{case}");
         }
