@@ -18,6 +18,8 @@ use super::{
 /// What the two sides know.
 #[derive(Default)]
 struct Talk {
+    /// The drafts about skills are spoken.
+    drafts: bool,
     next: u64,
     /// Requests of the client's: their methods, and the blocks of a prompt.
     asked: HashMap<u64, (String, Vec<Value>)>,
@@ -33,16 +35,21 @@ struct Talk {
 
 pub(super) fn run(bytes: &[u8]) {
     let mut bytes = Bytes::new(bytes);
+    let mcp = bytes.choose(&[McpMode::Auto, McpMode::Stdio, McpMode::Off]);
+    let catalog_in = bytes.choose(&[CatalogIn::Auto, CatalogIn::Prompt, CatalogIn::Off]);
+    let activation = bytes.choose(&[Activation::Model, Activation::Prompt, Activation::Hybrid]);
+    let switches = bytes.next();
     let policy = Policy {
-        mcp: bytes.choose(&[McpMode::Auto, McpMode::Stdio, McpMode::Off]),
-        catalog_in: bytes.choose(&[CatalogIn::Auto, CatalogIn::Prompt, CatalogIn::Off]),
-        activation: bytes.choose(&[Activation::Model, Activation::Prompt, Activation::Hybrid]),
-        dollar: bytes.below(2) == 1,
+        mcp,
+        catalog_in,
+        activation,
+        dollar: switches % 2 == 1,
+        drafts: switches & 2 == 2,
         ..Policy::default()
     };
     let skills = vec![skill("review", |_| {}), skill("hidden", |it| it.disable_model_invocation = true)];
     let mut world = World::with_session(policy, skills);
-    let mut talk = Talk { next: 10, ..Talk::default() };
+    let mut talk = Talk { next: 10, drafts: switches & 2 == 2, ..Talk::default() };
     talk.seen_by_agent = world.to_agent.len();
     talk.seen_by_client = world.to_client.len();
     for _ in 0..64 {
@@ -108,13 +115,17 @@ fn step(world: &mut World, talk: &mut Talk, bytes: &mut Bytes<'_>) {
                 "session/fork",
                 "_x/request",
                 "session/close",
+                "skills/list",
             ]);
-            talk.request(
-                world,
-                method,
-                json!({ "sessionId": session, "cwd": "/p", "mcpServers": [] }),
-                Vec::new(),
-            );
+            let mut params = json!({ "sessionId": session, "cwd": "/p", "mcpServers": [] });
+            if talk.next.is_multiple_of(3) && method.starts_with("session/") && method != "session/close" {
+                // With the drafts on it is a skill of the session; else it is the agent's to judge.
+                params["agentSkills"] = json!([
+                    { "name": "review", "description": "d", "content": BODY },
+                    { "name": "new", "description": "d", "content": BODY },
+                ]);
+            }
+            talk.request(world, method, params, Vec::new());
         }
         5 => {
             let message = match bytes.below(2) {
@@ -208,6 +219,10 @@ impl Talk {
     /// Looks at what the two sides got since.
     fn look(&mut self, world: &World) {
         for line in &world.to_agent[self.seen_by_agent..] {
+            assert!(
+                !self.drafts || !line.contains("agentSkills"),
+                "what the client brings stays here: {line}"
+            );
             let Ok(message) = serde_json::from_str::<Value>(line) else { continue };
             let Some(id) = message["id"].as_u64().filter(|_| message["method"].is_string()) else { continue };
             let Some((method, blocks)) = self.asked.get(&id) else { continue };

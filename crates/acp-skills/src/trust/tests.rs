@@ -164,7 +164,7 @@ fn links() {
 #[test]
 fn more_than_anybody_looks_at() {
     let project = Project::new();
-    for number in 0..8 {
+    for number in 0..2 {
         let dir = project.root().join(format!(".skills/big-{number}"));
         fs::create_dir_all(&dir).unwrap();
         fs::write(dir.join("SKILL.md"), format!("---\nname: big-{number}\ndescription: d\n---\nx\n"))
@@ -173,7 +173,7 @@ fn more_than_anybody_looks_at() {
     }
     let skills = project.sift();
     let why: Vec<_> = skills.skipped().iter().map(|it| it.diagnostics[0].message.as_str()).collect();
-    assert_eq!((skills.len(), skills.waiting().len(), why.len()), (0, 1, 8), "{why:?}");
+    assert_eq!((skills.len(), skills.waiting().len(), why.len()), (0, 1, 2), "{why:?}");
     assert!(why[0].starts_with("it cannot be approved: its files have more than"), "{why:?}");
     // All of them together are as much as one may be.
     let mut bounds = Bounds { bytes: 100, ..Bounds::SKILL };
