@@ -101,7 +101,7 @@ fn nothing_is_served_before() {
     assert_eq!(texts(&stage.prompt("s", "/deploy now")), ["/deploy now"]);
     let said = ask(&mut stage, "/skills");
     assert!(
-        said.contains("**Waiting for your trust**\n\n- `deploy`: Deploys. ZQ-description _(project, `"),
+        said.contains("**Waiting for your trust**\n\n- `deploy`: Deploys. ZQ-description _(`"),
         "{said}"
     );
     // Trusted, and everything follows.
