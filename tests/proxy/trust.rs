@@ -100,10 +100,7 @@ fn nothing_is_served_before() {
     // A command that is none of ours is the agent's.
     assert_eq!(texts(&stage.prompt("s", "/deploy now")), ["/deploy now"]);
     let said = ask(&mut stage, "/skills");
-    assert!(
-        said.contains("**Waiting for your trust**\n\n- `deploy`: Deploys. ZQ-description _(`"),
-        "{said}"
-    );
+    assert!(said.contains("**Waiting for your trust**\n\n- `deploy`: Deploys. ZQ-description _(`"), "{said}");
     // Trusted, and everything follows.
     assert!(ask(&mut stage, "/skills trust deploy").starts_with("`deploy` is trusted"));
     stage.menu_has("deploy");

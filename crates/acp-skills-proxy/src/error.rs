@@ -79,7 +79,11 @@ fn code(error: &anyhow::Error) -> u8 {
         Some(_) => return EXIT_NOT_FOUND,
         None => {}
     }
-    let is_usage = find::<UsageError>(error).is_some() || find::<ConfigError>(error).is_some();
+    let config = find::<ConfigError>(error);
+    if config.is_some_and(|config| limit_in_config(config).is_some()) {
+        return EXIT_PROXY_FAILED;
+    }
+    let is_usage = find::<UsageError>(error).is_some() || config.is_some();
     if is_usage { EXIT_USAGE } else { EXIT_PROXY_FAILED }
 }
 
@@ -96,10 +100,18 @@ pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
         return agent::hint(start).or_else(limit);
     }
     let Some(config) = find::<ConfigError>(error) else { return limit() };
-    match config {
+    limit_in_config(config).or_else(|| match config {
         ConfigError::Skill { path, .. } => no_skill(path),
         config => config.hint().map(str::to_owned),
-    }
+    })
+}
+
+/// What to do about a limit that kept a skill from being read. Its findings are texts, with the system's error at their end.
+fn limit_in_config(config: &ConfigError) -> Option<String> {
+    let ConfigError::Skill { source, .. } = config else { return None };
+    let of_system = |text: &str| text.rsplit_once("(os error ")?.1.strip_suffix(')')?.parse().ok();
+    let codes = source.diagnostics.iter().filter_map(|finding| of_system(&finding.message));
+    codes.map(io::Error::from_raw_os_error).find_map(|error| system::limit_hint(&error))
 }
 
 /// Why the agent did not start, if that is what went wrong.
