@@ -11,7 +11,7 @@
 //! | `agents.json`, `catalogue` | which agents, in which versions, and how each is started |
 //! | `model/` | the model |
 //! | `client` | the client's end |
-//! | `visit` | a conversation, and what was seen of it |
+//! | `visit/` | a conversation, and what was seen of it |
 //! | `verdict` | what must be the same bare and proxied, and what the proxy promises |
 //! | `clients` | other people's clients (`AGENTS_CLIENTS=1`) |
 //! | `ledger` | what is kept of it: the program's table of agents |

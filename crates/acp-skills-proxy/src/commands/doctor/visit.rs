@@ -119,7 +119,7 @@ mod tests {
             (
                 "mastracode",
                 "0.1.0",
-                "Mastra Code 0.32: its model worked with the files; ",
+                "Mastra Code 0.32: its model worked with the files",
                 "it is you who is asked",
             ),
             (
