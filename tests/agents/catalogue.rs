@@ -60,6 +60,8 @@ pub(crate) struct Spec {
     pub(crate) via: Option<Step>,
     /// Why the user is asked about calls of our reading tools, in words.
     pub(crate) asks: Option<String>,
+    /// Why it is told the catalog again after a load, in words.
+    pub(crate) retold: Option<String>,
     /// Why it is ended before it leaves by itself, in words.
     pub(crate) leaves: Option<String>,
     /// Why sessions cannot be loaded, in words.

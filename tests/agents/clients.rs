@@ -29,8 +29,10 @@ fn program(client: &str, home: &Path) -> PathBuf {
     }
 }
 
-pub(crate) fn is_installed(client: &str, home: &Path) -> bool {
-    program(client, home).exists()
+/// Whether a client is installed, and sees the same of this agent each time: an agent without a model answers what it was told,
+/// and that is more behind the proxy.
+pub(crate) fn fits(client: &str, spec: &Spec, home: &Path) -> bool {
+    program(client, home).exists() && (client != "yopo" || spec.model)
 }
 
 /// Has a client look at an agent, bare and proxied. Returns what it said, or what differs.

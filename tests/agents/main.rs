@@ -11,7 +11,7 @@
 //! | `agents.json`, `catalogue` | which agents, in which versions, and how each is started |
 //! | `model/` | the model |
 //! | `client` | the client's end |
-//! | `visit` | a conversation, and what was seen of it |
+//! | `visit/` | a conversation, and what was seen of it |
 //! | `verdict` | what must be the same bare and proxied, and what the proxy promises |
 //! | `clients` | other people's clients (`AGENTS_CLIENTS=1`) |
 //! | `ledger` | what is kept of it: the program's table of agents |
@@ -89,7 +89,7 @@ fn main() -> ExitCode {
             eprintln!("SKIPPED: {} {}: {why}", spec.id, spec.version());
         }
         if let Some(home) = home.clone().filter(|_| is_here && env::var_os("AGENTS_CLIENTS").is_some()) {
-            for client in clients::CLIENTS.into_iter().filter(|client| clients::is_installed(client, &home)) {
+            for client in clients::CLIENTS.into_iter().filter(|client| clients::fits(client, spec, &home)) {
                 let (spec, home) = (spec.clone(), home.clone());
                 trials.push(Trial::test(format!("{client} {}", spec.id), move || {
                     println!("{client} {}: {}", spec.id, clients::compare(client, &spec, &home)?);

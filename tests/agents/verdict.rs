@@ -37,7 +37,9 @@ pub(crate) struct Row {
 pub(crate) fn judge(spec: &Spec, installed: &Path) -> (Row, Vec<String>) {
     let bare_place = Place::new(spec, installed, false);
     let bare = bare_place.visit();
-    let place = Place::new(spec, installed, true);
+    let mut place = Place::new(spec, installed, true);
+    // How long it may take is a matter of the machine: one that leaves by itself gets the time.
+    place.exit_wait = bare.code.map(|_| "20");
     let seen = place.visit();
     let mut problems = compare(spec, &bare, &seen);
     let (before, after) = (bare_place.mistakes(), place.mistakes());
@@ -145,7 +147,7 @@ fn compare(spec: &Spec, bare: &Seen, seen: &Seen) -> Vec<String> {
         );
         demand(seen.loaded == bare.loaded, format!("loading: {:?}, bare {:?}", seen.loaded, bare.loaded));
         demand(
-            seen.told_after_load <= 1,
+            seen.told_after_load <= 1 || spec.retold.is_some(),
             format!("after a load the model has the catalog {} times", seen.told_after_load),
         );
     }

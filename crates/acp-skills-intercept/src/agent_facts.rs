@@ -67,6 +67,8 @@ pub(crate) enum AgentKind {
     Qwen,
     /// Reasonix.
     Reasonix,
+    /// Mistral's Vibe, whose model gets no tools of a session's servers.
+    Vibe,
     /// Any other.
     #[default]
     Other,
@@ -107,6 +109,8 @@ impl AgentKind {
             Self::Qwen
         } else if is("reasonix") {
             Self::Reasonix
+        } else if is("mistral-vibe") {
+            Self::Vibe
         } else if meta.is_some_and(|meta| meta.get("x.ai/capabilities").is_some()) {
             Self::Grok
         } else {
@@ -117,7 +121,7 @@ impl AgentKind {
     /// Whether it was seen to give the tools of a session's MCP servers to its model. Some list them and do not, so that of
     /// any other nobody knows until its model calls one.
     pub(crate) fn passes_tools_on(self) -> bool {
-        self != Self::Other
+        !matches!(self, Self::Vibe | Self::Other)
     }
 
     /// Whether it shows a model only the beginning of a prompt, for a title or for other reasons: the user's words are to be there.
@@ -137,6 +141,11 @@ impl AgentKind {
         self == Self::Hermes
     }
 
+    /// Whether a copy of a session has the servers of that session, whatever the request for the copy says.
+    pub(crate) fn copies_servers(self) -> bool {
+        self == Self::Kimi
+    }
+
     /// Whether its model sees no tool of an MCP server until it has searched for it.
     pub(crate) fn hides_tools(self) -> bool {
         matches!(self, Self::Droid | Self::Grok | Self::Qwen | Self::Reasonix)
@@ -149,7 +158,7 @@ impl AgentKind {
             // They go on for ever, or do for some part of the time.
             Self::Gemini | Self::Elizacp => Some(Duration::from_millis(500)),
             // Two to five seconds.
-            Self::Codex => Some(Duration::from_secs(6)),
+            Self::Codex | Self::Vibe => Some(Duration::from_secs(6)),
             _ => None,
         }
     }

@@ -207,6 +207,7 @@ fn filled(value: &Value, call: &Call) -> Value {
             .map(|(key, value)| (key.clone(), filled(value, call)))
             .collect::<serde_json::Map<_, _>>()
             .into(),
+        Value::Array(items) => items.iter().map(|item| filled(item, call)).collect(),
         other => json!(other),
     }
 }

@@ -181,6 +181,10 @@ impl Interceptor {
             Some(message) => self.set_up(&mut session, &message, waiting.transport, actions),
             None => Pass::Untouched,
         };
+        let parent = waiting.parent.and_then(|parent| self.sessions.get(parent));
+        if self.agent.kind.copies_servers() && parent.is_some_and(|parent| parent.server.has_tools()) {
+            session.server.listed();
+        }
         let retry = (session.server.is_offered() && !was_offered).then(|| waiting.line.clone());
         let kind = if names_itself { SetupKind::New } else { SetupKind::Enter { known: !is_new } };
         let purpose = Purpose::SetUp(Setup { session: key, kind, retry });

@@ -183,6 +183,25 @@ fn an_older_wait_does_not_end_a_newer_one() {
     assert_eq!(world.handle(Input::WaitOver(KEY)).to_agent.len(), 1);
 }
 
+/// Kimi Code gives a copy of a session the servers of that session, and connects to no other.
+#[test]
+fn a_copy_that_has_the_tools_already() {
+    for (agent, waits_for) in [("Kimi Code CLI", false), ("x", true)] {
+        let policy = Policy { mcp_wait: WAIT, ..Policy::default() };
+        let mut world = World::new(policy).initialized(agent, &json!({}));
+        open(&mut world, 1, "s");
+        world.handle(Input::ToolsListed(KEY));
+        world.prompt(2, "s", &["hello"]);
+        world.request(3, "session/fork", &json!({ "sessionId": "s", "cwd": "/p", "mcpServers": [] }));
+        assert_eq!(waits(&world.respond(3, &json!({ "sessionId": "copy" }))).len(), usize::from(waits_for));
+        let out = world.prompt(4, "copy", &["and now"]);
+        assert_eq!(out.is_nothing(), waits_for, "{agent}: {out:?}");
+        if !waits_for {
+            assert_eq!(texts(out.agent()), ["and now"], "what it was told is in the copy");
+        }
+    }
+}
+
 /// An agent may take our server and fail on it with every prompt.
 #[test]
 fn a_transport_that_fails_is_not_used_again() {

@@ -1,5 +1,7 @@
 //! A visit to a real agent, bare or through the proxy: a whole conversation, and what was seen of it.
 
+mod sessions;
+
 use std::{
     collections::BTreeSet,
     ffi::OsString,
@@ -26,15 +28,10 @@ const ENTRY: &str = "<name>demo</name>";
 /// What no client must see: parts of our marks, of the catalog, and of how to use it.
 const OURS: [&str; 3] = ["acp-skills-proxy:", "available_skills", "proven instructions"];
 
-/// Stands in the description of a skill that comes later.
-const LATER: &str = "CAULIFLOWER-1138";
-
 /// The shape of a UUID.
 const UUID: &str = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
 /// How long an agent has to answer what is wrong.
 const SHORT: Duration = Duration::from_secs(8);
-/// How long a change on disk takes at most to be in the menu.
-const RELOAD: Duration = Duration::from_secs(10);
 /// How long a cancelled turn has to end.
 const LONG: Duration = Duration::from_secs(15);
 /// How long something is looked out for that may come or not.
@@ -46,6 +43,8 @@ pub(crate) struct Place<'a> {
     installed: &'a Path,
     /// Whether the proxy stands in front of the agent.
     proxied: bool,
+    /// How long the agent has to leave by itself, in seconds; as the proxy thinks when nothing is said.
+    pub(crate) exit_wait: Option<&'static str>,
     dir: TempDir,
     pub(crate) model: Model,
 }
@@ -100,7 +99,7 @@ impl<'a> Place<'a> {
     pub(crate) fn new(spec: &'a Spec, installed: &'a Path, proxied: bool) -> Self {
         let dir = tempfile::tempdir().expect("a directory");
         let model = Model::start(spec.find.clone(), spec.via.clone());
-        let place = Self { spec, installed, proxied, dir, model };
+        let place = Self { spec, installed, proxied, exit_wait: None, dir, model };
         spec.settle(installed, &place.home(), &place.model.url());
         let skill = place.path("skills/demo");
         fs::create_dir_all(skill.join("references")).expect("a directory");
@@ -153,6 +152,9 @@ impl<'a> Place<'a> {
                 words.extend([flag.into(), self.path(path).into()]);
             }
             words.extend(["--log", "debug"].map(OsString::from));
+            if let Some(seconds) = self.exit_wait {
+                words.extend(["--exit-wait", seconds].map(OsString::from));
+            }
             words.extend(flags.iter().map(OsString::from));
             words.push("--".into());
             words.extend(agent);
@@ -288,54 +290,6 @@ impl<'a> Place<'a> {
         Ok(id)
     }
 
-    /// A skill comes while the session is open, and goes again.
-    fn reload(&self, seen: &mut Seen, client: &mut Client, id: &Value) -> Result<(), String> {
-        let dir = self.path("skills/later");
-        let text = format!("---\nname: later\ndescription: Comes later, {LATER}.\n---\nBe late.\n");
-        fs::create_dir_all(&dir).and_then(|()| fs::write(dir.join("SKILL.md"), text)).expect("a file");
-        let has_it = |client: &Client| menu(client, id).iter().any(|name| name.ends_with("later"));
-        client.listen(RELOAD, has_it);
-        let came = has_it(client);
-        Self::prompt(client, id, "What is new?")?;
-        let told = text_of(&self.model.asked()).contains(LATER);
-        fs::remove_dir_all(&dir).expect("it is there");
-        client.listen(RELOAD, |client| !has_it(client));
-        seen.reloaded = came && told && !has_it(client);
-        Ok(())
-    }
-
-    /// A copy of the first session, and a prompt in it.
-    fn fork(&self, seen: &mut Seen, client: &mut Client, id: &Value) -> Result<(), String> {
-        let mut params = self.new_session();
-        params["sessionId"] = id.clone();
-        let forked = client.ask("session/fork", &params);
-        seen.forked = Some(forked.is_ok());
-        if let Ok(forked) = forked {
-            client.listen(MOMENT, |_| false);
-            self.model.asked();
-            Self::prompt(client, &forked["sessionId"], "And now in a copy")?;
-            let asked = self.model.asked();
-            let told = asked.iter().map(|asked| asked.to_string().matches(ENTRY).count());
-            seen.told_in_fork = told.max().unwrap_or_default();
-        }
-        Ok(())
-    }
-
-    /// A session is closed, and somebody goes on in it.
-    fn close(seen: &mut Seen, client: &mut Client, id: &Value) {
-        let closed = client.ask("session/close", &json!({ "sessionId": id })).is_ok();
-        let blocks = json!([{ "type": "text", "text": "Is anybody there?" }]);
-        let request = client.request("session/prompt", &json!({ "sessionId": id, "prompt": blocks }));
-        let answer = match client.answer(request, SHORT) {
-            Ok(answer) => match answer.get("error") {
-                Some(error) => error["code"].to_string(),
-                None => answer["result"]["stopReason"].to_string(),
-            },
-            Err(_) => "nothing".to_owned(),
-        };
-        seen.closed = Some((closed, answer));
-    }
-
     /// A turn that is cancelled while the model thinks.
     fn cancellation(&self, seen: &mut Seen, client: &mut Client) -> Result<(), String> {
         let id = client.ask("session/new", &self.new_session())?["sessionId"].clone();
@@ -359,76 +313,6 @@ impl<'a> Place<'a> {
         Ok(())
     }
 
-    /// Another process shows what the first session was, and goes on with it.
-    fn load(&self, seen: &mut Seen, id: &Value) -> Result<(), String> {
-        let mut client = self.start(&[], &[]);
-        initialize(&mut client)?;
-        let mut params = self.new_session();
-        params["sessionId"] = id.clone();
-        let loaded = client.ask("session/load", &params);
-        seen.loaded = Some(loaded.is_ok());
-        if loaded.is_ok() {
-            client.listen(MOMENT, |_| false);
-            self.model.calls(&[]);
-            self.model.asked();
-            Self::prompt(&mut client, id, "And now the second turn")?;
-            let asked = self.model.asked();
-            let told = asked.iter().map(|asked| asked.to_string().matches(ENTRY).count());
-            seen.told_after_load = told.max().unwrap_or_default();
-            if let Err(why) = client.ask("session/list", &json!({}))
-                && !why.contains("-32601")
-            {
-                seen.problems.push(why);
-            }
-        }
-        look_for_ours(seen, &client, "after a load");
-        seen.left.extend(client.end().left);
-        Ok(())
-    }
-
-    /// What is answered to what is wrong, by what was asked.
-    pub(crate) fn mistakes(&self) -> Vec<(String, String)> {
-        let mut client = self.start(&[], &[]);
-        // Some need long to start.
-        if let Err(why) = initialize(&mut client) {
-            return vec![("initialize".to_owned(), why)];
-        }
-        let cwd = self.project();
-        let session = json!("no-such-session");
-        let mistakes = [
-            ("_no/such/method", json!({})),
-            ("initialize", json!({})),
-            ("initialize", json!({ "protocolVersion": 1, "clientCapabilities": {} })),
-            ("authenticate", json!({ "methodId": "no-such-method" })),
-            ("session/prompt", json!({ "sessionId": session, "prompt": [{ "type": "text", "text": "x" }] })),
-            ("session/prompt", json!({})),
-            ("session/new", json!({ "mcpServers": [] })),
-            ("session/new", json!({ "cwd": 7, "mcpServers": [] })),
-            ("session/load", json!({ "sessionId": session, "cwd": cwd, "mcpServers": [] })),
-            ("session/load", json!({})),
-            ("session/resume", json!({ "sessionId": session, "cwd": cwd })),
-            ("session/fork", json!({ "sessionId": session, "cwd": cwd })),
-            ("session/set_mode", json!({ "sessionId": session, "modeId": "x" })),
-            ("session/close", json!({ "sessionId": session })),
-        ];
-        let mut answers = Vec::new();
-        for (method, params) in mistakes {
-            let id = client.request(method, &params);
-            let answer = match client.answer(id, SHORT) {
-                // What it says of itself differs from run to run.
-                Ok(answer) => match answer.get("error") {
-                    Some(error) => {
-                        format!("{} {}", error["code"], self.without_names(&error["message"].to_string()))
-                    }
-                    None => "a result".to_owned(),
-                },
-                Err(_) => "nothing".to_owned(),
-            };
-            answers.push((format!("{method} {params}"), answer));
-        }
-        answers
-    }
-
     /// Without what differs from run to run: where it ran, and identifiers of the kind of a UUID.
     fn without_names(&self, text: &str) -> String {
         let mut text =
@@ -448,24 +332,6 @@ impl<'a> Place<'a> {
             }
         }
         text
-    }
-
-    /// The agent is killed in the middle of a turn: returns the answer to the prompt and the proxy's end.
-    pub(crate) fn crash(&self) -> Result<(Value, Option<i32>, Vec<String>), String> {
-        let mut client = self.start(&[], &[]);
-        initialize(&mut client)?;
-        let id = client.ask("session/new", &self.new_session())?["sessionId"].clone();
-        self.model.asked();
-        self.model.mute(true);
-        let blocks = json!([{ "type": "text", "text": "Take your time" }]);
-        let request = client.request("session/prompt", &json!({ "sessionId": id, "prompt": blocks }));
-        client.listen(DEADLINE, |_| self.model.is_asked());
-        let agent = child_of(client.id()).ok_or("the agent is not there")?;
-        rustix::process::kill_process(agent, rustix::process::Signal::KILL)
-            .map_err(|error| error.to_string())?;
-        let answer = client.answer(request, DEADLINE)?;
-        let end = client.end();
-        Ok((answer, end.status.code(), end.left))
     }
 
     /// Sends a prompt and waits for the end of its turn.
@@ -492,22 +358,6 @@ impl<'a> Place<'a> {
     }
 }
 
-/// The agent of a proxy: its child that is not the program itself.
-fn child_of(proxy: u32) -> Option<rustix::process::Pid> {
-    let program = fs::read_link(format!("/proc/{proxy}/exe")).ok()?;
-    let children = fs::read_to_string(format!("/proc/{proxy}/task/{proxy}/children")).ok();
-    let all =
-        children.into_iter().flat_map(|text| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>());
-    // A process starts its children in whatever thread.
-    let others = fs::read_dir(format!("/proc/{proxy}/task")).ok()?.flatten().flat_map(|task| {
-        let text = fs::read_to_string(task.path().join("children")).unwrap_or_default();
-        text.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
-    });
-    let mut ids = all.chain(others).filter_map(|id| id.parse::<i32>().ok());
-    let id = ids.find(|id| fs::read_link(format!("/proc/{id}/exe")).is_ok_and(|exe| exe != program))?;
-    rustix::process::Pid::from_raw(id)
-}
-
 pub(crate) fn initialize(client: &mut Client) -> Result<Value, String> {
     let capabilities = json!({ "fs": { "readTextFile": true, "writeTextFile": true }, "terminal": false });
     let info = json!({ "name": "editor", "title": "editor", "version": "0.1" });
@@ -530,14 +380,6 @@ fn can(initialize: &str, what: &str) -> bool {
     let answer = serde_json::from_str::<Value>(initialize).unwrap_or_default();
     let capability = &answer["result"]["agentCapabilities"]["sessionCapabilities"][what];
     !capability.is_null() && *capability != false
-}
-
-/// The commands of a session, as the client was told last.
-fn menu(client: &Client, id: &Value) -> Vec<String> {
-    let heard = client.heard(0);
-    let mut updates = heard.iter().rev().filter(|message| message["params"]["sessionId"] == *id);
-    let last = updates.find_map(|message| message["params"]["update"]["availableCommands"].as_array());
-    last.into_iter().flatten().filter_map(|command| Some(command["name"].as_str()?.to_owned())).collect()
 }
 
 /// The names of the commands that the client was told of, in any session at any time: lists come when they like.
