@@ -69,7 +69,7 @@ fn by_command(toad: &Path) {
     terminal.shows("/code-review");
     terminal.compare("toad-menu");
     terminal.types("code");
-    terminal.shows("❯ /code-review");
+    terminal.shows_no_longer("/compact");
     terminal.presses(&["Enter"]);
     // The menu is gone.
     terminal.shows("⏎ Send");
@@ -88,7 +88,7 @@ fn by_command(toad: &Path) {
     terminal.types("/");
     terminal.shows("/code-review");
     terminal.types("skills");
-    terminal.shows("❯ /skills");
+    terminal.shows_no_longer("/compact");
     terminal.presses(&["Enter"]);
     terminal.shows("⏎ Send");
     terminal.presses(&["Enter"]);
