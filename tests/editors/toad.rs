@@ -84,16 +84,6 @@ fn by_command(toad: &Path) {
     terminal.presses(&["Enter"]);
     terminal.shows("I follow the skill");
     terminal.compare("toad-command");
-    terminal.shows(READY);
-    terminal.types("/");
-    terminal.shows("/code-review");
-    terminal.types("skills");
-    terminal.shows_no_longer("/compact");
-    terminal.presses(&["Enter"]);
-    terminal.shows("⏎ Send");
-    terminal.presses(&["Enter"]);
-    terminal.shows("1 skill in this session");
-    terminal.compare("toad-skills");
 }
 
 /// The key has to be pressed twice.
