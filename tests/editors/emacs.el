@@ -15,6 +15,8 @@
       ;; Commands are completed once the session is there.
       agent-shell-session-strategy 'new)
 (menu-bar-mode -1)
+(setq frame-background-mode 'dark)
+(frame-set-background-mode (selected-frame))
 
 (require 'agent-shell)
 (setq agent-shell-anthropic-claude-acp-command (json-parse-string (getenv "AGENT") :array-type 'list))

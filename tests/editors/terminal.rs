@@ -90,6 +90,15 @@ impl<'b> Terminal<'b> {
         assert!(self.shows_within(words, DEADLINE), "{words:?} is not on the screen:\n{}", self.screen());
     }
 
+    /// Waits until these words are not on the screen any more.
+    pub(crate) fn shows_no_longer(&self, words: &str) {
+        let end = Instant::now() + DEADLINE;
+        while self.screen().contains(words) {
+            assert!(Instant::now() < end, "{words:?} is still on the screen:\n{}", self.screen());
+            thread::sleep(GLANCE);
+        }
+    }
+
     /// Presses keys again and again, until these words are on the screen.
     pub(crate) fn presses_until(&self, keys: &[&str], words: &str) {
         let end = Instant::now() + DEADLINE;

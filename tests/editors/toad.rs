@@ -69,7 +69,7 @@ fn by_command(toad: &Path) {
     terminal.shows("/code-review");
     terminal.compare("toad-menu");
     terminal.types("code");
-    terminal.shows("❯ /code-review");
+    terminal.shows_no_longer("/compact");
     terminal.presses(&["Enter"]);
     // The menu is gone.
     terminal.shows("⏎ Send");
@@ -84,16 +84,6 @@ fn by_command(toad: &Path) {
     terminal.presses(&["Enter"]);
     terminal.shows("I follow the skill");
     terminal.compare("toad-command");
-    terminal.shows(READY);
-    terminal.types("/");
-    terminal.shows("/code-review");
-    terminal.types("skills");
-    terminal.shows("❯ /skills");
-    terminal.presses(&["Enter"]);
-    terminal.shows("⏎ Send");
-    terminal.presses(&["Enter"]);
-    terminal.shows("1 skill in this session");
-    terminal.compare("toad-skills");
 }
 
 /// The key has to be pressed twice.
