@@ -107,6 +107,8 @@ fn kill(id: &str) {
 fn count(dir: &Path) {
     let mine = dir.join(std::process::id().to_string());
     fs::create_dir(&mine).expect("nobody else has this number");
+    // Work, so that those that are started meanwhile are seen.
+    thread::sleep(Duration::from_millis(if cfg!(windows) { 100 } else { 5 }));
     let count = fs::read_dir(dir).expect("a directory").count();
     fs::remove_dir(&mine).expect("it is empty");
     print(&format!("{count}\n"));
