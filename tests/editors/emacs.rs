@@ -87,8 +87,17 @@ impl Emacs {
     }
 }
 
-/// Types a prompt and sends it.
+/// Types a prompt and sends it, once the one before is answered.
 fn send(terminal: &Terminal<'_>, text: &str) {
+    terminal.is("there is no prompt", |screen| {
+        // Above the mode line.
+        let lines = screen.lines().take_while(|line| !line.starts_with("-UUU:"));
+        lines.map(str::trim).filter(|line| !line.is_empty()).last() == Some(READY)
+    });
+    enter(terminal, text);
+}
+
+fn enter(terminal: &Terminal<'_>, text: &str) {
     terminal.types(text);
     terminal.shows(text);
     terminal.presses(&["Enter"]);
@@ -108,7 +117,7 @@ fn by_command(emacs: &Emacs) {
     terminal.types("/");
     terminal.shows("4 possible completions");
     terminal.compare("emacs-menu");
-    send(&terminal, "code-review look at @main.rs");
+    enter(&terminal, "code-review look at @main.rs");
     terminal.shows("I follow the skill");
     terminal.compare("emacs-command");
     send(&terminal, "/skills");

@@ -92,9 +92,14 @@ impl<'b> Terminal<'b> {
 
     /// Waits until these words are not on the screen any more.
     pub(crate) fn shows_no_longer(&self, words: &str) {
+        self.is(&format!("{words:?} is still on the screen"), |screen| !screen.contains(words));
+    }
+
+    /// Waits until the screen fits; otherwise says what is `wrong`.
+    pub(crate) fn is(&self, wrong: &str, fits: impl Fn(&str) -> bool) {
         let end = Instant::now() + DEADLINE;
-        while self.screen().contains(words) {
-            assert!(Instant::now() < end, "{words:?} is still on the screen:\n{}", self.screen());
+        while !fits(&self.screen()) {
+            assert!(Instant::now() < end, "{wrong}:\n{}", self.screen());
             thread::sleep(GLANCE);
         }
     }
