@@ -7,7 +7,7 @@ use std::{
     path::Path,
     process::{Command, ExitCode},
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use super::{SCRIPT, parts::LIFE};
@@ -98,9 +98,13 @@ fn held(address: &str) {
 fn kill(id: &str) {
     let mut command = if cfg!(windows) { Command::new("taskkill") } else { Command::new("kill") };
     command.args(if cfg!(windows) { ["/f", "/pid"].as_slice() } else { &["-9"] });
-    // Whoever is killed may end this script first.
-    drop(command.arg(id).status());
-    thread::park_timeout(LIFE);
+    command.arg(id);
+    let end = Instant::now() + LIFE;
+    // Whoever is killed ends this script too. Several `taskkill` at once are seen to end nobody under Wine.
+    while Instant::now() < end {
+        drop(command.status());
+        thread::sleep(Duration::from_secs(1));
+    }
 }
 
 /// How many do this at once.
