@@ -104,7 +104,9 @@ impl Interceptor {
     /// Somebody has come to the server of a session.
     pub(crate) fn connected(&mut self, key: SessionKey, actions: &mut Actions) {
         let Some(session) = self.sessions.get(key) else { return };
-        let in_time = session.server.is_awaited() || session.server.is_waited_for();
+        // With a prompt, it need not have come by itself.
+        let in_time =
+            (session.server.is_awaited() || session.server.is_waited_for()) && !session.turns.agent_works();
         session.server.connected();
         if in_time {
             self.connects(true, actions);

@@ -102,10 +102,15 @@ fn who_never_connects_is_not_waited_for_again() {
     world.handle(Input::Connected(SessionKey(2)));
     open(&mut world, 4, "c");
     assert_eq!(world.prompt(5, "c", &["hello"]).to_agent.len(), 1);
-    // It connects after all, as soon as the session is open, so it may do so again.
+    // Nor does it when it comes because of a prompt.
     world.handle(Input::Connected(SessionKey(3)));
     open(&mut world, 6, "d");
-    assert!(world.prompt(7, "d", &["hello"]).is_nothing());
+    assert_eq!(world.prompt(7, "d", &["hello"]).to_agent.len(), 1);
+    // It connects after all, as soon as the session is open, so it may do so again.
+    open(&mut world, 8, "e");
+    world.handle(Input::Connected(SessionKey(5)));
+    open(&mut world, 9, "f");
+    assert!(world.prompt(10, "f", &["hello"]).is_nothing());
 }
 
 /// By name and version, for other runs.
