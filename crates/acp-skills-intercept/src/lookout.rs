@@ -5,7 +5,7 @@
 //! way each time, so the end of the text is where it was in the last chunk that was read, and a mark that begins there has
 //! to look like one.
 
-use acp_skills_wire::{Classifier, Message};
+use acp_skills_wire::{Classifier, Message, bytes::strip_suffix};
 use memchr::memmem;
 
 use crate::marks::{DIGITS, NAME};
@@ -50,7 +50,7 @@ impl Lookout {
         // More than the kind is known only when we said so.
         if (known > kind || (self.is_text_first && is_chunk()))
             && !self.tail.is_empty()
-            && let Some(text) = line[known..].strip_suffix(self.tail.as_slice())
+            && let Some(text) = strip_suffix(&line[known..], &self.tail)
         {
             return ends_in_mark(&line[..known + text.len()])
                 || (text.len() > MIN_BYTES && self.sees_mark(text));

@@ -4,7 +4,7 @@
 //! hundred bytes however long it is; and because an agent writes all of them in the same way, those that follow are only
 //! compared with it. Which kinds of update do not stream past is the caller's to say.
 
-use crate::json;
+use crate::{bytes::starts_with, json};
 
 /// What the front of a line tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,9 +53,11 @@ impl Shape {
         if self.head.is_empty() {
             return Some(0);
         }
-        let id = line.strip_prefix(self.head.as_slice())?;
+        if !starts_with(line, &self.head) {
+            return None;
+        }
         // With an escape in it, the id may not end where it seems to.
-        Some(self.head.len() + memchr::memchr2(b'"', b'\\', id)?)
+        Some(self.head.len() + memchr::memchr2(b'"', b'\\', &line[self.head.len()..])?)
     }
 }
 
@@ -94,7 +96,7 @@ impl Classifier {
     /// Reads the front of a line, as far as it takes to tell a streaming update from the rest.
     pub fn classify(&mut self, line: &[u8]) -> Class {
         let (last, kind) = &self.last;
-        if !last.is_empty() && line.starts_with(last) {
+        if !last.is_empty() && starts_with(line, last) {
             (self.kind, self.known) = (*kind, last.len());
             return Class::Streaming;
         }
@@ -142,7 +144,7 @@ impl Classifier {
         let shape = self.shape.as_ref()?;
         let start = shape.start(line)?;
         let (kind, to) = (start + shape.kind, start + shape.front.len());
-        if kind < to && line[start..].starts_with(&shape.front) {
+        if kind < to && starts_with(&line[start..], &shape.front) {
             self.last.0.clear();
             self.last.0.extend_from_slice(&line[..to]);
             self.last.1 = kind;

@@ -6,6 +6,7 @@
 //! changes spans, and a line that nobody edits is never copied. Batches (arrays) are messages that we do not look into.
 
 pub mod build;
+pub mod bytes;
 mod classifier;
 mod codes;
 mod edit;

@@ -200,6 +200,7 @@ impl SkillFiles {
     ///
     /// # Errors
     /// [`FileError::NotApproved`] names the first file that may not.
+    #[cfg(feature = "exec")]
     pub(crate) fn check_all(&self, bounds: Bounds) -> Result<(), FileError> {
         let Some(guard) = &self.guard else { return Ok(()) };
         let mut refused = None;

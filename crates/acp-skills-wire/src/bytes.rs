@@ -1,0 +1,53 @@
+//! Comparing bytes where every line passes. The `memcmp` of musl, which the static program has, goes byte by byte; arrays of
+//! sixteen are compared in place, with any C library.
+
+const CHUNK: usize = 16;
+
+/// Whether `bytes` begins with `prefix`.
+#[inline]
+pub fn starts_with(bytes: &[u8], prefix: &[u8]) -> bool {
+    bytes.get(..prefix.len()).is_some_and(|head| is_equal(head, prefix))
+}
+
+/// What stands before `suffix`, where `bytes` ends with it.
+#[inline]
+pub fn strip_suffix<'a>(bytes: &'a [u8], suffix: &[u8]) -> Option<&'a [u8]> {
+    let (rest, tail) = bytes.split_at_checked(bytes.len().checked_sub(suffix.len())?)?;
+    is_equal(tail, suffix).then_some(rest)
+}
+
+/// Both have one length.
+#[inline]
+fn is_equal(a: &[u8], b: &[u8]) -> bool {
+    let ((a_chunks, a_rest), (b_chunks, b_rest)) = (a.as_chunks::<CHUNK>(), b.as_chunks::<CHUNK>());
+    a_chunks.iter().zip(b_chunks).all(|(a, b)| a == b)
+        && match (a.last_chunk::<CHUNK>(), b.last_chunk::<CHUNK>()) {
+            // What is left, and some of it again.
+            (Some(a), Some(b)) => a == b,
+            _ => a_rest.iter().eq(b_rest),
+        }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn as_the_standard_library(bytes in proptest::collection::vec(0_u8..2, 0..80), at in 0_usize..80, flip in 0_usize..80) {
+            let (prefix, suffix) = (&bytes[..at.min(bytes.len())], &bytes[at.min(bytes.len())..]);
+            prop_assert!(starts_with(&bytes, prefix));
+            prop_assert_eq!(strip_suffix(&bytes, suffix), Some(prefix));
+            let mut other = bytes.clone();
+            if let Some(byte) = other.get_mut(flip) {
+                *byte ^= 1;
+            }
+            prop_assert_eq!(starts_with(&other, prefix), other.starts_with(prefix));
+            prop_assert_eq!(strip_suffix(&other, suffix), other.strip_suffix(suffix));
+            prop_assert!(!starts_with(prefix, &[prefix, b"x"].concat()));
+            prop_assert_eq!(strip_suffix(prefix, &[b"x", prefix].concat()), None);
+        }
+    }
+}
