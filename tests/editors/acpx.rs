@@ -105,15 +105,22 @@ fn cancelled_and_resumed(acpx: &Acpx) {
     // Whoever serves the session goes as soon as it has nothing to do.
     let command = run(&["--ttl", "1", "/code-review main.rs"]);
     compare("acpx-first", || command.clone());
-    // While it goes, it takes nothing.
     bench.is_left();
     let (mut waiting, file) = acpx.start(&bench, &proxy, &["--ttl", "1", "wait"]);
     let end = Instant::now() + DEADLINE;
-    while !fs::read_to_string(&file).unwrap_or_default().contains("until somebody stops me") {
-        assert!(Instant::now() < end, "{}", fs::read_to_string(&file).unwrap_or_default());
+    let shown = loop {
+        let shown = fs::read_to_string(&file).unwrap_or_default();
+        if shown.contains("until somebody stops me") {
+            break shown;
+        }
+        assert!(Instant::now() < end, "{shown}");
+        // Whoever served the session takes nothing while it goes.
+        if shown.contains("is shutting down") {
+            waiting.wait().expect("it ends");
+            waiting = acpx.start(&bench, &proxy, &["--ttl", "1", "wait"]).0;
+        }
         thread::sleep(GLANCE);
-    }
-    let shown = fs::read_to_string(&file).expect("text");
+    };
     let mut cancel = bench.command(&acpx.node);
     let agent = proxy.iter().map(|word| format!("'{word}'")).collect::<Vec<_>>().join(" ");
     cancel.arg(&acpx.acpx).args(["--agent", &agent, "cancel"]);

@@ -16,8 +16,8 @@ use crate::agent;
 
 /// The home directory.
 const HOME: &str = "/tmp/you";
-/// The file in it that says that it is ours, and may be removed.
-const OURS: &str = ".acp-skills-proxy-editors";
+/// What one test holds while the others wait. That it is there says that the home directory is ours, and may be removed.
+const LOCK: &str = "/tmp/you.lock";
 
 /// Where the agent keeps its memory.
 const AGENT: &str = ".agent";
@@ -81,12 +81,13 @@ pub(crate) struct Bench {
 
 impl Bench {
     pub(crate) fn new() -> Self {
-        let lock = File::create(format!("{HOME}.lock")).expect("a file");
+        let is_free = Path::new(LOCK).exists() || !Path::new(HOME).exists();
+        assert!(is_free, "{HOME} is somebody else's; the tests of editors need it");
+        let lock = File::create(LOCK).expect("a file");
         lock.lock().expect("a lock");
         let bench = Self { home: HOME.into(), _lock: lock };
         // What a test has left that was killed.
-        remove();
-        fs::create_dir(HOME).and_then(|()| fs::write(bench.path(OURS), "")).expect("a directory");
+        drop(fs::remove_dir_all(HOME));
         for dir in [bench.path(AGENT), bench.path("skills/code-review"), bench.project()] {
             fs::create_dir_all(dir).expect("a directory");
         }
@@ -177,7 +178,8 @@ impl Bench {
 
 impl Drop for Bench {
     fn drop(&mut self) {
-        remove();
+        // Whoever still ends may write while it goes; the next test removes what is left.
+        drop(fs::remove_dir_all(HOME));
     }
 }
 
@@ -202,25 +204,6 @@ pub(crate) fn compare(name: &str, mut shown: impl FnMut() -> String) {
         }
         last = screen;
         thread::sleep(GLANCE);
-    }
-}
-
-/// Removes the home directory, if there is one. Whoever still runs may write while it goes.
-fn remove() {
-    let end = Instant::now() + DEADLINE;
-    while let Ok(true) = fs::exists(HOME) {
-        // At the last, so that a directory which is half gone is still known.
-        let ours = Path::new(HOME).join(OURS);
-        assert!(ours.exists(), "{HOME} is somebody else's; the tests of editors need it");
-        let entries =
-            fs::read_dir(HOME).expect("a directory").filter_map(Result::ok).map(|entry| entry.path());
-        for path in entries.filter(|path| *path != ours) {
-            drop(if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) });
-        }
-        if fs::read_dir(HOME).expect("a directory").count() == 1 {
-            drop(fs::remove_dir_all(HOME));
-        }
-        assert!(Instant::now() < end, "{HOME} does not go away");
     }
 }
 

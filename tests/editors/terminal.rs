@@ -65,10 +65,15 @@ impl<'b> Terminal<'b> {
 
     /// Kills the program, as nothing can be done against.
     pub(crate) fn kill(&self) {
-        let pid = self.tmux().args(["display-message", "-p", "#{pane_pid}"]).output().expect("tmux runs");
-        let pid = String::from_utf8_lossy(&pid.stdout).trim().to_owned();
+        let pid = self.pid();
         let status = Command::new("kill").args(["-9", &pid]).status();
         assert!(status.expect("kill runs").success(), "{pid}");
+    }
+
+    /// The process of the program.
+    fn pid(&self) -> String {
+        let pid = self.tmux().args(["display-message", "-p", "#{pane_pid}"]).output().expect("tmux runs");
+        String::from_utf8_lossy(&pid.stdout).trim().to_owned()
     }
 
     /// Compares the screen with what was there when it was right.
@@ -132,6 +137,13 @@ impl<'b> Terminal<'b> {
 
 impl Drop for Terminal<'_> {
     fn drop(&mut self) {
+        let pid = self.pid();
+        let process = Path::new("/proc").join(&pid);
         drop(self.tmux().arg("kill-server").stderr(Stdio::null()).status());
+        // Emacs writes at its end into the directory that goes next.
+        let end = Instant::now() + DEADLINE;
+        while !pid.is_empty() && process.exists() && Instant::now() < end {
+            thread::sleep(GLANCE);
+        }
     }
 }
