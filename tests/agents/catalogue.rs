@@ -58,6 +58,9 @@ pub(crate) struct Spec {
     pub(crate) find: Option<Step>,
     /// How its model calls a tool that it has found, when not by its name.
     pub(crate) via: Option<Step>,
+    /// What its model has to say in each call besides the arguments.
+    #[serde(default)]
+    pub(crate) with: serde_json::Map<String, Value>,
     /// Why the user is asked about calls of our reading tools, in words.
     pub(crate) asks: Option<String>,
     /// Why it is told the catalog again after a load, in words.

@@ -20,7 +20,7 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::{Request, Response, body::Incoming, header::CONTENT_TYPE, service::service_fn};
 use hyper_util::rt::TokioIo;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::catalogue::Step;
 
@@ -38,6 +38,7 @@ pub(crate) struct Model {
 struct State {
     find: Option<Step>,
     via: Option<Step>,
+    with: Map<String, Value>,
     calls: Vec<Call>,
     /// Whether answers are kept until nobody waits for them any more.
     is_mute: bool,
@@ -67,11 +68,12 @@ enum Answer {
 
 impl Model {
     /// Starts a model for an agent that hides tools in this way.
-    pub(crate) fn start(find: Option<Step>, via: Option<Step>) -> Self {
+    pub(crate) fn start(find: Option<Step>, via: Option<Step>, with: Map<String, Value>) -> Self {
         let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
         listener.set_nonblocking(true).expect("a listener");
         let address = listener.local_addr().expect("an address");
-        let model = Self { address, state: Arc::new(Mutex::new(State { find, via, ..State::default() })) };
+        let model =
+            Self { address, state: Arc::new(Mutex::new(State { find, via, with, ..State::default() })) };
         let served = model.clone();
         // It lives for as long as the tests.
         thread::spawn(move || {
@@ -177,7 +179,11 @@ impl Model {
             let ours = turn.tools.iter().find(is_ours).or_else(|| turn.tools.iter().find(is_plain));
             if let Some((name, namespace)) = ours {
                 let (name, namespace) = (name.clone(), namespace.clone());
-                return Answer::Call { name, namespace, arguments: call.arguments.clone() };
+                let mut arguments = call.arguments.clone();
+                if let Some(arguments) = arguments.as_object_mut() {
+                    arguments.extend(state.with.clone());
+                }
+                return Answer::Call { name, namespace, arguments };
             }
             let step = |step: &Step| Answer::Call {
                 name: step.tool.clone(),
@@ -205,7 +211,7 @@ fn filled(value: &Value, call: &Call) -> Value {
         Value::Object(members) => members
             .iter()
             .map(|(key, value)| (key.clone(), filled(value, call)))
-            .collect::<serde_json::Map<_, _>>()
+            .collect::<Map<_, _>>()
             .into(),
         Value::Array(items) => items.iter().map(|item| filled(item, call)).collect(),
         other => json!(other),

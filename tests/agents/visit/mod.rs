@@ -98,7 +98,7 @@ pub(crate) struct Seen {
 impl<'a> Place<'a> {
     pub(crate) fn new(spec: &'a Spec, installed: &'a Path, proxied: bool) -> Self {
         let dir = tempfile::tempdir().expect("a directory");
-        let model = Model::start(spec.find.clone(), spec.via.clone());
+        let model = Model::start(spec.find.clone(), spec.via.clone(), spec.with.clone());
         let place = Self { spec, installed, proxied, exit_wait: None, dir, model };
         spec.settle(installed, &place.home(), &place.model.url());
         let skill = place.path("skills/demo");
