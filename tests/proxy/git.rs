@@ -329,9 +329,16 @@ fn what_comes_first_with_a_risk_waits() {
     drop(stage.editor.finish());
 }
 
-/// The states of sources in the cache.
+/// What is kept of the repositories, a directory each.
+fn places(home: &Home) -> impl Iterator<Item = fs::DirEntry> {
+    // There the cache shares its place with the state.
+    let cache = if cfg!(windows) { "cache/acp-skills-proxy/cache/git" } else { "cache/acp-skills-proxy/git" };
+    fs::read_dir(home.path(cache)).expect("a directory").flatten()
+}
+
+/// How many states of sources are in the cache.
 fn states(home: &Home) -> usize {
-    let places = fs::read_dir(home.path("cache/acp-skills-proxy/git")).expect("a directory").flatten();
+    let places = places(home);
     let states = places.flat_map(|place| fs::read_dir(place.path()).expect("a directory").flatten());
     states.filter(|entry| entry.file_name().len() == 40).count()
 }
@@ -349,8 +356,7 @@ fn what_nobody_needs_is_removed() {
     home.printed(&["update", "--yes"]);
     assert_eq!(states(&home), 2);
     let age = |commit: &str| {
-        let places = fs::read_dir(home.path("cache/acp-skills-proxy/git")).expect("a directory").flatten();
-        for place in places {
+        for place in places(&home) {
             let mark = place.path().join(commit).join("used");
             let time = std::time::SystemTime::now() - std::time::Duration::from_hours(24 * 60);
             let file = fs::File::options().create(true).append(true).open(mark).expect("a mark");

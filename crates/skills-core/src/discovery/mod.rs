@@ -111,7 +111,7 @@ impl Discovery {
     /// use skills_core::{SkillSet, discovery::{Changes, Discovery, Root, Visits}};
     ///
     /// let root = tempfile::tempdir()?;
-    /// # let root_path = std::fs::canonicalize(root.path())?;
+    /// # let root_path = dunce::canonicalize(root.path())?;
     /// # let root_path = root_path.as_path();
     /// # let write = |text: &str| std::fs::write(root_path.join("SKILL.md"), text);
     /// write("---\nname: greet\ndescription: Greets.\n---\n")?;

@@ -13,7 +13,8 @@ use crate::{
     skill::Skill,
 };
 
-/// What has changed on disk since the last search. All paths are canonical.
+/// What has changed on disk since the last search. All paths are canonical, on Windows without `\\?\` where that can be (as
+/// `dunce::canonicalize` gives them).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Changes {
     /// Directories in which something that counts has changed: their `SKILL.md`, or which directories are in them.
