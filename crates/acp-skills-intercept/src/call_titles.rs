@@ -160,6 +160,9 @@ impl Interceptor {
         let Some(id) = update.str("toolCallId") else { return Pass::Untouched };
         if shape == Shape::Whole {
             session.calls.announced(&id);
+            if let Some(name) = calls::name(update, &self.agent) {
+                session.calls.named(&id, name);
+            }
         }
         if !wanted(session, &self.policy) {
             return Pass::Untouched;

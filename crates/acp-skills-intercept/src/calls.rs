@@ -1,5 +1,7 @@
 //! Which calls of an agent's are calls of our tools, as far as the agent vouches for it.
 
+use std::borrow::Cow;
+
 use acp_skills_wire::{Message, Node};
 use skills_core::toolbox::{
     ACTIVATE_SKILL, CALL_SKILL_TOOL, READ_SKILL_FILE, RUN_SKILL_SCRIPT, SEARCH_SKILLS,
@@ -28,7 +30,11 @@ pub(crate) struct Call<'a> {
 impl<'a> Call<'a> {
     pub(crate) fn read(message: &Message<'a>, session: &Session, agent: &AgentFacts) -> Option<Self> {
         let node = agent.version.tool_call(message)?;
-        let name = name(node, agent);
+        let name = match names(node, agent).next() {
+            Some(_) => name(node, agent),
+            // Then it means the call that it announced.
+            None => node.str("toolCallId").and_then(|id| session.calls.name(&id).map(str::to_owned)),
+        };
         let ours = tools().find(|tool| {
             let Some(server) = session.server.name() else { return false };
             match agent.kind {
@@ -86,17 +92,21 @@ fn tools() -> impl Iterator<Item = &'static str> {
 }
 
 /// The name of the tool, where the agent gives one: all that it gives have to agree.
-fn name(call: Node<'_>, agent: &AgentFacts) -> Option<String> {
+pub(crate) fn name(call: Node<'_>, agent: &AgentFacts) -> Option<String> {
+    let mut names = names(call, agent);
+    let first = names.next()?;
+    names.all(|other| first == other).then(|| first.into_owned())
+}
+
+/// All names of the tool that the agent gives.
+fn names<'a>(call: Node<'a>, agent: &AgentFacts) -> impl Iterator<Item = Cow<'a, str>> {
     let other = match agent.kind {
         AgentKind::Claude => call.at(&["_meta", "claudeCode", "toolName"]),
         AgentKind::Qwen => call.at(&["_meta", "toolName"]),
         AgentKind::Grok => call.at(&["_meta", "x.ai/tool", "name"]),
         _ => None,
     };
-    let names = [call.get("name"), other];
-    let mut names = names.into_iter().flatten().filter_map(|name| name.as_str());
-    let first = names.next()?;
-    names.all(|other| first == other).then(|| first.into_owned())
+    [call.get("name"), other].into_iter().flatten().filter_map(|name| name.as_str())
 }
 
 /// Whether the name of a call is that of a tool of ours, or what stands for one.

@@ -15,6 +15,8 @@ pub(crate) struct Calls {
 #[derive(Debug, Default)]
 struct Known {
     is_announced: bool,
+    /// The agent's own name of the tool, as it was announced.
+    name: Option<String>,
     ours: Option<Ours>,
 }
 
@@ -33,6 +35,16 @@ impl Calls {
     /// The client is told that there is such a call. Returns whether it was told before.
     pub(crate) fn announced(&mut self, id: &str) -> bool {
         std::mem::replace(&mut self.known(id).is_announced, true)
+    }
+
+    /// The agent announced the call as one of the tool with this name.
+    pub(crate) fn named(&mut self, id: &str, name: String) {
+        self.known(id).name = Some(name);
+    }
+
+    /// The name of the tool with which the call was announced.
+    pub(crate) fn name(&self, id: &str) -> Option<&str> {
+        self.known.get(id)?.name.as_deref()
     }
 
     /// The call, when it is known to be one of our tools.

@@ -195,6 +195,42 @@ fn our_own_calls() {
     }
 }
 
+/// The adapter of before names the tool when it announces a call, and only shows a title when it asks.
+#[test]
+fn a_request_without_a_name_is_about_the_call_that_was_announced() {
+    const NAME: &str = "mcp__acp-skills__activate_skill";
+    let input = json!({ "name": "git" });
+    let rm = json!({ "command": "rm -rf ~" });
+    for (announced, id, asked_with, title, expected) in [
+        (Some(NAME), "t1", &input, NAME, "proceed_once"),
+        // Not announced, another call, or announced as something else: a title is for people.
+        (None, "t1", &input, NAME, "asked"),
+        (Some(NAME), "t2", &input, NAME, "asked"),
+        (Some("Bash"), "t1", &input, NAME, "asked"),
+        (Some("Task"), "t1", &input, NAME, "asked"),
+        (Some("mcp__other__activate_skill"), "t1", &input, NAME, "asked"),
+        (Some("mcp__acp-skills__call_skill_tool"), "t1", &input, NAME, "asked"),
+        // What is asked for takes what the tool does not.
+        (Some(NAME), "t1", &rm, NAME, "asked"),
+    ] {
+        let mut world = world("@zed-industries/claude-code-acp", policy());
+        if let Some(name) = announced {
+            world.agent(&json!({
+                "jsonrpc": "2.0", "method": "session/update", "params": { "sessionId": "s", "update": {
+                    "sessionUpdate": "tool_call", "toolCallId": "t1", "title": name, "kind": "other", "rawInput": {},
+                    "status": "pending", "content": [], "_meta": { "claudeCode": { "toolName": name } },
+                } },
+            }));
+        }
+        let call = json!({ "toolCallId": id, "rawInput": asked_with, "title": title });
+        assert_eq!(outcome(&ask(&mut world, &call, None)), expected, "{announced:?} {call}");
+        // A name of its own counts, whatever was announced.
+        let mut call = call;
+        call["_meta"] = json!({ "claudeCode": { "toolName": "Bash" } });
+        assert_eq!(outcome(&ask(&mut world, &call, None)), "asked", "{call}");
+    }
+}
+
 /// Grok gives no name and has one tool that calls those of servers; Droid says only in its offers that a call is one of a
 /// server's tools.
 #[test]
