@@ -139,7 +139,9 @@ impl Expected {
                     let theirs = message["params"].get("mcpServers").map(|theirs| theirs.as_array().unwrap());
                     assert_eq!(servers.len(), theirs.map_or(0, Vec::len) + 1);
                     let ours = servers.last().unwrap();
-                    assert_eq!(ours["name"], "acp-skills");
+                    // Hermes is given another name for each session.
+                    let name = ours["name"].as_str().unwrap();
+                    assert!(name == "acp-skills" || name.starts_with("acp-skills-"), "{name}");
                     sent = match theirs {
                         Some(theirs) => without(&sent, &ours.to_string(), !theirs.is_empty()),
                         None => without(&sent, &format!("\"mcpServers\":[{ours}]"), true),
@@ -302,6 +304,7 @@ fn calls_of_ours_have_titles_for_people() {
     let mut titles: Vec<_> = seen_titles.into_iter().collect();
     titles.sort();
     expect![[r#"
+        agentao: Skill: demo
         claude-v2: Skill
         claude-v2: Skill: demo
         claude: Skill
@@ -313,6 +316,9 @@ fn calls_of_ours_have_titles_for_people() {
         fast-agent: Skill: demo
         gemini: Skill: demo
         grok-build: Skill: demo
+        kilo: Skill
+        kilo: Skill: demo
+        kimi-code: Skill: demo
         opencode: Skill
         opencode: Skill: demo
         qwen-code: Skill: demo"#]]
@@ -343,6 +349,8 @@ struct Clean {
     blocks: Vec<String>,
     /// What the client has seen of the history since it asked for it.
     history: String,
+    /// The agent showed something of the history; some show nothing.
+    replays: bool,
     loading: Option<Value>,
     chunks: usize,
     titles: usize,
@@ -398,6 +406,7 @@ impl Clean {
             Some("session/load" | "session/resume") => {
                 self.loading = Some(message["id"].clone());
                 self.history.clear();
+                self.replays = false;
             }
             _ => {}
         }
@@ -409,6 +418,7 @@ impl Clean {
         if message.get("error").is_some() && self.loading.as_ref() == Some(&message["id"]) {
             self.loading = None;
         }
+        self.replays |= !user_blocks(message).is_empty();
         for line in seen {
             assert!(!OURS.iter().any(|word| line.contains(word)), "{case}: {line}");
             let update: Value = serde_json::from_str(line).unwrap();
@@ -416,7 +426,7 @@ impl Clean {
                 self.history += block["text"].as_str().unwrap();
             }
         }
-        if line.contains("\"MCP: acp-skills\"") {
+        if line.contains("\"MCP: acp-skills\"") || line.contains("\"name\":\"mcp__acp-skills__") {
             // Commands that an agent made of our prompts give way to ours; its own stay.
             let list = |line: &str| {
                 let mut message: Value = serde_json::from_str(line).unwrap();
@@ -426,7 +436,10 @@ impl Clean {
                     .cloned()
                     .unwrap_or_default()
             };
-            let is_reflection = |command: &Value| command["_meta"]["sourceLabel"] == "MCP: acp-skills";
+            let is_reflection = |command: &Value| {
+                command["_meta"]["sourceLabel"] == "MCP: acp-skills"
+                    || command["name"].as_str().is_some_and(|name| name.starts_with("mcp__acp-skills__"))
+            };
             let theirs: Vec<_> = list(line).into_iter().filter(|command| !is_reflection(command)).collect();
             for seen in seen {
                 let seen = list(seen);
@@ -481,7 +494,7 @@ impl Clean {
 
     /// The replay holds each prompt as it was typed, in order.
     fn check_history(&mut self, case: &str) {
-        if self.loading.take().is_none() {
+        if self.loading.take().is_none() || !self.replays {
             return;
         }
         // Some agents make one line of everything.
