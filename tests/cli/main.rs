@@ -6,6 +6,8 @@
 //! | `agents` | the README's table of agents |
 //! | `permission` | what `try` and `doctor` permit an agent |
 //! | `messages` | what a newcomer is told when something is wrong |
+//! | `mistakes` | what a command line that is wrong probably meant |
+//! | `place` | where both are tried |
 //! | `progress` | what is seen on a terminal while work takes long |
 //! | `reference` | the page with every flag |
 //! | `setup` | the settings of editors, changed and changed back |
@@ -16,8 +18,10 @@ mod agents;
 mod check;
 mod list;
 mod messages;
+mod mistakes;
 #[cfg(unix)]
 mod permission;
+mod place;
 #[cfg(unix)]
 mod progress;
 mod readme_commands;
