@@ -74,8 +74,8 @@ pub(crate) fn run(args: InitArgs) -> anyhow::Result<ExitCode> {
         write(&dir.join(file), text).map_err(unwritable)?;
     }
     crate::output::print(&format!(
-        "Made {0}: fill in SKILL.md, then the cases in evals/.\n\n  acp-skills-proxy check --reference {0}\n  \
-         acp-skills-proxy eval {0} -- YOUR-AGENT\n",
+        "Made {0}: fill in SKILL.md, then the cases in evals/.\n\n  acp-skills-proxy try --skill {0}\n  \
+         acp-skills-proxy check --reference {0}\n  acp-skills-proxy eval {0} -- YOUR-AGENT\n",
         dir.display()
     ))?;
     Ok(ExitCode::SUCCESS)
@@ -117,8 +117,7 @@ description: {description}
 2. Do it. Write down here what a model would not know by itself: your conventions, the order of steps, what to avoid.
 3. Check the result before you answer: what must be true of it?
 
-Long material goes into files beside this one, for example `references/details.md`; name them here, and they are read when
-they are needed.
+Long material goes into files in `references/` beside this one; name each here, and it is read when it is needed.
 ";
 
 const QUERIES: &str = r#"[
