@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `check`, `list`, `report` | the command of that name |
 //! | `agents` | the README's table of agents |
+//! | `completions` | what shells complete |
 //! | `permission` | what `try` and `doctor` permit an agent |
 //! | `messages` | what a newcomer is told when something is wrong |
 //! | `mistakes` | what a command line that is wrong probably meant |
@@ -16,6 +17,8 @@
 
 mod agents;
 mod check;
+#[cfg(unix)]
+mod completions;
 mod list;
 mod messages;
 mod mistakes;
