@@ -140,6 +140,39 @@ fn commands_and_their_words() {
         exit 1
     "#]],
     );
+    place.check(
+        &["list", "skills", "-v"],
+        expect![[r#"
+        error: there is no flag `-v`
+        hint: `--log debug` says more, and `--version` which version this is
+        exit 2
+    "#]],
+    );
+    place.check(
+        &["setup", "zed", "--dry-run"],
+        expect![[r#"
+        error: there is no flag `--dry-run`
+        hint: `--print` only shows the change
+        exit 2
+    "#]],
+    );
+    place.check(
+        &["--nothing", "--", "agent"],
+        expect![[r#"
+        error: unexpected argument '--nothing' found
+
+        Usage: acp-skills-proxy [OPTIONS] [-- <AGENT>...]
+               acp-skills-proxy <COMMAND>
+
+        For more information, try '--help'.
+        exit 2
+    "#]],
+    );
+    let said = place.said(&["add", "skills"]);
+    assert!(
+        said.contains("a directory needs no source: `--skills skills`") && said.ends_with("exit 2\n"),
+        "{said}"
+    );
     // Nothing of ours is in it.
     place.check(
         &["report", "skills/pdf/SKILL.md"],
@@ -193,6 +226,23 @@ fn names_of_new_skills() {
         exit 2
     "#]],
     );
+}
+
+/// What is made can be seen at work at once, and nothing in it fails.
+#[test]
+fn a_new_skill_is_tried() {
+    let place = Place::new();
+    let said = place.said(&["init", "notes"]);
+    assert!(said.contains("acp-skills-proxy try --skill ./notes"), "{said}");
+    let said = place.said(&["try", "--skill", "./notes", "--prompt", "Take notes"]);
+    assert!(said.contains("I activated the skill `notes`: notes.") && !said.contains("failed"), "{said}");
+    let said = place.said(&["eval", "notes", "--only", "queries", "--runs", "1", "--dry-run"]);
+    assert!(said.starts_with("notes: 4 queries and 0 tasks, once each: 4 runs, at most 4 turns\n"), "{said}");
+    place.check(&["eval", "skills"], expect![[r#"
+        error: cannot load the skill …/skills: error[no-skill-md]: there is no SKILL.md in this directory
+            help: name the directory of one skill; a directory with many has to be scanned
+        exit 2
+    "#]]);
 }
 
 #[test]

@@ -132,6 +132,7 @@ pub(crate) fn parse() -> (Cli, Vec<OsString>) {
         let _ = error::report(&explained);
         (error::message(&explained), error::hint(&explained))
     } else {
+        let error = mistakes::without_advice(error);
         output::complain_as(&error.render());
         (mistakes::message(&error), None)
     };

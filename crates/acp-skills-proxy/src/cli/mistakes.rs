@@ -26,6 +26,9 @@ pub(super) fn explain(error: &clap::Error, words: &[OsString]) -> Option<UsageEr
     }
     let (ContextValue::String(wrong), words) = (context(error)?, texts(words)) else { return None };
     let at = words.iter().skip(1).position(|word| word == wrong)? + 1;
+    if let Some(hint) = called_otherwise(words.get(1)?, wrong) {
+        return Some(UsageError::new(format!("there is no flag `{wrong}`")).hint(hint));
+    }
     if wrong.starts_with('-') || words[..at].iter().any(|word| word == "--") {
         return None;
     }
@@ -83,6 +86,30 @@ pub(super) fn explain(error: &clap::Error, words: &[OsString]) -> Option<UsageEr
     let line: Vec<_> =
         ours.iter().map(String::as_str).chain(["--"]).chain(agent.iter().map(String::as_str)).collect();
     Some(UsageError::new(message).hint(format!("the agent's command goes after `--`: {}", shell(&line))))
+}
+
+/// What a flag of many other programs is called here.
+fn called_otherwise(command: &str, flag: &str) -> Option<&'static str> {
+    Some(match (command, flag) {
+        (_, "-v" | "--verbose" | "--debug") => {
+            "`--log debug` says more, and `--version` which version this is"
+        }
+        ("setup", "--dry-run" | "-n") => "`--print` only shows the change",
+        (_, "-y") => "`--yes`, where something is asked",
+        (_, "-q" | "--quiet" | "--silent") => "`--log off` says less",
+        _ => return None,
+    })
+}
+
+/// Without clap's advice to put an unknown flag behind `--`: there it would be the agent.
+pub(super) fn without_advice(mut error: clap::Error) -> clap::Error {
+    if let Some(ContextValue::StyledStrs(mut advice)) = error.remove(ContextKind::Suggested) {
+        advice.retain(|text| !text.to_string().contains(" as a value, use "));
+        if !advice.is_empty() {
+            error.insert(ContextKind::Suggested, ContextValue::StyledStrs(advice));
+        }
+    }
+    error
 }
 
 /// What the word at `at` of a command line of `command` probably was meant to be.
@@ -275,6 +302,16 @@ mod tests {
             expect![
                 "`jetbrains` is not expected here; one editor at a time: `acp-skills-proxy setup jetbrains`"
             ],
+        );
+        check(
+            "acp-skills-proxy list --verbose",
+            expect![
+                "there is no flag `--verbose`; `--log debug` says more, and `--version` which version this is"
+            ],
+        );
+        check(
+            "acp-skills-proxy setup zed --dry-run",
+            expect!["there is no flag `--dry-run`; `--print` only shows the change"],
         );
         // Clap knows its flags.
         check("acp-skills-proxy --skils x", expect!["(what clap says)"]);
