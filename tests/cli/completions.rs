@@ -1,4 +1,4 @@
-//! What shells complete with our scripts, where they are installed.
+//! What bash completes with our script. Every system that the tests run on has bash, but not the other shells.
 
 use std::process::Command;
 
@@ -22,10 +22,6 @@ fn completed(script: &str, words: &[&str]) -> Vec<String> {
 
 #[test]
 fn bash_completes_commands_and_their_flags() {
-    if !Command::new("bash").arg("--version").output().is_ok_and(|output| output.status.success()) {
-        eprintln!("SKIPPED: bash is not installed; what it completes is not seen");
-        return;
-    }
     let script = String::from_utf8(Place::new().run(&["completions", "bash"]).stdout).unwrap();
     for (line, expected) in [
         (&["acp-skills-proxy", "se"][..], &["search", "setup"][..]),

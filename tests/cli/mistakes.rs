@@ -140,6 +140,31 @@ fn commands_and_their_words() {
         exit 1
     "#]],
     );
+    let said = place.said(&["add", "skills"]);
+    assert!(
+        said.contains("a directory needs no source: `--skills skills`") && said.ends_with("exit 2\n"),
+        "{said}"
+    );
+    // Nothing of ours is in it.
+    place.check(
+        &["report", "skills/pdf/SKILL.md"],
+        expect![[r#"
+        There are no events.
+        5 lines that are no events
+          skills/pdf/SKILL.md:1: invalid number, at column 2
+          skills/pdf/SKILL.md:2: expected ident, at column 2
+          skills/pdf/SKILL.md:3: expected value, at column 1
+          skills/pdf/SKILL.md:4: invalid number, at column 2
+          skills/pdf/SKILL.md:5: expected value, at column 1
+        hint: are these files that `--events` wrote?
+        exit 0
+    "#]],
+    );
+}
+
+#[test]
+fn flags_of_other_programs() {
+    let place = Place::new();
     place.check(
         &["list", "skills", "-v"],
         expect![[r#"
@@ -166,26 +191,6 @@ fn commands_and_their_words() {
 
         For more information, try '--help'.
         exit 2
-    "#]],
-    );
-    let said = place.said(&["add", "skills"]);
-    assert!(
-        said.contains("a directory needs no source: `--skills skills`") && said.ends_with("exit 2\n"),
-        "{said}"
-    );
-    // Nothing of ours is in it.
-    place.check(
-        &["report", "skills/pdf/SKILL.md"],
-        expect![[r#"
-        There are no events.
-        5 lines that are no events
-          skills/pdf/SKILL.md:1: invalid number, at column 2
-          skills/pdf/SKILL.md:2: expected ident, at column 2
-          skills/pdf/SKILL.md:3: expected value, at column 1
-          skills/pdf/SKILL.md:4: invalid number, at column 2
-          skills/pdf/SKILL.md:5: expected value, at column 1
-        hint: are these files that `--events` wrote?
-        exit 0
     "#]],
     );
 }
@@ -238,11 +243,14 @@ fn a_new_skill_is_tried() {
     assert!(said.contains("I activated the skill `notes`: notes.") && !said.contains("failed"), "{said}");
     let said = place.said(&["eval", "notes", "--only", "queries", "--runs", "1", "--dry-run"]);
     assert!(said.starts_with("notes: 4 queries and 0 tasks, once each: 4 runs, at most 4 turns\n"), "{said}");
-    place.check(&["eval", "skills"], expect![[r#"
+    place.check(
+        &["eval", "skills"],
+        expect![[r#"
         error: cannot load the skill …/skills: error[no-skill-md]: there is no SKILL.md in this directory
             help: name the directory of one skill; a directory with many has to be scanned
         exit 2
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
