@@ -158,6 +158,20 @@ fn the_proxy_warns_of_what_is_not_there() {
     );
 }
 
+/// A proxy that adds nothing works as well, so whoever forgot to name skills would wait for them.
+#[cfg(unix)]
+#[test]
+fn the_proxy_warns_when_nothing_is_named() {
+    let place = Place::new();
+    let warning = "WARN no skills are named, so the agent gets none: name a skill with `--skill DIR`";
+    let said = place.said(&["--", "cat"]);
+    assert!(said.contains(warning) && said.ends_with("exit 0\n"), "{said}");
+    let said = place.said(&["--skills", "skills", "--", "cat"]);
+    assert!(!said.contains("WARN"), "{said}");
+    let said = place.said(&["--discover", "project", "--", "cat"]);
+    assert!(!said.contains("WARN"), "{said}");
+}
+
 #[test]
 fn paths_that_no_shell_expands() {
     let place = Place::new();

@@ -11,6 +11,10 @@ use skills_core::{SkillSet, text::shown_path};
 use super::paths::Places;
 use crate::{error::UsageError, progress::Progress, words::count};
 
+/// How skills are named.
+pub(crate) const WHERE: &str = "name a skill with `--skill DIR`, a directory to look in with `--skills DIR`, or your own places \
+                                with `--discover user`";
+
 /// Skills, as a session in the working directory has them.
 pub(crate) struct Loaded {
     /// Where they come from.
@@ -58,9 +62,7 @@ impl Loaded {
             let looked: Vec<_> = self.library.discovered(env::current_dir().ok().as_deref());
             let looked: Vec<_> = looked.iter().map(|place| places.short(place)).collect();
             sentences.push(if looked.is_empty() {
-                "name a skill with `--skill DIR`, a directory to look in with `--skills DIR`, or your own places with \
-                 `--discover user`"
-                    .to_owned()
+                WHERE.to_owned()
             } else {
                 let looked = looked.join(", ");
                 format!(

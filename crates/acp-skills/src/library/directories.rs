@@ -106,6 +106,11 @@ impl DirectoryLibrary {
         missing::sentences(&self.scan.discovery, &self.scan.get())
     }
 
+    /// Whether nothing was named where skills could be: no skill, no directory, no source.
+    pub fn names_nothing(&self) -> bool {
+        self.named.is_empty() && !self.has_directories()
+    }
+
     /// Where a session that works in `cwd` finds skills without being told of a directory: the places of the user and of the
     /// project, where they are to be looked in. They need not exist.
     pub fn discovered(&self, cwd: Option<&Path>) -> Vec<PathBuf> {
