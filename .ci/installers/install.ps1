@@ -69,9 +69,15 @@ function Install-AcpSkillsProxy {
     }
 
     if (-not $env:ACP_SKILLS_PROXY_INSTALL_DIR) {
-        $path = [Environment]::GetEnvironmentVariable('Path', 'User')
-        if (($path -split ';') -notcontains $to) {
-            [Environment]::SetEnvironmentVariable('Path', (@($path, $to) | Where-Object { $_ }) -join ';', 'User')
+        # As it is written: a directory such as %USERPROFILE%\bin stays what it says.
+        $key = 'registry::HKEY_CURRENT_USER\Environment'
+        $path = (Get-Item -LiteralPath $key).GetValue('Path', '', 'DoNotExpandEnvironmentNames') -split ';' -ne ''
+        if (($path -notcontains $to) -and (($env:Path -split ';') -notcontains $to)) {
+            Set-ItemProperty -LiteralPath $key -Name Path -Type ExpandString -Value ((@($path) + $to) -join ';')
+            # The registry tells nobody; a variable that comes and goes does.
+            $signal = "$name-$([Guid]::NewGuid())"
+            [Environment]::SetEnvironmentVariable($signal, 'x', 'User')
+            [Environment]::SetEnvironmentVariable($signal, [NullString]::Value, 'User')
             Write-Host "$to was added to your PATH; programs that are started from now on see it"
         }
     }

@@ -4,8 +4,11 @@
 //! |---|---|
 //! | `check`, `list`, `report` | the command of that name |
 //! | `agents` | the README's table of agents |
+//! | `completions` | what shells complete |
 //! | `permission` | what `try` and `doctor` permit an agent |
 //! | `messages` | what a newcomer is told when something is wrong |
+//! | `mistakes` | what a command line that is wrong probably meant |
+//! | `place` | where both are tried |
 //! | `progress` | what is seen on a terminal while work takes long |
 //! | `reference` | the page with every flag |
 //! | `setup` | the settings of editors, changed and changed back |
@@ -14,10 +17,14 @@
 
 mod agents;
 mod check;
+#[cfg(unix)]
+mod completions;
 mod list;
 mod messages;
+mod mistakes;
 #[cfg(unix)]
 mod permission;
+mod place;
 #[cfg(unix)]
 mod progress;
 mod readme_commands;

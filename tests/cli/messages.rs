@@ -2,129 +2,14 @@
 
 use std::{
     fs,
-    path::{Path, PathBuf},
-    process::{Command, Output, Stdio},
+    path::Path,
+    process::{Command, Stdio},
 };
 
-use expect_test::{Expect, expect};
+use expect_test::expect;
 use serde_json::Value;
-use tempfile::TempDir;
 
-/// A place to stumble in: a home with a skill, a directory with skills, an empty one.
-struct Place {
-    _root: TempDir,
-    dir: PathBuf,
-}
-
-impl Place {
-    fn new() -> Self {
-        let root = tempfile::tempdir().unwrap();
-        let place = Self { dir: dunce::canonicalize(root.path()).unwrap(), _root: root };
-        for name in ["pdf", "docx"] {
-            place.write(
-                &format!("skills/{name}/SKILL.md"),
-                &format!("---\nname: {name}\ndescription: Reads {name}.\n---\nBody\n"),
-            );
-        }
-        place.write("home/skills/greet/SKILL.md", "---\nname: greet\ndescription: Greets.\n---\nBody\n");
-        fs::create_dir(place.dir.join("empty")).unwrap();
-        place
-    }
-
-    fn write(&self, path: &str, text: &str) {
-        let path = self.dir.join(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
-    }
-
-    fn run(&self, arguments: &[&str]) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_acp-skills-proxy"))
-            .args(arguments)
-            .current_dir(&self.dir)
-            .env("HOME", self.dir.join("home"))
-            .env("USERPROFILE", self.dir.join("home"))
-            .env("COLUMNS", "120")
-            .env_remove("XDG_CONFIG_HOME")
-            .env_remove("ACP_SKILLS_LOG")
-            .env("XDG_CONFIG_HOME", "/nowhere")
-            .stdin(Stdio::null())
-            .output()
-            .unwrap()
-    }
-
-    /// What both say, and the exit code.
-    fn said(&self, arguments: &[&str]) -> String {
-        let output = self.run(arguments);
-        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-        let said = format!("{}{}", text(&output.stdout), text(&output.stderr));
-        let code = output.status.code().unwrap_or(-1);
-        format!("{said}exit {code}\n").replace(self.dir.to_str().unwrap(), "…").replace('\\', "/")
-    }
-
-    fn check(&self, arguments: &[&str], expected: Expect) {
-        expected.assert_eq(&self.said(arguments));
-    }
-}
-
-#[test]
-fn wrong_command_lines() {
-    let place = Place::new();
-    place.check(
-        &["lst"],
-        expect![[r#"
-        error: there is no command `lst`
-        hint: did you mean `list`?
-        exit 2
-    "#]],
-    );
-    place.check(&["--skill", "skills/pdf", "claude-agent-acp", "--acp"], expect![[r#"
-        error: `claude-agent-acp` is not expected here
-        hint: the agent's command goes after `--`: acp-skills-proxy --skill skills/pdf -- claude-agent-acp --acp
-        exit 2
-    "#]]);
-    place.check(
-        &["try", "--skill", "skills/pdf", "npx", "-y", "x"],
-        expect![[r#"
-        error: `npx` is not expected here
-        hint: the agent's command goes after `--`: acp-skills-proxy try --skill skills/pdf -- npx -y x
-        exit 2
-    "#]],
-    );
-    place.check(
-        &["--skills", "skills", "home/skills"],
-        expect![[r#"
-        error: `home/skills` is not expected here
-        hint: each directory has a flag of its own: `--skills home/skills`
-        exit 2
-    "#]],
-    );
-    place.check(
-        &["doctor", "help"],
-        expect![[r#"
-        error: `help` is not expected here
-        hint: `acp-skills-proxy help doctor`
-        exit 2
-    "#]],
-    );
-    place.check(
-        &["list", "--skils", "skills"],
-        expect![[r#"
-        error: unexpected argument '--skils' found
-
-          tip: a similar argument exists: '--skills'
-
-        Usage: acp-skills-proxy list --skills <DIR> [PATH]...
-
-        For more information, try '--help'.
-        exit 2
-    "#]],
-    );
-    place.check(&[], expect![[r#"
-        error: there is no agent to run
-        hint: the agent command goes after `--`, for example `acp-skills-proxy --skill DIR -- claude-agent-acp`, or into `agent` of --config FILE; only an ACP conductor starts the proxy without one
-        exit 2
-    "#]]);
-}
+use crate::place::Place;
 
 #[test]
 fn help_is_had_in_every_way() {
@@ -218,12 +103,12 @@ fn skills_that_are_not_there() {
     place.check(
         &["--skill", "skills", "--", "agent"],
         expect![[r#"
-        error: cannot load the skill in …/skills
-          …/skills: error[no-skill-md]: there is no SKILL.md in this directory
-            help: name the directory of one skill; a directory with many has to be scanned
-        hint: there are skills below it (2): `--skills …/skills` takes all of them
-        exit 2
-    "#]],
+            error: cannot load the skill in …/skills
+              …/skills: error[no-skill-md]: there is no SKILL.md in this directory
+                help: name the directory of one skill; a directory with many has to be scanned
+            hint: there are skills below it (2): `--skills …/skills` takes all of them, in a configuration `roots`
+            exit 2
+        "#]],
     );
     place.check(
         &["--skill", "skills/pdf/nothing.md", "--", "agent"],
@@ -271,6 +156,20 @@ fn the_proxy_warns_of_what_is_not_there() {
         log.contains("skipped …/broken/x/SKILL.md: the skill has no description; add `description:`"),
         "{log}"
     );
+}
+
+/// A proxy that adds nothing works as well, so whoever forgot to name skills would wait for them.
+#[cfg(unix)]
+#[test]
+fn the_proxy_warns_when_nothing_is_named() {
+    let place = Place::new();
+    let warning = "WARN no skills are named, so the agent gets none: name a skill with `--skill DIR`";
+    let said = place.said(&["--", "cat"]);
+    assert!(said.contains(warning) && said.ends_with("exit 0\n"), "{said}");
+    let said = place.said(&["--skills", "skills", "--", "cat"]);
+    assert!(!said.contains("WARN"), "{said}");
+    let said = place.said(&["--discover", "project", "--", "cat"]);
+    assert!(!said.contains("WARN"), "{said}");
 }
 
 #[test]

@@ -67,7 +67,9 @@ fn while_it_starts_its_agent() {
         .collect();
     for editor in editors {
         let ended = editor.ended();
-        assert_eq!((ended.code(), ended.log.len()), (KILLED, 0), "{:#?}", ended.log);
+        // Those that lived long enough have said that they have no skills.
+        let unexpected = ended.log.iter().filter(|line| !line.contains("no skills are named")).count();
+        assert_eq!((ended.code(), unexpected), (KILLED, 0), "{:#?}", ended.log);
     }
 }
 

@@ -28,7 +28,7 @@ Examples:
       Watch a skill work in the terminal, with a built-in agent.
 
 Exit codes:
-  The agent's own, or 128 + the signal that ended it; 2 a wrong command line, configuration or skill; 125 the proxy
+  The agent's own, or 128 + the signal that ended it; 2 a wrong command line, configuration or skill; 125 the proxy \
   failed; 126 the agent is not executable; 127 the agent was not found.
 
 Nothing is written into the project. stdout carries the protocol; messages go to stderr, or to --log-file.";
@@ -132,6 +132,7 @@ pub(crate) fn parse() -> (Cli, Vec<OsString>) {
         let _ = error::report(&explained);
         (error::message(&explained), error::hint(&explained))
     } else {
+        let error = mistakes::without_advice(error);
         output::complain_as(&error.render());
         (mistakes::message(&error), None)
     };

@@ -2,17 +2,18 @@
 
 mod agent;
 
-use std::{error::Error, io, path::Path, process::ExitCode};
+use std::{env, error::Error, io, path::Path, process::ExitCode};
 
 use acp_skills::{
     agents::AgentError,
     config::ConfigError,
-    one_shot::{OneShotError, StartError},
+    one_shot::{ClientError, OneShotError, StartError},
     relay::standalone::StandaloneError,
 };
 use skills_core::{
     discovery::{Discovery, Root},
-    text::shown_path,
+    files::SKILL_FILE_NAMES,
+    text::{shown, shown_path},
 };
 
 use crate::{output, system};
@@ -95,6 +96,9 @@ pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
     if let Some(agent) = find::<AgentError>(error) {
         return Some(agent.hint());
     }
+    if let Some(hint) = client_error(error).and_then(ClientError::hint) {
+        return Some(hint.to_owned());
+    }
     let limit = || system::limit_hint(find::<io::Error>(error)?);
     if let Some(start) = start_error(error) {
         return agent::hint(start).or_else(limit);
@@ -102,6 +106,10 @@ pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
     let Some(config) = find::<ConfigError>(error) else { return limit() };
     limit_in_config(config).or_else(|| match config {
         ConfigError::Skill { path, .. } => no_skill(path),
+        ConfigError::NoSuchRoot(path) if path.is_file() => Some(
+            "it is a file; `--skills` takes a directory to look in, `--skill` that of one skill".to_owned(),
+        ),
+        ConfigError::NoSuchRoot(path) => not_expanded(path),
         config => config.hint().map(str::to_owned),
     })
 }
@@ -112,6 +120,27 @@ fn limit_in_config(config: &ConfigError) -> Option<String> {
     let of_system = |text: &str| text.rsplit_once("(os error ")?.1.strip_suffix(')')?.parse().ok();
     let codes = source.diagnostics.iter().filter_map(|finding| of_system(&finding.message));
     codes.map(io::Error::from_raw_os_error).find_map(|error| system::limit_hint(&error))
+}
+
+/// What to do about a path that is not there because nobody expands what it begins with.
+pub(crate) fn not_expanded(path: &Path) -> Option<String> {
+    let first = path.components().next()?.as_os_str().to_str()?;
+    let is_variable =
+        first.starts_with(['~', '$']) || first.len() > 2 && first.starts_with('%') && first.ends_with('%');
+    is_variable.then(|| {
+        format!(
+            "of what a shell expands, only `~` and `$HOME` are: write out what `{}` stands for",
+            shown(first)
+        )
+    })
+}
+
+/// What went wrong in the conversation with the agent, if that is what went wrong.
+fn client_error(error: &anyhow::Error) -> Option<&ClientError> {
+    match find(error) {
+        Some(OneShotError::Client(client)) => Some(client),
+        _ => find(error),
+    }
 }
 
 /// Why the agent did not start, if that is what went wrong.
@@ -129,16 +158,25 @@ fn find<E: Error + Send + Sync + 'static>(error: &anyhow::Error) -> Option<&E> {
 
 /// What may have been meant by a `--skill` that is none.
 fn no_skill(path: &Path) -> Option<String> {
+    let has_skill = |dir: &Path| SKILL_FILE_NAMES.iter().any(|name| dir.join(name).exists());
     if path.is_file() {
-        let dir = shown_path(path.parent()?);
-        return Some(format!("`--skill` takes the directory of a skill: `--skill {dir}`"));
+        let dir = path.parent().filter(|dir| has_skill(dir));
+        return Some(match dir {
+            Some(dir) => format!("`--skill` takes the directory of a skill: `--skill {}`", shown_path(dir)),
+            None => "`--skill` takes the directory of a skill, with a file named SKILL.md".to_owned(),
+        });
     }
-    let shown = shown_path(path);
+    if !path.exists() {
+        let here = env::current_dir().ok();
+        return not_expanded(here.as_deref().and_then(|here| path.strip_prefix(here).ok()).unwrap_or(path));
+    }
     // A skill that is broken is not to be looked for further down.
-    let is_skill = skills_core::files::SKILL_FILE_NAMES.iter().any(|name| path.join(name).exists());
-    let below = if is_skill { return None } else { Discovery::new([Root::scanned(path)]).find() };
+    let below = if has_skill(path) { return None } else { Discovery::new([Root::scanned(path)]).find() };
+    let shown = shown_path(path);
     match below.len() {
         0 => None,
-        count => Some(format!("there are skills below it ({count}): `--skills {shown}` takes all of them")),
+        count => Some(format!(
+            "there are skills below it ({count}): `--skills {shown}` takes all of them, in a configuration `roots`"
+        )),
     }
 }

@@ -32,6 +32,16 @@ pub(crate) fn run(args: CompletionsArgs, all: &Command) -> anyhow::Result<ExitCo
         .subcommands(all.get_subcommands().filter(|command| !command.is_hide_set()).cloned());
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut command, name, &mut script);
-    output::print(&String::from_utf8_lossy(&script))?;
+    let script = String::from_utf8_lossy(&script);
+    output::print(&match args.shell {
+        Shell::Bash => of_commands(&script, all.get_name()),
+        _ => script.into_owned(),
+    })?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The script for bash, such that it completes words of commands too: it looks for a command by one label and has it under
+/// another where the program's name has a hyphen (<https://github.com/clap-rs/clap/issues/6421>).
+fn of_commands(script: &str, name: &str) -> String {
+    script.replace(&name.replace('-', "__subcmd__"), &name.replace('-', "__"))
 }

@@ -20,7 +20,8 @@ use crate::error::UsageError;
 #[command(after_help = "\
 Examples:
   acp-skills-proxy init code-review
-  acp-skills-proxy init code-review --in skills --description 'Reviews code. Use when the user asks for a review.'")]
+  acp-skills-proxy init code-review --in skills
+  acp-skills-proxy init code-review --description 'Reviews code. Use before a commit.'")]
 pub(crate) struct InitArgs {
     /// The name: lowercase letters, digits and single hyphens, at most 64.
     name: String,
@@ -50,8 +51,8 @@ pub(crate) fn run(args: InitArgs) -> anyhow::Result<ExitCode> {
     let broken = frontmatter::validate(&skill, &ParseContext::in_directory(&name), Verdict::Reference);
     if let Some(rule) = broken.iter().find(|rule| rule.severity == Severity::Error).or(broken.first()) {
         let error = UsageError::new(format!("`{name}` cannot be a skill: {}", rule.message));
-        return Err(match &rule.help {
-            Some(help) => error.hint(help.clone()).into(),
+        return Err(match rule.help.clone().or_else(|| meant(&name)) {
+            Some(help) => error.hint(help).into(),
             None => error.into(),
         });
     }
@@ -59,7 +60,11 @@ pub(crate) fn run(args: InitArgs) -> anyhow::Result<ExitCode> {
     let unwritable = |error: io::Error| UsageError::new(format!("cannot make {}: {error}", dir.display()));
     fs::create_dir_all(&parent).map_err(unwritable)?;
     // Not what is there already: it may be somebody's work.
-    fs::create_dir(&dir).map_err(unwritable)?;
+    fs::create_dir(&dir).map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => UsageError::new(format!("there is a {} already", dir.display()))
+            .hint("nothing was changed; give the skill another name, or another place with `--in DIR`"),
+        _ => unwritable(error),
+    })?;
     for (file, text) in [
         ("SKILL.md", skill.as_str()),
         ("evals/eval_queries.json", &fill(QUERIES, &name, &title)),
@@ -69,11 +74,24 @@ pub(crate) fn run(args: InitArgs) -> anyhow::Result<ExitCode> {
         write(&dir.join(file), text).map_err(unwritable)?;
     }
     crate::output::print(&format!(
-        "Made {0}: fill in SKILL.md, then the cases in evals/.\n\n  acp-skills-proxy check --reference {0}\n  \
-         acp-skills-proxy eval {0} -- YOUR-AGENT\n",
+        "Made {0}: fill in SKILL.md, then the cases in evals/.\n\n  acp-skills-proxy try --skill {0}\n  \
+         acp-skills-proxy check --reference {0}\n  acp-skills-proxy eval {0} -- YOUR-AGENT\n",
         dir.display()
     ))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What somebody probably meant whose `name` cannot be one: a path, or words.
+fn meant(name: &str) -> Option<String> {
+    let (parent, last) =
+        name.rsplit_once(['/', '\\']).map_or((None, name), |(parent, last)| (Some(parent), last));
+    let words = last.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    let name = words.collect::<Vec<_>>().join("-").to_lowercase();
+    if name.is_empty() {
+        return None;
+    }
+    let place = parent.map_or_else(String::new, |parent| format!(" --in {parent}/"));
+    Some(format!("did you mean `acp-skills-proxy init {name}{place}`?"))
 }
 
 fn fill(text: &str, name: &str, title: &str) -> String {
@@ -99,8 +117,7 @@ description: {description}
 2. Do it. Write down here what a model would not know by itself: your conventions, the order of steps, what to avoid.
 3. Check the result before you answer: what must be true of it?
 
-Long material goes into files beside this one, for example `references/details.md`; name them here, and they are read when
-they are needed.
+Long material goes into files in `references/` beside this one; name each here, and it is read when it is needed.
 ";
 
 const QUERIES: &str = r#"[

@@ -15,8 +15,9 @@ use skills_core::{
     activation::BodyCache,
     catalog::{self, Guide},
     estimate_tokens,
-    files::bundled,
+    files::{SKILL_FILE_NAMES, bundled},
     set::{Entry, Shadowed, Skipped, Waiting},
+    text::shown_path,
 };
 
 use super::{
@@ -25,6 +26,7 @@ use super::{
 };
 use crate::{
     args::{CatalogArgs, LogArgs, ProxyArgs, ScriptArgs, ServerArgs, SkillArgs, path},
+    error::UsageError,
     log, output,
     progress::Progress,
 };
@@ -130,6 +132,12 @@ pub(crate) fn run(args: ListArgs) -> anyhow::Result<ExitCode> {
     let ListArgs { paths, json, mut skills, catalog, server, scripts, log } = args;
     for path in &paths {
         skills.roots.push(match meaning(path, "list")? {
+            Meaning::Skill(file) if !is_skill_file(&file) => {
+                let message = format!("`{}` is no SKILL.md", shown_path(path));
+                return Err(UsageError::new(message)
+                    .hint("name a directory to look in, or that of a skill")
+                    .into());
+            }
             Meaning::Skill(file) => file.parent().unwrap_or(Path::new("/")).to_owned(),
             Meaning::Root(dir) => dir,
         });
@@ -153,6 +161,10 @@ pub(crate) fn run(args: ListArgs) -> anyhow::Result<ExitCode> {
         output::print(&text::of(&report, &loaded.library.missing(), table::terminal_width()))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn is_skill_file(file: &Path) -> bool {
+    file.file_name().is_some_and(|name| SKILL_FILE_NAMES.iter().any(|it| name == *it))
 }
 
 impl<'a> Report<'a> {

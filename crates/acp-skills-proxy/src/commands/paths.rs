@@ -12,7 +12,10 @@ use skills_core::{
     text::shown_path,
 };
 
-use crate::{error::UsageError, progress::Progress};
+use crate::{
+    error::{UsageError, not_expanded},
+    progress::Progress,
+};
 
 /// Something to say a verdict about.
 pub(crate) enum Candidate {
@@ -79,8 +82,13 @@ pub(crate) enum Meaning {
 /// # Errors
 /// It does not exist.
 pub(crate) fn meaning(path: &Path, purpose: &str) -> Result<Meaning, UsageError> {
-    let cannot =
-        |error: io::Error| UsageError::new(format!("cannot {purpose} `{}`: {error}", shown_path(path)));
+    let cannot = |error: io::Error| {
+        let error = UsageError::new(format!("cannot {purpose} `{}`: {error}", shown_path(path)));
+        match not_expanded(path) {
+            Some(hint) => error.hint(hint),
+            None => error,
+        }
+    };
     let metadata = fs::metadata(path).map_err(cannot)?;
     let path = absolute(path).map_err(cannot)?;
     if metadata.is_file() {

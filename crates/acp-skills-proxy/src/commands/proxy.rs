@@ -2,7 +2,7 @@
 
 use std::{ffi::OsString, io, path::Path, process::ExitCode};
 
-use super::record;
+use super::{record, skills};
 use crate::{
     args::ProxyArgs,
     error::{self, UsageError},
@@ -71,7 +71,7 @@ fn start(config: Config, login: Vec<OsString>) -> anyhow::Result<ExitCode> {
         // First, because it takes longer than all else until the agent starts.
         settings.processes.prepare_agent(&program);
     }
-    let skills = settings.skills.load()?;
+    let library = settings.skills.load()?;
     let (events, memory) = keep(events.as_deref(), state.as_deref())?;
     let switches = state
         .as_deref()
@@ -83,10 +83,13 @@ fn start(config: Config, login: Vec<OsString>) -> anyhow::Result<ExitCode> {
         .map(AgentStore::open)
         .transpose()
         .map_err(|error| cannot_keep(state.as_deref(), &error))?;
+    if library.names_nothing() && !settings.agent.is_empty() {
+        tracing::warn!("no skills are named, so the agent gets none: {}", skills::WHERE);
+    }
     let client = stdio::take()?;
     let runtime = runtime::new()?;
     let code: anyhow::Result<i32> = runtime.block_on(async {
-        let host = Host::new(skills.into_library())
+        let host = Host::new(library.into_library())
             .toolbox(settings.toolbox)
             .bridge(program)
             .sandbox(settings.sandbox)

@@ -72,7 +72,8 @@ pub(crate) fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
 
 fn text(summary: &Summary, width: Option<usize>) -> String {
     let Some((first, last)) = summary.span else {
-        return "There are no events.\n".to_owned() + &rest(summary);
+        let hint = if summary.bad.1 > 0 { "hint: are these files that `--events` wrote?\n" } else { "" };
+        return format!("There are no events.\n{}{hint}", rest(summary));
     };
     let mut parts = vec![format!(
         "{} of {}, {} to {} UTC",

@@ -14,6 +14,7 @@ use super::skills;
 use crate::{
     args::{ProxyArgs, SkillArgs},
     output,
+    words::count,
 };
 use acp_skills::config::Settings;
 
@@ -34,7 +35,7 @@ pub(crate) struct SearchArgs {
     /// How many at most.
     #[arg(long, value_name = "NUMBER", default_value_t = 10)]
     limit: usize,
-    /// Print JSON: `[{\"name\",\"description\",\"score\",\"path\"}]`, and \"url\" for remote ones.
+    /// Print JSON: `[{"name","description","score","path"}]`, and "url" for remote ones.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -52,7 +53,8 @@ pub(crate) fn run(args: SearchArgs) -> anyhow::Result<ExitCode> {
     if loaded.here.is_empty() {
         return Err(loaded.none("search").into());
     }
-    let found = loaded.here.search(&Query { text: words.join(" "), tags, limit: Some(limit) });
+    let text = words.join(" ");
+    let found = loaded.here.search(&Query { text: text.clone(), tags, limit: Some(limit) });
     if json {
         let hits = found.hits.iter().map(|hit| {
             let skill = &hit.skill;
@@ -64,6 +66,8 @@ pub(crate) fn run(args: SearchArgs) -> anyhow::Result<ExitCode> {
             hit
         });
         output::print_json(&hits.collect::<Vec<_>>())?;
+    } else if found.hits.is_empty() {
+        output::note(&format!("none of {} fits `{text}`", count(loaded.here.len(), "skill")));
     } else {
         let line = |hit: &Hit| format!("{}\n    {}\n", hit.skill.name, shown(&hit.skill.description));
         let mut text: String = found.hits.iter().map(line).collect();

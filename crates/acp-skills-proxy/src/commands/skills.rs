@@ -8,7 +8,12 @@ use acp_skills::{
 };
 use skills_core::{SkillSet, text::shown_path};
 
+use super::paths::Places;
 use crate::{error::UsageError, progress::Progress, words::count};
+
+/// How skills are named.
+pub(crate) const WHERE: &str = "name a skill with `--skill DIR`, a directory to look in with `--skills DIR`, or your own places \
+                                with `--discover user`";
 
 /// Skills, as a session in the working directory has them.
 pub(crate) struct Loaded {
@@ -53,11 +58,18 @@ impl Loaded {
             ));
         }
         if sentences.is_empty() {
-            sentences.push(
-                "name a skill with `--skill DIR`, a directory to look in with `--skills DIR`, or your own places with \
-                 `--discover user`"
-                    .to_owned(),
-            );
+            let places = Places::new();
+            let looked: Vec<_> = self.library.discovered(env::current_dir().ok().as_deref());
+            let looked: Vec<_> = looked.iter().map(|place| places.short(place)).collect();
+            sentences.push(if looked.is_empty() {
+                WHERE.to_owned()
+            } else {
+                let looked = looked.join(", ");
+                format!(
+                    "there is none in {looked}: put one there, or name one with `--skill DIR`, or a directory to look in with \
+                     `--skills DIR`"
+                )
+            });
         }
         sentences
     }

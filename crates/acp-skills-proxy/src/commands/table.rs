@@ -1,4 +1,4 @@
-//! [`Table`]: columns that line up, cut so that they fit the terminal.
+//! [`Table`]: columns that line up, cut or wrapped so that they fit the terminal.
 
 use skills_core::text::shown;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
@@ -11,6 +11,9 @@ const MAX_WIDTH: usize = 40;
 
 /// A column of words is never cut below this.
 const MIN_WIDTH: usize = 16;
+
+/// How far a note is indented.
+const NOTE: &str = "    ";
 
 /// How wide the terminal is; `None` when stdout is none, and then nothing is cut. `COLUMNS` overrides.
 pub(crate) fn terminal_width() -> Option<usize> {
@@ -27,39 +30,72 @@ pub(crate) enum Align {
     Right,
     /// Like words, but it is their beginning that is cut.
     Path,
+    /// Words of the last column, which go on in the next line where there is no room.
+    Wrapped,
 }
 
-/// Rows of `N` texts, each in one line.
+/// Rows of `N` texts, each in one line but for what is wrapped.
 #[derive(Debug)]
 pub(crate) struct Table<const N: usize> {
     align: [Align; N],
-    rows: Vec<[String; N]>,
+    rows: Vec<Row<N>>,
+}
+
+#[derive(Debug)]
+struct Row<const N: usize> {
+    cells: [String; N],
+    /// What stands below it.
+    note: Option<String>,
 }
 
 impl<const N: usize> Table<N> {
     /// A table with this header.
     pub(crate) fn new(header: [(&str, Align); N]) -> Self {
-        Self { align: header.map(|(_, align)| align), rows: vec![header.map(|(title, _)| title.to_owned())] }
+        let cells = header.map(|(title, _)| title.to_owned());
+        Self { align: header.map(|(_, align)| align), rows: vec![Row { cells, note: None }] }
     }
 
     /// Adds a row. What is not safe to show counts as what is shown of it.
     pub(crate) fn row(&mut self, row: [String; N]) {
-        self.rows.push(row.map(|text| shown(&text).into_owned()));
+        self.rows.push(Row { cells: row.map(|text| shown(&text).into_owned()), note: None });
+    }
+
+    /// Puts a sentence below the last row.
+    pub(crate) fn note(&mut self, text: &str) {
+        if let Some(row) = self.rows.last_mut() {
+            row.note = Some(shown(text).into_owned());
+        }
+    }
+
+    /// How wide it is when nothing is cut.
+    pub(crate) fn width(&self) -> usize {
+        self.widths().iter().sum::<usize>() + GAP.len() * N.saturating_sub(1)
     }
 
     /// The lines, no wider than `width` terminal columns if that is possible; `None` cuts nothing.
     pub(crate) fn render(&self, width: Option<usize>) -> String {
-        let mut widths = [0; N];
-        for row in &self.rows {
-            for (column, text) in row.iter().enumerate() {
-                widths[column] = widths[column].max(text.width());
-            }
-        }
+        let mut widths = self.widths();
         if let Some(width) = width {
             self.fit(&mut widths, width);
         }
-        let lines: Vec<String> = self.rows.iter().map(|row| self.line(row, &widths)).collect();
+        let mut lines = Vec::new();
+        for row in &self.rows {
+            self.lines(&row.cells, &widths, &mut lines);
+            let room = width.map_or(usize::MAX, |width| width.saturating_sub(NOTE.len()).max(MIN_WIDTH));
+            let note = row.note.iter().flat_map(|note| wrap(note, room));
+            lines.extend(note.map(|line| format!("{NOTE}{line}")));
+        }
         lines.join("\n")
+    }
+
+    fn widths(&self) -> [usize; N] {
+        let mut widths = [0; N];
+        for row in &self.rows {
+            for (column, text) in row.cells.iter().enumerate() {
+                widths[column] = widths[column].max(text.width());
+            }
+        }
+        widths
     }
 
     /// Makes columns narrower until all of them fit into `width`, always the widest of those that may be cut.
@@ -78,22 +114,47 @@ impl<const N: usize> Table<N> {
         }
     }
 
-    fn line(&self, row: &[String; N], widths: &[usize; N]) -> String {
+    fn lines(&self, row: &[String; N], widths: &[usize; N], lines: &mut Vec<String>) {
         let mut line = String::new();
+        let mut more = Vec::new();
         for (column, text) in row.iter().enumerate() {
-            let text = cut(text, widths[column], self.align[column]);
+            let text = if self.align[column] == Align::Wrapped {
+                let mut parts = wrap(text, widths[column]).into_iter();
+                let first = parts.next().unwrap_or_default();
+                let indent: usize = widths[..column].iter().map(|width| width + GAP.len()).sum();
+                more.extend(parts.map(|part| format!("{}{part}", " ".repeat(indent))));
+                first
+            } else {
+                cut(text, widths[column], self.align[column])
+            };
             let padding = " ".repeat(widths[column].saturating_sub(text.width()));
             if column > 0 {
                 line.push_str(GAP);
             }
             match self.align[column] {
-                Align::Left | Align::Path => line.extend([&*text, &padding]),
+                Align::Left | Align::Path | Align::Wrapped => line.extend([&*text, &padding]),
                 Align::Right => line.extend([&*padding, &text]),
             }
         }
         line.truncate(line.trim_end().len());
-        line
+        lines.push(line);
+        lines.append(&mut more);
     }
+}
+
+/// `text` in lines of at most `width` terminal columns, as far as its words allow that: none is cut.
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let last =
+            lines.last_mut().filter(|line| line.is_empty() || line.width() + 1 + word.width() <= width);
+        match last {
+            Some(line) if line.is_empty() => line.push_str(word),
+            Some(line) => line.extend([" ", word]),
+            None => lines.push(word.to_owned()),
+        }
+    }
+    lines
 }
 
 /// `text`, cut to `width` terminal columns.
@@ -155,6 +216,34 @@ mod tests {
             NAME         N  TEXT
             a            1  short
             代码审查  1000  a longer text t…"#]],
+        );
+    }
+
+    #[test]
+    fn wrapped() {
+        let mut table = Table::new([("NAME", Align::Left), ("TEXT", Align::Wrapped)]);
+        table.row(["a", "words that go on below"].map(str::to_owned));
+        table.note("A sentence about it, 代码 too.");
+        table.row(["b", "/a/long/path/that/is/one/word"].map(str::to_owned));
+        assert_eq!(table.width(), 35);
+        let check = |width, expected: Expect| expected.assert_eq(&table.render(width));
+        check(
+            None,
+            expect![[r#"
+                NAME  TEXT
+                a     words that go on below
+                    A sentence about it, 代码 too.
+                b     /a/long/path/that/is/one/word"#]],
+        );
+        check(
+            Some(24),
+            expect![[r#"
+                NAME  TEXT
+                a     words that go on
+                      below
+                    A sentence about it,
+                    代码 too.
+                b     /a/long/path/that/is/one/word"#]],
         );
     }
 

@@ -27,7 +27,7 @@ pub(super) fn hint(error: &StartError) -> Option<String> {
 fn not_found(program: &Path, search: Option<&OsStr>) -> String {
     let shown = shown_path(program);
     let words: Vec<_> = shown.split_whitespace().map(str::to_owned).collect();
-    if words.len() > 1 && !program.exists() {
+    if words.len() > 1 && !program.exists() && !is_path_with_blanks(&words) {
         let list: Vec<_> = words.iter().map(|word| format!("{word:?}")).collect();
         return format!(
             "these are {} words in one: write `-- {}`, in the settings of an editor {}",
@@ -63,10 +63,40 @@ fn not_found(program: &Path, search: Option<&OsStr>) -> String {
     )
 }
 
+/// Whether words that stand in one are a path that has blanks: `C:\Program Files\agent.exe`, and not `/bin/node /opt/agent`.
+fn is_path_with_blanks(words: &[String]) -> bool {
+    let is_separator = |c: char| c == '/' || c == '\\';
+    let goes_on = |word: &String| {
+        word.contains(is_separator) && !word.starts_with(is_separator) && !word.starts_with('-')
+    };
+    words[0].contains(is_separator) && !Path::new(&words[0]).is_file() && words[1..].iter().any(goes_on)
+}
+
 fn not_executable(program: &Path) -> String {
     let shown = shown_path(program);
     if program.is_dir() {
         return "it is a directory; the agent is a program".to_owned();
     }
     system::make_executable_hint(&shown)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_and_paths() {
+        for (text, is_path) in [
+            (r"C:\Program Files\agent.exe", true),
+            ("/opt/my agent/bin/agent", true),
+            ("npx -y @agentclientprotocol/claude-agent-acp", false),
+            ("/nowhere/node /opt/agent.js", false),
+            ("/nowhere/gemini --acp", false),
+            ("gemini --acp", false),
+        ] {
+            let words: Vec<_> = text.split(' ').map(str::to_owned).collect();
+            assert_eq!(is_path_with_blanks(&words), is_path, "{text}");
+            assert_eq!(not_found(Path::new(text), None).contains("words in one"), !is_path, "{text}");
+        }
+    }
 }

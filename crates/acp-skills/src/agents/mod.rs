@@ -1,7 +1,7 @@
 //! Agents that are known by name: how each is started, and what was seen of it behind the proxy.
 //!
-//! The table is `agents.json`, kept by hand but for `seen`, which the tests with real agents write: identifiers are those of the [ACP registry](https://agentclientprotocol.com/registry),
-//! commands and notes are what was tried. It has no versions to install, so that nobody is held back by an old table. What
+//! The table is `agents.json`: identifiers and packages are those of the [ACP registry](https://agentclientprotocol.com/registry), which
+//! `.ci/registry.mjs` compares each night; `seen` is written by the tests with real agents; commands and notes are what was tried. It has no versions to install, so that nobody is held back by an old table. What
 //! the proxy does differently for an agent is none of this: the interceptor decides that, by what the agent says of itself.
 
 #[cfg(test)]

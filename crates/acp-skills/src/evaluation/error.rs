@@ -10,7 +10,7 @@ use skills_core::{LoadError, exec::SandboxError};
 #[non_exhaustive]
 pub enum EvaluationError {
     /// A skill cannot be loaded.
-    #[error("cannot load the skill in {}: {source}", path.display())]
+    #[error("{source}")]
     Skill {
         /// Its directory.
         path: PathBuf,

@@ -7,7 +7,7 @@ use std::{
 
 use acp_skills_intercept::Decided;
 use skills_core::{
-    Diagnostic, LoadError, Skill, SkillSet, Source,
+    Diagnostic, LoadError, Scope, Skill, SkillSet, Source,
     discovery::{Discovery, NamedSkill, load_dir, project_roots},
     frontmatter::{ParseContext, Verdict, validate_bytes},
     set::Waiting,
@@ -104,6 +104,21 @@ impl DirectoryLibrary {
     /// cannot be loaded is among the [skills that were skipped](SkillSet::skipped).
     pub fn missing(&self) -> Vec<String> {
         missing::sentences(&self.scan.discovery, &self.scan.get())
+    }
+
+    /// Whether nothing was named where skills could be: no skill, no directory, no source.
+    pub fn names_nothing(&self) -> bool {
+        self.named.is_empty() && !self.has_directories()
+    }
+
+    /// Where a session that works in `cwd` finds skills without being told of a directory: the places of the user and of the
+    /// project, where they are to be looked in. They need not exist.
+    pub fn discovered(&self, cwd: Option<&Path>) -> Vec<PathBuf> {
+        let scanned = &self.scan.discovery.roots;
+        let of_user = scanned.iter().filter(|root| root.scope == Scope::User).map(|root| root.path.clone());
+        let project = cwd.and_then(|cwd| self.project_search(cwd));
+        let of_project = project.into_iter().flat_map(|search| search.roots).map(|root| root.path);
+        of_user.chain(of_project).collect()
     }
 
     /// The search for the skills of the project that `cwd` is in.

@@ -18,7 +18,7 @@ Examples:
   acp-skills-proxy eval ./code-review --queries tune.json --split 0.6 --among ~/.agents/skills -- claude-agent-acp
       Tune the description on one part of the queries, and judge it by the other.
 
-Exit codes: 0 everything passed (or reached --fail-under), 1 something fell short or was interrupted, 2 a wrong command line,
+Exit codes: 0 everything passed (or reached --fail-under), 1 something fell short or was interrupted, 2 a wrong command line, \
 skill or case, 125 the program failed.")]
 pub(crate) struct EvalArgs {
     /// The skill: a directory with a SKILL.md, and cases in evals/evals.json and evals/eval_queries.json.

@@ -35,6 +35,7 @@ use crate::{
     args::{ProxyArgs, ScriptArgs},
     error::UsageError,
     log, output, runtime,
+    words::count,
 };
 
 /// Something fell short.
@@ -164,10 +165,14 @@ fn announce(evaluation: &Evaluation, plan: &Plan, json: bool) -> anyhow::Result<
         return Ok(());
     }
     let (queries, tasks, runs) = (evaluation.queries.len(), evaluation.evals.len(), evaluation.options.runs);
+    let queries = if queries == 1 { "1 query".to_owned() } else { format!("{queries} queries") };
+    let times = if runs == 1 { "once".to_owned() } else { format!("{runs} times") };
     let mut text = format!(
-        "{}: {queries} queries and {tasks} tasks, {runs} times each: {} runs, at most {turns} turns\n",
+        "{}: {queries} and {}, {times} each: {}, at most {}\n",
         evaluation.skill.name,
-        plan.runs.len()
+        count(tasks, "task"),
+        count(plan.runs.len(), "run"),
+        count(turns, "turn")
     );
     for (agent, turns) in &plan.turns {
         let command = match agent {
@@ -182,7 +187,7 @@ fn announce(evaluation: &Evaluation, plan: &Plan, json: bool) -> anyhow::Result<
             None => "judges sentences".to_owned(),
         };
         let name = agent.as_deref().unwrap_or("grader");
-        let _ = writeln!(text, "  {name}: {turns} turns ({command})");
+        let _ = writeln!(text, "  {name}: {} ({command})", count(*turns, "turn"));
     }
     text.push('\n');
     output::print(&text)?;

@@ -43,7 +43,7 @@ use crate::{
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "switches of a command line")]
 #[command(after_help = "\
-Editors: zed, jetbrains, vscode, vscode-insiders, vscodium, cursor (with the extension ACP Client), acpx; for neovim, emacs and
+Editors: zed, jetbrains, vscode, vscode-insiders, vscodium, cursor (with the extension ACP Client), acpx; for neovim, emacs and \
 toad it prints what to paste.
 
 Examples:

@@ -24,7 +24,7 @@ use crate::{
 /// The user's skills cannot be looked for.
 pub(super) fn of(home: &Home) -> anyhow::Result<String> {
     let mut editors =
-        Table::new([("EDITOR", Align::Left), ("SETTINGS", Align::Path), ("AGENTS", Align::Left)]);
+        Table::new([("EDITOR", Align::Left), ("SETTINGS", Align::Path), ("AGENTS", Align::Wrapped)]);
     let mut first = None;
     for editor in editors::ALL {
         for row in rows(editor, home) {
@@ -128,28 +128,38 @@ fn skills_here(home: &Home) -> anyhow::Result<String> {
 
 /// The agents that are known by name.
 pub(super) fn agents() -> String {
-    let mut table = Table::new([
-        ("AGENT", Align::Left),
-        ("NAME", Align::Left),
-        ("STARTED BY", Align::Left),
-        ("TRIED", Align::Left),
-        ("SKILLS", Align::Left),
-        ("TO KNOW", Align::Left),
-    ]);
-    for agent in agents::all() {
-        let [tried, skills] = seen(agent);
-        table.row([agent.id.clone(), agent.name.clone(), command(agent), tried, skills, agent.notes.clone()]);
-    }
+    let width = terminal_width();
+    let in_full = known(false);
+    let table = if width.is_none_or(|width| in_full.width() <= width) { in_full } else { known(true) };
     format!(
-        "{}\n\nAny other agent that speaks ACP goes by its command: `acp-skills-proxy … -- COMMAND`. \
-         `acp-skills-proxy doctor --agent ID` tries one here.\n",
-        table.render(terminal_width())
+        "{}\n\nVERSION is the one that was tried, SKILLS what its model works with. Any other agent that speaks ACP goes by its \
+         command: `acp-skills-proxy … -- COMMAND`. `acp-skills-proxy doctor --agent ID` tries one here.\n",
+        table.render(width)
     )
 }
 
-fn command(agent: &'static Agent) -> String {
+/// The table of them; `is_short` leaves the arguments of the commands out.
+fn known(is_short: bool) -> Table<5> {
+    let mut table = Table::new([
+        ("AGENT", Align::Left),
+        ("NAME", Align::Left),
+        ("VERSION", Align::Left),
+        ("SKILLS", Align::Left),
+        ("STARTED BY", Align::Wrapped),
+    ]);
+    for agent in agents::all() {
+        let [version, skills] = seen(agent);
+        table.row([agent.id.clone(), agent.name.clone(), version, skills, command(agent, is_short)]);
+        if !agent.notes.is_empty() {
+            table.note(&agent.notes);
+        }
+    }
+    table
+}
+
+fn command(agent: &'static Agent, is_short: bool) -> String {
     match agent.words(|program| which::which(program).ok()) {
-        Ok(words) => words.join(" "),
+        Ok(words) => words[..if is_short { 1 } else { words.len() }].join(" "),
         Err(_) => match (&agent.npx, &agent.uvx) {
             (Some(_), _) => "(needs npx)".to_owned(),
             (_, Some(_)) => "(needs uvx)".to_owned(),
@@ -158,15 +168,15 @@ fn command(agent: &'static Agent) -> String {
     }
 }
 
-/// What was tried, and what its model works with.
+/// The version that was tried, and what its model works with.
 fn seen(agent: &Agent) -> [String; 2] {
     let Some(seen) = &agent.seen else { return ["–".to_owned(), "–".to_owned()] };
-    let version = seen.version.as_deref().map_or_else(String::new, |version| format!(" {version}"));
+    let version = seen.version.clone().unwrap_or_else(|| "yes".to_owned());
     let means = match (seen.skills, seen.server.as_deref()) {
         (Some(Means::Tools), Some(server)) => format!("tools ({server})"),
         (Some(Means::Tools), None) => "tools".to_owned(),
         (Some(Means::Files), _) => "files".to_owned(),
         _ => "–".to_owned(),
     };
-    [format!("{}{version}", seen.program), means]
+    [version, means]
 }

@@ -1,9 +1,9 @@
 //! `add`: one more source. Shows what comes, asks, and writes configuration and lock.
 
-use std::process::ExitCode;
+use std::{path::Path, process::ExitCode};
 
 use acp_skills::{
-    config::{SourceEntry, edit},
+    config::{ConfigError, SourceEntry, edit, expand_home},
     sources::Address,
 };
 use clap::Args;
@@ -42,7 +42,16 @@ pub(crate) struct AddArgs {
 /// It cannot be fetched, is there already, or configuration or lock cannot be written.
 pub(crate) fn run(args: AddArgs) -> anyhow::Result<ExitCode> {
     let AddArgs { source, include, exclude, yes, common } = args;
-    let address = Address::parse(&source).map_err(acp_skills::config::ConfigError::from)?;
+    let address = Address::parse(&source).map_err(|error| -> anyhow::Error {
+        let dir = expand_home(Path::new(&source));
+        if !dir.is_dir() {
+            return ConfigError::from(error).into();
+        }
+        let hint = format!(
+            "a directory needs no source: `--skills {source}`; a git repository in it is `git+file://…`, with its whole path"
+        );
+        UsageError::new(error.to_string()).hint(hint).into()
+    })?;
     let target = Target::read(&common)?;
     let path = shown_path(&target.path);
     let is_there = |entry: &SourceEntry| {

@@ -1,0 +1,70 @@
+// Compares the table of agents that are known by name with the ACP registry:
+//
+//   node .ci/registry.mjs [FILE|ADDRESS]
+//
+// Exit code 1 when the table lacks an agent of the registry, has one under an identifier that the registry does not know, or starts
+// another package; what to write is said. Other arguments are only told: some were chosen after trying.
+import { readFileSync } from "node:fs";
+import { argv, exit } from "node:process";
+import { fileURLToPath } from "node:url";
+
+const REGISTRY = "https://cdn.agentclientprotocol.com/registry/v1/latest/registry.json";
+const TABLE = new URL("../crates/acp-skills/src/agents/agents.json", import.meta.url);
+
+/** A package without its version: `@a/b@1.2`, `a==1.2`. */
+const unversioned = (name) => name.replace(/(==|(?<=.)@[^/]*$).*/, "");
+
+/** What is wrong in `table`, and what is only different. */
+export function compare(table, registry) {
+  const wrong = [];
+  const different = [];
+  const theirs = new Map(registry.agents.map((agent) => [agent.id, agent]));
+  for (const agent of table) {
+    const other = theirs.get(agent.id);
+    theirs.delete(agent.id);
+    if ((other !== undefined) !== (agent.registry ?? true)) {
+      wrong.push(`${agent.id}: the registry ${other ? "has" : "does not have"} it, so "registry" is ${other !== undefined}`);
+    }
+    if (!other) {
+      continue;
+    }
+    for (const runner of ["npx", "uvx"]) {
+      const name = other.distribution[runner] && unversioned(other.distribution[runner].package);
+      if (name && name !== agent[runner]) {
+        wrong.push(`${agent.id}: "${runner}" is "${name}" there, and ${JSON.stringify(agent[runner]) ?? "nothing"} here`);
+      }
+    }
+    const [way] = ["npx", "uvx"].filter((runner) => other.distribution[runner]);
+    const started = way ? other.distribution[way] : Object.values(other.distribution.binary ?? {})[0];
+    const [there, here] = [started?.args ?? [], agent.program.slice(1)].map((args) => args.join(" "));
+    if (there !== here) {
+      different.push(`${agent.id}: its arguments are "${there}" there, and "${here}" here`);
+    }
+  }
+  for (const { id, name, distribution } of theirs.values()) {
+    wrong.push(`${id} (${name}) is not in the table: ${JSON.stringify(distribution.npx ?? distribution.uvx ?? "a program")}`);
+  }
+  return { wrong, different };
+}
+
+if (argv[1] === fileURLToPath(import.meta.url)) {
+  const from = argv[2] ?? REGISTRY;
+  const read = async (address) => {
+    const answer = await fetch(address);
+    if (!answer.ok) {
+      throw new Error(`${address}: ${answer.status}`);
+    }
+    return answer.text();
+  };
+  const text = /^https?:/.test(from) ? await read(from) : readFileSync(from, "utf8");
+  const registry = JSON.parse(text);
+  const { wrong, different } = compare(JSON.parse(readFileSync(TABLE, "utf8")), registry);
+  for (const line of different) {
+    console.log(`note: ${line}`);
+  }
+  for (const line of wrong) {
+    console.error(`error: ${line}`);
+  }
+  console.log(`${registry.agents.length} agents in the registry; ${wrong.length} to correct in the table, ${different.length} notes`);
+  exit(wrong.length > 0 ? 1 : 0);
+}

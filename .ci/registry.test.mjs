@@ -1,0 +1,40 @@
+// What the comparison with the ACP registry finds; run by `node --test .ci/registry.test.mjs`.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { compare } from "./registry.mjs";
+
+const npx = (id, name, args) => ({ id, name: id, distribution: { npx: { package: name, args } } });
+
+test("what agrees is not told", () => {
+  const registry = {
+    agents: [
+      npx("a", "@x/a@1.2.3", ["--acp"]),
+      { id: "b", name: "b", distribution: { uvx: { package: "b-cli==1.2", args: ["acp"] } } },
+      { id: "c", name: "c", distribution: { binary: { "linux-x86_64": { cmd: "./c", args: ["acp"] } } } },
+    ],
+  };
+  const table = [
+    { id: "a", program: ["a", "--acp"], npx: "@x/a" },
+    { id: "b", program: ["b", "acp"], uvx: "b-cli" },
+    // A program in the registry may be a package here.
+    { id: "c", program: ["c", "acp"], npx: "c" },
+    { id: "ours", program: ["ours"], registry: false },
+  ];
+  assert.deepEqual(compare(table, registry), { wrong: [], different: [] });
+});
+
+test("what differs is told", () => {
+  const registry = { agents: [npx("a", "new@1", ["--acp"]), npx("d", "d@1"), npx("back", "back")] };
+  const table = [
+    { id: "a", program: ["a", "--experimental"], npx: "old" },
+    { id: "gone", program: ["gone"] },
+    { id: "back", program: ["back"], npx: "back", registry: false },
+  ];
+  const { wrong, different } = compare(table, registry);
+  assert.deepEqual(different, ['a: its arguments are "--acp" there, and "--experimental" here']);
+  assert.equal(wrong.length, 4);
+  for (const [at, part] of ['a: "npx" is "new" there', "gone: the registry does not have it", "back: the registry has it", "d (d) is not in the table"].entries()) {
+    assert.ok(wrong[at].startsWith(part), wrong[at]);
+  }
+});

@@ -1,0 +1,307 @@
+//! What `setup` changes in settings, who is asked, and how it is taken back.
+
+use std::fs;
+#[cfg(unix)]
+use std::{
+    io::{Read, Write},
+    process::Stdio,
+};
+
+use expect_test::expect;
+
+use super::ZED;
+#[cfg(unix)]
+use super::machine::terminal;
+use super::machine::{Machine, PROGRAM, STATE, ZED_FILE, assert_private};
+
+#[test]
+fn zed_and_back() {
+    let machine = Machine::new();
+    machine.write(ZED_FILE, ZED);
+    machine.check(&["setup", "zed", "--agent", "claude", "--yes"], expect![[r#"
+        --- ~/.config/zed/settings.json
+        +++ ~/.config/zed/settings.json
+        @@ -36,6 +36,14 @@
+               ],
+               "env": { "API_KEY": "not for everybody" },
+             },
+        +    "Claude with skills": {
+        +      "type": "custom",
+        +      "command": "PROGRAM",
+        +      "args": ["--discover", "user", "--", "…/bin/npx", "-y", "@agentclientprotocol/claude-agent-acp"],
+        +      "env": {
+        +        "ANTHROPIC_MODEL": "opus",
+        +      },
+        +    },
+           },
+           "telemetry": { "metrics": false },
+         }
+        Written. Choose it behind the + of the agent panel.
+        What was there before is in ~/.local/state/acp-skills-proxy/setup/0001/before.json. To take it back: acp-skills-proxy setup zed --undo
+        note: an editor may not have `npx` in its PATH: it is in …/bin; written with its directory
+        exit 0
+    "#]]);
+    let settings = machine.read(ZED_FILE);
+    machine.check(
+        &["setup", "zed", "--agent", "claude", "--yes"],
+        expect![[r#"
+        Nothing to change in ~/.config/zed/settings.json: Claude with skills goes through the proxy already.
+        exit 0
+    "#]],
+    );
+    machine.check(&["setup", "zed", "--agent", "mine", "--skills", "home/.agents", "--yes"], expect![[r#"
+        --- ~/.config/zed/settings.json
+        +++ ~/.config/zed/settings.json
+        @@ -29,8 +29,12 @@
+             },
+             "Mine": {
+               "type": "custom",
+        -      "command": "/opt/my-agent", // built at home
+        +      "command": "PROGRAM", // built at home
+               "args": [
+        +        "--skills",
+        +        "…/home/.agents",
+        +        "--",
+        +        "/opt/my-agent",
+                 "acp",
+                 /* quiet */ "-q",
+               ],
+        Written. Choose it behind the + of the agent panel.
+        What was there before is in ~/.local/state/acp-skills-proxy/setup/0002/before.json. To take it back: acp-skills-proxy setup zed --undo
+        exit 0
+    "#]]);
+    machine.check(&["setup"], expect![[r#"
+        EDITOR  SETTINGS                     AGENTS
+        zed     ~/.config/zed/settings.json  claude-acp (the editor's own), Mine (through the proxy), Claude with skills (through the proxy)
+
+        No agent that is known by name is in your PATH.
+        N agents are known by name (`acp-skills-proxy setup --agents`); packages of npm and PyPI are run by npx and uvx (not here).
+
+        1 skill of your own in ~/.agents/skills: `acp-skills-proxy list --discover user` shows them.
+
+        To put the proxy in front of an agent: acp-skills-proxy setup zed --agent claude
+        exit 0
+    "#]]);
+    machine.check(
+        &["setup", "zed", "--undo", "--yes"],
+        expect![[r#"
+        --- ~/.config/zed/settings.json
+        +++ ~/.config/zed/settings.json
+        @@ -29,12 +29,8 @@
+             },
+             "Mine": {
+               "type": "custom",
+        -      "command": "PROGRAM", // built at home
+        +      "command": "/opt/my-agent", // built at home
+               "args": [
+        -        "--skills",
+        -        "…/home/.agents",
+        -        "--",
+        -        "/opt/my-agent",
+                 "acp",
+                 /* quiet */ "-q",
+               ],
+        Taken back.
+        exit 0
+    "#]],
+    );
+    assert_eq!(machine.read(ZED_FILE), settings);
+    assert!(machine.said(&["setup", "zed", "--undo", "--yes"]).ends_with("Taken back.\nexit 0\n"));
+    assert_eq!(machine.read(ZED_FILE), ZED);
+    machine.check(
+        &["setup", "zed", "--undo", "--yes"],
+        expect![[r#"
+        Nothing to take back in ~/.config/zed/settings.json.
+        exit 0
+    "#]],
+    );
+    // What was there is kept, each time in a place of its own, and for its owner alone.
+    let records = machine.path(STATE).join("acp-skills-proxy/setup");
+    assert_eq!(fs::read_to_string(records.join("0001/before.json")).unwrap(), ZED);
+    assert_eq!(fs::read_to_string(records.join("0002/before.json")).unwrap(), settings);
+    assert_private(&records);
+}
+
+/// All agents of the settings in one step.
+#[test]
+fn every_agent() {
+    let machine = Machine::new();
+    machine.write(ZED_FILE, ZED);
+    machine.check(
+        &["setup", "zed", "--print"],
+        expect![[r#"
+        --- ~/.config/zed/settings.json
+        +++ ~/.config/zed/settings.json
+        @@ -29,8 +29,12 @@
+             },
+             "Mine": {
+               "type": "custom",
+        -      "command": "/opt/my-agent", // built at home
+        +      "command": "PROGRAM", // built at home
+               "args": [
+        +        "--discover",
+        +        "user",
+        +        "--",
+        +        "/opt/my-agent",
+                 "acp",
+                 /* quiet */ "-q",
+               ],
+        exit 0
+    "#]],
+    );
+    assert_eq!(machine.read(ZED_FILE), ZED);
+    machine.write(ZED_FILE, "{ \"agent_servers\": { \"claude-acp\": { \"type\": \"registry\" } } }");
+    machine.check(&["setup", "zed"], expect![[r#"
+        error: which agent?
+        hint: `acp-skills-proxy setup zed --agent claude-acp`, for example; `acp-skills-proxy setup --agents` lists those that are known, and the command of any other goes after `--`
+        exit 2
+    "#]]);
+}
+
+#[test]
+fn nobody_to_ask() {
+    let machine = Machine::new();
+    machine.write(ZED_FILE, "{}");
+    let said = machine.said(&["setup", "zed", "--agent", "claude"]);
+    assert!(said.contains("+    \"Claude with skills\": {"), "{said}");
+    assert!(
+        said.ends_with(
+            "error: nothing was written, because nobody can be asked: stdin is no terminal\n\
+             hint: `--yes` writes without asking, `--print` only shows\nexit 2\n"
+        ),
+        "{said}"
+    );
+    assert_eq!(machine.read(ZED_FILE), "{}");
+}
+
+// A terminal of the test's own takes unsafe code on Windows.
+#[cfg(unix)]
+/// Asks on a terminal, and writes only after a yes, and only when nobody else has written.
+#[test]
+fn asked() {
+    for (answer, meanwhile, expected) in [
+        ("y\n", None, "Written."),
+        ("n\n", None, "Nothing was written."),
+        ("\n", None, "Nothing was written."),
+        (
+            "y\n",
+            Some("{ \"theirs\": 1 }"),
+            "was changed by somebody else in the meantime, so nothing was written",
+        ),
+    ] {
+        let machine = Machine::new();
+        machine.write(ZED_FILE, "{}");
+        let (mut ours, theirs) = terminal();
+        let mut child = machine
+            .command(&["setup", "zed", "--agent", "claude"])
+            .stdin(theirs)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stderr = child.stderr.take().unwrap();
+        let mut said = Vec::new();
+        while !said.ends_with(b"Write this? [y/N] ") {
+            let mut byte = [0];
+            assert_eq!(stderr.read(&mut byte).unwrap(), 1, "{}", String::from_utf8_lossy(&said));
+            said.extend(byte);
+        }
+        if let Some(text) = meanwhile {
+            machine.write(ZED_FILE, text);
+        }
+        ours.write_all(answer.as_bytes()).unwrap();
+        stderr.read_to_end(&mut said).unwrap();
+        let output = child.wait_with_output().unwrap();
+        said.extend(output.stdout);
+        let said = String::from_utf8(said).unwrap();
+        assert!(said.contains(expected), "{answer:?}: {said}");
+        let settings = machine.read(ZED_FILE);
+        match (expected, meanwhile) {
+            ("Written.", _) => assert!(settings.contains("Claude with skills")),
+            (_, Some(theirs)) => {
+                assert_eq!(settings, theirs);
+                // It is not there to be taken back either.
+                assert!(
+                    machine.said(&["setup", "zed", "--undo", "--yes"]).starts_with("Nothing to take back")
+                );
+            }
+            _ => assert_eq!(settings, "{}"),
+        }
+    }
+}
+
+/// One that goes through the proxy already, by a program that has moved, or by a runner of packages.
+#[test]
+fn brought_up_to_date() {
+    let machine = Machine::new();
+    let agent = |command: &str, args: &str| {
+        format!(
+            "{{ \"agent_servers\": {{ \"a\": {{ \"command\": \"{command}\", \"args\": [{args}] }} }} }}\n"
+        )
+    };
+    for (before, flags, after) in [
+        (
+            agent("/old/acp-skills-proxy", "\"--strict\", \"--\", \"x\""),
+            &[][..],
+            "\"--strict\", \"--\", \"x\"",
+        ),
+        (
+            agent("npx", "\"-y\", \"acp-skills-proxy\", \"--strict\", \"--\", \"x\""),
+            &[],
+            "\"--strict\", \"--\", \"x\"",
+        ),
+        (
+            agent("/old/acp-skills-proxy", "\"--strict\", \"--\", \"x\""),
+            &["--discover", "user"],
+            "\"--discover\", \"user\", \"--\", \"x\"",
+        ),
+    ] {
+        machine.write(ZED_FILE, &before);
+        let said = machine.said(&[&["setup", "zed", "--agent", "a", "--yes"], flags].concat());
+        assert!(said.ends_with("exit 0\n"), "{said}");
+        let program = dunce::canonicalize(PROGRAM).unwrap();
+        let written = program.to_str().unwrap().replace('\\', r"\\");
+        assert_eq!(machine.read(ZED_FILE), agent(&written, after));
+        assert!(machine.said(&["setup", "zed", "--undo", "--yes"]).ends_with("exit 0\n"));
+        assert_eq!(machine.read(ZED_FILE), before);
+    }
+}
+
+/// After somebody has edited the settings, only what is ours goes.
+#[test]
+fn taken_back_later() {
+    let machine = Machine::new();
+    machine.write(ZED_FILE, ZED);
+    machine.said(&["setup", "zed", "--agent", "claude", "--yes"]);
+    let edited = |text: &str| text.replace("\"ui_font_size\": 16,", "\"ui_font_size\": 18, // eyes");
+    machine.write(ZED_FILE, &edited(&machine.read(ZED_FILE)));
+    assert!(machine.said(&["setup", "zed", "--undo", "--yes"]).ends_with("exit 0\n"));
+    assert_eq!(machine.read(ZED_FILE), edited(ZED));
+    // Removed by hand.
+    machine.said(&["setup", "zed", "--agent", "claude", "--yes"]);
+    machine.write(ZED_FILE, ZED);
+    machine.check(
+        &["setup", "zed", "--undo", "--yes"],
+        expect![[r#"
+        --- ~/.config/zed/settings.json
+        +++ ~/.config/zed/settings.json
+        Taken back.
+        exit 0
+    "#]],
+    );
+    machine.check(
+        &["setup", "zed", "--undo", "--yes"],
+        expect![[r#"
+        Nothing to take back in ~/.config/zed/settings.json.
+        exit 0
+    "#]],
+    );
+    assert_eq!(machine.read(ZED_FILE), ZED);
+    // Written by hand, as the README shows.
+    machine
+        .write(ZED_FILE, r#"{"agent_servers": {"a": {"command": "acp-skills-proxy", "args": ["--", "x"]}}}"#);
+    machine.check(&["setup", "zed", "--undo"], expect![[r#"
+        Nothing to take back in ~/.config/zed/settings.json. a goes through the proxy, but not by a change of `setup` that is known here.
+        exit 0
+    "#]]);
+}

@@ -1,0 +1,158 @@
+//! Editors: where their settings are, and what to paste into those that have none.
+
+use std::fs;
+
+use expect_test::expect;
+use serde_json::Value;
+
+use super::machine::{Machine, PROGRAM};
+
+#[test]
+fn what_to_paste() {
+    let machine = Machine::new();
+    machine.check(&["setup", "neovim", "--agent", "claude"], expect![[r#"
+        CodeCompanion, in your init.lua:
+
+        require("codecompanion").setup({
+          adapters = {
+            acp = {
+              claude_code = function()
+                return require("codecompanion.adapters").extend("claude_code", {
+                  commands = {
+                    default = { "PROGRAM", "--discover", "user", "--", "npx", "-y", "@agentclientprotocol/claude-agent-acp" },
+                  },
+                })
+              end,
+            },
+          },
+        })
+
+        avante, in your init.lua:
+
+        require("avante").setup({
+          provider = "claude-code",
+          acp_providers = {
+            ["claude-code"] = {
+              command = "PROGRAM",
+              args = { "--discover", "user", "--", "npx", "-y", "@agentclientprotocol/claude-agent-acp" },
+            },
+          },
+        })
+        exit 0
+    "#]]);
+    machine.check(
+        &["setup", "emacs", "--agent", "gemini"],
+        expect![[r#"
+        agent-shell, in your init.el:
+
+        (setq agent-shell-google-gemini-acp-command
+              '("PROGRAM" "--discover" "user" "--" "…/bin/npx" "-y" "@google/gemini-cli" "--acp"))
+        note: an editor may not have `npx` in its PATH: it is in …/bin; written with its directory
+        exit 0
+    "#]],
+    );
+    // What is pasted there is for a shell of Unix.
+    #[cfg(unix)]
+    machine.check(
+        &["setup", "toad", "--", "my agent", "--acp"],
+        expect![[r#"
+        Toad, on a command line:
+
+        toad acp 'PROGRAM --discover user -- '\''my agent'\'' --acp'
+        note: `my agent` is not in your PATH: is it installed?
+        exit 0
+    "#]],
+    );
+    machine.check(
+        &["setup", "emacs", "--agent", "pi", "--undo"],
+        expect![[r#"
+        error: the argument '--agent <NAME>' cannot be used with '--undo'
+
+        Usage: acp-skills-proxy setup --agent <NAME> <EDITOR> [-- <AGENT>...]
+
+        For more information, try '--help'.
+        exit 2
+    "#]],
+    );
+    machine.check(&["setup", "emacs", "--agent", "cline"], expect![[r#"
+        error: Emacs has no place for the command of this agent
+        hint: it has one for claude-acp, codex-acp, gemini, github-copilot-cli, opencode, qwen-code, goose, pi-acp
+        exit 2
+    "#]]);
+    machine.check(&["setup", "emacs"], expect![[r#"
+        error: which agent?
+        hint: `acp-skills-proxy setup emacs --agent claude`, for example; `acp-skills-proxy setup --agents` lists those that are known, and the command of any other goes after `--`
+        exit 2
+    "#]]);
+}
+
+#[test]
+fn other_editors() {
+    let machine = Machine::new();
+    let code = if cfg!(target_os = "macos") {
+        "Library/Application Support"
+    } else if cfg!(windows) {
+        "AppData/Roaming"
+    } else {
+        ".config"
+    };
+    machine.write(&format!("home/{code}/Code/User/settings.json"), "{\n    \"acp.agents\": {}\n}\n");
+    machine.write(
+        "home/.acpx/config.json",
+        "{\"agents\": {\"mine\": {\"argv\": [\"./x\", \"acp\"]}}, \"ttl\": 1}\n",
+    );
+    let said = machine.said(&["setup", "code", "--agent", "claude", "--yes"]);
+    assert!(said.contains("note: VS Code needs the extension `formulahendry.acp-client`"), "{said}");
+    fs::create_dir_all(machine.path("home/.vscode/extensions/formulahendry.acp-client-0.2.0")).unwrap();
+    let said = machine.said(&["setup", "code", "--undo", "--yes"]);
+    assert!(said.ends_with("Taken back.\nexit 0\n"), "{said}");
+    let said = machine.said(&["setup", "code", "--agent", "claude", "--yes"]);
+    assert!(!said.contains("needs the extension") && said.contains("in the panel of ACP Client"), "{said}");
+    machine.check(&["setup", "acpx", "--agent", "mine", "--yes"], expect![[r#"
+        --- ~/.acpx/config.json
+        +++ ~/.acpx/config.json
+        @@ -1 +1 @@
+        -{"agents": {"mine": {"argv": ["./x", "acp"]}}, "ttl": 1}
+        +{"agents": {"mine": {"argv": ["PROGRAM", "--discover", "user", "--", "./x", "acp"]}}, "ttl": 1}
+        Written. Name it behind `acpx`.
+        What was there before is in ~/.local/state/acp-skills-proxy/setup/0003/before.json. To take it back: acp-skills-proxy setup acpx --undo
+        exit 0
+    "#]]);
+    let config: Value = serde_json::from_str(&machine.read("home/.acpx/config.json")).unwrap();
+    assert_eq!(
+        config["agents"]["mine"]["argv"],
+        serde_json::json!([dunce::canonicalize(PROGRAM).unwrap(), "--discover", "user", "--", "./x", "acp"])
+    );
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn where_settings_are() {
+    let machine = Machine::new();
+    let (xdg, flatpak) = ("xdg/zed/settings.json", "home/.var/app/dev.zed.Zed/config/zed/settings.json");
+    let said = |arguments: &[&str]| {
+        machine.said_by(machine.command(arguments).env("XDG_CONFIG_HOME", machine.path("xdg")))
+    };
+    machine.write(flatpak, "{}");
+    assert!(said(&["setup", "zed", "--agent", "claude", "--yes"]).ends_with("exit 0\n"));
+    assert!(machine.read(flatpak).contains("Claude with skills"));
+    machine.write(xdg, "{}");
+    expect![[r#"
+        error: there are several settings files: …/xdg/zed/settings.json, ~/.var/app/dev.zed.Zed/config/zed/settings.json
+        hint: choose one: `--file …/xdg/zed/settings.json`
+        exit 2
+    "#]].assert_eq(&said(&["setup", "zed", "--agent", "claude", "--yes"]));
+    assert!(said(&["setup", "zed", "--agent", "claude", "--yes", "--file", xdg]).ends_with("exit 0\n"));
+    assert!(machine.read(xdg).contains("Claude with skills"));
+    let undo = ["setup", "zed", "--undo", "--yes", "--file"];
+    assert!(said(&[&undo[..], &[xdg]].concat()).ends_with("exit 0\n"));
+    assert_eq!(machine.read(xdg), "{}");
+    // Each file has its own changes.
+    assert!(said(&[&undo[..], &[flatpak]].concat()).ends_with("exit 0\n"));
+    assert_eq!(machine.read(flatpak), "{}");
+    let said = machine.said_by(machine.command(&["setup"]).env("HOME", "relative"));
+    assert!(said.contains("it is not known where your home directory is\nhint: set HOME"), "{said}");
+    // Without the variable the system knows.
+    let said = machine.said_by(machine.command(&["setup", "--agents"]).env_remove("HOME"));
+    assert!(said.contains("claude-acp") && said.ends_with("exit 0\n"), "{said}");
+}
