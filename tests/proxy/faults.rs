@@ -20,6 +20,7 @@ crate::trials!(
     few_descriptors,
     descriptors_that_run_out,
     few_processes,
+    commands_with_few_processes,
     little_memory,
     a_full_disk,
     files_that_may_not_grow,
@@ -192,6 +193,32 @@ fn few_processes() {
             &agent,
             limited_nobody(&format!("--nproc={limit}")),
         );
+    }
+}
+
+/// Commands start threads of their own: for the built-in agent, and to look at many skills.
+fn commands_with_few_processes() {
+    if !has(&["prlimit", "setpriv"]) || !is_root() {
+        return;
+    }
+    let (skills, _) = stage();
+    for number in 0..100 {
+        skills.add(&format!("skill-{number}"), "One of many.", "x");
+    }
+    let (review, all) = (skills.dir("review"), skills.path().to_owned());
+    let commands = [("try", "--skill", &review), ("doctor", "--skill", &review), ("list", "--skills", &all)];
+    for limit in 1..12 {
+        for (command, flag, path) in &commands {
+            let mut nobody = Command::new("setpriv");
+            nobody.args(["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups", "prlimit"]);
+            nobody.arg(format!("--nproc={limit}")).arg(env!("CARGO_BIN_EXE_acp-skills-proxy"));
+            nobody.args([command, flag]).arg(path).env("RUST_BACKTRACE", "0").stdin(Stdio::null());
+            let output = nobody.output().expect("the program runs");
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(!said.contains("panicked"), "{command} with {limit} processes: {said}");
+            let is_told = said.contains("error: ") || !output.stdout.is_empty();
+            assert!(is_told, "{command} with {limit} processes: {:?} {said}", output.status);
+        }
     }
 }
 
