@@ -49,7 +49,7 @@ pub(super) fn fit<'p>(
 /// The path that an input names; `None` where it names several, because nobody can say which of them the tool takes.
 pub(super) fn path(input: Node<'_>) -> Option<String> {
     let mut named = 0;
-    count_paths(input, &mut named);
+    count_paths(input, MAX_DEPTH, &mut named);
     if named != 1 {
         return None;
     }
@@ -57,8 +57,15 @@ pub(super) fn path(input: Node<'_>) -> Option<String> {
     names.iter().find_map(|key| input.str(key)).map(std::borrow::Cow::into_owned)
 }
 
-/// Counts the members whose names say that they are paths, at any depth.
-fn count_paths(input: Node<'_>, named: &mut usize) {
+/// How deep an input is looked into. No tool takes one that is deeper, and a look costs the square of the depth.
+const MAX_DEPTH: usize = 16;
+
+/// Counts the members whose names say that they are paths. What is too deep may be any number of them.
+fn count_paths(input: Node<'_>, depth: usize, named: &mut usize) {
+    if depth == 0 {
+        *named += 2;
+        return;
+    }
     for (key, value) in input.members() {
         let name: String = key.as_str().unwrap_or_default().chars().filter(|c| c.is_alphanumeric()).collect();
         let name = name.to_lowercase();
@@ -66,11 +73,12 @@ fn count_paths(input: Node<'_>, named: &mut usize) {
             ["path", "paths", "file", "files", "filename", "uri"].iter().any(|end| name.ends_with(end));
         if is_path && (value.as_str().is_some() || value.is_array()) {
             *named += 1;
-        } else {
-            count_paths(value, named);
+        } else if value.is_object() || value.is_array() {
+            count_paths(value, depth - 1, named);
         }
     }
-    input.elements().for_each(|element| count_paths(element, named));
+    let nested = input.elements().filter(|element| element.is_object() || element.is_array());
+    nested.for_each(|element| count_paths(element, depth - 1, named));
 }
 
 fn one(pattern: &str, name: &str, input: Option<Node<'_>>, real: Option<&str>, cwd: Option<&Path>) -> Fit {
@@ -343,6 +351,17 @@ mod tests {
         assert_eq!(fit(["Read"].into_iter(), None, None, None, None), Unsure);
         assert_eq!(fit(["Read", "Write"].into_iter(), Some("Write"), None, None, None), Inside);
         assert_eq!(fit(std::iter::empty(), Some("Write"), None, None, None), Outside);
+    }
+
+    #[test]
+    fn an_input_may_be_as_deep_as_it_likes() {
+        for (open, close) in [("[", "]"), (r#"{"a":"#, "}")] {
+            let (open, close) = (open.repeat(100_000), close.repeat(100_000));
+            let input = format!(r#"{{"file_path":"src/a","x":{open}1{close}}}"#);
+            let node = Node::parse(input.as_bytes());
+            let found = fit(["Edit(src/**)"].into_iter(), Some("Edit"), node, None, None);
+            assert_ne!(found, Fit::Inside);
+        }
     }
 
     #[test]
