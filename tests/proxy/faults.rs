@@ -24,6 +24,7 @@ crate::trials!(
     little_memory,
     a_full_disk,
     files_that_may_not_grow,
+    a_skill_is_made_whole_or_not_at_all,
     commands_on_a_full_disk,
     directories_without_rights,
     directories_that_vanish,
@@ -273,6 +274,31 @@ fn files_that_may_not_grow() {
             drop(fs::remove_file(&written));
         }
     }
+}
+
+fn a_skill_is_made_whole_or_not_at_all() {
+    if !has(&["prlimit"]) {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a directory");
+    let made = |limit: &str| {
+        // As on a full disk, writing fails: without this the signal of the limit ends the program.
+        let mut init = Command::new("sh");
+        init.args(["-c", "trap '' XFSZ; exec prlimit \"$0\" \"$1\" init note-taking", limit]);
+        init.arg(env!("CARGO_BIN_EXE_acp-skills-proxy"))
+            .current_dir(dir.path())
+            .output()
+            .expect("the program runs")
+    };
+    // Enough for the first file, and not for the others.
+    for limit in ["--fsize=0", "--fsize=750"] {
+        let output = made(limit);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{limit}: {said}");
+        assert!(said.contains("File too large"), "{limit}: {said}");
+        assert!(!dir.path().join("note-taking").exists(), "{limit}: something is left");
+    }
+    assert!(made("--fsize=unlimited").status.success(), "it is not in the way of the next try");
 }
 
 fn commands_on_a_full_disk() {
