@@ -17,7 +17,7 @@ enum Kind {
 
 /// Options that run nothing and write nowhere but where the program always does.
 struct Options {
-    /// As they are written, without a value.
+    /// As they are written, without a value; `*` is any.
     long: &'static str,
     /// Letters, alone or together.
     short: &'static str,
@@ -68,6 +68,8 @@ const FIND: Options = Options {
 
 const NOTHING: Options = Options { long: "", short: "" };
 
+const ANYTHING: Options = Options { long: "*", short: "" };
+
 fn kind(name: &str) -> Option<Kind> {
     let is_in = |list: &str| list.split_whitespace().any(|it| it == name);
     let short = |short| Options { long: "", short };
@@ -80,6 +82,8 @@ fn kind(name: &str) -> Option<Kind> {
         "cargo" => Kind::Subcommands { harmless: CARGO, but: "" },
         "npm" | "pnpm" | "yarn" => Kind::Subcommands { harmless: NODE, but: "config dlx exec explore set x" },
         "go" => Kind::Subcommands { harmless: GO, but: "env generate tool" },
+        // What it runs, it runs by these.
+        "gh" => Kind::Subcommands { harmless: ANYTHING, but: "alias codespace config ext extension" },
         "make" | "gmake" => Kind::Subcommands { harmless: short("Bijknqs"), but: "" },
         "rsync" => Kind::Subcommands {
             harmless: Options { long: "--delete --dry-run --progress --stats", short: "achnruvz" },
@@ -142,6 +146,9 @@ pub(super) fn says_what_runs(pattern: &str, command: &str) -> bool {
 impl Options {
     /// Whether an argument is none of these programs' own affair, or a harmless option.
     fn allow(&self, word: &str) -> bool {
+        if self.long == "*" {
+            return true;
+        }
         let name = word.split('=').next().unwrap_or(word);
         if let Some(letters) = name.strip_prefix('-').filter(|rest| !rest.starts_with('-')) {
             return letters.chars().all(|c| c.is_ascii_digit() || self.short.contains(c)) || self.has(name);
@@ -191,6 +198,9 @@ mod tests {
             ("cargo test:*", "cargo test --workspace --release -p core", true),
             ("cargo test:*", "cargo test --config build.rustc-wrapper=evil", false),
             ("cargo test:*", "cargo test --manifest-path elsewhere/Cargo.toml", false),
+            ("gh issue:*", "gh issue list --limit 5", true),
+            ("gh:*", "gh issue list", false),
+            ("gh alias:*", "gh alias set x evil", false),
             ("make test:*", "make test -j4", true),
             ("make test:*", "make test SHELL=evil", false),
             ("make test:*", "make test -f evil", false),
