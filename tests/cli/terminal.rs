@@ -114,6 +114,28 @@ fn json_loses_no_character() {
     assert_eq!(plain["description"], read);
 }
 
+/// A code host shows what is in such a file.
+#[test]
+fn a_file_for_code_hosts_is_safe_to_show() {
+    fn texts(value: &Value, see: &mut dyn FnMut(&str)) {
+        match value {
+            Value::String(text) => see(text),
+            Value::Array(items) => items.iter().for_each(|item| texts(item, see)),
+            Value::Object(members) => members.values().for_each(|member| texts(member, see)),
+            _ => {}
+        }
+    }
+    let dir = hostile();
+    run(dir.path(), &["check", "skills", "--security", "--sarif", "found.sarif"]);
+    let found: Value = serde_json::from_slice(&fs::read(dir.path().join("found.sarif")).unwrap()).unwrap();
+    let mut seen = 0;
+    texts(&found, &mut |text| {
+        seen += 1;
+        assert_safe("a text", text.as_bytes());
+    });
+    assert!(seen > 20, "{found}");
+}
+
 /// A pipe that nobody reads, for stdout.
 fn closed() -> Stdio {
     let (reader, writer) = io::pipe().unwrap();

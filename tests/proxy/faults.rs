@@ -20,9 +20,11 @@ crate::trials!(
     few_descriptors,
     descriptors_that_run_out,
     few_processes,
+    commands_with_few_processes,
     little_memory,
     a_full_disk,
     files_that_may_not_grow,
+    a_skill_is_made_whole_or_not_at_all,
     commands_on_a_full_disk,
     directories_without_rights,
     directories_that_vanish,
@@ -195,6 +197,32 @@ fn few_processes() {
     }
 }
 
+/// Commands start threads of their own: for the built-in agent, and to look at many skills.
+fn commands_with_few_processes() {
+    if !has(&["prlimit", "setpriv"]) || !is_root() {
+        return;
+    }
+    let (skills, _) = stage();
+    for number in 0..100 {
+        skills.add(&format!("skill-{number}"), "One of many.", "x");
+    }
+    let (review, all) = (skills.dir("review"), skills.path().to_owned());
+    let commands = [("try", "--skill", &review), ("doctor", "--skill", &review), ("list", "--skills", &all)];
+    for limit in 1..12 {
+        for (command, flag, path) in &commands {
+            let mut nobody = Command::new("setpriv");
+            nobody.args(["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups", "prlimit"]);
+            nobody.arg(format!("--nproc={limit}")).arg(env!("CARGO_BIN_EXE_acp-skills-proxy"));
+            nobody.args([command, flag]).arg(path).env("RUST_BACKTRACE", "0").stdin(Stdio::null());
+            let output = nobody.output().expect("the program runs");
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(!said.contains("panicked"), "{command} with {limit} processes: {said}");
+            let is_told = said.contains("error: ") || !output.stdout.is_empty();
+            assert!(is_told, "{command} with {limit} processes: {:?} {said}", output.status);
+        }
+    }
+}
+
 fn little_memory() {
     if !has(&["prlimit"]) {
         return;
@@ -246,6 +274,31 @@ fn files_that_may_not_grow() {
             drop(fs::remove_file(&written));
         }
     }
+}
+
+fn a_skill_is_made_whole_or_not_at_all() {
+    if !has(&["prlimit"]) {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a directory");
+    let made = |limit: &str| {
+        // As on a full disk, writing fails: without this the signal of the limit ends the program.
+        let mut init = Command::new("sh");
+        init.args(["-c", "trap '' XFSZ; exec prlimit \"$0\" \"$1\" init note-taking", limit]);
+        init.arg(env!("CARGO_BIN_EXE_acp-skills-proxy"))
+            .current_dir(dir.path())
+            .output()
+            .expect("the program runs")
+    };
+    // Enough for the first file, and not for the others.
+    for limit in ["--fsize=0", "--fsize=750"] {
+        let output = made(limit);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{limit}: {said}");
+        assert!(said.contains("File too large"), "{limit}: {said}");
+        assert!(!dir.path().join("note-taking").exists(), "{limit}: something is left");
+    }
+    assert!(made("--fsize=unlimited").status.success(), "it is not in the way of the next try");
 }
 
 fn commands_on_a_full_disk() {

@@ -86,6 +86,9 @@ fn ask(bytes: &mut Bytes<'_>) -> Asked {
             "core.pager=x",
             ";",
             "--output=x",
+            "-nOevil",
+            "'",
+            "\"",
             "src/",
             "../",
             "/p/",
@@ -116,8 +119,12 @@ fn is_command(asked: &Asked, start: &str) -> bool {
     let Some(command) = asked.input["command"].as_str() else { return false };
     let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     let is_start = words(command).starts_with(&words(start));
-    // `--output` writes a file, and what steers a shell is another command.
-    is_start && !command.contains(STEERS) && !command.contains("--output")
+    // `--output` writes a file, `-O` runs a program, and what steers a shell is another command.
+    let bare = command.replace(['\'', '"'], "");
+    let has_option = words(&bare)
+        .iter()
+        .any(|word| word.starts_with("--output") || word.starts_with('-') && word.contains('O'));
+    is_start && !command.contains(STEERS) && !has_option
 }
 
 /// Where a path leads, without links.

@@ -18,8 +18,9 @@ use skills_core::exec::{Sandbox, SandboxError};
 use crate::{
     directories::{
         a_directory_that_becomes_a_link_stays_out, a_skill_around_the_working_directory_stays,
-        a_skill_below_the_working_directory_stays, directories_that_would_undo_it_are_refused,
-        links_to_such_directories_are_refused, the_home_directory_is_worth_a_warning,
+        a_skill_below_the_working_directory_stays, directories_that_are_mounted_twice_are_refused,
+        directories_that_would_undo_it_are_refused, links_to_such_directories_are_refused,
+        the_home_directory_is_worth_a_warning,
     },
     fixture::{CASE_FLAG, Fixture, ROOM, abstract_name},
 };
@@ -69,6 +70,7 @@ cases!(
     directories_that_would_undo_it_are_refused,
     links_to_such_directories_are_refused,
     a_directory_that_becomes_a_link_stays_out,
+    directories_that_are_mounted_twice_are_refused,
     the_home_directory_is_worth_a_warning,
     a_skill_below_the_working_directory_stays,
     a_skill_around_the_working_directory_stays,

@@ -3,7 +3,7 @@
 use std::{
     fs,
     os::unix::fs::symlink,
-    path::Path,
+    path::{Path, PathBuf},
     process::Command,
     sync::atomic::{AtomicBool, Ordering},
 };
@@ -62,6 +62,49 @@ pub(crate) fn links_to_such_directories_are_refused() {
     let result = write_in(&fixture, &link);
     assert!(result.success, "{result:?}");
     assert!(fixture.path("home/project/attack").exists());
+}
+
+/// Is mounted somewhere else until it is dropped.
+struct Mounted(PathBuf);
+
+impl Mounted {
+    fn new(what: &Path, place: PathBuf) -> Option<Self> {
+        fs::create_dir_all(&place).unwrap();
+        let mounted = Command::new("mount").arg("--bind").arg(what).arg(&place).output();
+        mounted.is_ok_and(|it| it.status.success()).then_some(Self(place))
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        drop(Command::new("umount").arg(&self.0).status());
+    }
+}
+
+/// What is not allowed of a directory is not allowed of another name of it.
+pub(crate) fn directories_that_are_mounted_twice_are_refused() {
+    let fixture = Fixture::with_skill("home/project/.agent/skills/kit");
+    let other = |what: &Path, number: usize| Mounted::new(what, fixture.path(&format!("mounted{number}")));
+    let Some(project) = other(&fixture.path("home/project"), 0) else {
+        return skipped("nothing can be mounted here");
+    };
+    let before = snapshot(fixture.skill());
+    let mut all = vec![project];
+    // Never one from outside of this case's directory, which is removed with all that is below it.
+    let others = [fixture.path("home/project/.agent"), fixture.skill().to_owned(), fixture.path("")];
+    all.extend(others.iter().zip(1..).map(|(what, number)| other(what, number).unwrap()));
+    for mounted in &all {
+        let message = refusal(&fixture, &mounted.0);
+        assert!(message.contains("under another name"), "{message}");
+    }
+    let above_home = Sandbox::bwrap(false).unwrap().check_directory(&all[3].0).unwrap_err();
+    assert!(above_home.to_string().contains("under another name"), "{above_home}");
+    assert_eq!(snapshot(fixture.skill()), before);
+    // Any other directory may be.
+    let beside = fixture.path("home/beside");
+    fs::create_dir(&beside).unwrap();
+    let mounted = other(&beside, 4).unwrap();
+    assert!(write_in(&fixture, &mounted.0).success);
 }
 
 /// While scripts start, another process swaps their working directory for a link to a directory that is refused.

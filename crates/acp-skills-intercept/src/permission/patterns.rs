@@ -12,6 +12,9 @@
 //! differs from the pattern in the case of letters alone, which some file systems ignore, fit neither way: nobody is to be
 //! allowed or refused anything by a guess.
 
+mod commands;
+mod programs;
+
 use std::path::Path;
 
 use globset::{GlobBuilder, GlobMatcher};
@@ -43,10 +46,39 @@ pub(super) fn fit<'p>(
     patterns.map(|pattern| one(pattern.trim(), name, input, real, cwd)).max().unwrap_or(Fit::Outside)
 }
 
-/// The path that an input names.
+/// The path that an input names; `None` where it names several, because nobody can say which of them the tool takes.
 pub(super) fn path(input: Node<'_>) -> Option<String> {
+    let mut named = 0;
+    count_paths(input, MAX_DEPTH, &mut named);
+    if named != 1 {
+        return None;
+    }
     let names = ["file_path", "path", "notebook_path", "abs_path"];
     names.iter().find_map(|key| input.str(key)).map(std::borrow::Cow::into_owned)
+}
+
+/// How deep an input is looked into. No tool takes one that is deeper, and a look costs the square of the depth.
+const MAX_DEPTH: usize = 16;
+
+/// Counts the members whose names say that they are paths. What is too deep may be any number of them.
+fn count_paths(input: Node<'_>, depth: usize, named: &mut usize) {
+    if depth == 0 {
+        *named += 2;
+        return;
+    }
+    for (key, value) in input.members() {
+        let name: String = key.as_str().unwrap_or_default().chars().filter(|c| c.is_alphanumeric()).collect();
+        let name = name.to_lowercase();
+        let is_path =
+            ["path", "paths", "file", "files", "filename", "uri"].iter().any(|end| name.ends_with(end));
+        if is_path && (value.as_str().is_some() || value.is_array()) {
+            *named += 1;
+        } else if value.is_object() || value.is_array() {
+            count_paths(value, depth - 1, named);
+        }
+    }
+    let nested = input.elements().filter(|element| element.is_object() || element.is_array());
+    nested.for_each(|element| count_paths(element, depth - 1, named));
 }
 
 fn one(pattern: &str, name: &str, input: Option<Node<'_>>, real: Option<&str>, cwd: Option<&Path>) -> Fit {
@@ -64,11 +96,11 @@ fn one(pattern: &str, name: &str, input: Option<Node<'_>>, real: Option<&str>, c
         return Fit::Inside;
     };
     let Some(input) = input else { return Fit::Unsure };
-    if let Some(command) = command(input) {
-        return commands(argument, &command);
-    }
     if let Some(domain) = argument.strip_prefix("domain:") {
-        return input.str("url").map_or(Fit::Unsure, |url| domains(domain, &url));
+        return domains(domain, input);
+    }
+    if input.get("command").is_some() {
+        return commands::fit(argument, input, cwd);
     }
     let path = real.map(str::to_owned).or_else(|| path(input));
     path.map_or(Fit::Unsure, |path| files(argument, &path, cwd))
@@ -94,170 +126,32 @@ fn wild(pattern: &str, text: &str) -> bool {
     left.ends_with(last)
 }
 
-/// The shell command in an input: a text, or a list of words.
-fn command(input: Node<'_>) -> Option<String> {
-    let node = input.get("command")?;
-    if let Some(text) = node.as_str() {
-        return Some(text.into_owned());
-    }
-    let words: Option<Vec<_>> = node.elements().map(|word| word.as_str()).collect();
-    // How a list is quoted matters only where a word has space in it, and then nobody can say.
-    words.filter(|words| !words.is_empty()).map(|words| {
-        let quoted = words.iter().map(|word| {
-            if word.contains(char::is_whitespace) { format!("`{word}`") } else { word.to_string() }
-        });
-        quoted.collect::<Vec<_>>().join(" ")
-    })
-}
+/// What may stand beside the address in an input.
+const BESIDE_URL: [&str; 6] = ["format", "max_length", "prompt", "raw", "start_index", "timeout"];
 
-fn commands(pattern: &str, command: &str) -> Fit {
-    let command = command.trim();
-    let fits = match pattern.strip_suffix(":*").or_else(|| pattern.strip_suffix(" *")) {
-        Some(prefix) => {
-            let prefix = prefix.trim_end();
-            let begins = |prefix: &str| {
-                command
-                    .strip_prefix(prefix)
-                    .is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t']))
-            };
-            if prefix.contains('*') {
-                wild(&format!("{prefix} *"), command) || wild(prefix, command)
-            } else {
-                begins(prefix)
-            }
-        }
-        None => wild(pattern, command),
-    };
-    if fits && runs_programs(pattern, command) {
-        return Fit::Unsure;
-    }
-    // More than one command, or one that runs others or writes files.
-    let is_plain =
-        !command.contains([';', '&', '|', '`', '$', '<', '>', '(', ')', '{', '}', '\n', '\r', '\\']);
-    match (fits, is_plain) {
-        (true, true) => Fit::Inside,
-        (true, false) => Fit::Unsure,
-        (false, _) => Fit::Outside,
+fn domains(domain: &str, input: Node<'_>) -> Fit {
+    let is_known = |key: Node<'_>| key.is_str("url") || BESIDE_URL.iter().any(|known| key.is_str(known));
+    let is_plain = input.members().all(|(key, value)| is_known(key) || value.is_null());
+    match input.str("url").map_or(Fit::Unsure, |url| address(domain, &url)) {
+        Fit::Inside if !is_plain => Fit::Unsure,
+        fit => fit,
     }
 }
 
-/// Programs whose options or arguments run other programs, or whatever they are given: their name alone grants nothing.
-const RUN_PROGRAMS: [&str; 62] = [
-    "ansible",
-    "awk",
-    "bash",
-    "bun",
-    "bunx",
-    "busybox",
-    "cargo",
-    "cmake",
-    "cmd",
-    "csh",
-    "dash",
-    "deno",
-    "docker",
-    "doas",
-    "ed",
-    "emacs",
-    "env",
-    "ex",
-    "expect",
-    "find",
-    "fish",
-    "flock",
-    "gawk",
-    "gdb",
-    "git",
-    "go",
-    "gradle",
-    "java",
-    "just",
-    "kubectl",
-    "less",
-    "lua",
-    "make",
-    "man",
-    "more",
-    "mvn",
-    "nice",
-    "node",
-    "nohup",
-    "npm",
-    "npx",
-    "parallel",
-    "perl",
-    "php",
-    "pip",
-    "pnpm",
-    "podman",
-    "powershell",
-    "pwsh",
-    "python",
-    "python3",
-    "rsync",
-    "ruby",
-    "sed",
-    "sh",
-    "ssh",
-    "sudo",
-    "tar",
-    "uv",
-    "uvx",
-    "vim",
-    "xargs",
-];
-
-/// Options of those that do it behind a subcommand, too.
-const RUN_OPTIONS: [&str; 14] = [
-    "-c",
-    "--config-env",
-    "--exec-path",
-    "--open-files-in-pager",
-    "-O",
-    "--upload-pack",
-    "--receive-pack",
-    "--ext-diff",
-    "--exec",
-    "-exec",
-    "--to-command",
-    "--use-compress-program",
-    "--checkpoint-action",
-    "--rsh",
-];
-
-/// Whether a command that fits `pattern` may run another program, so that the pattern does not say what it grants.
-fn runs_programs(pattern: &str, command: &str) -> bool {
-    let mut words = command.split_whitespace();
-    let program = words.next().unwrap_or_default();
-    let name = program.rsplit(['/', '\\']).next().unwrap_or_default();
-    let name = name.strip_suffix(".exe").unwrap_or(name);
-    if !RUN_PROGRAMS.contains(&name) {
-        return false;
-    }
-    // The pattern says more than the name: which subcommand, or the whole command.
-    let prefix = pattern.trim_end_matches([':', '*', ' ']);
-    let says_more = prefix.split_whitespace().nth(1).is_some_and(|word| !word.starts_with('-'));
-    let is_whole = !pattern.contains('*');
-    let has_option = words.any(|word| {
-        RUN_OPTIONS.iter().any(|option| {
-            word.strip_prefix(option)
-                .is_some_and(|rest| rest.is_empty() || rest.starts_with('=') || option.len() == 2)
-        })
-    });
-    !is_whole && (!says_more || has_option)
-}
-
-fn domains(domain: &str, url: &str) -> Fit {
+fn address(domain: &str, url: &str) -> Fit {
     let Some((scheme, rest)) = url.split_once("://") else { return Fit::Unsure };
     // A domain is one of the web; `file://domain/` is not.
     if !scheme.eq_ignore_ascii_case("https") && !scheme.eq_ignore_ascii_case("http") {
         return Fit::Outside;
     }
-    let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
-    if authority.contains(['@', '[', '%']) {
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    // Programs differ in what they make of anything else in it: a user's name, `\\`, letters that are taken for others.
+    let (host, port) = authority.split_once(':').unwrap_or((authority, ""));
+    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+    if !host.chars().all(is_name) || !port.chars().all(|c| c.is_ascii_digit()) {
         return Fit::Unsure;
     }
-    let host = authority.split(':').next().unwrap_or_default().to_lowercase();
+    let host = host.to_lowercase();
     let domain = domain.trim().trim_start_matches("*.").to_lowercase();
     let below = host.strip_suffix(&domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
     if !domain.is_empty() && below { Fit::Inside } else { Fit::Outside }
@@ -403,6 +297,49 @@ mod tests {
                 Outside,
             ),
             ("WebFetch(domain:example.org)", "WebFetch", r#"{"url":"HTTP://example.org/"}"#, Inside),
+            (
+                "WebFetch(domain:example.org)",
+                "WebFetch",
+                r#"{"url":"https://example.org/","prompt":"Read https://x."}"#,
+                Inside,
+            ),
+            // Programs differ in whose host that is.
+            (
+                "WebFetch(domain:example.org)",
+                "WebFetch",
+                r#"{"url":"https://example.org\\@evil.org/"}"#,
+                Unsure,
+            ),
+            (
+                "WebFetch(domain:example.org)",
+                "WebFetch",
+                r#"{"url":"https://evil.org\u2044.example.org/"}"#,
+                Unsure,
+            ),
+            (
+                "WebFetch(domain:example.org)",
+                "WebFetch",
+                r#"{"url":"https://example.org:80:evil.org/"}"#,
+                Unsure,
+            ),
+            // What the tool does not take, or takes instead.
+            (
+                "WebFetch(domain:example.org)",
+                "WebFetch",
+                r#"{"url":"https://example.org/","uri":"https://evil.org/"}"#,
+                Unsure,
+            ),
+            (
+                "WebFetch(domain:example.org)",
+                "WebFetch",
+                r#"{"url":"https://evil.org/","command":"domain:example.org"}"#,
+                Outside,
+            ),
+            ("Edit(src/**)", "Edit", r#"{"file_path":"src/a","path":"/etc/passwd"}"#, Unsure),
+            ("Edit(src/**)", "Edit", r#"{"file_path":"/etc/passwd","file_path":"src/a"}"#, Unsure),
+            ("Edit(src/**)", "Edit", r#"{"file_path":"/etc/passwd","command":"src/a"}"#, Unsure),
+            ("Edit(src/**)", "Edit", r#"{"file_path":"src/a","edits":[{"filePath":"/etc/x"}]}"#, Unsure),
+            ("Edit(src/**)", "Edit", r#"{"file_path":"src/a","edits":[{"old_string":"/etc/x"}]}"#, Inside),
             ("WebFetch(domain:example.org)", "WebFetch", r#"{"url":"example.org/x"}"#, Unsure),
             ("Task(reviewer)", "Task", r#"{"prompt":"x"}"#, Unsure),
             ("Bash(git", "Bash", r#"{"command":"git"}"#, Unsure),
@@ -414,6 +351,17 @@ mod tests {
         assert_eq!(fit(["Read"].into_iter(), None, None, None, None), Unsure);
         assert_eq!(fit(["Read", "Write"].into_iter(), Some("Write"), None, None, None), Inside);
         assert_eq!(fit(std::iter::empty(), Some("Write"), None, None, None), Outside);
+    }
+
+    #[test]
+    fn an_input_may_be_as_deep_as_it_likes() {
+        for (open, close) in [("[", "]"), (r#"{"a":"#, "}")] {
+            let (open, close) = (open.repeat(100_000), close.repeat(100_000));
+            let input = format!(r#"{{"file_path":"src/a","x":{open}1{close}}}"#);
+            let node = Node::parse(input.as_bytes());
+            let found = fit(["Edit(src/**)"].into_iter(), Some("Edit"), node, None, None);
+            assert_ne!(found, Fit::Inside);
+        }
     }
 
     #[test]

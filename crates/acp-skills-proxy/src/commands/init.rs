@@ -65,13 +65,18 @@ pub(crate) fn run(args: InitArgs) -> anyhow::Result<ExitCode> {
             .hint("nothing was changed; give the skill another name, or another place with `--in DIR`"),
         _ => unwritable(error),
     })?;
-    for (file, text) in [
+    let written = [
         ("SKILL.md", skill.as_str()),
         ("evals/eval_queries.json", &fill(QUERIES, &name, &title)),
         ("evals/evals.json", &fill(EVALS, &name, &title)),
         ("evals/files/notes.txt", NOTES),
-    ] {
-        write(&dir.join(file), text).map_err(unwritable)?;
+    ]
+    .into_iter()
+    .try_for_each(|(file, text)| write(&dir.join(file), text));
+    if let Err(error) = written {
+        // Half a skill would be in the way of the next try. The directory is one that was made here.
+        drop(fs::remove_dir_all(&dir));
+        return Err(unwritable(error).into());
     }
     crate::output::print(&format!(
         "Made {0}: fill in SKILL.md, then the cases in evals/.\n\n  acp-skills-proxy try --skill {0}\n  \

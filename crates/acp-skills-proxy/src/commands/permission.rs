@@ -13,7 +13,8 @@ pub(super) fn describe(request: &PermissionRequest, chosen: Option<&PermissionOp
     let kind = request.kind.as_ref().map(|kind| format!(" ({kind})")).unwrap_or_default();
     let answer = match chosen {
         Some(option) if option.kind.starts_with("allow") => "allowed",
-        Some(_) => "refused; --yes allows it",
+        Some(_) if request.options.iter().any(|it| it.kind == "allow_once") => "refused; --yes allows it",
+        Some(_) => "refused: it offers no option to allow it once",
         None => "cancelled: it offers no option to refuse",
     };
     format!("the agent asks permission for: {title}{kind}: {answer}")

@@ -16,6 +16,7 @@ use std::{
 use regex::Regex;
 use serde::Deserialize;
 use serde_json::Value;
+use skills_core::files::{FileError, SkillFiles};
 
 use super::EvaluationError;
 
@@ -23,6 +24,9 @@ use super::EvaluationError;
 pub const OUTPUT_CASES: &str = "evals/evals.json";
 /// Where its queries are: the first one that exists.
 pub const TRIGGER_CASES: [&str; 2] = ["evals/eval_queries.json", "evals/trigger-evals.json"];
+
+/// How long a file of cases may be.
+const MAX_CASES_BYTES: u64 = 64 * 1024 * 1024;
 
 /// A request that should load the skill, or one that should not.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -111,7 +115,13 @@ impl Check {
 /// # Errors
 /// The file cannot be read, or is no list of queries.
 pub fn read_queries(path: &Path) -> Result<Vec<TriggerCase>, EvaluationError> {
-    let cases: Vec<TriggerCase> = parse(path, &read(path)?)?;
+    let text = fs::read_to_string(path)
+        .map_err(|source| EvaluationError::Unreadable { path: path.to_owned(), source })?;
+    queries(path, &text)
+}
+
+fn queries(path: &Path, text: &str) -> Result<Vec<TriggerCase>, EvaluationError> {
+    let cases: Vec<TriggerCase> = parse(path, text)?;
     let mut seen = HashSet::new();
     for case in &cases {
         if case.query.trim().is_empty() {
@@ -129,8 +139,12 @@ pub fn read_queries(path: &Path) -> Result<Vec<TriggerCase>, EvaluationError> {
 /// # Errors
 /// As [`read_queries`].
 pub(super) fn find_queries(dir: &Path) -> Result<Vec<TriggerCase>, EvaluationError> {
-    let path = TRIGGER_CASES.iter().map(|name| dir.join(name)).find(|path| path.exists());
-    path.map_or_else(|| Ok(Vec::new()), |path| read_queries(&path))
+    for name in TRIGGER_CASES {
+        if let Some(text) = read_below(dir, name)? {
+            return queries(&dir.join(name), &text);
+        }
+    }
+    Ok(Vec::new())
 }
 
 /// The output cases of the skill in `dir`, if it has some.
@@ -139,11 +153,7 @@ pub(super) fn find_queries(dir: &Path) -> Result<Vec<TriggerCase>, EvaluationErr
 /// The file cannot be read, or a case in it is wrong.
 pub(super) fn find_output_cases(dir: &Path) -> Result<Vec<OutputCase>, EvaluationError> {
     let path = dir.join(OUTPUT_CASES);
-    let text = match fs::read_to_string(&path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(source) => return Err(EvaluationError::Unreadable { path, source }),
-        Ok(text) => text,
-    };
+    let Some(text) = read_below(dir, OUTPUT_CASES)? else { return Ok(Vec::new()) };
     let file: EvalsFile = parse(&path, &text)?;
     let mut names = HashSet::new();
     let mut cases = Vec::new();
@@ -280,8 +290,22 @@ fn directory_name(text: &str) -> String {
     name.trim_end_matches(['-', '.']).to_owned()
 }
 
-fn read(path: &Path) -> Result<String, EvaluationError> {
-    fs::read_to_string(path).map_err(|source| EvaluationError::Unreadable { path: path.to_owned(), source })
+/// The text of a file of the skill in `dir`, if it has one. It is a skill's, so that it is read as all of its files are: no link
+/// leads out, and what is no file is not waited for.
+fn read_below(dir: &Path, name: &str) -> Result<Option<String>, EvaluationError> {
+    let unreadable = |source| EvaluationError::Unreadable { path: dir.join(name), source };
+    let files = SkillFiles::open(dir).map_err(|error| unreadable(io::Error::other(error)))?;
+    match files.head(name, MAX_CASES_BYTES) {
+        Ok(head) if !head.complete => {
+            Err(unreadable(io::Error::other(format!("it has more than {MAX_CASES_BYTES} bytes"))))
+        }
+        Ok(head) => {
+            let text = String::from_utf8(head.bytes);
+            text.map(Some).map_err(|_| unreadable(io::Error::other("it is not UTF-8")))
+        }
+        Err(FileError::NotFound { .. }) => Ok(None),
+        Err(error) => Err(unreadable(io::Error::other(error))),
+    }
 }
 
 fn parse<T: serde::de::DeserializeOwned>(path: &Path, text: &str) -> Result<T, EvaluationError> {
@@ -298,6 +322,41 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn cases_are_files_of_the_skill() {
+        let skill = tempfile::tempdir().unwrap();
+        let evals = skill.path().join("evals");
+        assert!(find_output_cases(skill.path()).unwrap().is_empty());
+        assert!(find_queries(skill.path()).unwrap().is_empty());
+        fs::create_dir(&evals).unwrap();
+        fs::write(skill.path().join("queries"), r#"[{"query":"x","should_trigger":true}]"#).unwrap();
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::symlink;
+
+            let outside = tempfile::NamedTempFile::new().unwrap();
+            fs::write(outside.path(), "\"a secret\"").unwrap();
+            symlink(outside.path(), evals.join("evals.json")).unwrap();
+            symlink(outside.path(), evals.join("eval_queries.json")).unwrap();
+            for error in
+                [find_output_cases(skill.path()).unwrap_err(), find_queries(skill.path()).unwrap_err()]
+            {
+                let told = error.to_string();
+                assert!(told.contains("leads outside") && !told.contains("secret"), "{told}");
+            }
+            // Whoever opens it waits for somebody who writes.
+            fs::remove_file(evals.join("evals.json")).unwrap();
+            let fifo = std::process::Command::new("mkfifo").arg(evals.join("evals.json")).status().unwrap();
+            assert!(fifo.success());
+            let told = find_output_cases(skill.path()).unwrap_err().to_string();
+            assert!(told.contains("is not a regular file"), "{told}");
+            // Links within the skill are its own affair.
+            symlink("../queries", evals.join("trigger-evals.json")).unwrap();
+            fs::remove_file(evals.join("eval_queries.json")).unwrap();
+            assert_eq!(find_queries(skill.path()).unwrap().len(), 1);
+        }
+    }
 
     #[test]
     fn assertions_are_sentences_or_checks() {

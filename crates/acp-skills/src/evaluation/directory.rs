@@ -51,6 +51,11 @@ impl RunDirectory {
         for file in files {
             let name = Path::new(file);
             let name = name.strip_prefix("evals/files").or(name.strip_prefix("evals")).unwrap_or(name);
+            let is_copied =
+                from.metadata(file).and_then(|it| Ok(it.is_file() || from.symlink_metadata(file)?.is_dir()));
+            if !is_copied.map_err(|error| io::Error::new(error.kind(), format!("`{file}`: {error}")))? {
+                return Err(io::Error::other(format!("`{file}` is no regular file and no directory")));
+            }
             copy(&from, Path::new(file), &to, name, 0)
                 .map_err(|error| io::Error::new(error.kind(), format!("`{file}`: {error}")))?;
         }
@@ -119,26 +124,29 @@ pub(super) fn without_cases(skill: &Path) -> io::Result<(TempDir, PathBuf)> {
         if name == "evals" || name == ".git" {
             continue;
         }
-        match copy(&from, Path::new(&name), &to, Path::new(&name), 0) {
-            // What a link outside of the skill leads to is not served either.
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
-            copied => copied?,
-        }
+        copy(&from, Path::new(&name), &to, Path::new(&name), 0)?;
     }
     Ok((scratch, path))
 }
 
-/// Copies a file, or a directory with everything in it.
+/// Copies a file, or a directory with everything in it, but for what is not served either: links that lead out of the skill or
+/// nowhere, links to directories (two that lead upwards would have no end), and what is no regular file (whoever opens a FIFO
+/// may wait for ever).
 fn copy(from: &Dir, source: &Path, to: &Dir, target: &Path, depth: usize) -> io::Result<()> {
     if depth > MAX_DEPTH {
         return Err(io::Error::other("directories in directories without end"));
     }
-    if from.metadata(source)?.is_dir() {
+    let kind = from.symlink_metadata(source)?;
+    if kind.is_dir() {
         to.create_dir_all(target)?;
         for entry in from.read_dir(source)? {
             let name = entry?.file_name();
             copy(from, &source.join(&name), to, &target.join(&name), depth + 1)?;
         }
+        return Ok(());
+    }
+    let is_file = kind.is_file() || kind.is_symlink() && from.metadata(source).is_ok_and(|it| it.is_file());
+    if !is_file {
         return Ok(());
     }
     if let Some(parent) = target.parent() {
@@ -179,6 +187,12 @@ fn walk(
 mod tests {
     use super::*;
 
+    #[cfg(unix)]
+    fn fifo(path: &Path) {
+        let made = std::process::Command::new("mkfifo").arg(path).status().unwrap();
+        assert!(made.success());
+    }
+
     #[test]
     fn keeps_what_was_made_or_changed() {
         let skill = tempfile::tempdir().unwrap();
@@ -212,7 +226,21 @@ mod tests {
         }
         #[cfg(unix)]
         std::os::unix::fs::symlink("/etc/passwd", skill.path().join("link")).unwrap();
+        // Links in circles, and links that lead nowhere.
+        #[cfg(unix)]
+        for (link, target) in
+            [("one", "."), ("two", "."), ("references/up", ".."), ("none", "x"), ("self", "self")]
+        {
+            std::os::unix::fs::symlink(target, skill.path().join(link)).unwrap();
+        }
+        // Whoever opens it waits for somebody who writes.
+        #[cfg(unix)]
+        fifo(&skill.path().join("references/fifo"));
         let (_scratch, copy) = without_cases(skill.path()).unwrap();
+        #[cfg(unix)]
+        for name in ["one", "two", "references/up", "references/fifo", "none", "self"] {
+            assert!(copy.join(name).symlink_metadata().is_err(), "{name}");
+        }
         assert_eq!(copy.file_name(), skill.path().file_name());
         assert!(copy.join("SKILL.md").exists() && copy.join("references/evals.md").exists());
         assert!(!copy.join("evals").exists() && !copy.join("link").exists());
@@ -227,6 +255,8 @@ mod tests {
         {
             std::os::unix::fs::symlink(outside.path(), skill.path().join("x")).unwrap();
             assert!(RunDirectory::new(skill.path(), &["x".to_owned()]).is_err());
+            fifo(&skill.path().join("fifo"));
+            assert!(RunDirectory::new(skill.path(), &["fifo".to_owned()]).is_err());
         }
         drop(outside);
     }

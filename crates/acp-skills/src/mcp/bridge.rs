@@ -47,6 +47,9 @@ pub enum BridgeError {
     /// The proxy does not answer in time.
     #[error("the proxy does not answer")]
     NoAnswer(#[source] io::Error),
+    /// The system has no more threads for us.
+    #[error("the bridge cannot start a thread")]
+    NoThread(#[source] io::Error),
     /// The session has ended, or the token is wrong.
     #[error("the proxy refuses: {0}")]
     Refused(String),
@@ -79,11 +82,12 @@ pub fn run() -> Result<(), BridgeError> {
     }
 
     let writer = stream.try_clone().map_err(BridgeError::Gone)?;
-    thread::spawn(move || {
+    let copies = move || {
         // Either end may go first; the other direction ends with it.
         drop(copy(io::stdin().lock(), &writer));
         drop(writer.shutdown(Shutdown::Write));
-    });
+    };
+    thread::Builder::new().spawn(copies).map_err(BridgeError::NoThread)?;
     // The agent may stop listening at any time.
     drop(copy(reader, io::stdout().lock()));
     Ok(())

@@ -254,7 +254,8 @@ impl OneShot {
         if self.agent.is_empty() {
             let (agent_reads, to_agent) = io::pipe()?;
             let (from_agent, agent_writes) = io::pipe()?;
-            thread::spawn(move || drop(demo::serve(agent_reads, agent_writes)));
+            // Not `thread::spawn`, which panics when there can be no more threads.
+            thread::Builder::new().spawn(move || drop(demo::serve(agent_reads, agent_writes)))?;
             let agent = Ends::new(from_agent, tapped(to_agent, tap));
             let relay = Relay::start(policy, host, ends, agent)?;
             let outcome = finished(conversation).await?;

@@ -145,10 +145,17 @@ impl Sources {
     /// Fetches what is missing, and waits for it. Returns why sources cannot be had, each with what to do about it.
     pub(crate) fn fetch(&self) -> Vec<String> {
         thread::scope(|scope| {
-            let missing = self.take_missing().into_iter();
-            let fetching: Vec<_> =
-                missing.map(|number| scope.spawn(move || self.fetch_one(number))).collect();
-            fetching.into_iter().filter_map(|thread| thread.join().ok().flatten()).collect()
+            let mut failed = Vec::new();
+            let mut fetching = Vec::new();
+            for number in self.take_missing() {
+                match thread::Builder::new().spawn_scoped(scope, move || self.fetch_one(number)) {
+                    Ok(thread) => fetching.push(thread),
+                    // There can be no more threads.
+                    Err(_) => failed.extend(self.fetch_one(number)),
+                }
+            }
+            failed.extend(fetching.into_iter().filter_map(|thread| thread.join().ok().flatten()));
+            failed
         })
     }
 

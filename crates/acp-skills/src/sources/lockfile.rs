@@ -130,6 +130,10 @@ impl LockFile {
             Ok(metadata) if metadata.len() > MAX_BYTES => {
                 return Err(LockError::Broken { path: path.to_owned(), what: "it is too long".to_owned() });
             }
+            // A FIFO would be waited for.
+            Ok(metadata) if !metadata.is_file() => {
+                return Err(unreadable(io::Error::other("it is no file")));
+            }
             Ok(_) => fs::read_to_string(path).map_err(unreadable)?,
         };
         Self::parse(&text).map_err(|what| LockError::Broken { path: path.to_owned(), what })
@@ -388,6 +392,17 @@ mod tests {
             assert!(lock == good && error.is_some(), "{text}");
             LockFile::change(&path, &cache, |lock| lock.set("github:c/c", git('a'))).unwrap_err();
             assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        }
+        // Whoever reads a FIFO waits for somebody who writes.
+        #[cfg(unix)]
+        {
+            fs::remove_file(&path).unwrap();
+            assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+            let error = LockFile::read(&path).unwrap_err();
+            assert!(
+                std::error::Error::source(&error).unwrap().to_string().contains("it is no file"),
+                "{error}"
+            );
         }
     }
 }

@@ -341,7 +341,9 @@ fn visit_all<C: Borrow<Candidate> + Sync>(batch: &[C], scope: Scope) -> Vec<io::
         }
     };
     let mut done = thread::scope(|scope| {
-        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+        // Where there can be no more threads, those that are there do it all.
+        let spawn = |_| thread::Builder::new().spawn_scoped(scope, work).ok();
+        let others: Vec<_> = (1..threads).filter_map(spawn).collect();
         let mut done = work();
         for other in others {
             match other.join() {

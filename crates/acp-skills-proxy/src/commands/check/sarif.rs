@@ -16,7 +16,7 @@ use serde::Serialize;
 use skills_core::{
     Severity,
     scan::{Risk, Rules},
-    text::shown_path,
+    text::{shown, shown_path},
 };
 
 use super::{Checked, problem::Problem};
@@ -208,7 +208,7 @@ fn outcome(problem: &Problem, rule_index: usize, uri: String) -> Outcome {
         rule_id: problem.code.clone(),
         rule_index,
         level,
-        message: Message { text },
+        message: Message { text: shown(&text).into_owned() },
         locations: [Location { physical_location: PhysicalLocation { artifact_location, region } }],
     }
 }

@@ -19,10 +19,13 @@ use skills_core::exec::ProcessGroup;
 use tokio::process::Command;
 
 use super::{super::address::Transport, GitError};
-use crate::processes::Processes;
+use crate::{processes::Processes, threads};
 
 /// What is kept of what git says on stderr, in bytes: the end, where the reason is.
 const MAX_SAID_BYTES: usize = 16 * 1024;
+
+/// How many threads talk to it: to its stdin, from its stdout, from its stderr.
+const THREADS: usize = 3;
 
 /// Variables that name a repository or change what is read from one. A hook of git's, for example, sets some of them.
 const OF_A_REPOSITORY: [&str; 14] = [
@@ -113,6 +116,8 @@ impl<'a> Git<'a> {
         let mut command = self.command(arguments);
         command.stdin(Stdio::from(stdin)).stdout(Stdio::from(stdout)).stderr(Stdio::from(stderr));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(system)?;
+        // Those below; once git runs, it would wait for them.
+        threads::probe(THREADS).map_err(system)?;
         let entered = runtime.enter();
         let mut group =
             ProcessGroup::spawn(command, Some(Arc::new(self.processes.clone()))).map_err(system)?;

@@ -6,7 +6,7 @@ use std::{
     io,
     os::{
         fd::AsRawFd,
-        unix::fs::{FileTypeExt, OpenOptionsExt},
+        unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt},
     },
     path::{Path, PathBuf},
     process::{Output, Stdio},
@@ -14,7 +14,7 @@ use std::{
 };
 
 use super::{
-    SandboxError, SandboxWarning, environment, filter,
+    DirectoryProblem, SandboxError, SandboxWarning, environment, filter,
     mounts::{self, Host},
 };
 use crate::exec::{Invocation, descriptors::Descriptors, find_program, std_command};
@@ -54,20 +54,26 @@ impl Bwrap {
     }
 
     pub(super) fn check_directory(&self, directory: &Path) -> Result<Option<SandboxWarning>, SandboxError> {
-        let directory = Directory::open(directory)?.path;
-        mounts::check(&self.host, &directory)
-            .map_err(|problem| SandboxError::Directory { directory, problem })
+        let directory = Directory::open(directory)?;
+        let checked = mounts::check(&self.host, &directory.path);
+        let checked = checked.and_then(|warning| {
+            directory.is_not(mounts::forbidden(&self.host))?;
+            Ok(warning)
+        });
+        checked.map_err(|problem| SandboxError::Directory { directory: directory.path, problem })
     }
 
     pub(super) fn wrap(&self, invocation: Invocation, skill_dir: &Path) -> Result<Invocation, SandboxError> {
         let cwd = Directory::open(invocation.cwd.as_deref().unwrap_or(skill_dir))?;
         let (bind, opened) = if self.binds_descriptors {
-            (["--bind-fd".into(), cwd.handle.as_raw_fd().to_string().into()], Some(cwd.handle))
+            let handle = Arc::clone(&cwd.handle);
+            (["--bind-fd".into(), handle.as_raw_fd().to_string().into()], Some(handle))
         } else {
             (["--bind".into(), cwd.path.clone().into()], None)
         };
-        let mut args = mounts::arguments(&self.host, &cwd.path, bind, skill_dir)
-            .map_err(|problem| SandboxError::Directory { directory: cwd.path.clone(), problem })?;
+        let wrong = |problem| SandboxError::Directory { directory: cwd.path.clone(), problem };
+        let mut args = mounts::arguments(&self.host, &cwd.path, bind, skill_dir).map_err(wrong)?;
+        cwd.is_not(mounts::forbidden(&self.host).chain(skill_dir.ancestors())).map_err(wrong)?;
         args.extend(["--chdir".into(), cwd.path.into()]);
         Ok(self.confine(invocation, args, opened))
     }
@@ -204,6 +210,17 @@ impl Directory {
             Ok(Self { handle: Arc::new(handle), path: real })
         };
         open().map_err(|source| SandboxError::Io { path: path.to_owned(), source })
+    }
+
+    /// Fails when this is one of `others` under another path: what is mounted twice would be writable there. Paths alone do
+    /// not tell.
+    fn is_not<'p>(&self, mut others: impl Iterator<Item = &'p Path>) -> Result<(), DirectoryProblem> {
+        let Ok(own) = self.handle.metadata() else { return Ok(()) };
+        let is_same = |other: &&Path| {
+            let found = fs::metadata(other);
+            *other != self.path && found.is_ok_and(|it| (it.dev(), it.ino()) == (own.dev(), own.ino()))
+        };
+        others.find(is_same).map_or(Ok(()), |other| Err(DirectoryProblem::OtherName(other.to_owned())))
     }
 }
 

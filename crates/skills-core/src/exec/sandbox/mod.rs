@@ -105,6 +105,9 @@ pub enum DirectoryProblem {
     /// It is the directory in which the skill lies, with others maybe.
     #[error("it is the directory of the skill `{0}`, whose neighbours could be rewritten")]
     DirectoryOfSkills(String),
+    /// It is another name of a directory that it must not be: somebody has mounted that twice.
+    #[error("it is {} under another name", .0.display())]
+    OtherName(PathBuf),
 }
 
 /// What a person should know of a working directory that is allowed.

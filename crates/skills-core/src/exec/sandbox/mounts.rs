@@ -79,6 +79,12 @@ pub(super) fn check(host: &Host, directory: &Path) -> Result<Option<SandboxWarni
     }
 }
 
+/// Directories that a working directory may not be under any name.
+pub(super) fn forbidden(host: &Host) -> impl Iterator<Item = &Path> {
+    let above_home = host.home.iter().flat_map(|home| home.ancestors().skip(1));
+    SYSTEM.iter().chain(&RESERVED).map(Path::new).chain(above_home)
+}
+
 /// What bubblewrap is told about the file system of a script; `bind_cwd` makes the working directory writable.
 ///
 /// The skill stays as it is whatever `cwd` is. Below it, the script writes nothing. Above it, everything is read-only from
