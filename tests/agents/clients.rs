@@ -18,6 +18,16 @@ use crate::{catalogue::Spec, visit::Place};
 /// The clients, and whether each is installed.
 pub(crate) const CLIENTS: [&str; 2] = ["acplint", "yopo"];
 
+/// What acplint says of what it hears of a session: whether it hears anything, and whether that is right.
+const HEARD: [&str; 3] = [
+    "streaming/session_update_received",
+    "streaming/session_update_schema_valid",
+    "schema_validation/schema_all_notifications_valid",
+];
+
+/// What the name of a check of one notification begins with; its number follows.
+const OF_ONE: &str = "schema_notification_";
+
 /// How long acplint waits for an answer, in seconds.
 const PATIENCE: &str = "5";
 
@@ -38,7 +48,13 @@ pub(crate) fn fits(client: &str, spec: &Spec, home: &Path) -> bool {
 /// Has a client look at an agent, bare and proxied. Returns what it said, or what differs.
 pub(crate) fn compare(client: &str, spec: &Spec, home: &Path) -> Result<String, String> {
     let [bare, proxied] = [false, true].map(|proxied| look(client, &Place::new(spec, home, proxied), home));
-    let (bare, proxied) = (bare?, proxied?);
+    let (mut bare, mut proxied) = (bare?, proxied?);
+    // Of an agent that says nothing by itself, the client hears the list of commands, which is the proxy's.
+    let hears = |seen: &BTreeMap<String, String>| seen.get(HEARD[0]).map(String::as_str) == Some("PASS");
+    if hears(&proxied) && !hears(&bare) {
+        bare.retain(|check, _| !HEARD.contains(&check.as_str()));
+        proxied.retain(|check, said| said != "PASS" || !HEARD.contains(&check.as_str()));
+    }
     let differs: Vec<_> = bare
         .iter()
         .filter(|(what, said)| proxied.get(*what) != Some(said))
@@ -79,7 +95,11 @@ fn look(client: &str, place: &Place<'_>, home: &Path) -> Result<BTreeMap<String,
         .map_err(|error| format!("{error}: {said}{}", String::from_utf8_lossy(&output.stderr)))?;
     let results = report["results"].as_array().ok_or("there are no results")?;
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let verdict =
-        |it: &Value| (format!("{}/{}", text(&it["category"]), text(&it["name"])), text(&it["status"]));
+    // A check of one notification has the notification's number, and there is one more behind the proxy.
+    let name = |it: &Value| match text(&it["name"]) {
+        name if name.starts_with(OF_ONE) => OF_ONE.to_owned(),
+        name => name,
+    };
+    let verdict = |it: &Value| (format!("{}/{}", text(&it["category"]), name(it)), text(&it["status"]));
     Ok(results.iter().map(verdict).collect())
 }
