@@ -23,6 +23,7 @@ crate::trials!(
     commands_with_few_processes,
     little_memory,
     a_full_disk,
+    the_way_to_the_client_as_a_file,
     files_that_may_not_grow,
     a_skill_is_made_whole_or_not_at_all,
     commands_on_a_full_disk,
@@ -258,6 +259,20 @@ fn a_full_disk() {
         assert_eq!(ended.code(), Some(0), "{flag}: {:?}", ended.log);
         let told = ended.log.iter().filter(|line| line.contains("to /dev/full: No space left on device"));
         assert_eq!(told.count(), 1, "{flag}: {:?}", ended.log);
+    }
+}
+
+/// There only messages of the protocol go.
+fn the_way_to_the_client_as_a_file() {
+    let (skills, agent) = stage();
+    for flag in ["--events", "--log-file"] {
+        for path in ["/dev/stdout", "/dev/fd/1"] {
+            let proxy = Proxy::new().flag("--log", "trace").flag(flag, path).skill(&skills.dir("review"));
+            let ended = proxy.arg("--").arg(&agent).start().ended();
+            assert_eq!(ended.code(), Some(2), "{flag} {path}: {:?}", ended.log);
+            let told = ended.log.iter().any(|line| line.contains("it is where stdout goes"));
+            assert!(told, "{flag} {path}: {:?}", ended.log);
+        }
     }
 }
 

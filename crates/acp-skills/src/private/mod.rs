@@ -16,12 +16,16 @@ use std::{
 /// fit into it is an error ([`WouldBlock`](io::ErrorKind::WouldBlock)) of the one who writes.
 ///
 /// # Errors
-/// As the system says.
+/// As the system says; and when it leads to where this program's stdout does (`/dev/stdout`), which others read.
 pub fn append(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.create(true).append(true);
     system::private_file(&mut options);
-    options.open(path).map_err(|error| system::explained(error, path))
+    let file = options.open(path).map_err(|error| system::explained(error, path))?;
+    if system::is_stdout(&file) {
+        return Err(io::Error::other("it is where stdout goes"));
+    }
+    Ok(file)
 }
 
 /// The same, but writing waits for whoever reads a FIFO.

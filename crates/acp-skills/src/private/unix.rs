@@ -7,7 +7,10 @@ use std::{
     path::Path,
 };
 
-use rustix::{fs::OFlags, io::Errno};
+use rustix::{
+    fs::{FileType, OFlags},
+    io::Errno,
+};
 
 pub(super) fn private_file(options: &mut OpenOptions) {
     // To open a FIFO blocks until somebody reads it, without this flag.
@@ -21,6 +24,15 @@ pub(super) fn private_dir(builder: &mut DirBuilder) {
 pub(super) fn take_rights(file: &File, path: &Path) -> io::Result<()> {
     let mode = fs::metadata(path).map_or(0o644, |metadata| metadata.permissions().mode() & 0o777);
     file.set_permissions(Permissions::from_mode(mode))
+}
+
+/// Whether a file, a FIFO or a pipe is our stdout, too. Devices, such as terminals, may have many uses.
+pub(super) fn is_stdout(file: &File) -> bool {
+    let (Ok(file), Ok(stdout)) = (rustix::fs::fstat(file), rustix::fs::fstat(io::stdout())) else {
+        return false;
+    };
+    let is_device = FileType::from_raw_mode(file.st_mode).is_char_device();
+    !is_device && (file.st_dev, file.st_ino) == (stdout.st_dev, stdout.st_ino)
 }
 
 /// `No such device or address` is what the system says of a FIFO.

@@ -11,6 +11,11 @@ pub(super) fn private_file(_options: &mut OpenOptions) {}
 
 pub(super) fn private_dir(_builder: &mut DirBuilder) {}
 
+/// There is no path that leads to it.
+pub(super) fn is_stdout(_file: &File) -> bool {
+    false
+}
+
 pub(super) fn explained(error: io::Error, _path: &Path) -> io::Error {
     error
 }
