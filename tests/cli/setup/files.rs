@@ -1,8 +1,10 @@
 //! Settings files of all kinds: broken, linked, read-only, with the line ends of Windows.
 
+use std::fs;
 #[cfg(unix)]
 use std::os::unix::fs::symlink;
-use std::{fs, path::Path};
+#[cfg(unix)]
+use std::path::Path;
 
 use expect_test::expect;
 use serde_json::Value;
