@@ -15,6 +15,9 @@ use crate::{
     version::{self, Turn},
 };
 
+/// How many sessions may have text kept back when one that nobody set up wants the same.
+const MAX_KEPT: usize = 64;
+
 impl Interceptor {
     pub(crate) fn agent_message(&mut self, message: &Message<'_>, actions: &mut Actions) -> Pass {
         self.flush_strips(message, actions);
@@ -119,6 +122,7 @@ impl Interceptor {
         let Some(node) = update.at(&["content", "text"]) else { return Pass::Untouched };
         let Some(text) = node.as_str() else { return Pass::Untouched };
         let session = message.session_id().unwrap_or_default().into_owned();
+        self.flush_strangers(&session, actions);
         let (_, stream) = self.strips.entry(session.clone()).or_insert_with(|| (kind, Stream::default()));
         let passed = stream.chunk(&text, message.line);
         if stream.is_idle() {
@@ -131,6 +135,16 @@ impl Interceptor {
         let Some(last) = lines.pop() else { return Pass::Consumed };
         actions.to_client.append(&mut lines);
         if last == message.line { Pass::Untouched } else { Pass::Edited(last) }
+    }
+
+    /// Chunks of sessions that nobody set up go on when there are many: an agent may make up any number.
+    fn flush_strangers(&mut self, session: &str, actions: &mut Actions) {
+        let is_stranger = |id: &str| self.sessions.key_of(id).is_none();
+        if self.strips.len() < MAX_KEPT || self.strips.contains_key(session) || !is_stranger(session) {
+            return;
+        }
+        let strangers = self.strips.extract_if(|id, _| is_stranger(id));
+        actions.to_client.extend(strangers.flat_map(|(_, (_, mut stream))| stream.flush()));
     }
 
     /// Chunks that were kept back, in case the end of our text follows, go on before anything else of their session.

@@ -31,6 +31,30 @@ fn chunk(kind: &str, text: &str) -> Value {
     update(kind, json!({ "content": { "type": "text", "text": text } }))
 }
 
+/// Text that may be the beginning of ours is kept back, but not for any number of sessions that the agent makes up.
+#[test]
+fn sessions_that_nobody_set_up_keep_little_back() {
+    let mut world = world();
+    let begins = |session: &str| {
+        let mut line = chunk("user_message_chunk", "<acp-skills");
+        line["params"]["sessionId"] = session.into();
+        line
+    };
+    let mut seen = world.agent(&begins("s")).to_client;
+    for number in 0..1_000 {
+        seen.extend(world.agent(&begins(&format!("stranger-{number}"))).to_client);
+    }
+    assert!(seen.len() > 900, "{} of 1,000 went on", seen.len());
+    // Each as it was, once; the session that was set up still waits.
+    let mut sessions: Vec<_> =
+        seen.iter().map(|line| line["params"]["sessionId"].as_str().unwrap()).collect();
+    assert!(seen.iter().all(|line| line["params"]["update"]["content"]["text"] == "<acp-skills"));
+    assert!(!sessions.contains(&"s"));
+    sessions.sort_unstable();
+    sessions.dedup();
+    assert_eq!(sessions.len(), seen.len());
+}
+
 #[test]
 fn our_text_is_in_no_line_for_the_client() {
     let (ours, command) = (ours(), command());
