@@ -6,16 +6,21 @@
 //! Nothing is read before somebody asks for it: a start that fails leaves all that was said to whoever answers instead.
 
 use std::{
+    collections::VecDeque,
     io::{self, Read},
     mem,
-    sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel},
+    sync::{
+        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        mpsc::{Sender, channel},
+    },
     thread,
 };
 
 /// How much is read at once at most, in bytes.
 const CHUNK_BYTES: usize = 64 * 1024;
-/// How many chunks are kept for the reader; more stay where they are until it takes one.
-const CHUNKS: usize = 64;
+/// How much is kept for the reader, in bytes: then no more is read until it takes some. Bytes are what counts, because whoever
+/// writes short lines may have each of them read alone.
+const KEPT_BYTES: usize = 64 * CHUNK_BYTES;
 
 /// Reads `source` from a thread of its own, from the first read on. Returns what reads the same bytes, and what waits for
 /// their end.
@@ -32,24 +37,98 @@ pub(super) fn read_ahead<R: Read + Send + 'static>(source: R) -> (ReadAhead<R>, 
 pub(super) enum ReadAhead<R> {
     /// Nobody has read yet. What is sent nothing, but dropped, tells the end.
     Waiting(R, Sender<()>),
-    Running {
-        chunks: Receiver<io::Result<Vec<u8>>>,
-        chunk: io::Cursor<Vec<u8>>,
-    },
+    Running(Taker),
     /// There can be no thread, which was told.
     Failed,
+}
+
+/// What is between the thread that reads and the one that takes.
+#[derive(Default)]
+struct Shared {
+    kept: Mutex<Kept>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Kept {
+    bytes: VecDeque<u8>,
+    /// Nothing more is read; an error is told once, behind the bytes.
+    end: Option<io::Result<()>>,
+    /// Nobody takes any more.
+    is_left: bool,
+}
+
+impl Shared {
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The same, once `is_ready`.
+    fn wait(&self, is_ready: impl Fn(&Kept) -> bool) -> MutexGuard<'_, Kept> {
+        let guard = self.changed.wait_while(self.kept(), |kept| !is_ready(kept));
+        guard.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads until the end, an error, or nobody takes it any more.
+    fn fill(&self, mut source: impl Read) {
+        let mut buffer = vec![0; CHUNK_BYTES];
+        let end = loop {
+            match source.read(&mut buffer) {
+                Ok(0) => break Ok(()),
+                Ok(count) => {
+                    let mut kept = self.wait(|kept| kept.bytes.len() < KEPT_BYTES || kept.is_left);
+                    if kept.is_left {
+                        return;
+                    }
+                    kept.bytes.extend(&buffer[..count]);
+                    self.changed.notify_all();
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => break Err(error),
+            }
+        };
+        self.kept().end = Some(end);
+        self.changed.notify_all();
+    }
+}
+
+/// Takes what is kept.
+pub(super) struct Taker(Arc<Shared>);
+
+impl Read for Taker {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut kept = self.0.wait(|kept| !kept.bytes.is_empty() || kept.end.is_some());
+        let count = kept.bytes.read(buffer)?;
+        if kept.bytes.is_empty() {
+            // A flood leaves nothing behind.
+            kept.bytes.shrink_to(CHUNK_BYTES);
+            if let (0, Some(end)) = (count, &mut kept.end) {
+                mem::replace(end, Ok(()))?;
+            }
+        }
+        self.0.changed.notify_all();
+        Ok(count)
+    }
+}
+
+impl Drop for Taker {
+    fn drop(&mut self) {
+        self.0.kept().is_left = true;
+        self.0.changed.notify_all();
+    }
 }
 
 impl<R: Read + Send + 'static> ReadAhead<R> {
     fn start(&mut self) -> io::Result<()> {
         *self = match mem::replace(self, Self::Failed) {
             Self::Waiting(source, open) => {
-                let (sender, chunks) = sync_channel(CHUNKS);
+                let shared = Arc::<Shared>::default();
+                let taker = Taker(Arc::clone(&shared));
                 thread::Builder::new().name("read-ahead".to_owned()).spawn(move || {
-                    copy(source, &sender);
+                    shared.fill(source);
                     drop(open);
                 })?;
-                Self::Running { chunks, chunk: io::Cursor::default() }
+                Self::Running(taker)
             }
             started => started,
         };
@@ -57,37 +136,12 @@ impl<R: Read + Send + 'static> ReadAhead<R> {
     }
 }
 
-/// Reads until the end or an error.
-fn copy(mut source: impl Read, sender: &SyncSender<io::Result<Vec<u8>>>) {
-    let mut buffer = vec![0; CHUNK_BYTES];
-    loop {
-        let chunk = match source.read(&mut buffer) {
-            Ok(0) => break,
-            Ok(count) => Ok(buffer[..count].to_vec()),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => Err(error),
-        };
-        let is_over = chunk.is_err();
-        // Fails when nobody reads any more.
-        if sender.send(chunk).is_err() || is_over {
-            break;
-        }
-    }
-}
-
 impl<R: Read + Send + 'static> Read for ReadAhead<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.start()?;
-        let Self::Running { chunks, chunk } = self else { return Ok(0) };
-        loop {
-            let count = chunk.read(buffer)?;
-            if count > 0 || buffer.is_empty() {
-                return Ok(count);
-            }
-            match chunks.recv() {
-                Ok(next) => *chunk = io::Cursor::new(next?),
-                Err(_) => return Ok(0),
-            }
+        match self {
+            Self::Running(taker) if !buffer.is_empty() => taker.read(buffer),
+            _ => Ok(0),
         }
     }
 }
@@ -103,7 +157,7 @@ mod tests {
         let (source, mut writer) = io::pipe().unwrap();
         let (mut reader, end) = read_ahead(source);
         // More than is kept.
-        let bytes: Vec<u8> = (0..=u8::MAX).cycle().take(3 * CHUNKS * CHUNK_BYTES).collect();
+        let bytes: Vec<u8> = (0..=u8::MAX).cycle().take(3 * KEPT_BYTES).collect();
         let expected = bytes.clone();
         let writes = thread::spawn(move || writer.write_all(&bytes));
         let mut read = Vec::new();
@@ -126,6 +180,26 @@ mod tests {
         let mut read = Vec::new();
         reader.read_to_end(&mut read).unwrap();
         assert!(read == said, "{} bytes", read.len());
+    }
+
+    /// Each of which is read alone.
+    #[test]
+    fn the_end_is_noticed_behind_many_small_pieces() {
+        struct Pieces(usize);
+        impl Read for Pieces {
+            fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+                let Some(left) = self.0.checked_sub(1) else { return Ok(0) };
+                self.0 = left;
+                buffer[0] = b'x';
+                Ok(1)
+            }
+        }
+        let (mut reader, end) = read_ahead(Pieces(10_000));
+        reader.read_exact(&mut [0]).unwrap();
+        end();
+        let mut read = Vec::new();
+        reader.read_to_end(&mut read).unwrap();
+        assert_eq!(read.len(), 9_999);
     }
 
     /// Where the agent does not start, somebody else answers.
@@ -183,7 +257,7 @@ mod tests {
             taken += 1;
         }
         // What has been taken, what is kept, and the one that waits to be kept.
-        let most = taken + CHUNKS + 1;
+        let most = taken + KEPT_BYTES / CHUNK_BYTES + 1;
         for _ in 0..most {
             reads.recv().unwrap();
         }
