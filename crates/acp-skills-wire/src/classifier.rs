@@ -118,8 +118,12 @@ impl Classifier {
     }
 
     /// Remembers that lines like the last one are alike up to `to`, behind the kind of the update: those that are stream
-    /// past without a look at what they are. Only after [`Class::Streaming`], with the same line.
+    /// past without a look at what they are. Only after [`Class::Streaming`], with the same line. Not for less than the whole
+    /// kind: another one may begin in the same way.
     pub fn extend(&mut self, line: &[u8], to: usize) {
+        if !line.get(self.kind + 1..to).is_some_and(|kind| kind.contains(&b'"')) {
+            return;
+        }
         let Some(shape) = self.shape.as_mut().filter(|_| to <= MAX_SHAPE_BYTES) else { return };
         let Some(start) = shape.start(line).filter(|start| start + shape.kind == self.kind) else { return };
         if let Some(front) = line.get(start..to).filter(|front| front.len() > shape.kind) {
@@ -370,6 +374,19 @@ mod tests {
             (chunk.clone(), (Class::Streaming, 95)),
         ] {
             assert_eq!((learned.classify(line.as_bytes()), learned.known()), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_piece_of_a_kind_is_none() {
+        let chunk = UPDATE.replace("plan", "user_thought");
+        let kind = chunk.find("\"user_thought").unwrap();
+        for to in 0..=kind + "\"user_thought".len() {
+            let mut learned = classifier();
+            learned.classify(chunk.as_bytes());
+            learned.extend(chunk.as_bytes(), to);
+            let read = UPDATE.replace("plan", "user_message_chunk");
+            assert_eq!(learned.classify(read.as_bytes()), Class::Other, "{to}");
         }
     }
 
