@@ -290,14 +290,20 @@ impl<'a> Place<'a> {
         Ok(id)
     }
 
-    /// A turn that is cancelled while the model thinks.
-    fn cancellation(&self, seen: &mut Seen, client: &mut Client) -> Result<(), String> {
-        let id = client.ask("session/new", &self.new_session())?["sessionId"].clone();
+    /// Begins a turn in which the model thinks until it is no longer muted. Returns the id of the prompt.
+    fn begin_turn(&self, client: &mut Client, session: &Value) -> u64 {
         self.model.asked();
         self.model.mute(true);
         let blocks = json!([{ "type": "text", "text": "Take your time" }]);
-        let request = client.request("session/prompt", &json!({ "sessionId": id, "prompt": blocks }));
+        let request = client.request("session/prompt", &json!({ "sessionId": session, "prompt": blocks }));
         client.listen(DEADLINE, |_| self.model.is_asked());
+        request
+    }
+
+    /// A turn that is cancelled while the model thinks.
+    fn cancellation(&self, seen: &mut Seen, client: &mut Client) -> Result<(), String> {
+        let id = client.ask("session/new", &self.new_session())?["sessionId"].clone();
+        let request = self.begin_turn(client, &id);
         client.notify("session/cancel", &json!({ "sessionId": id }));
         // Some wait for the model all the same.
         let answer = client.answer(request, LONG);

@@ -136,11 +136,7 @@ impl Place<'_> {
         let mut client = self.start(&[], &[]);
         initialize(&mut client)?;
         let id = client.ask("session/new", &self.new_session())?["sessionId"].clone();
-        self.model.asked();
-        self.model.mute(true);
-        let blocks = json!([{ "type": "text", "text": "Take your time" }]);
-        let request = client.request("session/prompt", &json!({ "sessionId": id, "prompt": blocks }));
-        client.listen(DEADLINE, |_| self.model.is_asked());
+        let request = self.begin_turn(&mut client, &id);
         let agent = child_of(client.id()).ok_or("the agent is not there")?;
         rustix::process::kill_process(agent, rustix::process::Signal::KILL)
             .map_err(|error| error.to_string())?;

@@ -11,6 +11,11 @@
 //! A pattern that is not understood, an input that could hide more than it shows (`git status; rm -rf ~`), and a path that
 //! differs from the pattern in the case of letters alone, which some file systems ignore, fit neither way: nobody is to be
 //! allowed or refused anything by a guess.
+//!
+//! | file | owns |
+//! |---|---|
+//! | `commands` | patterns of shell commands |
+//! | `programs` | what a pattern has to say of programs that run others |
 
 mod commands;
 mod programs;

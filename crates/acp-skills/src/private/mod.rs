@@ -1,4 +1,5 @@
-//! Files and directories that only their owner may read, and the rights of those that others may. What differs by system is in `unix` and `windows`.
+//! Files and directories that only their owner may read, and the rights of those that others may. What differs by system is in
+//! `unix` and `windows`.
 
 #[cfg_attr(unix, path = "unix.rs")]
 #[cfg_attr(windows, path = "windows.rs")]
