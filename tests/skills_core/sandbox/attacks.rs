@@ -305,6 +305,10 @@ fn list(dir: &Path) {
 /// Lives until somebody ends it; whoever reads the FIFO sees when.
 fn hold(fifo: &Path) {
     let mut writer = OpenOptions::new().write(true).open(fifo).unwrap();
+    // Bubblewrap's process 1 binds its life to its parent's only after it has started us, and then waits for us.
+    while !std::fs::read_to_string("/proc/1/stat").unwrap().contains(") S ") {
+        std::thread::yield_now();
+    }
     writer.write_all(b"here\n").unwrap();
     let mut child = Command::new("sleep").arg("600").stdout(writer.try_clone().unwrap()).spawn().unwrap();
     child.wait().unwrap();
