@@ -32,6 +32,8 @@ mod killed;
 mod login;
 mod reload;
 mod repositories;
+#[cfg(target_os = "linux")]
+mod sandboxed;
 mod scripts;
 mod sessions;
 #[cfg(target_os = "linux")]
@@ -100,6 +102,8 @@ fn main() -> ExitCode {
     #[cfg(unix)]
     trials.extend(login::trials());
     trials.extend(reload::trials());
+    #[cfg(target_os = "linux")]
+    trials.extend(sandboxed::trials());
     trials.extend(sessions::trials());
     trials.extend(scripts::trials());
     #[cfg(target_os = "linux")]

@@ -265,7 +265,7 @@ pub(crate) fn request(id: u64, script: &str, args: &[&str], token: Option<&str>)
     json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params })
 }
 
-fn cancelled(id: u64) -> Value {
+pub(crate) fn cancelled(id: u64) -> Value {
     json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id } })
 }
 

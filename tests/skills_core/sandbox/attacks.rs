@@ -10,6 +10,7 @@ use std::{
         unix::{
             fs::{OpenOptionsExt, symlink},
             net::{SocketAddr, UnixDatagram, UnixListener, UnixStream},
+            process::CommandExt,
         },
     },
     path::{Path, PathBuf},
@@ -36,6 +37,13 @@ pub(crate) fn run(attack: &str, args: &[&str]) -> ExitCode {
         ("descriptors", []) => descriptors(),
         ("variables", []) => env::vars().for_each(|(name, value)| say(format!("{name}={value}"))),
         ("list", [dir]) => list(Path::new(dir)),
+        ("terminal", []) => {
+            attempt("/dev/tty", || OpenOptions::new().write(true).open("/dev/tty").map(drop));
+        }
+        ("signal", []) => {
+            let error = Command::new("sh").args(["-c", "trap '' TERM; kill 0; echo kill 0: done"]).exec();
+            say(error);
+        }
         ("set-user-id", [program]) => {
             let output = Command::new(program).arg("-u").output().unwrap();
             say(String::from_utf8_lossy(&output.stdout));

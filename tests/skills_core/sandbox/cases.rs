@@ -4,6 +4,7 @@
 use std::{
     env, fs,
     io::{BufRead, BufReader, Read},
+    mem::ManuallyDrop,
     net::TcpListener,
     os::unix::net::UnixStream,
     path::Path,
@@ -12,7 +13,11 @@ use std::{
     time::Duration,
 };
 
-use rustix::io::{FdFlags, fcntl_setfd};
+use rustix::{
+    io::{FdFlags, fcntl_setfd},
+    process::setsid,
+    pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
+};
 use skills_core::exec::{Sandbox, SandboxError};
 
 use crate::{
@@ -31,6 +36,8 @@ pub(crate) const AVAILABLE: &str = "available";
 const HOLDING: &str = "holding";
 /// Run where there are no user namespaces; part of a case.
 const WITHOUT_NAMESPACES: &str = "without_namespaces";
+/// Run where the sandbox does not see `setsid`; part of a case.
+const WITHOUT_SETSID: &str = "without_setsid";
 
 macro_rules! cases {
     ($($name:ident),* $(,)?) => {
@@ -44,6 +51,7 @@ macro_rules! cases {
                 AVAILABLE => return available(),
                 HOLDING => holding(),
                 WITHOUT_NAMESPACES => without_namespaces(),
+                WITHOUT_SETSID => the_terminal_is_out_of_reach(),
                 other => panic!("there is no case {other}"),
             }
             ExitCode::SUCCESS
@@ -74,6 +82,9 @@ cases!(
     the_home_directory_is_worth_a_warning,
     a_skill_below_the_working_directory_stays,
     a_skill_around_the_working_directory_stays,
+    the_terminal_is_out_of_reach,
+    a_script_signals_nobody_else,
+    without_a_program_for_sessions,
     nothing_survives_the_program_that_runs_it,
     root_without_user_namespaces_is_refused,
 );
@@ -271,6 +282,41 @@ fn network_only_where_it_is_allowed() {
     fixture.all_fail("tcp", &[&address]);
     fixture.network = true;
     fixture.all_succeed("tcp", &[&address]);
+}
+
+/// A program that was started from a terminal.
+fn the_terminal_is_out_of_reach() {
+    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+    // To close it would end us, with the signal for that.
+    let terminal = ManuallyDrop::new(openpt(flags).unwrap());
+    grantpt(&*terminal).unwrap();
+    unlockpt(&*terminal).unwrap();
+    let name = ptsname(&*terminal, Vec::new()).unwrap();
+    setsid().unwrap();
+    // Who leads a session and opens a terminal has it.
+    let _own = fs::OpenOptions::new().read(true).write(true).open(name.to_str().unwrap()).unwrap();
+    let fixture = Fixture::new();
+    fixture.all_succeed_outside("terminal", &[]);
+    fixture.all_fail("terminal", &[]);
+}
+
+/// `kill 0`, as scripts do at their end, must not end the sandbox around them.
+fn a_script_signals_nobody_else() {
+    Fixture::new().all_succeed("signal", &[]);
+}
+
+fn without_a_program_for_sessions() {
+    // In there, `/tmp` is another one.
+    let hidden = tempfile::tempdir_in("/tmp").unwrap();
+    let path = env::var("PATH").unwrap();
+    let found = env::split_paths(&path).map(|dir| dir.join("setsid")).find(|it| it.exists()).unwrap();
+    std::os::unix::fs::symlink(found, hidden.path().join("setsid")).unwrap();
+    let output = Command::new(env::current_exe().unwrap())
+        .args([CASE_FLAG, WITHOUT_SETSID])
+        .env("PATH", format!("{}:{path}", text(hidden.path())))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 /// A process that runs a script is killed, and the FIFO that the script and its child hold open is closed.

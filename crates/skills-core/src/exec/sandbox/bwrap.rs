@@ -21,6 +21,9 @@ use crate::exec::{Invocation, descriptors::Descriptors, find_program, std_comman
 
 const BWRAP: &str = "bwrap";
 
+/// Runs a program in a session of its own; of util-linux, BusyBox and Toybox.
+const SETSID: &str = "setsid";
+
 /// The first version that takes more than one filter (`--add-seccomp-fd`): major and minor.
 const OLDEST: (u32, u32) = (0, 6);
 
@@ -35,6 +38,8 @@ pub(super) struct Bwrap {
     binds_descriptors: bool,
     host: Arc<Host>,
     filters: Vec<Arc<[u8]>>,
+    /// What gives a script a session of its own, if the sandbox has it.
+    setsid: Option<PathBuf>,
 }
 
 impl Bwrap {
@@ -47,8 +52,12 @@ impl Bwrap {
             resolv_conf: fs::canonicalize("/etc/resolv.conf").ok().filter(|_| network),
         };
         let filters = filter::programs()?;
-        let mut bwrap = Self { network, binds_descriptors: false, host: Arc::new(host), filters };
-        bwrap.probe().map_err(|error| bwrap.too_old().unwrap_or(error))?;
+        let setsid = find_program(Path::new(SETSID), None);
+        let mut bwrap = Self { network, binds_descriptors: false, host: Arc::new(host), filters, setsid };
+        if bwrap.probe().is_err() {
+            bwrap.setsid = None;
+            bwrap.probe().map_err(|error| bwrap.too_old().unwrap_or(error))?;
+        }
         bwrap.binds_descriptors = bwrap.probe_descriptors().unwrap_or(false);
         Ok(bwrap)
     }
@@ -127,9 +136,13 @@ impl Bwrap {
         for (name, value) in std::mem::take(&mut invocation.env) {
             args.extend(["--setenv".into(), name, value]);
         }
-        args.extend(
-            ["--setenv", "TMPDIR", "/tmp", "--new-session", "--die-with-parent", "--"].map(Into::into),
-        );
+        args.extend(["--setenv", "TMPDIR", "/tmp", "--die-with-parent", "--"].map(Into::into));
+        // With `--new-session` process 1 of the sandbox would leave our process group, and it ends with its parent only some
+        // moments later: whoever is killed in between would leave a script that no signal of ours reaches. The terminal is
+        // not there in any session; of its own it is for scripts that signal their group and do not mean bubblewrap.
+        if let Some(setsid) = &self.setsid {
+            args.extend([setsid.into(), "--".into()]);
+        }
         args.push(invocation.program.into());
         args.append(&mut invocation.args);
         invocation.unset.extend(environment::hidden(std::env::vars_os(), is_socket));
@@ -145,7 +158,7 @@ impl Bwrap {
 
     /// Asks a program inside what it may do: no option is believed to work.
     fn probe(&self) -> Result<(), SandboxError> {
-        let output = self.run_inside("cat", "/proc/self/status", mounts::root(), None);
+        let output = self.run_inside("cat", "/proc/self/status", mounts::common(&self.host), None);
         let failed = |reason: String| {
             if is_root() { SandboxError::Root(reason) } else { SandboxError::NotWorking(reason) }
         };

@@ -12,7 +12,8 @@
 //!   user's runtime directory are empty, the variables that name sockets are gone, and the kernel refuses to make Unix
 //!   sockets. Socket pairs work. Programs that talk to themselves over a named Unix socket do not (`multiprocessing` of
 //!   Python with `forkserver`; `spawn` and `fork` do).
-//! - Nothing survives the script.
+//! - It cannot open the terminal that we were started from.
+//! - Nothing survives the script, nor the process group that it was started in.
 //!
 //! What it does not do: hide files that the user may read, limit memory, or keep a script with the network from services
 //! that listen on this machine. With a bubblewrap that takes no directory as a descriptor (before 0.10.0, apart from what

@@ -38,6 +38,9 @@ const READ_ONLY_PROC: [&str; 9] = [
     "/proc/sysrq-trigger",
 ];
 
+/// The terminal of whoever asks.
+const TERMINAL: &str = "/dev/tty";
+
 /// Links below `/run` through which whole systems find their programs (NixOS, Guix).
 const CURRENT_SYSTEM: &str = "/run/current-system";
 
@@ -129,6 +132,11 @@ pub(super) fn of_program(
     Ok(layered(mounts))
 }
 
+/// What is the same for all scripts.
+pub(super) fn common(host: &Host) -> Vec<OsString> {
+    layered(emptied(host))
+}
+
 /// The directories that are empty, and what is needed of them all the same.
 fn emptied(host: &Host) -> Vec<(&Path, Mount)> {
     // Nobody means a home directory to be empty, whatever a variable says.
@@ -162,10 +170,13 @@ fn layered(mut mounts: Vec<(&Path, Mount)>) -> Vec<OsString> {
     arguments
 }
 
-/// The part that is the same for all: everything read-only, devices and processes of its own.
+/// What is below all of that: everything read-only, devices and processes of its own, and no terminal.
 pub(super) fn root() -> Vec<OsString> {
     let mut arguments: Vec<OsString> =
         ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"].map(OsString::from).into();
+    // Devices cannot be opened where they are bound this way. Who could open this one would write on the terminal that we were
+    // started from, and type into it.
+    arguments.extend(["--ro-bind", "/dev/null", TERMINAL].map(OsString::from));
     for path in READ_ONLY_PROC {
         arguments.extend(["--ro-bind-try", path, path].map(OsString::from));
     }
