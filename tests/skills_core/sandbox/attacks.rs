@@ -17,7 +17,10 @@ use std::{
     process::{Command, ExitCode},
 };
 
-use rustix::mount::{MountFlags, UnmountFlags, mount, mount_bind, mount_remount, unmount};
+use rustix::{
+    fs::OFlags,
+    mount::{MountFlags, UnmountFlags, mount, mount_bind, mount_remount, unmount},
+};
 
 /// Stands in the `#!` line of the script: this program is its interpreter.
 pub(crate) const FLAG: &str = "--sandbox-attack";
@@ -48,6 +51,7 @@ pub(crate) fn run(attack: &str, args: &[&str]) -> ExitCode {
             let output = Command::new(program).arg("-u").output().unwrap();
             say(String::from_utf8_lossy(&output.stdout));
         }
+        ("left", []) => leave_set_user_id(),
         ("hold", [fifo]) => hold(Path::new(fifo)),
         _ => {
             say(format!("unknown attack {attack} {args:?}"));
@@ -241,11 +245,51 @@ fn calls() {
     }
 }
 
+/// Leaves programs that run as whoever made them.
+fn leave_set_user_id() {
+    let x86_64 = cfg!(target_arch = "x86_64");
+    // The generic numbers are those of arm64 and riscv64.
+    let number = |x86, generic| if x86_64 { x86 } else { generic };
+    fs::write("plain", "x").unwrap();
+    let (mknodat, openat) = (number(259, 33), number(257, 56));
+    let (fchmod, fchmodat) = (number(91, 52), number(268, 53));
+    let mut calls = vec![
+        ("fchmod", fchmod, "fileno(F),04755"),
+        ("fchmod g", fchmod, "fileno(F),02755"),
+        ("fchmodat", fchmodat, "-100,$f,04755"),
+        ("fchmodat2", 452, "-100,$f,04755,0"),
+        ("mknodat", mknodat, "-100,$n,0104755,0"),
+        ("openat", openat, "-100,$n,0101,04755"),
+        ("openat g", openat, "-100,$n,0101,02755"),
+        ("openat with O_TMPFILE", openat, "-100,$d,$t,04755"),
+        ("openat2", 437, "-100,$n,$how,24"),
+    ];
+    if x86_64 {
+        calls.extend([
+            ("chmod", 90, "$f,04755"),
+            ("chmod g", 90, "$f,02755"),
+            ("creat", 85, "$n,04755"),
+            ("mknod", 133, "$n,0104755,0"),
+            ("open", 2, "$n,0101,04755"),
+        ]);
+    }
+    let unnamed = (OFlags::TMPFILE | OFlags::WRONLY).bits();
+    for (name, number, args) in calls {
+        let set = format!(
+            "open(F,'+<','plain'); $f=\"plain\"; $d=\".\"; $n=\"{name}\"; $t={unnamed}; $how=pack('QQQ',0101,04755,0);"
+        );
+        attempt(name, || perl_after(&set, number, args));
+    }
+}
+
 fn perl(number: u32, args: &str) -> io::Result<()> {
+    perl_after("$b = \"\\0\" x 256;", number, args)
+}
+
+fn perl_after(statements: &str, number: u32, args: &str) -> io::Result<()> {
     // A child of a `clone` that works ends at once.
-    let code = format!(
-        "$b = \"\\0\" x 256; $r = syscall({number},{args}); exit 0 if $r >= 0; print STDERR $!; exit 1"
-    );
+    let code =
+        format!("{statements} $r = syscall({number},{args}); exit 0 if $r >= 0; print STDERR $!; exit 1");
     succeed(Command::new("perl").args(["-e", &code]))
 }
 

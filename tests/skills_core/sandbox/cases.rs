@@ -74,6 +74,7 @@ cases!(
     libraries_in_the_working_directory_are_not_loaded,
     directories_of_sockets_are_empty,
     programs_that_become_another_user,
+    programs_that_would_become_another_user_later,
     network_only_where_it_is_allowed,
     directories_that_would_undo_it_are_refused,
     links_to_such_directories_are_refused,
@@ -273,6 +274,21 @@ fn programs_that_become_another_user() {
         return skipped("programs cannot become another user here anyway");
     }
     assert_ne!(Fixture::new().inside("set-user-id", &[&program]), "0\n\n");
+}
+
+/// What a script leaves behind runs outside.
+fn programs_that_would_become_another_user_later() {
+    if !installed("perl") {
+        return;
+    }
+    let fixture = Fixture::new();
+    fixture.all_succeed_outside("left", &[]);
+    let names = |dir: &Path| fs::read_dir(dir).unwrap().map(|it| it.unwrap().file_name()).collect::<Vec<_>>();
+    for name in names(&fixture.cwd) {
+        fs::remove_file(fixture.cwd.join(name)).unwrap();
+    }
+    fixture.all_fail("left", &[]);
+    assert_eq!(names(&fixture.cwd), ["plain"]);
 }
 
 fn network_only_where_it_is_allowed() {

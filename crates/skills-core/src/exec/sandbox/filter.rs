@@ -12,15 +12,22 @@
 //!
 //! *Keys* of the session are inherited, and no namespace holds them.
 //!
-//! The rules are applied by bubblewrap, last; flatpak's filter was the model.
+//! *Set-user-ID programs* do nothing inside, but one that a script leaves in the working directory would run outside as
+//! whoever ran the script. `openat2` has its mode in memory.
+//!
+//! The rules are applied by bubblewrap, last; flatpak's filter was the model, and for set-user-ID programs systemd's
+//! (`RestrictSUIDSGID`).
 
 use std::{collections::BTreeMap, sync::Arc};
 
 use libc::{
-    AF_INET, AF_INET6, AF_NETLINK, AF_UNIX, CLONE_NEWUSER, ENOSYS, EPERM, SOCK_DGRAM, SOCK_RAW, SYS_add_key,
-    SYS_clone, SYS_clone3, SYS_io_uring_setup, SYS_keyctl, SYS_request_key, SYS_socket, SYS_socketpair,
-    SYS_unshare, c_int, c_long,
+    AF_INET, AF_INET6, AF_NETLINK, AF_UNIX, CLONE_NEWUSER, ENOSYS, EPERM, O_CREAT, O_DIRECTORY, O_TMPFILE,
+    S_ISGID, S_ISUID, SOCK_DGRAM, SOCK_RAW, SYS_add_key, SYS_clone, SYS_clone3, SYS_fchmod, SYS_fchmodat,
+    SYS_io_uring_setup, SYS_keyctl, SYS_mknodat, SYS_openat, SYS_openat2, SYS_request_key, SYS_socket,
+    SYS_socketpair, SYS_unshare, c_int, c_long,
 };
+#[cfg(target_arch = "x86_64")]
+use libc::{SYS_chmod, SYS_creat, SYS_mknod, SYS_open};
 use seccompiler::{
     BackendError, BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
     SeccompRule, TargetArch,
@@ -33,14 +40,20 @@ const SOCK_TYPE_MASK: u64 = 0xf;
 /// Set in the number of a system call of the x32 ABI, which filters for x86-64 see beside their own.
 const X32_SYSCALL_BIT: c_long = 0x4000_0000;
 
+/// The same number everywhere; the C library's bindings do not have it everywhere.
+const SYS_FCHMODAT2: c_long = 452;
+
 /// The compiled filters, each to be loaded.
 pub(super) fn programs() -> Result<Vec<Arc<[u8]>>, SandboxError> {
     let unsupported = |_| SandboxError::Architecture(std::env::consts::ARCH);
     let arch = TargetArch::try_from(std::env::consts::ARCH).map_err(unsupported)?;
     // `EPERM` is what a program reports in words that fit. `ENOSYS` is what makes a program do without: the C library
     // with `clone`, whose flags can be looked at, and Node.js with threads.
-    let compiled = || Ok(vec![compile(refused()?, EPERM, arch)?, compile(absent(), ENOSYS, arch)?]);
-    compiled().map_err(|error: BackendError| SandboxError::NotWorking(error.to_string()))
+    let rules = || Ok([(refused()?, EPERM), (set_user_id()?, EPERM), (absent(), ENOSYS)]);
+    let compiled = |rules: [_; 3]| {
+        rules.into_iter().map(|(rules, errno)| compile(rules, errno, arch)).collect::<Result<_, _>>()
+    };
+    rules().and_then(compiled).map_err(|error: BackendError| SandboxError::NotWorking(error.to_string()))
 }
 
 type Rules = Vec<(c_long, Vec<SeccompRule>)>;
@@ -64,7 +77,43 @@ fn refused() -> Result<Rules, BackendError> {
 }
 
 fn absent() -> Rules {
-    vec![(SYS_clone3, vec![]), (SYS_io_uring_setup, vec![])]
+    vec![(SYS_clone3, vec![]), (SYS_io_uring_setup, vec![]), (SYS_openat2, vec![])]
+}
+
+/// Everything that gives a file a mode; the argument that has it, and before it the flags of what opens.
+fn set_user_id() -> Result<Rules, BackendError> {
+    let modes = [
+        (SYS_fchmod, 1),
+        (SYS_fchmodat, 2),
+        (SYS_FCHMODAT2, 2),
+        (SYS_mknodat, 2),
+        #[cfg(target_arch = "x86_64")]
+        (SYS_chmod, 1),
+        #[cfg(target_arch = "x86_64")]
+        (SYS_creat, 1),
+        #[cfg(target_arch = "x86_64")]
+        (SYS_mknod, 1),
+    ];
+    let opened = [
+        (SYS_openat, 3),
+        #[cfg(target_arch = "x86_64")]
+        (SYS_open, 2),
+    ];
+    // Without these there is no mode, and anything may be in its place.
+    let making = [O_CREAT, O_TMPFILE & !O_DIRECTORY];
+    let has = |argument, bit: c_int| condition(argument, SeccompCmpOp::MaskedEq(bits(bit)), bit);
+    let wrong = [S_ISUID, S_ISGID].map(u32::cast_signed);
+    let mut rules = Rules::new();
+    for (call, mode) in modes {
+        let each = wrong.into_iter().map(|bit| all([has(mode, bit)]));
+        rules.push((call, each.collect::<Result<_, _>>()?));
+    }
+    for (call, mode) in opened {
+        let pairs = making.into_iter().flat_map(|flag| wrong.map(|bit| (flag, bit)));
+        let each = pairs.map(|(flag, bit)| all([has(mode - 1, flag), has(mode, bit)]));
+        rules.push((call, each.collect::<Result<_, _>>()?));
+    }
+    Ok(rules)
 }
 
 fn compile(rules: Rules, errno: c_int, arch: TargetArch) -> Result<Arc<[u8]>, BackendError> {
@@ -119,7 +168,7 @@ mod tests {
     #[test]
     fn programs_for_every_architecture() {
         for arch in [TargetArch::x86_64, TargetArch::aarch64, TargetArch::riscv64] {
-            for rules in [refused().unwrap(), absent()] {
+            for rules in [refused().unwrap(), set_user_id().unwrap(), absent()] {
                 let program = compile(rules, EPERM, arch).unwrap();
                 assert_eq!(program.len() % 8, 0);
                 // Below the capacity of any pipe, so that it can be written before anybody reads.

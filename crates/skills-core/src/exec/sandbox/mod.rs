@@ -12,6 +12,8 @@
 //!   user's runtime directory are empty, the variables that name sockets are gone, and the kernel refuses to make Unix
 //!   sockets. Socket pairs work. Programs that talk to themselves over a named Unix socket do not (`multiprocessing` of
 //!   Python with `forkserver`; `spawn` and `fork` do).
+//! - It leaves no program that would run as somebody else: no file becomes set-user-ID or set-group-ID, and no directory
+//!   set-group-ID.
 //! - It cannot open the terminal that we were started from.
 //! - Nothing survives the script, nor the process group that it was started in.
 //!
