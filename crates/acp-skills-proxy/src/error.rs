@@ -114,12 +114,16 @@ pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
     })
 }
 
-/// What to do about a limit that kept a skill from being read. Its findings are texts, with the system's error at their end.
+/// What to do about a limit that kept a file of the configuration, or a skill that it names, from being read.
 fn limit_in_config(config: &ConfigError) -> Option<String> {
-    let ConfigError::Skill { source, .. } = config else { return None };
-    let of_system = |text: &str| text.rsplit_once("(os error ")?.1.strip_suffix(')')?.parse().ok();
-    let codes = source.diagnostics.iter().filter_map(|finding| of_system(&finding.message));
-    codes.map(io::Error::from_raw_os_error).find_map(|error| system::limit_hint(&error))
+    match config {
+        ConfigError::Unreadable { source, .. } => system::limit_hint(source),
+        ConfigError::Skill { source, .. } => {
+            let codes = source.diagnostics.iter().filter_map(|finding| finding.os_error);
+            codes.map(io::Error::from_raw_os_error).find_map(|error| system::limit_hint(&error))
+        }
+        _ => None,
+    }
 }
 
 /// What to do about a path that is not there because nobody expands what it begins with.
@@ -178,5 +182,37 @@ fn no_skill(path: &Path) -> Option<String> {
         count => Some(format!(
             "there are skills below it ({count}): `--skills {shown}` takes all of them, in a configuration `roots`"
         )),
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use skills_core::{Diagnostic, discovery::LoadError};
+
+    use super::*;
+
+    /// A limit of the system is not the user's mistake; a file that quotes one is.
+    #[test]
+    fn limits_behind_a_configuration() {
+        let too_many = || io::Error::from_raw_os_error(rustix::io::Errno::MFILE.raw_os_error());
+        let skill = |finding: Diagnostic| ConfigError::Skill {
+            path: "/skills/a".into(),
+            source: LoadError::new("/skills/a/SKILL.md", vec![finding]),
+        };
+        let finding = || Diagnostic::error("unreadable", format!("cannot read `SKILL.md`: {}", too_many()));
+        let unreadable = |source| ConfigError::Unreadable { path: "/skills.yaml".into(), source };
+        for (error, is_limit) in [
+            (skill(finding().caused_by(&too_many())), true),
+            (skill(finding()), false),
+            (skill(finding().caused_by(&io::ErrorKind::NotFound.into())), false),
+            (unreadable(too_many()), true),
+            (unreadable(io::ErrorKind::NotFound.into()), false),
+        ] {
+            let error = anyhow::Error::new(error);
+            let expected = if is_limit { EXIT_PROXY_FAILED } else { EXIT_USAGE };
+            assert_eq!(code(&error), expected, "{error:?}");
+            let hint = hint(&error);
+            assert_eq!(hint.is_some_and(|hint| hint.contains("ulimit -n")), is_limit, "{error:?}");
+        }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A bad skill is a diagnostic, never an outage: loading skills gives a value *and* a list of these.
 
-use std::{borrow::Cow, fmt, path::Path};
+use std::{borrow::Cow, fmt, io, path::Path};
 
 use serde::Serialize;
 
@@ -44,13 +44,17 @@ pub struct Diagnostic {
     pub message: String,
     /// What to do about it.
     pub help: Option<String>,
+    /// The system's code of the error behind it, as [`io::Error::raw_os_error`] has it. For programs that know what to do about
+    /// some of them; it is not serialized, because it means something on one system only.
+    #[serde(skip)]
+    pub os_error: Option<i32>,
 }
 
 impl Diagnostic {
     /// A finding that prevents loading, or breaks a rule. The message may quote a stranger's file: it is made safe to show.
     pub fn error(code: &'static str, message: impl Into<String>) -> Self {
         let message = safe(message.into());
-        Self { code, severity: Severity::Error, line: 0, column: 0, message, help: None }
+        Self { code, severity: Severity::Error, line: 0, column: 0, message, help: None, os_error: None }
     }
 
     /// A finding that prevents nothing.
@@ -68,6 +72,12 @@ impl Diagnostic {
     #[must_use]
     pub fn help(self, help: impl Into<String>) -> Self {
         Self { help: Some(safe(help.into())), ..self }
+    }
+
+    /// The same finding with the error that is behind it, of which the system's code is kept. The message stays as it is.
+    #[must_use]
+    pub fn caused_by(self, error: &io::Error) -> Self {
+        Self { os_error: error.raw_os_error(), ..self }
     }
 
     /// The finding as one text with the file it is about: `skill/SKILL.md:3:14: error[name-too-long]: …`.
@@ -108,6 +118,17 @@ fn safe(text: String) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_code_of_the_system_is_for_programs() {
+        let error = io::Error::from_raw_os_error(24);
+        let plain = Diagnostic::error("unreadable", "cannot read `a`");
+        let diagnostic = plain.clone().caused_by(&error);
+        assert_eq!(diagnostic.os_error, Some(24));
+        assert_eq!(diagnostic.to_string(), plain.to_string());
+        assert_eq!(serde_json::to_string(&diagnostic).unwrap(), serde_json::to_string(&plain).unwrap());
+        assert_eq!(plain.caused_by(&io::Error::other("it is no file")).os_error, None);
+    }
 
     #[test]
     fn nothing_of_a_strangers_text_reaches_the_terminal() {

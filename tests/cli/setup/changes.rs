@@ -122,34 +122,38 @@ fn zed_and_back() {
     assert_private(&records);
 }
 
-/// All agents of the settings in one step.
+/// All agents of the settings in one step, but for the editor's own.
 #[test]
 fn every_agent() {
     let machine = Machine::new();
-    machine.write(ZED_FILE, ZED);
+    let settings = r#"{
+  "agent_servers": {
+    "a": { "command": "/opt/a" },
+    "claude-acp": { "type": "registry" },
+    "b": { "command": "/opt/b", "args": ["acp"] }
+  }
+}
+"#;
+    machine.write(ZED_FILE, settings);
     machine.check(
         &["setup", "zed", "--print"],
         expect![[r#"
         --- ~/.config/zed/settings.json
         +++ ~/.config/zed/settings.json
-        @@ -29,8 +29,12 @@
-             },
-             "Mine": {
-               "type": "custom",
-        -      "command": "/opt/my-agent", // built at home
-        +      "command": "PROGRAM", // built at home
-               "args": [
-        +        "--discover",
-        +        "user",
-        +        "--",
-        +        "/opt/my-agent",
-                 "acp",
-                 /* quiet */ "-q",
-               ],
+        @@ -1,7 +1,7 @@
+         {
+           "agent_servers": {
+        -    "a": { "command": "/opt/a" },
+        +    "a": { "command": "PROGRAM", "args": ["--discover", "user", "--", "/opt/a"] },
+             "claude-acp": { "type": "registry" },
+        -    "b": { "command": "/opt/b", "args": ["acp"] }
+        +    "b": { "command": "PROGRAM", "args": ["--discover", "user", "--", "/opt/b", "acp"] }
+           }
+         }
         exit 0
     "#]],
     );
-    assert_eq!(machine.read(ZED_FILE), ZED);
+    assert_eq!(machine.read(ZED_FILE), settings);
     machine.write(ZED_FILE, "{ \"agent_servers\": { \"claude-acp\": { \"type\": \"registry\" } } }");
     machine.check(&["setup", "zed"], expect![[r#"
         error: which agent?

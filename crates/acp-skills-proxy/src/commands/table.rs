@@ -1,6 +1,9 @@
 //! [`Table`]: columns that line up, cut or wrapped so that they fit the terminal.
 
+use std::borrow::Cow;
+
 use skills_core::text::shown;
+use textwrap::{Options, WordSplitter};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Between two columns.
@@ -120,7 +123,7 @@ impl<const N: usize> Table<N> {
         for (column, text) in row.iter().enumerate() {
             let text = if self.align[column] == Align::Wrapped {
                 let mut parts = wrap(text, widths[column]).into_iter();
-                let first = parts.next().unwrap_or_default();
+                let first = parts.next().unwrap_or_default().into_owned();
                 let indent: usize = widths[..column].iter().map(|width| width + GAP.len()).sum();
                 more.extend(parts.map(|part| format!("{}{part}", " ".repeat(indent))));
                 first
@@ -143,18 +146,8 @@ impl<const N: usize> Table<N> {
 }
 
 /// `text` in lines of at most `width` terminal columns, as far as its words allow that: none is cut.
-fn wrap(text: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split_whitespace() {
-        let last =
-            lines.last_mut().filter(|line| line.is_empty() || line.width() + 1 + word.width() <= width);
-        match last {
-            Some(line) if line.is_empty() => line.push_str(word),
-            Some(line) => line.extend([" ", word]),
-            None => lines.push(word.to_owned()),
-        }
-    }
-    lines
+fn wrap(text: &str, width: usize) -> Vec<Cow<'_, str>> {
+    textwrap::wrap(text, Options::new(width).break_words(false).word_splitter(WordSplitter::NoHyphenation))
 }
 
 /// `text`, cut to `width` terminal columns.
@@ -224,7 +217,9 @@ mod tests {
         let mut table = Table::new([("NAME", Align::Left), ("TEXT", Align::Wrapped)]);
         table.row(["a", "words that go on below"].map(str::to_owned));
         table.note("A sentence about it, 代码 too.");
-        table.row(["b", "/a/long/path/that/is/one/word"].map(str::to_owned));
+        table.row(["b", "/a/long-path/that/is/one/word"].map(str::to_owned));
+        table.row(["c", "代码审查 代码审查 代码"].map(str::to_owned));
+        table.row(["d", ""].map(str::to_owned));
         assert_eq!(table.width(), 35);
         let check = |width, expected: Expect| expected.assert_eq(&table.render(width));
         check(
@@ -233,7 +228,9 @@ mod tests {
                 NAME  TEXT
                 a     words that go on below
                     A sentence about it, 代码 too.
-                b     /a/long/path/that/is/one/word"#]],
+                b     /a/long-path/that/is/one/word
+                c     代码审查 代码审查 代码
+                d"#]],
         );
         check(
             Some(24),
@@ -243,7 +240,10 @@ mod tests {
                       below
                     A sentence about it,
                     代码 too.
-                b     /a/long/path/that/is/one/word"#]],
+                b     /a/long-path/that/is/one/word
+                c     代码审查 代码审查
+                      代码
+                d"#]],
         );
     }
 

@@ -212,7 +212,8 @@ pub(crate) fn load_named(path: &Path, strict: bool) -> Result<(Skill, Vec<Diagno
     if strict && let Source::Stored(stored) = &skill.source {
         let file = stored.file();
         let bytes = std::fs::read(&file).map_err(|error| {
-            LoadError::new(&file, vec![Diagnostic::error("unreadable-file", error.to_string())])
+            let finding = Diagnostic::error("unreadable-file", error.to_string()).caused_by(&error);
+            LoadError::new(&file, vec![finding])
         })?;
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let broken = validate_bytes(&bytes, &ParseContext::in_directory(&name), Verdict::Spec);

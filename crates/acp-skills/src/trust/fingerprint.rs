@@ -7,7 +7,7 @@ use skills_core::{Skill, SkillFiles, files::Bounds, remote::Sha256, skill::FileG
 /// All files of a skill by their hashes.
 pub(super) struct Fingerprint {
     digest: String,
-    /// By path; nothing for what is no file to read.
+    /// By path; nothing for what is no file to read, and of a link that is none with what is written in it.
     files: BTreeMap<String, Option<Sha256>>,
 }
 

@@ -183,3 +183,51 @@ fn more_than_anybody_looks_at() {
     let two = (0..3).map(|_| Fingerprint::of(&skill, &mut bounds).is_ok());
     assert_eq!(two.collect::<Vec<_>>(), [true, false, false], "{bounds:?}");
 }
+
+/// Scripts follow links by themselves, so where one leads to counts like a text; and nothing hides behind a name that cannot
+/// be told from another, or deeper than anybody looks.
+#[cfg(unix)]
+#[test]
+fn what_has_no_text_of_its_own() {
+    use std::{
+        ffi::OsStr,
+        os::unix::{ffi::OsStrExt, fs::symlink},
+    };
+    let project = Project::new();
+    let skill = project.root().join(".skills/x");
+    project.write("scripts/lib.sh", "good");
+    project.write("assets/lib.sh", "bad");
+    symlink("scripts", skill.join("lib")).unwrap();
+    symlink("/etc/hosts", skill.join("out")).unwrap();
+    project.write("\u{fffd}.sh", "good");
+    project.decide(true);
+    assert_eq!(project.state(), (1, vec![]));
+    let relink = |name: &str, target: &str| {
+        fs::remove_file(skill.join(name)).unwrap();
+        symlink(target, skill.join(name)).unwrap();
+    };
+    for (name, other, before) in [("lib", "assets", "scripts"), ("out", "../../evil.sh", "/etc/hosts")] {
+        relink(name, other);
+        assert_eq!(project.state(), (0, vec!["changed"]), "{name}");
+        relink(name, before);
+        assert_eq!(project.state(), (1, vec![]), "{name}");
+    }
+    symlink("assets", skill.join("new")).unwrap();
+    assert_eq!(project.state(), (0, vec!["changed"]));
+    fs::remove_file(skill.join("new")).unwrap();
+
+    let refused = |what: &str| {
+        let skills = project.sift();
+        let why = skills.skipped().iter().map(|it| it.diagnostics[0].message.clone()).collect::<Vec<_>>();
+        assert_eq!((skills.len(), skills.waiting().len(), why.len()), (0, 0, 1), "{what}: {why:?}");
+        assert!(why[0].starts_with("it cannot be approved: `"), "{what}: {why:?}");
+    };
+    let twin = skill.join(OsStr::from_bytes(b"\xff.sh"));
+    fs::write(&twin, "bad").unwrap();
+    refused("a name that is no text");
+    fs::remove_file(twin).unwrap();
+    project.write(&format!("{}x.sh", "d/".repeat(40)), "bad");
+    refused("too deep");
+    fs::remove_dir_all(skill.join("d")).unwrap();
+    assert_eq!(project.state(), (1, vec![]));
+}

@@ -199,6 +199,7 @@ pub(super) fn unreadable(error: &io::Error) -> Diagnostic {
     match error.kind() {
         io::ErrorKind::NotFound => Diagnostic::error("no-such-directory", "there is no such directory"),
         io::ErrorKind::NotADirectory => Diagnostic::error("not-a-directory", "this is not a directory"),
-        _ => Diagnostic::error("unreadable-directory", format!("cannot read the directory: {error}")),
+        _ => Diagnostic::error("unreadable-directory", format!("cannot read the directory: {error}"))
+            .caused_by(error),
     }
 }

@@ -135,6 +135,7 @@ impl FileError {
         let diagnostic = Diagnostic::error(self.code(), self.to_string());
         match self {
             Self::Outside { .. } => diagnostic.help("link the skill's directory instead of the file"),
+            Self::Directory { source, .. } | Self::Io { source, .. } => diagnostic.caused_by(source),
             _ => diagnostic,
         }
     }

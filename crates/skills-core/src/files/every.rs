@@ -1,6 +1,6 @@
 //! Everything below a directory, for whoever has to judge it: also what a listing passes over.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, path::PathBuf};
 
 use cap_fs_ext::DirExt;
 use cap_std::fs::Dir;
@@ -16,11 +16,15 @@ const REPOSITORY: &str = ".git";
 pub(crate) enum Kind {
     /// A regular file, or a link to one inside.
     File,
-    /// A link that leads out of the directory, or to nothing inside.
-    LinkOut,
+    /// A link to a directory inside, and what is written in it.
+    LinkIn(PathBuf),
+    /// A link that leads out of the directory, or to nothing inside, and what is written in it.
+    LinkOut(PathBuf),
     /// A FIFO, a socket or a device.
     Special,
-    /// A directory that was not looked into.
+    /// A directory of git, which was not looked into.
+    Repository,
+    /// A directory that was not looked into for another reason, or something with a name that nobody can ask for.
     Unread,
 }
 
@@ -56,11 +60,15 @@ pub(super) fn every(root: &Dir, max: usize) -> (Vec<Entry>, bool) {
             };
             let name = entry.file_name();
             let path = format!("{prefix}{}", name.to_string_lossy());
+            let written = || dir.read_link_contents(&name).unwrap_or_default();
             let kind = match entry.file_type() {
+                // Two names that are no Unicode would be one path here.
+                _ if name.to_str().is_none() => Kind::Unread,
+                Ok(kind) if kind.is_dir() && name == REPOSITORY => Kind::Repository,
                 Ok(kind) if kind.is_dir() => {
                     // Not through a link, even if the entry has become one since it was listed.
                     match dir.open_dir_nofollow(&name) {
-                        Ok(child) if depth < MAX_DEPTH && name != REPOSITORY => {
+                        Ok(child) if depth < MAX_DEPTH => {
                             dirs.push_back((child, path + "/", depth + 1));
                             continue;
                         }
@@ -68,10 +76,10 @@ pub(super) fn every(root: &Dir, max: usize) -> (Vec<Entry>, bool) {
                     }
                 }
                 Ok(kind) if kind.is_symlink() => match root.metadata(&path) {
-                    Ok(metadata) if metadata.is_dir() => continue,
+                    Ok(metadata) if metadata.is_dir() => Kind::LinkIn(written()),
                     Ok(metadata) if metadata.is_file() => Kind::File,
                     Ok(_) => Kind::Special,
-                    Err(_) => Kind::LinkOut,
+                    Err(_) => Kind::LinkOut(written()),
                 },
                 Ok(kind) if kind.is_file() => Kind::File,
                 _ => Kind::Special,

@@ -45,6 +45,7 @@ pub use skill_md::SkillMd;
 use crate::{
     frontmatter::MAX_FRONTMATTER_BYTES,
     skill::{Guard, Skill, Source},
+    text::shown,
 };
 
 /// Text beyond this many bytes is left out of one [`SkillFiles::read`], with a sentence that says how to read on;
@@ -167,10 +168,12 @@ impl SkillFiles {
     }
 
     /// Shows `see` everything below the directory, hidden or not, sorted by path: a file with its content, and without one
-    /// whatever is no file to read: a link that leads out, a device, a directory of git. Returns what is left of `bounds`.
+    /// whatever is no file to read: a device, a directory of git, and as `PATH -> "TARGET"` a link that leads out or to a
+    /// directory. Returns what is left of `bounds`.
     ///
     /// # Errors
-    /// There is more than `bounds` allow, a file cannot be read, or `see` fails.
+    /// There is more than `bounds` allow, a file or directory cannot be read, or `see` fails. No two things are shown by one
+    /// path, so a name that is no Unicode is an error, too.
     pub fn each(&self, bounds: Bounds, see: &mut See<'_>) -> io::Result<Bounds> {
         let (entries, is_all) = self.every(bounds.entries);
         if !is_all {
@@ -179,9 +182,20 @@ impl SkillFiles {
         let mut left = bounds;
         left.entries -= entries.len().min(left.entries);
         for entry in entries {
-            if entry.kind != every::Kind::File {
-                see(&entry.path, None)?;
-                continue;
+            match &entry.kind {
+                every::Kind::File => {}
+                every::Kind::LinkIn(target) | every::Kind::LinkOut(target) => {
+                    see(&format!("{} -> {target:?}", entry.path), None)?;
+                    continue;
+                }
+                every::Kind::Special | every::Kind::Repository => {
+                    see(&entry.path, None)?;
+                    continue;
+                }
+                every::Kind::Unread => {
+                    let path = shown(&entry.path);
+                    return Err(io::Error::other(format!("`{path}` in it cannot be looked at")));
+                }
             }
             let Opened::File(file, metadata) = open_any(&self.dir, Path::new(&entry.path))? else {
                 see(&entry.path, None)?;

@@ -76,9 +76,11 @@ pub fn scan_files(files: &SkillFiles, rules: &Rules) -> Report {
         paths.push_str(&entry.path);
         paths.push('\n');
         let detector = match entry.kind {
-            Kind::LinkOut => Detector::LinkOutside,
+            // What is there is met on its own.
+            Kind::LinkIn(_) => continue,
+            Kind::LinkOut(_) => Detector::LinkOutside,
             Kind::Special => Detector::SpecialFile,
-            Kind::Unread => Detector::NotScanned,
+            Kind::Repository | Kind::Unread => Detector::NotScanned,
             Kind::File => {
                 let text = file(files, &entry.path, &mut findings);
                 if SKILL_FILE_NAMES.contains(&entry.path.as_str()) && skill.is_none() {

@@ -5,7 +5,7 @@ use std::{fmt, io, sync::Arc};
 /// Decides about each file of a skill when it is read, such as by the hashes that a user approved.
 pub trait FileGuard: Send + Sync {
     /// Whether what is at `path` (relative to the skill's directory, separated by `/`) may be served with this content;
-    /// `None` is what is no file to read, such as a link that leads out.
+    /// `None` is what is no file to read, such as a link that leads out, which is shown as `PATH -> "TARGET"`.
     ///
     /// # Errors
     /// It cannot be read.
