@@ -17,8 +17,9 @@
 //! - It cannot open the terminal that we were started from.
 //! - Nothing survives the script, nor the process group that it was started in.
 //!
-//! What it does not do: hide files that the user may read, limit memory, or keep a script with the network from services
-//! that listen on this machine. With a bubblewrap that takes no directory as a descriptor (before 0.10.0, apart from what
+//! What it does not do: hide files that the user may read, keep a script from FIFOs that the user may write and from locks
+//! on files (read-only mounts do not), limit memory, or keep a script with the network from services that listen on this
+//! machine. With a bubblewrap that takes no directory as a descriptor (before 0.10.0, apart from what
 //! distributions have added), whoever can swap the working directory for a link while a script starts decides where it
 //! writes.
 
