@@ -42,6 +42,8 @@ use clap::CommandFactory;
 use crate::cli::{Cli, Command};
 
 fn main() -> ExitCode {
+    // Before anything is written, a help text included.
+    system::report_large_files();
     let (cli, login) = cli::parse();
     let result = match cli.command {
         None => Ok(commands::proxy::run(cli.proxy, login)),
