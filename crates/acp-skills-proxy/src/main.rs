@@ -6,6 +6,7 @@
 //! | `args` | the flags, and what they override in a configuration file |
 //! | `commands/` | one file each |
 //! | `error` | errors of the user's world, exit codes |
+//! | `html` | pages that open from disk: templates, escaping |
 //! | `log` | where messages for people go |
 //! | `output` | the only place that prints, which makes text safe to show |
 //! | `refusal` | a start that fails, told to the client |
@@ -20,6 +21,7 @@ mod args;
 mod cli;
 mod commands;
 mod error;
+mod html;
 mod log;
 mod output;
 mod progress;
