@@ -3,7 +3,7 @@
 //! | file | owns |
 //! |---|---|
 //! | `cli` | the command line as a whole, and what a wrong one probably meant |
-//! | `args` | the flags, and what they override in a configuration file |
+//! | `args/` | the flags, and what they override in a configuration file |
 //! | `commands/` | one file each |
 //! | `error` | errors of the user's world, exit codes |
 //! | `html` | pages that open from disk: templates, escaping |
