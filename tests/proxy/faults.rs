@@ -26,6 +26,7 @@ crate::trials!(
     the_way_to_the_client_as_a_file,
     files_that_may_not_grow,
     a_skill_is_made_whole_or_not_at_all,
+    commands_whose_files_may_not_grow,
     commands_on_a_full_disk,
     directories_without_rights,
     directories_that_vanish,
@@ -297,23 +298,65 @@ fn a_skill_is_made_whole_or_not_at_all() {
     }
     let dir = tempfile::tempdir().expect("a directory");
     let made = |limit: &str| {
-        // As on a full disk, writing fails: without this the signal of the limit ends the program.
-        let mut init = Command::new("sh");
-        init.args(["-c", "trap '' XFSZ; exec prlimit \"$0\" \"$1\" init note-taking", limit]);
-        init.arg(env!("CARGO_BIN_EXE_acp-skills-proxy"))
-            .current_dir(dir.path())
-            .output()
-            .expect("the program runs")
+        let mut init = Command::new("prlimit");
+        init.args([limit, env!("CARGO_BIN_EXE_acp-skills-proxy"), "init", "note-taking"]);
+        init.current_dir(dir.path()).output().expect("the program runs")
     };
     // Enough for the first file, and not for the others.
     for limit in ["--fsize=0", "--fsize=750"] {
         let output = made(limit);
         let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{limit}: {said}");
-        assert!(said.contains("File too large"), "{limit}: {said}");
+        assert_eq!(output.status.code(), Some(125), "{limit}: {said}");
+        assert!(said.contains("File too large") && said.contains("`ulimit -f`"), "{limit}: {said}");
         assert!(!dir.path().join("note-taking").exists(), "{limit}: something is left");
     }
     assert!(made("--fsize=unlimited").status.success(), "it is not in the way of the next try");
+}
+
+/// The limit is told, with what to do about it, and what was there before stays.
+fn commands_whose_files_may_not_grow() {
+    if !has(&["prlimit"]) {
+        return;
+    }
+    let (skills, _) = stage();
+    let configuration = "sources:\n  - github:acme/skills\n  - github:acme/others\n";
+    let settings = "{ \"agent_servers\": { \"mine\": { \"command\": \"/opt/mine\" } } }\n";
+    skills.write("skills.yaml", configuration);
+    skills.write("events.jsonl", "");
+    skills.write(".config/zed/settings.json", settings);
+    for (words, unwritten) in [
+        (&["remove", "github:acme/skills", "--config", "skills.yaml"][..], None),
+        // Here it is git that may not write.
+        (&["add", "git+file:///nowhere", "--config", "skills.yaml", "--yes"], None),
+        (&["setup", "zed", "--agent", "mine", "--yes"], Some(".local/state/acp-skills-proxy/setup/0001")),
+        (&["check", "review", "--sarif", "check.sarif"], None),
+        (&["report", "events.jsonl", "--html", "report.html"], None),
+        (&["man", "man"], None),
+        (&["completions", "bash"], None),
+        (&["list", "--skill", "review", "--json"], None),
+        (&["--help"], None),
+    ] {
+        let printed = fs::File::create(skills.path().join("printed")).expect("a file");
+        let is_printed = matches!(words[0], "completions" | "list" | "--help");
+        let mut command = Command::new("prlimit");
+        command.args(["--fsize=0", env!("CARGO_BIN_EXE_acp-skills-proxy")]).args(words);
+        for kind in ["CONFIG", "STATE", "CACHE", "DATA"] {
+            command.env_remove(format!("XDG_{kind}_HOME"));
+        }
+        command.current_dir(skills.path()).env("HOME", skills.path()).stdin(Stdio::null());
+        command.stdout(if is_printed { Stdio::from(printed) } else { Stdio::piped() });
+        let output = command.output().expect("the program runs");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(125), "{words:?}: {:?} {said}", output.status);
+        assert!(said.to_lowercase().contains("file too large"), "{words:?}: {said}");
+        assert!(said.contains("hint: files may not be that large here"), "{words:?}: {said}");
+        if let Some(path) = unwritten {
+            assert!(!skills.path().join(path).exists(), "{words:?}: {path} is left");
+        }
+    }
+    let text = |path| fs::read_to_string(skills.path().join(path)).expect("a file");
+    assert_eq!(text("skills.yaml"), configuration);
+    assert_eq!(text(".config/zed/settings.json"), settings);
 }
 
 fn commands_on_a_full_disk() {
@@ -327,6 +370,8 @@ fn commands_on_a_full_disk() {
         &["check", review],
         &["search", "--skill", review, "code"],
         &["completions", "bash"],
+        &["--help"],
+        &["--version"],
         &["doctor", "--skill", review, "--", agent],
     ] {
         let full = fs::File::options().write(true).open("/dev/full").expect("the device");

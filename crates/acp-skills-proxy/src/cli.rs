@@ -125,7 +125,11 @@ pub(crate) fn parse() -> (Cli, Vec<OsString>) {
     }
     if !error.use_stderr() {
         // Help and version.
-        error.exit();
+        if let Err(error) = output::print_help(&error) {
+            let _ = error::report(&error.into());
+            process::exit(error::EXIT_PROXY_FAILED.into());
+        }
+        process::exit(0);
     }
     let (message, hint) = if let Some(explained) = mistakes::explain(&error, &words) {
         let explained = explained.into();

@@ -2,7 +2,7 @@
 
 mod agent;
 
-use std::{env, error::Error, io, path::Path, process::ExitCode};
+use std::{env, error::Error, fmt::Display, io, path::Path, process::ExitCode};
 
 use acp_skills::{
     agents::AgentError,
@@ -11,7 +11,7 @@ use acp_skills::{
     relay::standalone::StandaloneError,
 };
 use skills_core::{
-    discovery::{Discovery, Root},
+    discovery::{Discovery, LoadError, Root},
     files::SKILL_FILE_NAMES,
     text::{shown, shown_path},
 };
@@ -31,12 +31,24 @@ pub(crate) const EXIT_USAGE: u8 = 2;
 pub(crate) struct UsageError {
     message: String,
     hint: Option<String>,
+    /// What is behind it, which the message has told.
+    source: Option<Box<dyn Error + Send + Sync>>,
 }
 
 impl UsageError {
     /// What is wrong.
     pub(crate) fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), hint: None }
+        Self { message: message.into(), hint: None, source: None }
+    }
+
+    /// What `error` says. Where a limit of the system is behind it, what to do about that is the hint.
+    pub(crate) fn of(error: impl Error + Send + Sync + 'static) -> Self {
+        Self { message: error.to_string(), hint: None, source: Some(error.into()) }
+    }
+
+    /// The same for an error that does not say what failed: `cannot write …`.
+    pub(crate) fn failed(what: impl Display, error: impl Error + Send + Sync + 'static) -> Self {
+        Self { message: format!("{what}: {error}"), ..Self::of(error) }
     }
 
     /// The message and its remedy in one line.
@@ -80,18 +92,14 @@ fn code(error: &anyhow::Error) -> u8 {
         Some(_) => return EXIT_NOT_FOUND,
         None => {}
     }
-    let config = find::<ConfigError>(error);
-    if config.is_some_and(|config| limit_in_config(config).is_some()) {
-        return EXIT_PROXY_FAILED;
-    }
-    let is_usage = find::<UsageError>(error).is_some() || config.is_some();
-    if is_usage { EXIT_USAGE } else { EXIT_PROXY_FAILED }
+    let is_usage = find::<UsageError>(error).is_some() || find::<ConfigError>(error).is_some();
+    if is_usage && limit(error).is_none() { EXIT_USAGE } else { EXIT_PROXY_FAILED }
 }
 
 /// What to do about it, where that is known.
 pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
     if let Some(usage) = find::<UsageError>(error) {
-        return usage.hint.clone();
+        return limit(error).or_else(|| usage.hint.clone());
     }
     if let Some(agent) = find::<AgentError>(error) {
         return Some(agent.hint());
@@ -99,12 +107,10 @@ pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
     if let Some(hint) = client_error(error).and_then(ClientError::hint) {
         return Some(hint.to_owned());
     }
-    let limit = || system::limit_hint(find::<io::Error>(error)?);
     if let Some(start) = start_error(error) {
-        return agent::hint(start).or_else(limit);
+        return agent::hint(start).or_else(|| limit(error));
     }
-    let Some(config) = find::<ConfigError>(error) else { return limit() };
-    limit_in_config(config).or_else(|| match config {
+    limit(error).or_else(|| match find(error)? {
         ConfigError::Skill { path, .. } => no_skill(path),
         ConfigError::NoSuchRoot(path) if path.is_file() => Some(
             "it is a file; `--skills` takes a directory to look in, `--skill` that of one skill".to_owned(),
@@ -114,16 +120,13 @@ pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
     })
 }
 
-/// What to do about a limit that kept a file of the configuration, or a skill that it names, from being read.
-fn limit_in_config(config: &ConfigError) -> Option<String> {
-    match config {
-        ConfigError::Unreadable { source, .. } => system::limit_hint(source),
-        ConfigError::Skill { source, .. } => {
-            let codes = source.diagnostics.iter().filter_map(|finding| finding.os_error);
-            codes.map(io::Error::from_raw_os_error).find_map(|error| system::limit_hint(&error))
-        }
-        _ => None,
+/// What to do about the limit of the system that is behind it, if one is. That is nobody's mistake.
+fn limit(error: &anyhow::Error) -> Option<String> {
+    if let Some(error) = find::<io::Error>(error) {
+        return system::limit_hint(error);
     }
+    let codes = find::<LoadError>(error)?.diagnostics.iter().filter_map(|finding| finding.os_error);
+    codes.map(io::Error::from_raw_os_error).find_map(|error| system::limit_hint(&error))
 }
 
 /// What to do about a path that is not there because nobody expands what it begins with.
@@ -187,13 +190,13 @@ fn no_skill(path: &Path) -> Option<String> {
 
 #[cfg(all(test, unix))]
 mod tests {
-    use skills_core::{Diagnostic, discovery::LoadError};
+    use skills_core::Diagnostic;
 
     use super::*;
 
     /// A limit of the system is not the user's mistake; a file that quotes one is.
     #[test]
-    fn limits_behind_a_configuration() {
+    fn limits() {
         let too_many = || io::Error::from_raw_os_error(rustix::io::Errno::MFILE.raw_os_error());
         let skill = |finding: Diagnostic| ConfigError::Skill {
             path: "/skills/a".into(),
@@ -202,13 +205,17 @@ mod tests {
         let finding = || Diagnostic::error("unreadable", format!("cannot read `SKILL.md`: {}", too_many()));
         let unreadable = |source| ConfigError::Unreadable { path: "/skills.yaml".into(), source };
         for (error, is_limit) in [
-            (skill(finding().caused_by(&too_many())), true),
-            (skill(finding()), false),
-            (skill(finding().caused_by(&io::ErrorKind::NotFound.into())), false),
-            (unreadable(too_many()), true),
-            (unreadable(io::ErrorKind::NotFound.into()), false),
+            (skill(finding().caused_by(&too_many())).into(), true),
+            (skill(finding()).into(), false),
+            (skill(finding().caused_by(&io::ErrorKind::NotFound.into())).into(), false),
+            (unreadable(too_many()).into(), true),
+            (unreadable(io::ErrorKind::NotFound.into()).into(), false),
+            (UsageError::failed("cannot write x", too_many()).into(), true),
+            (UsageError::failed("cannot write x", too_many()).hint("look at it").into(), true),
+            (UsageError::of(unreadable(too_many())).into(), true),
+            (UsageError::new(too_many().to_string()).into(), false),
         ] {
-            let error = anyhow::Error::new(error);
+            let error: anyhow::Error = error;
             let expected = if is_limit { EXIT_PROXY_FAILED } else { EXIT_USAGE };
             assert_eq!(code(&error), expected, "{error:?}");
             let hint = hint(&error);

@@ -47,8 +47,9 @@ pub(crate) fn start(config: &Config) -> Result<(), UsageError> {
     // A second call in one process (tests, embedding) keeps the first log.
     match &config.log_file {
         Some(path) => {
-            let failed =
-                |error| UsageError::new(format!("cannot write the log to {}: {error}", shown_path(path)));
+            let failed = |error| {
+                UsageError::failed(format_args!("cannot write the log to {}", shown_path(path)), error)
+            };
             let file = private::append(path).map_err(failed)?;
             let file = LogFile { lines: LogLines(file), path: path.clone(), has_failed: false };
             let layer = layer.with_writer(std::sync::Mutex::new(file)).with_filter(ours);

@@ -3,9 +3,10 @@
 //! | file | owns |
 //! |---|---|
 //! | `cli` | the command line as a whole, and what a wrong one probably meant |
-//! | `args` | the flags, and what they override in a configuration file |
+//! | `args/` | the flags, and what they override in a configuration file |
 //! | `commands/` | one file each |
 //! | `error` | errors of the user's world, exit codes |
+//! | `html` | pages that open from disk: templates, escaping |
 //! | `log` | where messages for people go |
 //! | `output` | the only place that prints, which makes text safe to show |
 //! | `refusal` | a start that fails, told to the client |
@@ -20,6 +21,7 @@ mod args;
 mod cli;
 mod commands;
 mod error;
+mod html;
 mod log;
 mod output;
 mod progress;
@@ -42,6 +44,8 @@ use clap::CommandFactory;
 use crate::cli::{Cli, Command};
 
 fn main() -> ExitCode {
+    // Before anything is written, a help text included.
+    system::report_large_files();
     let (cli, login) = cli::parse();
     let result = match cli.command {
         None => Ok(commands::proxy::run(cli.proxy, login)),

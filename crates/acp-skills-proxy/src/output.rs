@@ -45,6 +45,14 @@ pub(crate) fn print_colored(text: &str) -> io::Result<bool> {
     write(&colored(text))
 }
 
+/// Prints the help or the version that clap has made of the command line.
+///
+/// # Errors
+/// As for [`print()`].
+pub(crate) fn print_help(help: &clap::Error) -> io::Result<bool> {
+    somebody_reads(help.print().and_then(|()| io::stdout().flush()))
+}
+
 /// Prints `value` as JSON, in which no character is lost: those that are not safe to show are JSON's own escapes.
 ///
 /// # Errors
@@ -151,7 +159,11 @@ impl<W: Write> Write for LogLines<W> {
 
 fn write(text: &str) -> io::Result<bool> {
     let mut stdout = io::stdout().lock();
-    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+    somebody_reads(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()))
+}
+
+fn somebody_reads(printed: io::Result<()>) -> io::Result<bool> {
+    match printed {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
         Err(error) => Err(error),

@@ -5,8 +5,6 @@ use std::{io, time::Duration};
 use acp_skills::threads;
 use tokio::runtime::{Builder, Runtime};
 
-use crate::system::report_large_files;
-
 /// How many descriptors a start takes at most at once; the runtime panics when there are none for it, where we can tell.
 const DESCRIPTORS: usize = 24;
 /// How many threads there must be room for.
@@ -27,6 +25,5 @@ pub(crate) fn new() -> io::Result<Runtime> {
     let runtime = Builder::new_current_thread().enable_all().thread_keep_alive(FOREVER).build()?;
     // The first is there before it is needed.
     drop(runtime.spawn_blocking(|| ()));
-    report_large_files(&runtime);
     Ok(runtime)
 }

@@ -57,7 +57,8 @@ pub(crate) fn run(args: InitArgs) -> anyhow::Result<ExitCode> {
         });
     }
     let dir = parent.join(&name);
-    let unwritable = |error: io::Error| UsageError::new(format!("cannot make {}: {error}", dir.display()));
+    let unwritable =
+        |error: io::Error| UsageError::failed(format_args!("cannot make {}", dir.display()), error);
     fs::create_dir_all(&parent).map_err(unwritable)?;
     // Not what is there already: it may be somebody's work.
     fs::create_dir(&dir).map_err(|error| match error.kind() {

@@ -21,7 +21,8 @@ pub(crate) struct ManArgs {
 /// They cannot be written.
 pub(crate) fn run(args: ManArgs, all: Command) -> anyhow::Result<ExitCode> {
     let written = fs::create_dir_all(&args.dir).and_then(|()| clap_mangen::generate_to(all, &args.dir));
-    written
-        .map_err(|error| UsageError::new(format!("cannot write to {}: {error}", shown_path(&args.dir))))?;
+    written.map_err(|error| {
+        UsageError::failed(format_args!("cannot write to {}", shown_path(&args.dir)), error)
+    })?;
     Ok(ExitCode::SUCCESS)
 }

@@ -83,7 +83,7 @@ pub(crate) enum Meaning {
 /// It does not exist.
 pub(crate) fn meaning(path: &Path, purpose: &str) -> Result<Meaning, UsageError> {
     let cannot = |error: io::Error| {
-        let error = UsageError::new(format!("cannot {purpose} `{}`: {error}", shown_path(path)));
+        let error = UsageError::failed(format_args!("cannot {purpose} `{}`", shown_path(path)), error);
         match not_expanded(path) {
             Some(hint) => error.hint(hint),
             None => error,

@@ -77,12 +77,12 @@ fn start(config: Config, login: Vec<OsString>) -> anyhow::Result<ExitCode> {
         .as_deref()
         .map(SwitchStore::open)
         .transpose()
-        .map_err(|error| cannot_keep(state.as_deref(), &error))?;
+        .map_err(|error| cannot_keep(state.as_deref(), error))?;
     let agents = state
         .as_deref()
         .map(AgentStore::open)
         .transpose()
-        .map_err(|error| cannot_keep(state.as_deref(), &error))?;
+        .map_err(|error| cannot_keep(state.as_deref(), error))?;
     if library.names_nothing() && !settings.agent.is_empty() {
         tracing::warn!("no skills are named, so the agent gets none: {}", skills::WHERE);
     }
@@ -127,8 +127,9 @@ fn no_agent() -> UsageError {
     )
 }
 
-fn cannot_keep(dir: Option<&Path>, error: &io::Error) -> UsageError {
-    UsageError::new(format!("cannot keep state in {}: {error}", dir.unwrap_or(Path::new(".")).display()))
+fn cannot_keep(dir: Option<&Path>, error: io::Error) -> UsageError {
+    let dir = dir.unwrap_or(Path::new("."));
+    UsageError::failed(format_args!("cannot keep state in {}", dir.display()), error)
 }
 
 /// Opens what the record and the memory are kept in.
@@ -137,6 +138,6 @@ fn keep(
     state: Option<&Path>,
 ) -> Result<(Option<EventFile>, Option<ActivationStore>), UsageError> {
     let events = events.map(record::open);
-    let memory = state.map(|dir| ActivationStore::open(dir).map_err(|error| cannot_keep(Some(dir), &error)));
+    let memory = state.map(|dir| ActivationStore::open(dir).map_err(|error| cannot_keep(Some(dir), error)));
     Ok((events.transpose()?, memory.transpose()?))
 }

@@ -12,6 +12,7 @@ use crate::error::UsageError;
 /// # Errors
 /// It cannot be opened.
 pub(crate) fn open(path: &Path) -> Result<EventFile, UsageError> {
-    EventFile::open(path)
-        .map_err(|error| UsageError::new(format!("cannot write events to {}: {error}", shown_path(path))))
+    EventFile::open(path).map_err(|error| {
+        UsageError::failed(format_args!("cannot write events to {}", shown_path(path)), error)
+    })
 }

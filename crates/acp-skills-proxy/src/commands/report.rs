@@ -59,13 +59,13 @@ pub(crate) fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
         } else {
             File::open(path).and_then(|file| read::lines(file, &mut add))
         };
-        result.map_err(|error| UsageError::new(format!("cannot read {name}: {error}")))?;
+        result.map_err(|error| UsageError::failed(format_args!("cannot read {name}"), error))?;
         names.push(name);
     }
     output::print(&text(&summary, table::terminal_width()))?;
     if let Some(out) = html {
         fs::write(&out, page(&summary, &names))
-            .map_err(|error| UsageError::new(format!("cannot write {}: {error}", out.display())))?;
+            .map_err(|error| UsageError::failed(format_args!("cannot write {}", out.display()), error))?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 use unicode_width::UnicodeWidthStr;
 
-use super::html::escape;
+use crate::html::escape;
 
 /// How wide a chart is, in its own units.
 const WIDTH: f64 = 640.0;

@@ -9,7 +9,6 @@
 
 mod chart;
 mod durations;
-mod html;
 mod page;
 #[cfg(test)]
 mod tests;

@@ -3,18 +3,15 @@
 
 use std::fmt::Write;
 
-use base64::{Engine, engine::general_purpose::STANDARD};
 use jiff::Timestamp;
-use skills_core::remote::Sha256;
 
 use super::{
     AUTHORS, CALLS, Summary, Use,
     chart::{self, Bar, Range},
-    durations,
-    html::escape,
-    minute, shown,
+    durations, minute, shown,
 };
 
+use crate::html::{escape, fill, source_of};
 use crate::words::{self, count, plural};
 
 const TEMPLATE: &str = include_str!("page.html");
@@ -36,9 +33,8 @@ const OUTCOMES: [(&str, &str); 3] = [("ok", "ok"), ("error", "failed"), ("cancel
 
 /// The page.
 pub(crate) fn page(summary: &Summary, files: &[String]) -> String {
-    let digest = STANDARD.encode(Sha256::of(STYLE.as_bytes()).as_bytes());
-    let policy =
-        format!("default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'");
+    let style = source_of(STYLE);
+    let policy = format!("default-src 'none'; style-src {style}; base-uri 'none'; form-action 'none'");
     let sections = [
         tiles(summary),
         skills(summary),
@@ -49,21 +45,14 @@ pub(crate) fn page(summary: &Summary, files: &[String]) -> String {
         errors(summary),
         rest(summary),
     ];
-    let mut page = String::with_capacity(64 * 1024);
-    // One pass: what is put in may look like a place for something else.
-    for (number, part) in TEMPLATE.split("{{").enumerate() {
-        let (key, text) = if number == 0 { ("", part) } else { part.split_once("}}").unwrap_or(("", part)) };
-        match key {
-            "policy" => page.push_str(&policy),
-            "style" => page.push_str(STYLE),
-            "version" => page.push_str(env!("CARGO_PKG_VERSION")),
-            "head" => page.push_str(&head(summary, files)),
-            "sections" => page.push_str(&sections.concat()),
-            _ => {}
-        }
-        page.push_str(text);
-    }
-    page
+    let parts = [
+        ("policy", policy.as_str()),
+        ("style", STYLE),
+        ("version", env!("CARGO_PKG_VERSION")),
+        ("head", &head(summary, files)),
+        ("sections", &sections.concat()),
+    ];
+    fill(TEMPLATE, &parts)
 }
 
 fn head(summary: &Summary, files: &[String]) -> String {

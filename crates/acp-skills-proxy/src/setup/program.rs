@@ -72,7 +72,7 @@ pub(crate) struct Words {
 /// There is no path that can be written down.
 pub(crate) fn our_own(is_desktop: bool) -> Result<Words, UsageError> {
     let program = env::current_exe()
-        .map_err(|error| UsageError::new(format!("it is not known which program this is: {error}")))?;
+        .map_err(|error| UsageError::failed("it is not known which program this is", error))?;
     if let Some((runner, arguments)) = cached(&program) {
         let mut found = reachable(runner, is_desktop)?;
         found.words.extend(arguments.iter().map(|&word| word.to_owned()));

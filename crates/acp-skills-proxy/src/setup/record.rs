@@ -56,12 +56,21 @@ impl Record {
                 Err(error) => Some(Err(error)),
             })
             .unwrap_or_else(|| Err(io::Error::other("there are too many")))?;
+        match self.write(before, after) {
+            Ok(()) => Ok(self),
+            Err(error) => {
+                self.forget();
+                Err(error)
+            }
+        }
+    }
+
+    fn write(&self, before: Option<&[u8]>, after: &[u8]) -> io::Result<()> {
         if let Some(before) = before {
             fs::write(self.dir.join(BEFORE), before)?;
         }
         fs::write(self.dir.join(AFTER), after)?;
-        fs::write(self.dir.join(CHANGE), serde_json::to_vec_pretty(&self)?)?;
-        Ok(self)
+        fs::write(self.dir.join(CHANGE), serde_json::to_vec_pretty(self)?)
     }
 
     /// Forgets it: the file was not changed after all.

@@ -2,8 +2,6 @@
 
 use std::io;
 
-use tokio::runtime::Runtime;
-
 /// The system says it itself.
 pub(crate) fn limit_hint(_error: &io::Error) -> Option<String> {
     None
@@ -15,4 +13,4 @@ pub(crate) fn make_executable_hint(_shown: &str) -> String {
 }
 
 /// Files have no such limit.
-pub(crate) fn report_large_files(_runtime: &Runtime) {}
+pub(crate) fn report_large_files() {}

@@ -56,6 +56,22 @@ pub(super) struct Conversation {
     pub(super) duration: Duration,
 }
 
+impl Conversation {
+    /// One in which nothing was said, with this end.
+    pub(super) fn new(end: End) -> Self {
+        Self {
+            end,
+            transcript: Transcript::default(),
+            loaded: Vec::new(),
+            permissions: Vec::new(),
+            agent: None,
+            model: None,
+            stderr: String::new(),
+            duration: Duration::ZERO,
+        }
+    }
+}
+
 /// Has a conversation. `stop` turns true when somebody ends the evaluation.
 pub(super) async fn converse(
     connection: &mut Connection,
@@ -63,16 +79,7 @@ pub(super) async fn converse(
     stop: watch::Receiver<bool>,
 ) -> Conversation {
     let record = script.record.and_then(|path| File::create(path).ok()).map(BufWriter::new);
-    let conversation = Conversation {
-        end: End::Interrupted,
-        transcript: Transcript::default(),
-        loaded: Vec::new(),
-        permissions: Vec::new(),
-        agent: None,
-        model: None,
-        stderr: String::new(),
-        duration: Duration::ZERO,
-    };
+    let conversation = Conversation::new(End::Interrupted);
     let deadline = time::Instant::now() + script.timeout;
     let mut client =
         Client { connection, script, stop, deadline, record, next: 0, begun: None, conversation };

@@ -295,18 +295,9 @@ fn instructions(skill: &Arc<Skill>) -> Option<(PathBuf, String)> {
 
 /// No conversation.
 fn failed(why: String) -> Conversation {
-    let mut transcript = Transcript::default();
-    transcript.note(why.clone());
-    Conversation {
-        end: End::NotStarted { why },
-        transcript,
-        loaded: Vec::new(),
-        permissions: Vec::new(),
-        agent: None,
-        model: None,
-        stderr: String::new(),
-        duration: Duration::ZERO,
-    }
+    let mut conversation = Conversation::new(End::NotStarted { why: why.clone() });
+    conversation.transcript.note(why);
+    conversation
 }
 
 /// Every assertion of a case, none of them met.

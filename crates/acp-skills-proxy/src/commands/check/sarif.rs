@@ -142,7 +142,7 @@ struct Region {
 pub(super) fn write(file: &Path, checked: &[Checked], rules: Option<&Rules>) -> anyhow::Result<()> {
     let here = std::env::current_dir().ok();
     let text = serde_json::to_string_pretty(&log(checked, rules, here.as_deref()))? + "\n";
-    let cannot = |error| UsageError::new(format!("cannot write `{}`: {error}", shown_path(file)));
+    let cannot = |error| UsageError::failed(format_args!("cannot write `{}`", shown_path(file)), error);
     Ok(fs::write(file, text).map_err(cannot)?)
 }
 

@@ -72,7 +72,7 @@ pub(crate) fn run(args: EvalArgs) -> anyhow::Result<ExitCode> {
     if let Some(path) = &html {
         let page = page::page(&evaluation, &workspace, &report);
         std::fs::write(path, page)
-            .map_err(|error| UsageError::new(format!("cannot write {}: {error}", path.display())))?;
+            .map_err(|error| UsageError::failed(format_args!("cannot write {}", path.display()), error))?;
     }
     if json {
         output::print(&format!("{:#}\n", summary::json(&report, &workspace)))?;
@@ -205,7 +205,7 @@ fn told(error: EvaluationError) -> anyhow::Error {
         EvaluationError::Unwritable { .. } => return error.into(),
         _ => None,
     };
-    let usage = UsageError::new(error.to_string());
+    let usage = UsageError::of(error);
     match hint {
         Some(hint) => usage.hint(hint).into(),
         None => usage.into(),

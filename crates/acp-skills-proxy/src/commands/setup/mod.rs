@@ -150,7 +150,7 @@ impl Place<'_> {
     }
 
     fn read(&self) -> Result<(SettingsFile, Document), UsageError> {
-        let file = SettingsFile::read(&self.path).map_err(|error| unusable(&error))?;
+        let file = SettingsFile::read(&self.path).map_err(unusable)?;
         let document =
             Document::new(file.bytes().unwrap_or_default()).map_err(|error| self.broken(&error))?;
         Ok((file, document))
@@ -172,11 +172,12 @@ impl Place<'_> {
 }
 
 /// A file that cannot be read or written.
-fn unusable(error: &FileError) -> UsageError {
-    let message = UsageError::new(error.to_string());
-    match error.hint() {
-        Some(hint) => message.hint(hint),
-        None => message,
+fn unusable(error: FileError) -> UsageError {
+    let hint = error.hint();
+    let told = UsageError::of(error);
+    match hint {
+        Some(hint) => told.hint(hint),
+        None => told,
     }
 }
 
@@ -231,11 +232,12 @@ fn change(place: &Place<'_>, how: How, args: SetupArgs) -> anyhow::Result<ExitCo
         .keep(&home.changes, file.bytes(), &bytes)
         .map_err(|error| {
             let dir = shown_path(&home.changes);
-            UsageError::new(format!("cannot keep what is there in {dir}, so nothing was changed: {error}"))
+            let what = format_args!("cannot keep what is there in {dir}, so nothing was changed");
+            UsageError::failed(what, error)
         })?;
     if let Err(error) = file.replace(Some(&bytes)) {
         record.forget();
-        return Err(unusable(&error).into());
+        return Err(unusable(error).into());
     }
     let before = file.bytes().map_or_else(String::new, |_| {
         format!("What was there before is in {}. ", home.shown(&record.before_path()))

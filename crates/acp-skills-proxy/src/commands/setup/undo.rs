@@ -24,7 +24,7 @@ pub(super) fn undo(place: &Place<'_>, how: How) -> anyhow::Result<ExitCode> {
     let dir = &place.home.changes;
     let failed = |error: std::io::Error| {
         let dir = place.home.shown(dir);
-        UsageError::new(format!("cannot read what was changed, which is in {dir}: {error}"))
+        UsageError::failed(format_args!("cannot read what was changed, which is in {dir}"), error)
     };
     let Some(record) = Record::last(dir, file.target()).map_err(failed)? else {
         let ours: Vec<_> =
@@ -59,7 +59,7 @@ pub(super) fn undo(place: &Place<'_>, how: How) -> anyhow::Result<ExitCode> {
     if !show::confirmed(how, "Take it back?")? {
         return Ok(ExitCode::SUCCESS);
     }
-    file.replace(bytes.as_deref()).map_err(|error| unusable(&error))?;
+    file.replace(bytes.as_deref()).map_err(unusable)?;
     record.undone()?;
     output::print("Taken back.\n")?;
     Ok(ExitCode::SUCCESS)

@@ -86,7 +86,9 @@ impl Target {
             fs::create_dir_all(parent)?;
             acp_skills::config::edit::write(&self.path, text)
         };
-        write().map_err(|error| UsageError::new(format!("cannot write {}: {error}", shown_path(&self.path))))
+        write().map_err(|error| {
+            UsageError::failed(format_args!("cannot write {}", shown_path(&self.path)), error)
+        })
     }
 
     pub(super) fn lock(&self) -> PathBuf {
@@ -153,11 +155,12 @@ pub(super) fn tidy(updater: &Updater) {
 
 pub(super) fn source_error(error: acp_skills::sources::SourceError) -> anyhow::Error {
     let hint = error.hint();
-    UsageError::new(error.to_string()).hint(hint).into()
+    UsageError::of(error).hint(hint).into()
 }
 
 pub(super) fn lock_error(error: acp_skills::sources::LockError) -> anyhow::Error {
-    UsageError::new(error.to_string()).hint(error.hint()).into()
+    let hint = error.hint();
+    UsageError::of(error).hint(hint).into()
 }
 
 /// Asks on the terminal, unless it was said already.

@@ -5,11 +5,13 @@
 //! program), questions on a terminal, replaced objects, a repository that the environment names. It runs in a process
 //! group that ends with us, and within a time.
 
+#[cfg(unix)]
+use std::os::unix::process::ExitStatusExt;
 use std::{
     ffi::OsStr,
     io::{self, PipeReader, Read, Write},
     path::{Path, PathBuf},
-    process::Stdio,
+    process::{ExitStatus, Stdio},
     sync::Arc,
     thread,
     time::{Duration, Instant},
@@ -148,7 +150,10 @@ impl<'a> Git<'a> {
                 Err(_) => Err(GitError::TooLong(self.timeout)),
                 Ok(Err(source)) => Err(system(source)),
                 Ok(Ok(status)) if status.success() => Ok(read),
-                Ok(Ok(_)) => Err(GitError::Failed { what: what.clone(), said }),
+                Ok(Ok(status)) => Err(match limit(status) {
+                    Some(source) => system(source),
+                    None => GitError::Failed { what: what.clone(), said },
+                }),
             }
         })
     }
@@ -195,6 +200,19 @@ fn asks_with_own_ssh() -> bool {
 
 fn join<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// The error behind the end of a process that a limit of the system has ended, so that it could not say so itself.
+#[cfg(unix)]
+fn limit(status: ExitStatus) -> Option<io::Error> {
+    let is_too_large = status.signal() == Some(rustix::process::Signal::XFSZ.as_raw());
+    is_too_large.then(|| io::ErrorKind::FileTooLarge.into())
+}
+
+/// Nothing: no limit ends a process.
+#[cfg(windows)]
+fn limit(_status: ExitStatus) -> Option<io::Error> {
+    None
 }
 
 /// The end of what is said, as text.

@@ -13,8 +13,8 @@ mod tables;
 use std::fmt::Write;
 
 use acp_skills::evaluation::{AgentReport, Case, Configuration, Evaluation, Outcome, Report, Workspace};
-use base64::{Engine, engine::general_purpose::STANDARD};
-use skills_core::remote::Sha256;
+
+use crate::html::{escape, fill, source_of};
 
 const TEMPLATE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
@@ -22,11 +22,10 @@ const SCRIPT: &str = include_str!("page.js");
 
 /// The page.
 pub(super) fn page(evaluation: &Evaluation, workspace: &Workspace, report: &Report) -> String {
-    let digest = |text: &str| STANDARD.encode(Sha256::of(text.as_bytes()).as_bytes());
     let policy = format!(
-        "default-src 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'; base-uri 'none'; form-action 'none'",
-        digest(STYLE),
-        digest(SCRIPT)
+        "default-src 'none'; style-src {}; script-src {}; base-uri 'none'; form-action 'none'",
+        source_of(STYLE),
+        source_of(SCRIPT)
     );
     let sections = [
         tiles(report),
@@ -36,41 +35,16 @@ pub(super) fn page(evaluation: &Evaluation, workspace: &Workspace, report: &Repo
         tables::notes(report),
         runs::runs(evaluation, workspace, report),
     ];
-    let mut page = String::with_capacity(256 * 1024);
-    // One pass: what is put in may look like a place for something else.
-    for (number, part) in TEMPLATE.split("{{").enumerate() {
-        let (key, text) = if number == 0 { ("", part) } else { part.split_once("}}").unwrap_or(("", part)) };
-        match key {
-            "policy" => page.push_str(&policy),
-            "style" => page.push_str(STYLE),
-            "script" => page.push_str(SCRIPT),
-            "version" => page.push_str(env!("CARGO_PKG_VERSION")),
-            "title" => page.push_str(&escape(&report.skill_name)),
-            "head" => page.push_str(&head(evaluation, workspace, report)),
-            "sections" => sections.iter().for_each(|section| page.push_str(section)),
-            _ => {}
-        }
-        page.push_str(text);
-    }
-    page
-}
-
-/// `text` as text or in an attribute.
-fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&#39;"),
-            // Characters that turn text around would make what stands there look like something else.
-            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\0' => escaped.push('\u{fffd}'),
-            c => escaped.push(c),
-        }
-    }
-    escaped
+    let parts = [
+        ("policy", policy.as_str()),
+        ("style", STYLE),
+        ("script", SCRIPT),
+        ("version", env!("CARGO_PKG_VERSION")),
+        ("title", &escape(&report.skill_name)),
+        ("head", &head(evaluation, workspace, report)),
+        ("sections", &sections.concat()),
+    ];
+    fill(TEMPLATE, &parts)
 }
 
 fn percent(rate: f64) -> String {

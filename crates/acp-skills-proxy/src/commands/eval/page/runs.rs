@@ -5,7 +5,8 @@ use std::{fmt::Write, fs::File, io::Read};
 
 use acp_skills::evaluation::{Case, Evaluation, Outcome, Report, Status, Workspace};
 
-use super::{anchor, escape};
+use super::anchor;
+use crate::html::escape;
 
 /// How much of all texts a page holds: it is to open at once.
 const MAX_PAGE_BYTES: usize = 8 * 1024 * 1024;

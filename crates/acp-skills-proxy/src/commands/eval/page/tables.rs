@@ -4,7 +4,8 @@ use std::fmt::Write;
 
 use acp_skills::evaluation::{Configuration, ConfigurationSummary, Rates, Report, Spread};
 
-use super::{escape, shown};
+use super::shown;
+use crate::html::escape;
 
 /// Whether the skill is loaded when it should be.
 pub(super) fn triggers(report: &Report, threshold: f64) -> String {
