@@ -35,6 +35,8 @@ crate::trials!(
     #[cfg(unix)]
     a_child_that_holds_stdout,
     #[cfg(unix)]
+    an_agent_that_closes_its_stdout_and_lives_on,
+    #[cfg(unix)]
     a_child_of_an_agent_whose_editor_left,
     a_proxy_that_is_killed,
     #[cfg(target_os = "linux")]
@@ -214,6 +216,24 @@ fn a_child_that_holds_stdout() {
     let ended = stage.editor.ended();
     assert_eq!(ended.code(), Some(5), "{:#?}", ended.log);
     assert!(ended.answer(&open).get("error").is_some());
+}
+
+/// Nobody will answer what it was asked. One that ends with its stdin has its own end; another is told to.
+#[cfg(unix)]
+fn an_agent_that_closes_its_stdout_and_lives_on() {
+    for (then, code, why) in [
+        ("cat > /dev/null; exit 7", 7, "exited with code 7"),
+        ("exec sleep 600", 128 + 15, "closed its stdout"),
+    ] {
+        let script = format!("read line; exec >&-; {then}");
+        let mut editor =
+            Proxy::new().flag("--exit-wait", "0.2").arg("--").arg("sh").arg("-c").arg(&script).start();
+        let open = editor.request("initialize", json!({ "protocolVersion": 1 }));
+        let ended = editor.ended();
+        assert_eq!(ended.code(), Some(code), "{:#?}", ended.log);
+        let text = &ended.answer(&open)["error"]["message"];
+        assert!(text.as_str().is_some_and(|text| text.contains(why)), "{text}");
+    }
 }
 
 #[cfg(unix)]

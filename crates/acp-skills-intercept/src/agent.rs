@@ -11,7 +11,7 @@ use crate::{
     requests::{OpenRequest, Purpose, Setup, SetupKind},
     session::SessionKey,
     strip::Stream,
-    updates::ChunkKind,
+    updates::{self, ChunkKind},
     version::{self, Turn},
 };
 
@@ -24,6 +24,10 @@ impl Interceptor {
         match message.kind() {
             Kind::Response => self.response(message, actions),
             Kind::Notification if message.method() == "session/update" => self.update(message, actions),
+            Kind::Notification if message.method() == "$/cancel_request" => {
+                self.agent_cancels(message, actions);
+                Pass::Untouched
+            }
             Kind::Request if message.method() == "session/request_permission" => {
                 self.permission(message, actions)
             }
@@ -119,9 +123,14 @@ impl Interceptor {
         kind: ChunkKind,
         actions: &mut Actions,
     ) -> Pass {
-        let Some(node) = update.at(&["content", "text"]) else { return Pass::Untouched };
-        let Some(text) = node.as_str() else { return Pass::Untouched };
         let session = message.session_id().unwrap_or_default().into_owned();
+        let Some(text) = update.at(&["content", "text"]).and_then(|node| node.as_text()) else {
+            // An image, say: no text goes on behind it.
+            if let Some((_, mut stream)) = self.strips.remove(&session) {
+                actions.to_client.append(&mut stream.flush());
+            }
+            return Pass::Untouched;
+        };
         self.flush_strangers(&session, actions);
         let (_, stream) = self.strips.entry(session.clone()).or_insert_with(|| (kind, Stream::default()));
         let passed = stream.chunk(&text, message.line);
@@ -184,6 +193,10 @@ impl Interceptor {
         let Some(id) = session else { return };
         // It may go on with what was kept back.
         if chunk.is_some_and(|chunk| self.strips.get(&id).is_some_and(|(kind, _)| *kind == chunk)) {
+            return;
+        }
+        // Nor does what says nothing end a text of ours: agents count tokens while a model speaks.
+        if updates::is_aside(message) && self.strips.get(&id).is_some_and(|(_, stream)| stream.is_inside()) {
             return;
         }
         if let Some((_, mut stream)) = self.strips.remove(&id) {

@@ -160,16 +160,22 @@ impl Interceptor {
         let Some(id) = update.str("toolCallId") else { return Pass::Untouched };
         if shape == Shape::Whole {
             session.calls.announced(&id);
-            if let Some(name) = calls::name(update, &self.agent) {
-                session.calls.named(&id, name);
-            }
+            session.calls.named(&id, calls::name(update, &self.agent));
         }
         if !wanted(session, &self.policy) {
             return Pass::Untouched;
         }
-        let known = session.calls.ours(&id).map(|ours| ours.tool);
         let is_first = shape == Shape::Whole;
-        let Some(tool) = known.or_else(|| calls::updated(update, is_first, session, &self.agent)) else {
+        let known = session.calls.ours(&id).map(|ours| ours.tool);
+        let is_still = |tool: &&str| {
+            !is_first && calls::is_plausible(tool, update, calls::input(update, &self.agent), &self.agent)
+        };
+        let Some(tool) =
+            known.filter(is_still).or_else(|| calls::updated(update, is_first, session, &self.agent))
+        else {
+            if known.is_some() {
+                session.calls.set_theirs(&id);
+            }
             return Pass::Untouched;
         };
         let mut edit = Edit::new();

@@ -122,7 +122,7 @@ fn is_named(call: Node<'_>, name: Option<&str>, server: &str, tool: &str, agent:
 
 /// Whether the rest of what the agent says of a call fits a tool of ours: its input has only what the tool takes, and a
 /// call that only reads is not announced as one that changes or runs something.
-fn is_plausible(tool: &str, call: Node<'_>, input: Option<Node<'_>>, agent: &AgentFacts) -> bool {
+pub(crate) fn is_plausible(tool: &str, call: Node<'_>, input: Option<Node<'_>>, agent: &AgentFacts) -> bool {
     let takes: &[&str] = match tool {
         ACTIVATE_SKILL => &["name", "arguments"],
         READ_SKILL_FILE => &["skill", "path", "offset", "limit"],

@@ -72,6 +72,7 @@ impl Interceptor {
     /// A prompt that waits is answered here; the agent has never heard of it.
     fn cancel(&mut self, message: &Message<'_>, actions: &mut Actions) -> Pass {
         let Some(id) = message.session_id() else { return Pass::Untouched };
+        self.cancel_asked(&id, actions);
         let waited = self.cancel_waiting_prompts(&id, actions);
         let Some(session) = self.sessions.find(&id) else {
             return if waited { Pass::Consumed } else { Pass::Untouched };

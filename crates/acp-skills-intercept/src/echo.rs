@@ -26,7 +26,7 @@ impl Restored {
         // A command whose arguments are the next block.
         let mut command = String::new();
         for block in content.elements() {
-            let Some(text) = block.str("text") else {
+            let Some(text) = block.get("text").and_then(|node| node.as_text()) else {
                 restored.end_of_text(&mut stream, &mut command);
                 restored.blocks.push(block.raw().to_vec());
                 continue;
@@ -63,7 +63,7 @@ impl Restored {
             let Some(block) = message.and_then(|message| message.param(&["update", "content"])) else {
                 continue;
             };
-            let Some((node, text)) = block.get("text").and_then(|node| Some((node, node.as_str()?))) else {
+            let Some((node, text)) = block.get("text").and_then(|node| Some((node, node.as_text()?))) else {
                 continue;
             };
             let clean = std::mem::take(command) + &text;
@@ -75,7 +75,7 @@ impl Restored {
 
 fn text_of(line: &[u8]) -> String {
     let message = Message::parse(line);
-    let text = message.and_then(|message| message.param(&["update", "content", "text"])?.as_str());
+    let text = message.and_then(|message| message.param(&["update", "content", "text"])?.as_text());
     text.unwrap_or_default().into_owned()
 }
 
@@ -85,7 +85,7 @@ fn as_line(block: &[u8]) -> Vec<u8> {
 }
 
 fn with_text(block: Node<'_>, node: Node<'_>, text: &str) -> Vec<u8> {
-    if node.is_str(text) {
+    if node.as_text().is_some_and(|it| it == text) {
         return block.raw().to_vec();
     }
     let start = block.span().start;

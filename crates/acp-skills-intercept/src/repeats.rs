@@ -39,7 +39,7 @@ fn clean(message: &Message<'_>) -> Edit {
         if decided.contains(&string.span()) {
             continue;
         }
-        if let Some(text) = string.as_str().and_then(|text| strip::string(&text)) {
+        if let Some(text) = string.as_text().and_then(|text| strip::string(&text)) {
             edit.set(string, &text.into());
         }
     }

@@ -67,6 +67,14 @@ pub(crate) fn entry(name: &str, endpoint: &Endpoint, version: Version) -> Value 
     }
 }
 
+/// Whether an entry can be added to the `mcpServers` of `params` without anything being lost. Where they are something else than
+/// a list, with something in it, that is between the client and the agent.
+pub(crate) fn has_room(params: Node<'_>) -> bool {
+    let is_empty =
+        |servers: Node<'_>| servers.is_null() || (servers.is_object() && servers.members().next().is_none());
+    params.get("mcpServers").is_none_or(|servers| servers.is_array() || is_empty(servers))
+}
+
 /// Adds `entry` to the `mcpServers` of `params`.
 pub(crate) fn inject(edit: &mut Edit, params: Node<'_>, entry: &Value) {
     match params.get("mcpServers") {

@@ -273,6 +273,11 @@ impl Stream {
         self.held.is_empty() && !matches!(self.scanner.state, State::Closed)
     }
 
+    /// Whether a mark of ours is open, whose end is awaited.
+    pub(crate) fn is_inside(&self) -> bool {
+        matches!(self.scanner.state, State::Inside(_))
+    }
+
     /// Decides about the next chunk: its text, and the line that it came in.
     pub(crate) fn chunk(&mut self, text: &str, line: &[u8]) -> Passed {
         if self.is_idle() && !text.contains('<') {
@@ -356,7 +361,7 @@ fn rewrite(line: &[u8], text: &str) -> Vec<u8> {
     };
     let mut edit = Edit::new();
     edit.set(node, &text.into());
-    if node.as_str().is_some_and(|text| marks::begins_with_ours(&text)) {
+    if node.as_text().is_some_and(|text| marks::begins_with_ours(&text)) {
         // They are of our block, which is for the model alone.
         edit.remove(content, "annotations");
     }

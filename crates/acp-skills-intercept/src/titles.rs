@@ -37,7 +37,7 @@ impl Interceptor {
 /// The title of `object` and what it is without our text; `None` when it can stay. `words` is what the user began with.
 fn polluted_title<'a>(object: Node<'a>, words: Option<&str>) -> Option<(Node<'a>, String)> {
     let title = object.get("title")?;
-    let said = title.as_str()?;
+    let said = title.as_text()?;
     let text = strip::title(&said, words).or_else(|| {
         // An agent that passes over our text makes a title of the arguments alone.
         let (command, arguments) =

@@ -6,6 +6,8 @@
 
 use std::{borrow::Cow, ops::Range};
 
+use crate::text;
+
 /// One JSON value: a span of the line that it was found in.
 #[derive(Clone, Copy)]
 pub struct Node<'a> {
@@ -68,7 +70,12 @@ impl<'a> Node<'a> {
 
     /// The text of a string; `None` for anything else and for text that is not valid.
     pub fn as_str(&self) -> Option<Cow<'a, str>> {
-        decode(self.raw())
+        text::exact(self.raw())
+    }
+
+    /// The text of a string, with U+FFFD for what is no character in it; `None` for anything else.
+    pub fn as_text(&self) -> Option<Cow<'a, str>> {
+        text::lossy(self.raw())
     }
 
     /// Whether the value is the string `text`.
@@ -275,14 +282,6 @@ fn skip_string(line: &[u8], at: usize) -> Option<usize> {
         }
         at += 2;
     }
-}
-
-fn decode(raw: &[u8]) -> Option<Cow<'_, str>> {
-    let inner = raw.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
-    if memchr::memchr(b'\\', inner).is_none() {
-        return std::str::from_utf8(inner).ok().map(Cow::Borrowed);
-    }
-    serde_json::from_slice(raw).ok().map(Cow::Owned)
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ mod edit;
 pub mod json;
 mod message;
 pub mod successor;
+mod text;
 
 pub use self::{
     classifier::{Class, Classifier},

@@ -82,12 +82,17 @@ impl<'a> Message<'a> {
             // The last one counts, as in most JSON parsers.
             *slot = Some(value);
         })?;
+        // Some programs write every member that a message can have.
+        let is_there = |node: &Node<'_>| !node.is_null();
+        let method = method.filter(is_there);
+        let error = error.filter(is_there);
+        let result = result.filter(|result| error.is_none() || is_there(result));
         Some(Self { line, root, id, method, params, result, error })
     }
 
-    /// What kind of message it is.
+    /// What kind of message it is. Nobody can answer what has `null` for its id.
     pub fn kind(&self) -> Kind {
-        match (self.method, self.id) {
+        match (self.method, self.id.filter(|id| !id.is_null())) {
             (None, _) => Kind::Response,
             (Some(_), None) => Kind::Notification,
             (Some(_), Some(_)) => Kind::Request,
@@ -131,6 +136,23 @@ mod tests {
         assert!(message.result.unwrap().is_null());
         assert_eq!(Message::parse(br#"{"id":null,"error":{}}"#).unwrap().id(), None);
         assert!(Message::parse(b"[1]").is_none());
+    }
+
+    #[test]
+    fn members_that_say_nothing() {
+        for (line, kind, result, error) in [
+            (r#"{"id":1,"method":null,"result":{},"error":null}"#, Kind::Response, Some("{}"), None),
+            (r#"{"id":1,"result":null,"error":{"code":1}}"#, Kind::Response, None, Some(r#"{"code":1}"#)),
+            (r#"{"id":1,"result":null,"error":null}"#, Kind::Response, Some("null"), None),
+            (r#"{"id":null,"method":"x","params":{}}"#, Kind::Notification, None, None),
+            (r#"{"id":null,"result":null,"error":{}}"#, Kind::Response, None, Some("{}")),
+        ] {
+            let message = Message::parse(line.as_bytes()).unwrap();
+            let raw =
+                |node: Option<Node<'_>>| node.map(|node| String::from_utf8(node.raw().to_vec()).unwrap());
+            let found = (message.kind(), raw(message.result), raw(message.error));
+            assert_eq!(found, (kind, result.map(str::to_owned), error.map(str::to_owned)), "{line}");
+        }
     }
 
     #[test]

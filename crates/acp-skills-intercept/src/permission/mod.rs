@@ -15,7 +15,7 @@
 mod claude;
 mod patterns;
 
-use acp_skills_wire::{Edit, Message, Node, build};
+use acp_skills_wire::{Edit, Id, Message, Node, build};
 use serde_json::{Value, json};
 
 pub(crate) use self::claude::allow_ours;
@@ -104,10 +104,16 @@ fn decide(
 }
 
 /// The offered option of this kind. Names differ from agent to agent.
-fn option(message: &Message<'_>, kind: &str) -> Option<String> {
+///
+/// Where several allow a call that is not ours, they differ in what else they do or say (another mode, one of some answers),
+/// and only the user can choose.
+fn option(message: &Message<'_>, kind: &str, is_ours: bool) -> Option<String> {
     let options = message.param(&["options"])?;
-    let option = options.elements().find(|option| option.get("kind").is_some_and(|it| it.is_str(kind)))?;
-    Some(option.str("optionId")?.into_owned())
+    let mut offered =
+        options.elements().filter(|option| option.get("kind").is_some_and(|it| it.is_str(kind)));
+    let option = offered.next()?;
+    let is_clear = is_ours || kind != "allow_once" || offered.next().is_none();
+    Some(option.str("optionId").filter(|_| is_clear)?.into_owned())
 }
 
 /// A request that the user answers, with a title that says what it is for.
@@ -182,6 +188,24 @@ impl Interceptor {
         }
     }
 
+    /// The user cancels the turn of a session: requests that wait are answered as the client answers those that it has.
+    pub(crate) fn cancel_asked(&mut self, session: &str, actions: &mut Actions) {
+        let is_its = |line: &[u8]| Message::parse(line)?.session_id().map(|id| id == session);
+        for (_, line) in self.asked.extract_if(|_, line| is_its(line) == Some(true)) {
+            let id = Message::parse(&line).and_then(|message| message.id());
+            let outcome = json!({ "outcome": { "outcome": "cancelled" } });
+            actions.to_agent.extend(id.map(|id| build::result(&id, &outcome)));
+        }
+    }
+
+    /// The agent cancels a request: when it waits, the client gets it first.
+    pub(crate) fn agent_cancels(&mut self, message: &Message<'_>, actions: &mut Actions) {
+        let Some(id) = message.param(&["requestId"]).and_then(Id::of) else { return };
+        let is_it = |line: &[u8]| Message::parse(line).and_then(|message| message.id()).as_ref() == Some(&id);
+        let asked = self.asked.extract_if(|_, line| is_it(line)).map(|(_, line)| line);
+        actions.to_client.extend(asked);
+    }
+
     fn decide_permission(
         &mut self,
         message: &Message<'_>,
@@ -208,7 +232,9 @@ impl Interceptor {
             decision => decision,
         };
         let choice = match &decision {
-            Decision::Choose(kind, why) => option(message, kind).map(|option| (*kind, option, why.clone())),
+            Decision::Choose(kind, why) => {
+                option(message, kind, call.ours.is_some()).map(|option| (*kind, option, why.clone()))
+            }
             _ => None,
         };
         let kind = EventKind::Permission {
@@ -229,7 +255,7 @@ impl Interceptor {
         let text = match (decision, &choice) {
             (_, Some((_, _, why))) => Some(why.clone()),
             (Decision::Choose(kind, _), None) => {
-                Some(format!("asked for `{}`: there is no option `{kind}`", call.shown()))
+                Some(format!("asked for `{}`: there is not one option `{kind}`", call.shown()))
             }
             (Decision::Ask(why), None) => why,
             (Decision::Resolve(_), None) => None,

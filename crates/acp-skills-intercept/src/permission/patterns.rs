@@ -72,18 +72,63 @@ fn count_paths(input: Node<'_>, depth: usize, named: &mut usize) {
         return;
     }
     for (key, value) in input.members() {
-        let name: String = key.as_str().unwrap_or_default().chars().filter(|c| c.is_alphanumeric()).collect();
-        let name = name.to_lowercase();
-        let is_path =
-            ["path", "paths", "file", "files", "filename", "uri"].iter().any(|end| name.ends_with(end));
-        if is_path && (value.as_str().is_some() || value.is_array()) {
-            *named += 1;
-        } else if value.is_object() || value.is_array() {
+        if is_text(value) || value.is_array() {
+            let name: String =
+                key.as_text().unwrap_or_default().chars().filter(|c| c.is_alphanumeric()).collect();
+            let name = name.to_lowercase();
+            let name = name.trim_end_matches(|c: char| c.is_ascii_digit());
+            let is_place = PLACES.iter().any(|end| name.ends_with(end)) || SHORT_PLACES.contains(&name);
+            if is_place || (GLOBS.iter().any(|end| name.ends_with(end)) && leads_elsewhere(value)) {
+                *named += 1;
+                continue;
+            }
+        }
+        if value.is_object() || value.is_array() {
             count_paths(value, depth - 1, named);
         }
     }
     let nested = input.elements().filter(|element| element.is_object() || element.is_array());
     nested.for_each(|element| count_paths(element, depth - 1, named));
+}
+
+/// How names of members end that say where something is.
+const PLACES: [&str; 13] = [
+    "path",
+    "paths",
+    "file",
+    "files",
+    "filename",
+    "uri",
+    "cwd",
+    "dir",
+    "directory",
+    "folder",
+    "root",
+    "target",
+    "destination",
+];
+
+/// Such names as a whole.
+const SHORT_PLACES: [&str; 6] = ["dest", "dst", "from", "source", "src", "to"];
+
+/// How names of members end that say which files below a place.
+const GLOBS: [&str; 6] = ["glob", "globs", "include", "includes", "pattern", "patterns"];
+
+/// Whether what says which files, or one of several, may leave the place that it begins in.
+fn leads_elsewhere(value: Node<'_>) -> bool {
+    // A single `\\` in front is more likely that of an expression.
+    let leads = |text: &str| {
+        text.starts_with(['/', '~'])
+            || text.starts_with(r"\\")
+            || text.get(1..2) == Some(":")
+            || text.contains("..")
+    };
+    let texts = value.elements().chain(is_text(value).then_some(value));
+    texts.into_iter().any(|text| text.as_text().is_none_or(|text| leads(&text)))
+}
+
+fn is_text(value: Node<'_>) -> bool {
+    value.raw().starts_with(b"\"")
 }
 
 fn one(pattern: &str, name: &str, input: Option<Node<'_>>, real: Option<&str>, cwd: Option<&Path>) -> Fit {
@@ -345,6 +390,18 @@ mod tests {
             ("Edit(src/**)", "Edit", r#"{"file_path":"/etc/passwd","command":"src/a"}"#, Unsure),
             ("Edit(src/**)", "Edit", r#"{"file_path":"src/a","edits":[{"filePath":"/etc/x"}]}"#, Unsure),
             ("Edit(src/**)", "Edit", r#"{"file_path":"src/a","edits":[{"old_string":"/etc/x"}]}"#, Inside),
+            // Another place to begin in, to write to, or to look in.
+            ("Edit(src/**)", "Edit", r#"{"file_path":"src/a","cwd":"/etc"}"#, Unsure),
+            ("Edit(src/**)", "Edit", r#"{"file_path":"src/a","base_dir":"/etc"}"#, Unsure),
+            ("Edit(src/**)", "Edit", r#"{"file_path":"src/a","filePath2":"/etc/x"}"#, Unsure),
+            ("Edit(src/**)", "Edit", r#"{"file_path":"src/a","path":"\ud800/etc/x"}"#, Unsure),
+            ("Move(src/**)", "Move", r#"{"path":"src/a","to":"/etc/x"}"#, Unsure),
+            ("Copy(src/**)", "Copy", r#"{"path":"src/a","destination":"/etc/x"}"#, Unsure),
+            ("Glob(src/**)", "Glob", r#"{"path":"src/a","pattern":"/etc/*"}"#, Unsure),
+            ("Glob(src/**)", "Glob", r#"{"path":"src/a","pattern":"../../*"}"#, Unsure),
+            ("Grep(src/**)", "Grep", r#"{"path":"src/a","glob":["*.rs","~/.ssh/*"]}"#, Unsure),
+            ("Grep(src/**)", "Grep", r#"{"path":"src/a","glob":"**/*.rs","pattern":"\\bfn\\b"}"#, Inside),
+            ("NotebookEdit(src/**)", "NotebookEdit", r#"{"notebook_path":"src/a","new_source":"/"}"#, Inside),
             ("WebFetch(domain:example.org)", "WebFetch", r#"{"url":"example.org/x"}"#, Unsure),
             ("Task(reviewer)", "Task", r#"{"prompt":"x"}"#, Unsure),
             ("Bash(git", "Bash", r#"{"command":"git"}"#, Unsure),

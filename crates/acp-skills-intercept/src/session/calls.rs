@@ -37,9 +37,14 @@ impl Calls {
         std::mem::replace(&mut self.known(id).is_announced, true)
     }
 
-    /// The agent announced the call as one of the tool with this name.
-    pub(crate) fn named(&mut self, id: &str, name: String) {
-        self.known(id).name = Some(name);
+    /// The agent announced the call as one of the tool with this name, if it says so.
+    pub(crate) fn named(&mut self, id: &str, name: Option<String>) {
+        self.known(id).name = name;
+    }
+
+    /// The call is not one of our tools, or another one has its id now: some agents count anew in each turn.
+    pub(crate) fn set_theirs(&mut self, id: &str) {
+        self.known(id).ours = None;
     }
 
     /// The name of the tool with which the call was announced.

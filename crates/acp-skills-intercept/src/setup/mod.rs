@@ -221,6 +221,7 @@ impl Interceptor {
         session.menu.is_due_again();
         let mut edit = Edit::new();
         let had_tools = session.server.withdraw();
+        let transport = transport.filter(|_| servers::has_room(params));
         let endpoint = transport.and_then(|it| Some((it, session.server.endpoint(it)?.clone())));
         if let Some((transport, endpoint)) = endpoint {
             let wanted = session.server.name().map_or_else(|| self.server_name(session.key()), str::to_owned);

@@ -231,3 +231,34 @@ fn in_requests_for_permission() {
         assert_eq!(out.client(), &asked);
     }
 }
+
+/// A call that has the id of one of ours, or turns out to be something else, is shown as the agent shows it.
+#[test]
+fn what_is_ours_no_more() {
+    let ours = json!({
+        "sessionUpdate": "tool_call", "toolCallId": "call_0", "title": "t", "kind": "other",
+        "name": "mcp__acp-skills__activate_skill", "rawInput": { "name": "review" },
+    });
+    let rm = json!({
+        "sessionUpdate": "tool_call", "toolCallId": "call_0", "title": "rm -rf ~", "kind": "execute",
+        "name": "Bash", "rawInput": { "command": "rm -rf ~" },
+    });
+    let mut nameless = rm.clone();
+    nameless.as_object_mut().unwrap().remove("name");
+    let mut update = rm.clone();
+    update["sessionUpdate"] = json!("tool_call_update");
+    let input = json!({
+        "sessionUpdate": "tool_call_update", "toolCallId": "call_0", "title": "x", "rawInput": { "command": "rm" },
+    });
+    for theirs in [rm, nameless, update, input] {
+        let mut world = world(CLAUDE, Titles::People);
+        assert_eq!(world.update("s", &ours).client()["params"]["update"]["title"], "Skill: review");
+        for update in
+            [&theirs, &json!({ "sessionUpdate": "tool_call_update", "toolCallId": "call_0", "title": "t" })]
+        {
+            assert_eq!(&world.update("s", update).client()["params"]["update"], update);
+        }
+        // And ours again.
+        assert_eq!(world.update("s", &ours).client()["params"]["update"]["title"], "Skill: review");
+    }
+}

@@ -401,6 +401,36 @@ fn only_once_and_only_what_is_offered() {
     }
 }
 
+/// Options that allow a call once may differ in what else they do: another mode, an answer to a question.
+#[test]
+fn of_several_ways_to_allow_the_user_chooses() {
+    let options = json!([
+        { "optionId": "auto", "kind": "allow_once", "name": "Yes, and accept all edits" },
+        { "optionId": "yes", "kind": "allow_once", "name": "Yes" },
+        { "optionId": "no", "kind": "reject_once", "name": "No" },
+        { "optionId": "never", "kind": "reject_once", "name": "No, and say why" },
+    ]);
+    let read = call("Read", &json!({ "file_path": "/project/a" }));
+    let rm = call("Bash", &json!({ "command": "rm x" }));
+    let ours = call("mcp__acp-skills__activate_skill", &json!({ "name": "git" }));
+    for (tool_policy, call, expected) in [
+        (ToolPolicy::Approval, &read, "asked"),
+        (ToolPolicy::Strict, &rm, "no"),
+        // Ours changes nothing, whichever it is.
+        (ToolPolicy::Approval, &ours, "auto"),
+    ] {
+        let mut world = world(CLAUDE, Policy { tool_policy, ..policy() });
+        invoke(&mut world, "git");
+        let params = json!({ "sessionId": "s", "toolCall": call, "options": options });
+        let request =
+            json!({ "jsonrpc": "2.0", "id": 7, "method": "session/request_permission", "params": params });
+        let mut out = world.agent(&request);
+        // A path is resolved first.
+        out.tasks.clear();
+        assert_eq!(outcome(&out), expected, "{call}");
+    }
+}
+
 /// A call of Claude's.
 fn call(name: &str, input: &Value) -> Value {
     json!({ "toolCallId": "1", "title": "x", "name": name, "rawInput": input })
@@ -578,4 +608,55 @@ fn a_request_that_waits_for_the_disk_holds_up_nothing() {
     assert!(ask(&mut world, &linked, None).is_nothing());
     let out = world.answer();
     assert_eq!((outcome(&out), &out.client()["params"]["toolCall"]), ("asked", &linked));
+}
+
+/// Who cancels meanwhile is heard: nothing is granted any more.
+#[test]
+fn a_request_that_waits_for_the_disk_can_be_cancelled() {
+    let note = call("Edit", &json!({ "file_path": "/project/notes/a.md" }));
+    let waiting = || {
+        let mut world = world(CLAUDE, Policy { tool_policy: ToolPolicy::Approval, ..policy() });
+        invoke(&mut world, "notes");
+        world.outside.is_slow = true;
+        assert!(ask(&mut world, &note, None).is_nothing());
+        world
+    };
+    // By the user: the client answers what it has, and we what it has not.
+    let mut world = waiting();
+    let cancel = json!({ "jsonrpc": "2.0", "method": "session/cancel", "params": { "sessionId": "s" } });
+    let out = world.client(&cancel);
+    let cancelled = json!({ "jsonrpc": "2.0", "id": 7, "result": { "outcome": { "outcome": "cancelled" } } });
+    assert!(out.to_agent.contains(&cancelled) && out.to_agent.contains(&cancel), "{out:?}");
+    assert!(world.answer().is_nothing());
+    // Of another session.
+    let mut world = waiting();
+    world.client(&json!({ "jsonrpc": "2.0", "method": "session/cancel", "params": { "sessionId": "t" } }));
+    assert_eq!(outcome(&world.answer()), "proceed_once");
+    // By the agent: the client gets both, in their order.
+    let mut world = waiting();
+    let cancel = json!({ "jsonrpc": "2.0", "method": "$/cancel_request", "params": { "requestId": 7 } });
+    let out = world.agent(&cancel);
+    assert_eq!(out.to_client.len(), 2, "{out:?}");
+    assert_eq!((&out.to_client[0]["params"]["toolCall"], &out.to_client[1]), (&note, &cancel));
+    assert!(world.answer().is_nothing());
+}
+
+/// Some agents count their calls anew in each turn, and do not always name the tool.
+#[test]
+fn a_name_is_that_of_the_last_call_with_its_id() {
+    let announce = |world: &mut World, name: Option<&str>| {
+        let mut update = json!({ "sessionUpdate": "tool_call", "toolCallId": "call_0", "title": "x" });
+        if let Some(name) = name {
+            update["name"] = name.into();
+        }
+        world.update("s", &update);
+    };
+    let nameless = json!({ "toolCallId": "call_0", "title": "x", "rawInput": { "command": "rm -rf ~" } });
+    for (second, expected) in [(Some("Read"), "proceed_once"), (Some("Bash"), "asked"), (None, "asked")] {
+        let mut world = world(CLAUDE, Policy { tool_policy: ToolPolicy::Approval, ..policy() });
+        invoke(&mut world, "git");
+        announce(&mut world, Some("Read"));
+        announce(&mut world, second);
+        assert_eq!(outcome(&ask(&mut world, &nameless, None)), expected, "{second:?}");
+    }
 }

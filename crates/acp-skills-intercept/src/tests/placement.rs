@@ -56,6 +56,29 @@ fn the_clients_servers_stay_and_names_do_not_clash() {
     assert!(after.ends_with(r#"}]}],"cwd":"/p" }}"#), "{after}");
 }
 
+/// A client that writes its servers in another way keeps them, and hears from the agent what it thinks of that.
+#[test]
+fn servers_that_are_no_list_stay() {
+    for (theirs, stays) in [
+        (r#"{"db":{"command":"/db"}}"#, true),
+        (r#""db""#, true),
+        ("true", true),
+        ("null", false),
+        ("{}", false),
+        ("[]", false),
+    ] {
+        let mut world = World::new(policy()).initialized("x", &json!({}));
+        let line =
+            format!(r#"{{"id":1,"method":"session/new","params":{{"cwd":"/p","mcpServers":{theirs} }}}}"#);
+        let got = world.as_the_agent_gets_it(&line);
+        assert_eq!(got.contains(&format!(r#""mcpServers":{theirs} "#)), stays, "{got}");
+        assert_eq!(got.contains(r#""name":"acp-skills""#), !stays, "{got}");
+        world.respond(1, &json!({ "sessionId": "s" }));
+        // Without our tools the model is told where the files are, or gets the text from us.
+        assert_eq!(world.prompt(2, "s", &["hello"]).to_agent.len(), 1);
+    }
+}
+
 /// Agents that show a model only the beginning of a prompt show it what the user wrote.
 #[test]
 fn the_words_come_first_where_agents_cut() {

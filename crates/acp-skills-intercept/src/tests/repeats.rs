@@ -195,3 +195,115 @@ fn what_an_agent_does_is_shown_as_it_is() {
         assert_eq!(world().agent(&line).client(), &line);
     }
 }
+
+/// JavaScript cuts texts between the halves of a surrogate pair, and others between the bytes of a character: what is no
+/// text there hides nothing of ours.
+#[test]
+fn what_is_cut_within_a_character() {
+    let ours = ours();
+    let cut = |line: &Value, with: &str| line.to_string().replace("CUT", with) + "\n";
+    let notice = |text: &str| json!({ "jsonrpc": "2.0", "method": "_x", "params": { "text": text } });
+    let title = |text: &str| update("session_info_update", json!({ "title": text }));
+    let message = |text: &str| {
+        update("user_message", json!({ "messageId": "m", "content": [{ "type": "text", "text": text }] }))
+    };
+    let lines: [(&str, Line<'_>); 5] = [
+        ("a chunk", &|text| chunk("user_message_chunk", text)),
+        ("an agent's chunk", &|text| chunk("agent_message_chunk", text)),
+        ("a message", &message),
+        ("a notification", &notice),
+        ("a title", &title),
+    ];
+    for (name, line) in lines {
+        for half in ["\\ud83d", "\\ude00"] {
+            let out = world().agent_line(&cut(&line(&format!("{ours}Fix CUT it")), half));
+            assert_eq!(out.client(), &line("Fix \u{fffd} it"), "{name}");
+        }
+        // Nothing of ours: byte for byte.
+        let said = cut(&line("Fix < CUT it"), "\\ud83d");
+        let mut actions = Actions::default();
+        let pass = world().interceptor.from_agent(said.as_bytes(), &mut actions);
+        assert_eq!(pass, Pass::Untouched, "{name}");
+        // Bytes that are no text.
+        let said = line(&format!("{ours}Fix CUT it")).to_string() + "\n";
+        let said = said.replace("CUT", "\u{20ac}").into_bytes();
+        let at = memchr::memmem::find(&said, "\u{20ac}".as_bytes()).unwrap();
+        let said = [&said[..at + 2], &said[at + 3..]].concat();
+        let mut actions = Actions::default();
+        let Pass::Edited(clean) = world().interceptor.from_agent(&said, &mut actions) else {
+            panic!("{name}")
+        };
+        assert_eq!(json_of(&clean), line("Fix \u{fffd} it"), "{name}");
+    }
+    // A title that ends there, within our text.
+    let said = cut(&title(&format!("{}CUT", &ours[..60])), "\\ud83d");
+    assert!(world().agent_line(&said).is_nothing());
+}
+
+/// What an agent counts while a model speaks does not end a text of ours.
+#[test]
+fn asides_in_the_middle_of_our_text() {
+    let text = ours() + "Fix it";
+    for aside in ["usage_update", "available_commands_update", "session_info_update", "config_option_update"]
+    {
+        let mut world = world();
+        let (front, back) = text.split_at(50);
+        assert!(world.agent(&chunk("agent_message_chunk", front)).is_nothing());
+        let said = world
+            .update("s", &json!({ "sessionUpdate": aside, "availableCommands": [], "configOptions": [] }));
+        assert_eq!(said.client()["params"]["update"]["sessionUpdate"], aside);
+        assert_eq!(
+            world.agent(&chunk("agent_message_chunk", back)).client(),
+            &chunk("agent_message_chunk", "Fix it")
+        );
+        // What may become a mark, and is none yet, goes first.
+        assert!(world.agent(&chunk("agent_message_chunk", "a <")).is_nothing());
+        assert_eq!(
+            world
+                .update("s", &json!({ "sessionUpdate": aside, "availableCommands": [], "configOptions": [] }))
+                .to_client
+                .len(),
+            2
+        );
+    }
+}
+
+/// An image has its place among the words.
+#[test]
+fn what_is_no_text_waits_for_none() {
+    let image = update(
+        "user_message_chunk",
+        json!({ "content": { "type": "image", "data": "", "mimeType": "image/png" } }),
+    );
+    let mut world = world();
+    let begins = chunk("user_message_chunk", "see <acp");
+    assert!(world.agent(&begins).is_nothing());
+    assert_eq!(world.agent(&image).to_client, [begins, image]);
+    let more = chunk("user_message_chunk", "-skills");
+    assert_eq!(world.agent(&more).client(), &more);
+}
+
+/// A serializer that writes every member of a message.
+#[test]
+fn members_that_are_null() {
+    let mut world = world();
+    let mut said = chunk("agent_message_chunk", &(ours() + "Fix it"));
+    said["id"] = Value::Null;
+    said["error"] = Value::Null;
+    let mut seen = chunk("agent_message_chunk", "Fix it");
+    seen["id"] = Value::Null;
+    seen["error"] = Value::Null;
+    assert_eq!(world.agent(&said).client(), &seen);
+    // The turn did not fail: the model need not be told again.
+    let first = world.prompt(2, "s", &["hello"]);
+    assert_eq!(texts(first.agent()).len(), 2);
+    let answer = json!({ "jsonrpc": "2.0", "id": 2, "method": null, "result": { "stopReason": "end_turn" }, "error": null });
+    assert_eq!(world.agent(&answer).client(), &answer);
+    assert_eq!(texts(world.prompt(3, "s", &["hello"]).agent()).len(), 1);
+    // A session that could not be closed is still there.
+    world.request(4, "session/close", &json!({ "sessionId": "s" }));
+    world.agent(
+        &json!({ "jsonrpc": "2.0", "id": 4, "result": null, "error": { "code": 1, "message": "no" } }),
+    );
+    assert_eq!(world.sessions(), 1);
+}

@@ -100,6 +100,13 @@ impl Relay {
         self.hub.lane_to(Side::Agent).written()
     }
 
+    /// Writes everything that still waits for the agent, and tells it that there will be no more. Blocks for as long as the
+    /// agent does not read.
+    pub fn hang_up(&self) -> impl FnOnce() + Send + 'static {
+        let hub = Arc::clone(&self.hub);
+        move || hub.lane_to(Side::Agent).close()
+    }
+
     /// Writes everything that still waits for the client, and tells it that there will be no more. Blocks for as long as
     /// the client does not read.
     pub fn close(&self) -> impl FnOnce() + Send + 'static {

@@ -39,6 +39,10 @@ pub(super) struct Supervisor {
     exit_wait: Option<Duration>,
     /// The agent has closed its stdout, and the client has all that it said.
     is_drained: bool,
+    /// The agent can say nothing more, living or not.
+    is_silent: bool,
+    /// That is why it was told to end.
+    was_ended_for_silence: bool,
     /// The client will say nothing more, or nothing that somebody hears.
     is_client_done: bool,
     /// Somebody wants the proxy to end.
@@ -64,8 +68,17 @@ impl Supervisor {
         signals: Receiver<Signal>,
         exit_wait: Option<Duration>,
     ) -> Self {
-        let (is_drained, is_client_done, is_told_to_end) = (false, false, false);
-        Self { agent, relay, signals, exit_wait, is_drained, is_client_done, is_told_to_end }
+        Self {
+            agent,
+            relay,
+            signals,
+            exit_wait,
+            is_drained: false,
+            is_silent: false,
+            was_ended_for_silence: false,
+            is_client_done: false,
+            is_told_to_end: false,
+        }
     }
 
     /// Until when the agent may end by itself, from now.
@@ -103,11 +116,13 @@ impl Supervisor {
                         deadline = Some(Instant::now() + STALLED);
                     }
                 }
-                // Fails when the client does not read any more: then it is gone, whatever its stdin says.
+                // Fails when the client does not read any more: then it is gone, whatever its stdin says. Otherwise the agent
+                // has closed its stdout, and who waits for an answer of a living one waits in vain.
                 delivered = &mut self.relay.agent_done, if !self.is_drained => {
                     self.is_drained = true;
-                    let is_client_gone = !matches!(delivered, Ok(Ok(())));
-                    if is_client_gone && matches!(stage, Stage::Running) {
+                    self.is_silent = matches!(delivered, Ok(Ok(())));
+                    if matches!(stage, Stage::Running) {
+                        drop(spawn_blocking(self.relay.hang_up()));
                         (stage, deadline) = (Stage::Closing, self.end_of_patience());
                     }
                 }
@@ -131,6 +146,7 @@ impl Supervisor {
                         }
                     }
                     Stage::Closing => {
+                        self.was_ended_for_silence = self.is_silent && !client_gone;
                         self.agent.terminate();
                         (stage, deadline) = (Stage::Terminating, Some(Instant::now() + AFTER_TERMINATE));
                     }
@@ -155,7 +171,11 @@ impl Supervisor {
         if !self.drained().await {
             tracing::info!("the client did not read the agent's last output");
         }
-        let is_refused = self.answer_all(&format!("the agent {}", agent::describe(status))).await;
+        let end = match self.was_ended_for_silence {
+            true => "closed its stdout".to_owned(),
+            false => agent::describe(status),
+        };
+        let is_refused = self.answer_all(&format!("the agent {end}")).await;
         if timeout(STALLED, spawn_blocking(self.relay.close())).await.is_err() {
             tracing::info!("the client does not read; open requests are left without an answer");
         } else if is_refused {
