@@ -93,6 +93,11 @@ pub fn remove_source(text: &str, number: usize) -> Result<String, EditError> {
     check(text, edited, &expected, &written(&gone))
 }
 
+/// The sources that the text of a file has; none where it is no configuration.
+pub fn sources_in(text: &str) -> Vec<SourceEntry> {
+    sources(text).unwrap_or_default()
+}
+
 /// `edited` when it is `text` with these sources and nothing else differs.
 fn check(text: &str, edited: String, expected: &[SourceEntry], lines: &str) -> Result<String, EditError> {
     let rest = |text: &str| {

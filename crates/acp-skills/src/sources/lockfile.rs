@@ -180,7 +180,7 @@ impl LockFile {
     /// It cannot be read, is not what it should be, or cannot be written.
     pub fn change<T>(path: &Path, cache: &Path, change: impl FnOnce(&mut Self) -> T) -> Result<T, LockError> {
         let unwritable = |source| LockError::Unwritable { path: path.to_owned(), source };
-        let _turn = turn(&cache.join("locks").join(format!("{}.turn", key(path)))).map_err(unwritable)?;
+        let _turn = turn(&turn_file(path, cache)).map_err(unwritable)?;
         let mut lock = Self::read(path)?;
         let before = lock.clone();
         let changed = change(&mut lock);
@@ -298,6 +298,11 @@ const ORIGIN: &str = "path";
 fn key(path: &Path) -> String {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     Sha256::of(path.as_os_str().as_encoded_bytes()).to_string()[..32].to_owned()
+}
+
+/// The file about another one that says whose turn it is to change that.
+pub(super) fn turn_file(path: &Path, cache: &Path) -> PathBuf {
+    cache.join("locks").join(format!("{}.turn", key(path)))
 }
 
 /// Waits until no other process has this file; it is ours until the value is dropped.
