@@ -16,7 +16,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use skills_core::remote::Sha256;
 
-use crate::config::edit;
+use crate::{config::edit, private};
 
 /// The name of a lock beside a configuration file.
 pub(crate) const NAME: &str = "skills.lock";
@@ -310,14 +310,14 @@ pub(super) fn turn(path: &Path) -> io::Result<File> {
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent)?;
     }
-    let file = File::options().create(true).truncate(false).write(true).open(path)?;
+    let file = private::append(path)?;
     file.lock()?;
     Ok(file)
 }
 
 /// The same, unless another process has it.
 pub(super) fn turn_if_free(path: &Path) -> Option<File> {
-    let file = File::options().create(true).truncate(false).write(true).open(path).ok()?;
+    let file = private::append(path).ok()?;
     file.try_lock().ok()?;
     Some(file)
 }
