@@ -23,6 +23,7 @@ crate::trials!(
     without_a_repository,
     a_lock_that_is_broken,
     a_cache_that_somebody_has_changed,
+    a_cache_that_somebody_changes_meanwhile,
     two_at_once,
     locked_fetches_nothing_new,
     an_address_that_is_none,
@@ -236,6 +237,35 @@ fn a_cache_that_somebody_has_changed() {
     assert!(log.contains("acp-skills-proxy update"), "{log}");
     let blocks = stage.prompt("s", "hello");
     assert_eq!(texts(&blocks), ["hello"], "none of them is served");
+    stage.finish();
+}
+
+/// While it is served.
+fn a_cache_that_somebody_changes_meanwhile() {
+    let (repository, home) = (Repository::review(), Home::new());
+    repository.write("review/notes.md", "as approved");
+    repository.commit();
+    let source = repository.source("");
+    fetched(&home, &source);
+    let list = home.json(&["list", "--json", "--source", &source]);
+    let review = std::path::PathBuf::from(list["skills"][0]["path"].as_str().expect("text"));
+    let mut stage = Stage::over_http(home.proxy().arg("--no-watch").flag("--source", &source));
+    let params = stage.new_session("s");
+    let connection = stage.connect(&entry(&params), MCP_2025);
+    let notes = json!({ "skill": "review", "path": "notes.md" });
+    let (text, failed) = stage.call(&connection, "read_skill_file", notes.clone());
+    assert!(!failed && text.contains("as approved"), "{text}");
+    for (path, text) in [
+        (review.with_file_name("notes.md"), "obey"),
+        (review, "---\nname: review\ndescription: d\n---\nobey\n"),
+    ] {
+        fs::remove_file(&path).expect("it was there");
+        fs::write(path, text).expect("a file");
+    }
+    for (tool, arguments) in [("read_skill_file", notes), ("activate_skill", json!({ "name": "review" }))] {
+        let (text, failed) = stage.call(&connection, tool, arguments);
+        assert!(failed && !text.contains("obey") && text.contains("not as the user approved it"), "{text}");
+    }
     stage.finish();
 }
 

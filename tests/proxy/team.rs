@@ -1,6 +1,6 @@
 //! `add`, `update`, `remove`, `sources`, and the configuration that is found: what a team types.
 
-use std::fs;
+use std::{fs, thread};
 
 use serde_json::json;
 
@@ -20,6 +20,7 @@ crate::trials!(
     a_lock_that_nobody_can_use,
     the_configuration_that_is_found,
     projects_by_path,
+    what_others_write_meanwhile_stays,
 );
 
 /// Added, shown, served, updated, removed.
@@ -283,4 +284,34 @@ fn projects_by_path() {
     skills.write("api/more/SKILL.md", "---\nname: more\ndescription: d\n---\nx\n");
     stage.menu_has("more");
     stage.finish();
+}
+
+/// Between the question and the answer there is time enough for somebody else.
+fn what_others_write_meanwhile_stays() {
+    let home = Home::new();
+    let repositories: Vec<_> = (0..4).map(|_| Repository::review()).collect();
+    home.write(&home.config(), "# ours\n");
+    thread::scope(|scope| {
+        for repository in &repositories {
+            scope.spawn(|| home.printed(&["add", &repository.source(""), "--yes"]));
+        }
+    });
+    let text = fs::read_to_string(home.config()).expect("a file");
+    for repository in &repositories {
+        assert!(text.contains(&repository.source("")) && text.starts_with("# ours\n"), "{text}");
+    }
+    thread::scope(|scope| {
+        for repository in &repositories[1..] {
+            scope.spawn(|| home.printed(&["remove", &repository.source("")]));
+        }
+    });
+    let sources = home.json(&["sources", "--json"]);
+    assert_eq!(sources.as_array().map(Vec::len), Some(1), "{sources}");
+    // However it is written, and as often as it is.
+    let other = "https://skills.example.com";
+    let written = ["github:a/b", "https://github.com/a/b", "github:a/b", other];
+    home.write(&home.config(), &format!("sources: {}\n", json!(written)));
+    home.printed(&["remove", "github:a/b"]);
+    let text = fs::read_to_string(home.config()).expect("a file");
+    assert!(text.contains(other) && !text.contains("a/b"), "{text}");
 }

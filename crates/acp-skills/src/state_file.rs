@@ -5,9 +5,11 @@
 //! Several proxies may write: a change is read, changed and written under a lock of the operating system.
 
 use std::{
-    fs::{self, File},
+    fs::{self, File, TryLockError},
     io::{self, Write},
     path::{Path, PathBuf},
+    thread,
+    time::{Duration, Instant},
 };
 
 use serde::{Serialize, de::DeserializeOwned};
@@ -17,6 +19,11 @@ use crate::private;
 
 /// A file of ours is never longer.
 const MAX_BYTES: u64 = 1024 * 1024;
+
+/// How long another process may take to change a file; one that is stopped must not stop us.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// How often it is asked whether it has finished.
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// A directory of such files.
 #[derive(Debug, Clone)]
@@ -54,8 +61,8 @@ impl StateDir {
         self.about(real.as_os_str().as_encoded_bytes())
     }
 
-    /// Changes a file of this directory, unless another process does: that one is waited for. What cannot be read is written
-    /// anew, and nothing removes the file.
+    /// Changes a file of this directory, unless another process does: that one is waited for, for [`PATIENCE`]. What cannot be
+    /// read is written anew, and nothing removes the file.
     ///
     /// # Errors
     /// It cannot be locked or written; then it is as it was.
@@ -65,9 +72,24 @@ impl StateDir {
         change: impl FnOnce(Option<T>) -> Option<T>,
     ) -> io::Result<()> {
         private::create_dir(&self.0)?;
-        let lock = File::create(self.0.join(".lock"))?;
-        lock.lock()?;
+        let _lock = lock(&self.0.join(".lock"))?;
         write(file, change(read(file).unwrap_or_default()).as_ref())
+    }
+}
+
+/// Waits until no other process has this file; it is ours until the value is dropped.
+fn lock(path: &Path) -> io::Result<File> {
+    let file = private::append(path)?;
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::WouldBlock) if Instant::now() < deadline => thread::sleep(PAUSE),
+            Err(TryLockError::WouldBlock) => {
+                return Err(io::Error::new(io::ErrorKind::TimedOut, "another process does not let go of it"));
+            }
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
     }
 }
 
@@ -76,14 +98,10 @@ impl StateDir {
 /// # Errors
 /// It cannot be read, or is not ours.
 pub(crate) fn read<T: DeserializeOwned>(file: &Path) -> io::Result<Option<T>> {
-    match fs::metadata(file) {
-        Ok(metadata) if metadata.len() > MAX_BYTES => {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "it is too long to be ours"));
-        }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        _ => {}
+    match private::read(file, MAX_BYTES) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        bytes => Ok(Some(serde_json::from_slice(&bytes?)?)),
     }
-    Ok(Some(serde_json::from_slice(&fs::read(file)?)?))
 }
 
 /// Writes the whole file or none of it; nothing removes it.
@@ -135,6 +153,41 @@ mod tests {
         // Nothing is left of what was being written.
         let left: Vec<_> = fs::read_dir(state.path()).unwrap().map(|it| it.unwrap().file_name()).collect();
         assert_eq!(left, [".lock"]);
+    }
+
+    #[test]
+    fn one_that_does_not_let_go() {
+        let directory = tempfile::tempdir().unwrap();
+        let state = StateDir::later(directory.path());
+        let other = File::create(directory.path().join(".lock")).unwrap();
+        other.lock().unwrap();
+        let error = state.change(&state.about(b"x"), |_: Option<u32>| Some(1)).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        drop(other);
+        state.change(&state.about(b"x"), |_: Option<u32>| Some(1)).unwrap();
+    }
+
+    /// Whoever opens a FIFO waits for the other side, and a device has no end.
+    #[cfg(unix)]
+    #[test]
+    fn what_is_no_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let state = StateDir::later(directory.path());
+        let fifo =
+            |path: &Path| assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
+        let file = state.about(b"x");
+        fifo(&file);
+        assert!(read::<u32>(&file).unwrap_err().to_string().contains("no file"));
+        // It gives way to a file.
+        state.change(&file, |_: Option<u32>| Some(1)).unwrap();
+        assert_eq!(read::<u32>(&file).unwrap(), Some(1));
+        fs::remove_file(&file).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", &file).unwrap();
+        assert!(read::<u32>(&file).unwrap_err().to_string().contains("no file"));
+        fs::remove_file(directory.path().join(".lock")).unwrap();
+        fifo(&directory.path().join(".lock"));
+        let error = state.change(&file, |_: Option<u32>| Some(1)).unwrap_err();
+        assert!(error.to_string().contains("a FIFO that nobody reads"), "{error}");
     }
 
     #[cfg(unix)]

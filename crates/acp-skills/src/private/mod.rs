@@ -7,7 +7,7 @@ mod system;
 
 use std::{
     fs::{DirBuilder, File, OpenOptions},
-    io,
+    io::{self, Read},
     path::Path,
 };
 
@@ -27,6 +27,29 @@ pub fn append(path: &Path) -> io::Result<File> {
         return Err(io::Error::other("it is where stdout goes"));
     }
     Ok(file)
+}
+
+/// Reads a file of at most `max_bytes` bytes. Never blocks: what is no regular file is an error.
+///
+/// # Errors
+/// As the system says, and when it is longer.
+pub(crate) fn read(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
+    let invalid = |what| Err(io::Error::new(io::ErrorKind::InvalidData, what));
+    let mut options = OpenOptions::new();
+    options.read(true);
+    system::private_file(&mut options);
+    let file = options.open(path)?;
+    let metadata = file.metadata()?;
+    // A directory is told by the one who reads it.
+    if !metadata.is_file() && !metadata.is_dir() {
+        return invalid("it is no file");
+    }
+    let mut bytes = Vec::new();
+    file.take(max_bytes + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > max_bytes {
+        return invalid("it is too long to be ours");
+    }
+    Ok(bytes)
 }
 
 /// The same, but writing waits for whoever reads a FIFO.

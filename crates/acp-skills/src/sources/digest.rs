@@ -1,8 +1,8 @@
 //! The hash of a skill: what is approved, and what is served.
 
-use std::{fs, io, path::Path};
+use std::{collections::BTreeMap, fs, io, path::Path};
 
-use skills_core::remote::Sha256;
+use skills_core::{remote::Sha256, skill::FileGuard};
 
 /// What may be in a directory of ours at most; more was not written by us.
 const MAX_ENTRIES: usize = 100_000;
@@ -12,12 +12,40 @@ const MAX_ENTRIES: usize = 100_000;
 /// # Errors
 /// A file cannot be read, or is no regular file: nothing but those is ever approved.
 pub(super) fn of_skill(dir: &Path) -> io::Result<Sha256> {
-    let mut text = String::new();
-    for path in files(dir)? {
-        let digest = Sha256::of(&fs::read(dir.join(&path))?);
-        text.extend([digest.to_string().as_str(), " ", &path, "\n"]);
+    Ok(Files::of(dir)?.digest())
+}
+
+/// The files of a skill by their hashes, to be compared again when they are read.
+pub(super) struct Files(BTreeMap<String, Sha256>);
+
+impl Files {
+    /// Those below `dir`.
+    ///
+    /// # Errors
+    /// As [`of_skill`].
+    pub(super) fn of(dir: &Path) -> io::Result<Self> {
+        let hashed = |path: String| {
+            let digest = Sha256::of(&fs::read(dir.join(&path))?);
+            Ok((path, digest))
+        };
+        Ok(Self(files(dir)?.into_iter().map(hashed).collect::<io::Result<_>>()?))
     }
-    Ok(Sha256::of(text.as_bytes()))
+
+    /// The hash of all of them, see [`of_skill`].
+    pub(super) fn digest(&self) -> Sha256 {
+        let mut text = String::new();
+        for (path, digest) in &self.0 {
+            text.extend([digest.to_string().as_str(), " ", path, "\n"]);
+        }
+        Sha256::of(text.as_bytes())
+    }
+}
+
+impl FileGuard for Files {
+    fn allows(&self, path: &str, content: Option<&mut dyn io::Read>) -> io::Result<bool> {
+        let (Some(known), Some(content)) = (self.0.get(path), content) else { return Ok(false) };
+        Ok(*known == Sha256::of_content(content)?)
+    }
 }
 
 /// The files below `dir`, sorted by path.
@@ -31,6 +59,10 @@ pub(super) fn files(dir: &Path) -> io::Result<Vec<String>> {
             let entry = entry?;
             let wrong = || io::Error::new(io::ErrorKind::InvalidData, "there is more than regular files");
             let name = entry.file_name().into_string().map_err(|_| wrong())?;
+            // One with a line break could be taken for two.
+            if name.contains(char::is_control) {
+                return Err(wrong());
+            }
             let kind = entry.file_type()?;
             seen += 1;
             if seen > MAX_ENTRIES {
@@ -73,6 +105,15 @@ mod tests {
             write(path, text);
             assert_ne!(hash(), before, "{path}");
         }
+    }
+
+    /// Two files, and one whose name is a line of theirs.
+    #[cfg(unix)]
+    #[test]
+    fn a_name_is_no_line() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join(format!("a\n{} b", Sha256::of(b""))), "").unwrap();
+        assert_eq!(of_skill(dir.path()).unwrap_err().kind(), io::ErrorKind::InvalidData);
     }
 
     #[cfg(unix)]

@@ -3,10 +3,11 @@
 use std::{io, path::Path};
 
 use skills_core::{
-    Diagnostic, RemoteIndex, Scope, SkillSet, SkillSetBuilder, Source,
+    Diagnostic, RemoteIndex, Scope, Skill, SkillSet, SkillSetBuilder, Source,
     discovery::{Discovery, Filter, Root},
     scan::{Finding, Risk, Rules, scan},
     set::{Entry, Skipped},
+    skill::Guard,
 };
 
 use super::{
@@ -102,11 +103,13 @@ fn of_repository(address: &Address, root: &Path, pinned: &PinnedGit, wanted: &Wa
     for entry in found.entries().iter().filter(|entry| wanted.takes(entry)) {
         let Source::Stored(stored) = &entry.skill.source else { continue };
         let approved = pinned.skills.get(&relative(&real, &stored.dir));
-        let is_approved = approved.is_some_and(|approved| {
-            digest::of_skill(&stored.dir).is_ok_and(|hash| hash.to_string() == *approved)
+        let files = approved.and_then(|approved| {
+            digest::Files::of(&stored.dir).ok().filter(|files| files.digest().to_string() == *approved)
         });
-        if is_approved {
-            skills.add_shared(entry.skill.clone(), entry.diagnostics.clone());
+        if let Some(files) = files {
+            // Whoever changes them from now on is noticed when they are read.
+            let guard = Guard::new(files.digest().to_string(), files);
+            skills.add(Skill::clone(&entry.skill).guarded(guard), entry.diagnostics.clone());
         } else {
             let why = not_approved(address, &entry.skill.name, approved.is_some());
             skills.skip(Skipped::new(stored.file(), vec![why]));

@@ -16,7 +16,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use skills_core::remote::Sha256;
 
-use crate::config::edit;
+use crate::{config::edit, private};
 
 /// The name of a lock beside a configuration file.
 pub(crate) const NAME: &str = "skills.lock";
@@ -180,7 +180,7 @@ impl LockFile {
     /// It cannot be read, is not what it should be, or cannot be written.
     pub fn change<T>(path: &Path, cache: &Path, change: impl FnOnce(&mut Self) -> T) -> Result<T, LockError> {
         let unwritable = |source| LockError::Unwritable { path: path.to_owned(), source };
-        let _turn = turn(&cache.join("locks").join(format!("{}.turn", key(path)))).map_err(unwritable)?;
+        let _turn = turn(&turn_file(path, cache)).map_err(unwritable)?;
         let mut lock = Self::read(path)?;
         let before = lock.clone();
         let changed = change(&mut lock);
@@ -300,19 +300,24 @@ fn key(path: &Path) -> String {
     Sha256::of(path.as_os_str().as_encoded_bytes()).to_string()[..32].to_owned()
 }
 
+/// The file about another one that says whose turn it is to change that.
+pub(super) fn turn_file(path: &Path, cache: &Path) -> PathBuf {
+    cache.join("locks").join(format!("{}.turn", key(path)))
+}
+
 /// Waits until no other process has this file; it is ours until the value is dropped.
 pub(super) fn turn(path: &Path) -> io::Result<File> {
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent)?;
     }
-    let file = File::options().create(true).truncate(false).write(true).open(path)?;
+    let file = private::append(path)?;
     file.lock()?;
     Ok(file)
 }
 
 /// The same, unless another process has it.
 pub(super) fn turn_if_free(path: &Path) -> Option<File> {
-    let file = File::options().create(true).truncate(false).write(true).open(path).ok()?;
+    let file = private::append(path).ok()?;
     file.try_lock().ok()?;
     Some(file)
 }

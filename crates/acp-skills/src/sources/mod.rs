@@ -41,7 +41,7 @@ pub use self::{
     git::GitError,
     lockfile::{LockError, LockFile, Pinned, PinnedGit, PinnedWeb},
     update::{
-        FileChange, FileChangeKind, Offer, OfferedFile, OfferedSkill, SkillChange, Updater, lock_beside,
-        user_lock,
+        FileChange, FileChangeKind, Offer, OfferedFile, OfferedSkill, SkillChange, Turn, Updater,
+        lock_beside, user_lock,
     },
 };

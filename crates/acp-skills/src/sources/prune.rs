@@ -25,8 +25,11 @@ impl InUse {
     /// Says that the directory `dir` of the cache is used; nothing where that cannot be said, as in a cache that is
     /// read-only.
     pub(super) fn of(dir: &Path) -> Option<Self> {
-        let mark = File::options().create(true).truncate(false).write(true).open(dir.join(MARK)).ok()?;
+        let path = dir.join(MARK);
+        let mark = File::options().create(true).truncate(false).write(true).open(&path).ok()?;
         mark.lock_shared().ok()?;
+        // Whoever had it may have removed the directory.
+        path.exists().then_some(())?;
         mark.set_modified(SystemTime::now()).ok()?;
         Some(Self { _mark: mark })
     }
@@ -42,7 +45,12 @@ pub(super) fn prune(cache: &Path, unused: Duration) -> Vec<PathBuf> {
         for path in entries(&place) {
             let name = path.file_stem().unwrap_or_default().to_string_lossy();
             let is_ours = name.len() >= 40 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
-            if is_ours && !references.contains(&*name) && is_unused(&path, unused) && remove(&place, &path) {
+            if !is_ours || references.contains(&*name) {
+                continue;
+            }
+            if let Some(unused) = Unused::of(&path, unused)
+                && unused.remove(&place)
+            {
                 removed.push(path);
             }
         }
@@ -55,34 +63,51 @@ fn entries(dir: &Path) -> Vec<PathBuf> {
     fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
 }
 
-fn is_unused(path: &Path, unused: Duration) -> bool {
-    let mark = path.join(MARK);
-    let (file, dated) =
-        if path.is_dir() { (Some(&mark).filter(|it| it.exists()), path) } else { (None, path) };
-    if let Some(mark) = file {
-        // A lock that cannot be had is somebody's.
-        let is_free = File::options().write(true).open(mark).is_ok_and(|mark| mark.try_lock().is_ok());
-        if !is_free {
-            return false;
-        }
-    }
-    let modified =
-        fs::metadata(file.map_or(dated, PathBuf::as_path)).and_then(|metadata| metadata.modified());
-    modified.is_ok_and(|time| time.elapsed().is_ok_and(|age| age >= unused))
+/// What nobody uses, nor begins to use while it is removed.
+struct Unused<'a> {
+    path: &'a Path,
+    mark: Option<File>,
 }
 
-/// Takes it away at once, so that nobody finds half of it, and removes it then.
-fn remove(place: &Path, path: &Path) -> bool {
-    if path.is_file() {
-        return fs::remove_file(path).is_ok();
+impl<'a> Unused<'a> {
+    fn of(path: &'a Path, unused: Duration) -> Option<Self> {
+        let mark = path.join(MARK);
+        let has_mark = path.is_dir() && mark.exists();
+        let dated = if has_mark { &mark } else { path };
+        // A lock that cannot be had is somebody's.
+        let mark = if has_mark {
+            let mark = File::options().write(true).open(&mark).ok()?;
+            mark.try_lock().ok()?;
+            Some(mark)
+        } else {
+            None
+        };
+        let modified = fs::metadata(dated).and_then(|metadata| metadata.modified()).ok()?;
+        modified.elapsed().is_ok_and(|age| age >= unused).then_some(Self { path, mark })
     }
-    let Ok(aside) = tempfile::Builder::new().prefix(".new-").tempdir_in(place) else { return false };
-    // What is left of it goes with the directory, or as any leftover.
-    fs::rename(path, aside.path().join("old")).is_ok()
+
+    /// Takes it away at once, so that nobody finds half of it, and removes it then.
+    fn remove(self, place: &Path) -> bool {
+        let Self { path, mut mark } = self;
+        if path.is_file() {
+            return fs::remove_file(path).is_ok();
+        }
+        let Ok(aside) = tempfile::Builder::new().prefix(".new-").tempdir_in(place) else { return false };
+        if cfg!(windows) {
+            // There, no directory is renamed with an open file in it.
+            drop(mark.take());
+        }
+        // What is left of it goes with the directory, or as any leftover.
+        let is_gone = fs::rename(path, aside.path().join("old")).is_ok();
+        drop(mark);
+        is_gone
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::thread;
+
     use super::*;
     use crate::sources::{LockFile, Pinned, PinnedGit};
 
@@ -150,6 +175,21 @@ mod tests {
         assert_eq!(prune(&cache, Duration::ZERO), [recent]);
         assert!(referred.exists());
         assert!(prune(&dir.path().join("none"), Duration::ZERO).is_empty());
+    }
+
+    /// Between the look and the removal somebody begins to use it.
+    #[test]
+    fn whoever_comes_meanwhile_has_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let checkout = checkout(dir.path(), 'a', MONTH);
+        let unused = Unused::of(&checkout, MONTH).unwrap();
+        thread::scope(|scope| {
+            let user = scope.spawn(|| InUse::of(&checkout).is_some());
+            let is_gone = unused.remove(checkout.parent().unwrap());
+            // Never both.
+            assert!(is_gone && !user.join().unwrap());
+        });
+        assert!(!checkout.exists());
     }
 
     #[test]

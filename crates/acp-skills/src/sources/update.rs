@@ -6,7 +6,7 @@
 use std::{
     collections::BTreeMap,
     fmt::Write,
-    fs,
+    fs, io,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -22,7 +22,7 @@ use super::{
     Options, SourceError,
     address::{Address, Place},
     digest, load,
-    lockfile::{LockError, LockFile, Pinned, PinnedWeb},
+    lockfile::{self, LockError, LockFile, Pinned, PinnedWeb},
     prune,
     store::Store,
 };
@@ -39,6 +39,11 @@ pub struct Updater {
     store: Store,
     options: Options,
 }
+
+/// Nobody else changes a file, see [`Updater::turn`].
+#[derive(Debug)]
+#[must_use = "the turn ends when this is dropped"]
+pub struct Turn(#[expect(dead_code, reason = "it is held")] fs::File);
 
 /// What a source offers.
 #[derive(Debug, Clone)]
@@ -229,6 +234,14 @@ impl Updater {
             return Ok(false);
         }
         LockFile::change(lock, self.store.dir(), |lock| lock.remove(source))
+    }
+
+    /// Waits until no other process changes the file at `path`; then it is our turn, until what is returned is dropped.
+    ///
+    /// # Errors
+    /// As the system says.
+    pub fn turn(&self, path: &Path) -> io::Result<Turn> {
+        lockfile::turn(&lockfile::turn_file(path, self.store.dir())).map(Turn)
     }
 
     fn of_directory(&self, root: &Path, commit: &str) -> std::io::Result<Offer> {

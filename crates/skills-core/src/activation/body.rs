@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    fs::File,
+    fs::{self, File},
     io::{self, Read},
     path::Path,
     sync::{Arc, Mutex, PoisonError},
@@ -127,11 +127,12 @@ impl OnDisk {
 /// Reads a file named in a configuration; it may be anywhere.
 fn read(path: &Path) -> Result<OnDisk, ActivationError> {
     let failed = |source| ActivationError::Read { path: path.to_owned(), source };
-    let file = File::open(path).map_err(failed)?;
-    let metadata = file.metadata().map_err(failed)?;
+    // Before it is opened: whoever opens a FIFO waits for somebody who writes.
+    let metadata = fs::metadata(path).map_err(failed)?;
     if !metadata.is_file() {
         return Err(failed(io::Error::other("it is not a regular file")));
     }
+    let file = File::open(path).map_err(failed)?;
     let mut bytes = Vec::new();
     file.take(MAX_FILE_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(failed)?;
     if bytes.len() > MAX_FILE_BYTES {

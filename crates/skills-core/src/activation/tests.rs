@@ -147,6 +147,13 @@ fn instructions_in_a_file() {
     fs::write(&file, "x".repeat(crate::frontmatter::MAX_FILE_BYTES + 1)).unwrap();
     let error = activate(&skill, &ActivationOptions::default(), &BodyCache::default()).unwrap_err();
     assert!(matches!(error, ActivationError::TooLarge { .. }), "{error}");
+    #[cfg(unix)]
+    {
+        fs::remove_file(&file).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(&file).status().unwrap().success());
+        let error = activate(&skill, &ActivationOptions::default(), &BodyCache::default()).unwrap_err();
+        assert!(error.to_string().ends_with("it is not a regular file"), "{error}");
+    }
 }
 
 #[test]

@@ -185,7 +185,7 @@ impl SkillFiles {
             match &entry.kind {
                 every::Kind::File => {}
                 every::Kind::LinkIn(target) | every::Kind::LinkOut(target) => {
-                    see(&format!("{} -> {target:?}", entry.path), None)?;
+                    see(&link_path(&entry.path, target), None)?;
                     continue;
                 }
                 every::Kind::Special | every::Kind::Repository => {
@@ -357,6 +357,12 @@ impl Head {
         hasher.write_u64(self.size);
         hasher.finish()
     }
+}
+
+/// What a link is shown as to whoever sees all there is.
+#[expect(clippy::unnecessary_debug_formatting, reason = "no two targets are written the same")]
+fn link_path(path: &str, target: &Path) -> String {
+    format!("{path} -> {target:?}")
 }
 
 fn is_absent(error: &io::Error) -> bool {

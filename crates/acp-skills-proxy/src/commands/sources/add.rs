@@ -64,11 +64,17 @@ pub(crate) fn run(args: AddArgs) -> anyhow::Result<ExitCode> {
     }
     let mut entry = SourceEntry::new(address.as_str());
     (entry.include, entry.exclude) = (include, exclude);
-    // Before anything is fetched or asked.
-    let edited = edit::add_source(&target.text, &entry).map_err(|error| {
-        UsageError::new(format!("cannot add the source to {path}: {error}"))
-            .hint(format!("add these lines yourself:\n{}", error.lines))
-    })?;
+    let add = |text: &str| {
+        if edit::sources_in(text).iter().any(is_there) {
+            return Ok(text.to_owned());
+        }
+        edit::add_source(text, &entry).map_err(|error| {
+            UsageError::new(format!("cannot add the source to {path}: {error}"))
+                .hint(format!("add these lines yourself:\n{}", error.lines))
+        })
+    };
+    // Whether it can be, before anything is fetched or asked.
+    add(&target.text)?;
     let updater = updater(&common)?;
     let offer = {
         let _progress = Progress::spinner("fetching");
@@ -85,7 +91,7 @@ pub(crate) fn run(args: AddArgs) -> anyhow::Result<ExitCode> {
     if approved {
         // A lock without its configuration is nothing; a configuration without its lock would be approved unseen.
         updater.approve(&target.lock(), &address, &offer).map_err(lock_error)?;
-        target.write(&edited)?;
+        target.change(&updater, add)?;
     }
     if common.json {
         let report = json!({

@@ -79,16 +79,31 @@ impl Target {
         Ok(Self { path, text, sources: config.all_sources().cloned().collect() })
     }
 
-    /// Writes it whole or not at all.
-    pub(super) fn write(&self, text: &str) -> Result<(), UsageError> {
+    /// Changes what it says now: since it was read, somebody may have written something else into it. Whole or not at all,
+    /// and one process at a time.
+    pub(super) fn change(
+        &self,
+        updater: &Updater,
+        edit: impl FnOnce(&str) -> Result<String, UsageError>,
+    ) -> Result<(), UsageError> {
+        let failed = |what: &str, error: io::Error| {
+            UsageError::failed(format_args!("cannot {what} {}", shown_path(&self.path)), error)
+        };
+        let _turn = updater.turn(&self.path).map_err(|error| failed("write", error))?;
+        let text = match fs::read_to_string(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+            text => text.map_err(|error| failed("read", error))?,
+        };
+        let edited = edit(&text)?;
+        if edited == text {
+            return Ok(());
+        }
         let write = || -> io::Result<()> {
             let parent = self.path.parent().unwrap_or(Path::new("."));
             fs::create_dir_all(parent)?;
-            acp_skills::config::edit::write(&self.path, text)
+            acp_skills::config::edit::write(&self.path, &edited)
         };
-        write().map_err(|error| {
-            UsageError::failed(format_args!("cannot write {}", shown_path(&self.path)), error)
-        })
+        write().map_err(|error| failed("write", error))
     }
 
     pub(super) fn lock(&self) -> PathBuf {

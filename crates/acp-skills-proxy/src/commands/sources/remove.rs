@@ -2,7 +2,10 @@
 
 use std::process::ExitCode;
 
-use acp_skills::{config::edit, sources::Address};
+use acp_skills::{
+    config::{SourceEntry, edit},
+    sources::Address,
+};
 use clap::Args;
 use serde_json::json;
 use skills_core::text::shown_path;
@@ -30,25 +33,30 @@ pub(crate) fn run(args: RemoveArgs) -> anyhow::Result<ExitCode> {
     let updater = updater(&common)?;
     let mut removed = Vec::new();
     for it in meant {
-        let place = target.sources.iter().position(|entry| {
-            it.lock == target.lock()
-                && Address::parse(&entry.source).is_ok_and(|address| address == it.address)
-        });
-        // Nothing is written before it is known that all of it can be.
-        let edited =
-            place.map(|number| edit::remove_source(&target.text, number)).transpose().map_err(|error| {
-                let path = shown_path(&target.path);
-                UsageError::new(format!("cannot take the source out of {path}: {error}"))
-                    .hint(format!("take it out yourself, wherever it stands: {}", it.address))
-            })?;
+        let is_in_config =
+            it.lock == target.lock() && target.sources.iter().any(|entry| is(entry, &it.address));
+        let take_out = |text: &str| {
+            let mut text = text.to_owned();
+            while let Some(number) = edit::sources_in(&text).iter().position(|entry| is(entry, &it.address)) {
+                text = edit::remove_source(&text, number).map_err(|_| not_taken_out(&target, &it.address))?;
+            }
+            Ok(text)
+        };
+        if is_in_config {
+            // Nothing is written before it is known that all of it can be.
+            if take_out(&target.text)? == target.text {
+                return Err(not_taken_out(&target, &it.address).into());
+            }
+        }
         if updater.forget(&it.lock, it.address.as_str()).map_err(lock_error)? {
             removed.push(it.lock.clone());
         }
-        if let Some(edited) = edited {
-            target.write(&edited)?;
+        if is_in_config {
+            target.change(&updater, take_out)?;
             removed.push(target.path.clone());
         }
     }
+    removed.dedup();
     tidy(&updater);
     if common.json {
         output::print_json(&json!({ "source": source, "removedFrom": removed }))?;
@@ -57,4 +65,17 @@ pub(crate) fn run(args: RemoveArgs) -> anyhow::Result<ExitCode> {
         output::print(&format!("Removed from {}.\n", places.join(" and ")))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn is(entry: &SourceEntry, address: &Address) -> bool {
+    Address::parse(&entry.source).is_ok_and(|it| it == *address)
+}
+
+/// Such as one of a project, or in a list that is not edited.
+fn not_taken_out(target: &Target, address: &Address) -> UsageError {
+    let path = shown_path(&target.path);
+    UsageError::new(format!(
+        "cannot take the source out of {path}: the file has a shape that is not edited here"
+    ))
+    .hint(format!("take it out yourself, wherever it stands: {address}"))
 }
