@@ -141,6 +141,12 @@ impl Interceptor {
             self.replayed(&session, &passed.ours, &passed.clean);
         }
         let Some(mut lines) = passed.lines else { return Pass::Untouched };
+        // Of no session nobody can say what follows.
+        if message.session_id().is_none()
+            && let Some((_, mut stream)) = self.strips.remove(&session)
+        {
+            lines.append(&mut stream.flush());
+        }
         let Some(last) = lines.pop() else { return Pass::Consumed };
         actions.to_client.append(&mut lines);
         if last == message.line { Pass::Untouched } else { Pass::Edited(last) }

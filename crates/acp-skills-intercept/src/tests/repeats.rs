@@ -307,3 +307,17 @@ fn members_that_are_null() {
     );
     assert_eq!(world.sessions(), 1);
 }
+
+/// Nobody can say what goes on with a chunk of no session.
+#[test]
+fn chunks_of_no_session_wait_for_nothing() {
+    let mut world = world();
+    for (said, seen) in [("a <acp", "a <acp"), (&*(ours() + "b"), "b"), (&ours()[..60], &ours()[..60])] {
+        let line = |text: &str| {
+            let mut line = chunk("agent_message_chunk", text);
+            line["params"].as_object_mut().unwrap().remove("sessionId");
+            line
+        };
+        assert_eq!(world.agent(&line(said)).client(), &line(seen));
+    }
+}

@@ -23,11 +23,13 @@ struct Options {
     short: &'static str,
 }
 
-const WRAPPERS: &str = ". ansible at awk batch builtin busybox cmd chroot chrt command crontab doas ed emacs emacsclient \
-                        entr env eval ex exec expect flock gawk gdb ionice jshell less ltrace man mawk more mysql nawk nice \
-                        nohup nsenter nvim parallel powershell psql pwsh rvim runuser screen script sed setpriv setsid \
-                        source sqlite stdbuf strace su sudo systemd-run taskset time timeout tmux toybox unbuffer unshare vi \
-                        view vim watch wsl xargs";
+const WRAPPERS: &str = ". ansible at awk batch builtin busybox bwrap caffeinate chroot chrt cmd command coproc crontab \
+                        dbus-run-session direnv doas ed emacs emacsclient entr env eval ex exec expect fakeroot firejail \
+                        flock gawk gdb gosu hyperfine ionice jshell less lldb ltrace man mawk more mysql nawk nc ncat nice \
+                        nix-shell nodemon nohup nsenter numactl nvim osascript parallel perf pkexec powershell prlimit proot \
+                        psql pwsh rr runuser rvim screen script sed setarch setpriv setsid socat source sqlite ssh-agent \
+                        sshpass stdbuf strace su sudo systemd-run taskset time timeout tmux toybox unbuffer unshare valgrind \
+                        vi view vim watch watchexec wsl xargs xvfb-run";
 
 const RUNNERS: &str = "bash bunx csh dash fish ksh lua mksh node nodejs npx perl php pypy python ruby sh tclsh tcsh ts-node \
                        tsx uvx zsh";
@@ -123,8 +125,7 @@ fn known_as(program: &str) -> Option<Kind> {
 /// Whether `pattern`, which `command` fits, says which programs run.
 pub(super) fn says_what_runs(pattern: &str, command: &str) -> bool {
     let Some(literal) = pattern.split_once('*').map(|(literal, _)| literal) else { return true };
-    // What a shell takes away is not there for the program.
-    let command = command.replace(['"', '\''], "");
+    let command = unquoted(command);
     let words: Vec<&str> = command.split_whitespace().collect();
     let Some(kind) = words.first().and_then(|program| known_as(program)) else { return true };
     // The last word may go on behind the `*`.
@@ -143,6 +144,22 @@ pub(super) fn says_what_runs(pattern: &str, command: &str) -> bool {
     }
 }
 
+/// `command` without what a shell takes away before the program sees it, and with `x` for what it leaves alone because it is quoted.
+fn unquoted(command: &str) -> String {
+    let mut quote = None;
+    let mut text = String::with_capacity(command.len());
+    for c in command.chars() {
+        match (quote, c) {
+            (None, '"' | '\'') => quote = Some(c),
+            (Some(open), _) if c == open => quote = None,
+            (Some(_), '"' | '\'') => {}
+            (Some(_), '*' | '?' | '[') => text.push('x'),
+            _ => text.push(c),
+        }
+    }
+    text
+}
+
 impl Options {
     /// Whether an argument is none of these programs' own affair, or a harmless option.
     fn allow(&self, word: &str) -> bool {
@@ -156,10 +173,9 @@ impl Options {
         if name.starts_with("--") {
             return name == "--" || self.has(name);
         }
-        // `SHELL=…` for make, `+!…` for editors.
-        let is_variable =
-            name.len() < word.len() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-        !is_variable && !word.starts_with('+')
+        // `SHELL=…`, `SHELL:=…` and `X!=…` for make, `+!…` for editors, and what a shell replaces by the names of files, which
+        // may be those of options.
+        !word.contains('=') && !word.starts_with(['+', '*', '?', '['])
     }
 
     fn has(&self, name: &str) -> bool {
@@ -203,6 +219,8 @@ mod tests {
             ("gh alias:*", "gh alias set x evil", false),
             ("make test:*", "make test -j4", true),
             ("make test:*", "make test SHELL=evil", false),
+            ("make test:*", "make test SHELL:=evil", false),
+            ("make test:*", "make test 'X!=evil'", false),
             ("make test:*", "make test -f evil", false),
             ("npm run:*", "npm run build", true),
             ("npm run *:fast", "npm run test:fast", true),
@@ -212,6 +230,14 @@ mod tests {
             ("go test:*", "go test -toolexec evil ./x", false),
             ("tar xf:*", "tar xf a.tar -C src", true),
             ("tar xf:*", "tar xf a.tar -I evil", false),
+            // A file may be called `--checkpoint-action=exec=evil`.
+            ("tar cf:*", "tar cf a.tar *", false),
+            ("tar cf:*", "tar cf a.tar ''*", false),
+            ("tar cf:*", "tar cf a.tar [-a]*", false),
+            ("tar cf:*", "tar cf a.tar src/*", true),
+            ("find:*", "find src -name '*.rs'", true),
+            ("find:*", "find src -name \"*.rs\"", true),
+            ("find:*", "find src -name *.rs", false),
             ("tar xf:*", "tar xf a.tar --to-comm=evil", false),
             ("rsync dist/:*", "rsync dist/ -av host:", true),
             ("rsync dist/:*", "rsync dist/ -e evil host:", false),

@@ -39,14 +39,22 @@ pub(super) struct Supervisor {
     exit_wait: Option<Duration>,
     /// The agent has closed its stdout, and the client has all that it said.
     is_drained: bool,
-    /// The agent can say nothing more, living or not.
-    is_silent: bool,
-    /// That is why it was told to end.
-    was_ended_for_silence: bool,
+    speech: Speech,
     /// The client will say nothing more, or nothing that somebody hears.
     is_client_done: bool,
     /// Somebody wants the proxy to end.
     is_told_to_end: bool,
+}
+
+/// Whether the agent can say anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Speech {
+    /// As far as is known.
+    Open,
+    /// It has closed its stdout, or has ended.
+    Closed,
+    /// It lived on, and was told to end.
+    EndedForIt,
 }
 
 /// How far the end of the agent has come.
@@ -74,8 +82,7 @@ impl Supervisor {
             signals,
             exit_wait,
             is_drained: false,
-            is_silent: false,
-            was_ended_for_silence: false,
+            speech: Speech::Open,
             is_client_done: false,
             is_told_to_end: false,
         }
@@ -120,7 +127,9 @@ impl Supervisor {
                 // has closed its stdout, and who waits for an answer of a living one waits in vain.
                 delivered = &mut self.relay.agent_done, if !self.is_drained => {
                     self.is_drained = true;
-                    self.is_silent = matches!(delivered, Ok(Ok(())));
+                    if matches!(delivered, Ok(Ok(()))) {
+                        self.speech = Speech::Closed;
+                    }
                     if matches!(stage, Stage::Running) {
                         drop(spawn_blocking(self.relay.hang_up()));
                         (stage, deadline) = (Stage::Closing, self.end_of_patience());
@@ -146,7 +155,9 @@ impl Supervisor {
                         }
                     }
                     Stage::Closing => {
-                        self.was_ended_for_silence = self.is_silent && !client_gone;
+                        if self.speech == Speech::Closed && !client_gone {
+                            self.speech = Speech::EndedForIt;
+                        }
                         self.agent.terminate();
                         (stage, deadline) = (Stage::Terminating, Some(Instant::now() + AFTER_TERMINATE));
                     }
@@ -171,9 +182,9 @@ impl Supervisor {
         if !self.drained().await {
             tracing::info!("the client did not read the agent's last output");
         }
-        let end = match self.was_ended_for_silence {
-            true => "closed its stdout".to_owned(),
-            false => agent::describe(status),
+        let end = match self.speech {
+            Speech::EndedForIt => "closed its stdout".to_owned(),
+            Speech::Open | Speech::Closed => agent::describe(status),
         };
         let is_refused = self.answer_all(&format!("the agent {end}")).await;
         if timeout(STALLED, spawn_blocking(self.relay.close())).await.is_err() {
