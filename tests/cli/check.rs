@@ -9,7 +9,8 @@ const GOOD: &str = "---\nname: good\ndescription: Reads files.\n---\nBody\n";
 const BAD: &str = "---\nname: Bad_Name\ndescription: Use when: asked.\nversion: 1.0\n---\nBody\n";
 const FLOW: &str = "---\nname: flow\ndescription: Reads files.\nmetadata: {tags: a}\n---\nBody\n";
 
-fn skills(files: &[(&str, &str)]) -> TempDir {
+/// A directory with these files.
+pub(crate) fn skills(files: &[(&str, &str)]) -> TempDir {
     let dir = tempfile::tempdir().expect("a temporary directory");
     for (path, text) in files {
         let path = dir.path().join(path);
@@ -19,7 +20,8 @@ fn skills(files: &[(&str, &str)]) -> TempDir {
     dir
 }
 
-fn run(dir: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
+/// `check` in a directory: its exit code, stdout and stderr.
+pub(crate) fn run(dir: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_acp-skills-proxy"))
         .arg("check")
         .args(arguments)

@@ -3,6 +3,7 @@
 //! | file | owns |
 //! |---|---|
 //! | `check`, `list`, `report` | the command of that name |
+//! | `security` | `check --security` |
 //! | `agents` | the README's table of agents |
 //! | `completions` | what shells complete |
 //! | `permission` | what `try` and `doctor` permit an agent |

@@ -17,6 +17,7 @@ use std::{
 };
 
 use base64::{Engine, prelude::BASE64_STANDARD};
+use fastrand::Rng;
 
 use self::targets::{TARGETS, Target};
 
@@ -65,33 +66,19 @@ fn keep(corpora: &Path) {
     }
 }
 
-/// Numbers that look random and are the same each time.
-struct Numbers(u64);
-
-impl Numbers {
-    /// Below `end`.
-    fn below(&mut self, end: usize) -> usize {
-        // SplitMix64.
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        usize::try_from((mixed ^ (mixed >> 31)) % end.max(1) as u64).expect("it is below")
-    }
-}
-
 /// A change of some bytes.
-fn change(numbers: &mut Numbers, seeds: &[Vec<u8>]) -> Vec<u8> {
-    let mut bytes = seeds[numbers.below(seeds.len())].clone();
-    for _ in 0..=numbers.below(4) {
-        let at = numbers.below(bytes.len() + 1);
-        match numbers.below(4) {
-            0 if at < bytes.len() => bytes[at] = u8::try_from(numbers.below(256)).expect("a byte"),
+fn change(numbers: &mut Rng, seeds: &[Vec<u8>]) -> Vec<u8> {
+    let mut bytes = seeds[numbers.usize(..seeds.len())].clone();
+    for _ in 0..=numbers.usize(..4) {
+        let at = numbers.usize(..=bytes.len());
+        match numbers.usize(..4) {
+            0 if at < bytes.len() => bytes[at] = numbers.u8(..),
             1 if at < bytes.len() => drop(bytes.remove(at)),
             2 => bytes.truncate(at),
             _ => {
-                let other = &seeds[numbers.below(seeds.len())];
-                let from = numbers.below(other.len() + 1);
-                let length = numbers.below(24).min(other.len() - from);
+                let other = &seeds[numbers.usize(..seeds.len())];
+                let from = numbers.usize(..=other.len());
+                let length = numbers.usize(..24).min(other.len() - from);
                 bytes.splice(at..at, other[from..from + length].iter().copied());
             }
         }
@@ -114,7 +101,7 @@ fn what_must_hold_for_any_bytes() {
         for seed in &seeds {
             holds(name, target, seed);
         }
-        let mut numbers = Numbers(1);
+        let mut numbers = Rng::with_seed(1);
         for _ in 0..CHANGES {
             holds(name, target, &change(&mut numbers, &seeds));
         }

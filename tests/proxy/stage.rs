@@ -70,6 +70,16 @@ impl Stage {
         }
     }
 
+    /// What the user of the session `s` is told in answer to a command that the agent never sees.
+    pub(crate) fn ask(&mut self, command: &str) -> String {
+        let prompt = json!({ "sessionId": "s", "prompt": [{ "type": "text", "text": command }] });
+        let id = self.editor.request("session/prompt", prompt);
+        assert_eq!(self.editor.answer(&id)["result"]["stopReason"], "end_turn");
+        let said = self.editor.unread();
+        let text = said.iter().find_map(|it| it["params"]["update"]["content"]["text"].as_str());
+        text.expect("text").to_owned()
+    }
+
     /// Gives the scripted agent an order.
     pub(crate) fn order(&mut self, order: &str, params: Value) -> Result<Value, Value> {
         // Ids of a kind that no test uses for its own requests.

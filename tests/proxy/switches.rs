@@ -19,16 +19,6 @@ crate::trials!(
     an_editor_that_shows_switches,
 );
 
-/// What the user is told in answer to a command that the agent never sees.
-fn ask(stage: &mut Stage, text: &str) -> String {
-    let prompt = json!({ "sessionId": "s", "prompt": [{ "type": "text", "text": text }] });
-    let id = stage.editor.request("session/prompt", prompt);
-    assert_eq!(stage.editor.answer(&id)["result"]["stopReason"], "end_turn");
-    let said = stage.editor.unread();
-    let text = said.iter().find_map(|it| it["params"]["update"]["content"]["text"].as_str());
-    text.expect("text").to_owned()
-}
-
 fn two_skills() -> Skills {
     let skills = Skills::review();
     skills.add("greet", "Greets.", "Hello.");
@@ -44,16 +34,16 @@ fn everything_follows() {
     let first = stage.prompt("s", "hello");
     assert!(texts(&first)[0].contains("<name>greet</name>"), "{first:?}");
     assert_eq!(stage.names(&connection), json!(["greet", "review"]));
-    let said = ask(&mut stage, "/skills off greet");
+    let said = stage.ask("/skills off greet");
     assert_eq!(said, "`greet` is off in this session. `/skills on greet` turns it on again.");
     stage.heard(&connection);
     let (text, is_error) = stage.call(&connection, "activate_skill", json!({ "name": "greet" }));
     assert!(is_error && text.starts_with("SkillNotFound"), "{text}");
     let next = stage.prompt("s", "go on");
     assert!(texts(&next)[0].contains("The skills have changed. Removed: `greet`."), "{next:?}");
-    let said = ask(&mut stage, "/skills");
+    let said = stage.ask("/skills");
     assert!(said.contains("**Off**\n\n- `greet`: Greets. _(`"), "{said}");
-    ask(&mut stage, "/skills on greet");
+    stage.ask("/skills on greet");
     let (text, is_error) = stage.call(&connection, "activate_skill", json!({ "name": "greet" }));
     assert!(!is_error && text.contains("Hello."), "{text}");
     stage.finish();
@@ -73,12 +63,12 @@ fn here_is_for_a_directory() {
     };
     let (mut stage, menu) = run(0);
     assert_eq!(menu, ["skills", "greet", "review"]);
-    let said = ask(&mut stage, "/skills off greet --here");
+    let said = stage.ask("/skills off greet --here");
     assert!(said.starts_with("`greet` is off in this session and in new ones of this directory."), "{said}");
     stage.finish();
     let (mut stage, menu) = run(0);
     assert_eq!(menu, ["skills", "review"]);
-    assert!(ask(&mut stage, "/skills").contains("- `greet` (in this directory)"));
+    assert!(stage.ask("/skills").contains("- `greet` (in this directory)"));
     let (other, menu) = run(1);
     assert_eq!(menu, ["skills", "greet", "review"]);
     other.finish();
@@ -87,7 +77,7 @@ fn here_is_for_a_directory() {
     let text = |entry: &fs::DirEntry| fs::read_to_string(entry.path()).expect("a file");
     let texts: Vec<_> = kept.iter().map(text).filter(|text| !text.is_empty()).collect();
     assert_eq!(texts, [r#"{"v":1,"off":["greet"]}"#]);
-    ask(&mut stage, "/skills on greet --here");
+    stage.ask("/skills on greet --here");
     stage.finish();
     let (stage, menu) = run(0);
     assert_eq!(menu, ["skills", "greet", "review"]);
@@ -98,7 +88,7 @@ fn without_a_place_to_remember() {
     let skills = two_skills();
     let mut stage = Stage::initialized(Proxy::new().flag("--skills", skills.path()), &json!({}));
     stage.new_session("s");
-    let said = ask(&mut stage, "/skills off greet --here");
+    let said = stage.ask("/skills off greet --here");
     assert!(said.contains("is not remembered: the proxy was started without `--state DIR`."), "{said}");
     assert_eq!(stage.received(), Vec::<Value>::new());
     stage.finish();
@@ -117,15 +107,15 @@ fn open_sessions_of_the_directory_follow() {
         (stage.connect(&entry(&there), MCP_2025), stage.connect(&entry(&far["params"]), MCP_2025));
     let catalog = stage.prompt("t", "hello");
     assert!(texts(&catalog)[0].contains("greet"), "{catalog:?}");
-    ask(&mut stage, "/skills off greet --here");
+    stage.ask("/skills off greet --here");
     stage.heard(&there);
     assert_eq!(stage.names(&there), json!(["review"]));
     let next = stage.prompt("t", "go on");
     assert!(texts(&next)[0].contains("Removed: `greet`."), "{next:?}");
     // Without the word it is about one session, and elsewhere it is about nobody.
     assert_eq!(stage.names(&far), json!(["greet", "review"]));
-    ask(&mut stage, "/skills on greet --here");
-    ask(&mut stage, "/skills off review");
+    stage.ask("/skills on greet --here");
+    stage.ask("/skills off review");
     assert_eq!(stage.names(&there), json!(["greet", "review"]));
     drop(stage.editor.finish());
 }
@@ -166,6 +156,6 @@ fn an_editor_that_shows_switches() {
     let blocks = stage.prompt("s", "hello");
     let catalog = texts(&blocks)[0];
     assert!(catalog.contains("<name>review</name>") && !catalog.contains("greet"), "{catalog}");
-    ask(&mut stage, "/skills on greet");
+    stage.ask("/skills on greet");
     stage.finish();
 }

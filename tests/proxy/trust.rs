@@ -66,16 +66,6 @@ impl Project {
     }
 }
 
-/// What the user is told in answer to a command.
-fn ask(stage: &mut Stage, text: &str) -> String {
-    let prompt = json!({ "sessionId": "s", "prompt": [{ "type": "text", "text": text }] });
-    let id = stage.editor.request("session/prompt", prompt);
-    assert_eq!(stage.editor.answer(&id)["result"]["stopReason"], "end_turn");
-    let said = stage.editor.unread();
-    let text = said.iter().find_map(|it| it["params"]["update"]["content"]["text"].as_str());
-    text.expect("text").to_owned()
-}
-
 /// All that the model can see of skills over MCP.
 fn everything(stage: &mut Stage, connection: &crate::stage::Connection) -> String {
     stage.order("look", json!({ "connection": connection.number })).expect("the server is there").to_string()
@@ -99,10 +89,10 @@ fn nothing_is_served_before() {
     assert!(!texts(&blocks)[0].contains("deploy"), "{blocks:?}");
     // A command that is none of ours is the agent's.
     assert_eq!(texts(&stage.prompt("s", "/deploy now")), ["/deploy now"]);
-    let said = ask(&mut stage, "/skills");
+    let said = stage.ask("/skills");
     assert!(said.contains("**Waiting for your trust**\n\n- `deploy`: Deploys. ZQ-description _(`"), "{said}");
     // Trusted, and everything follows.
-    assert!(ask(&mut stage, "/skills trust deploy").starts_with("`deploy` is trusted"));
+    assert!(stage.ask("/skills trust deploy").starts_with("`deploy` is trusted"));
     stage.menu_has("deploy");
     stage.heard(&connection);
     let (text, is_error) = stage.call(&connection, "activate_skill", json!({ "name": "deploy" }));
@@ -113,7 +103,7 @@ fn nothing_is_served_before() {
     // It is remembered: hashes by place, for nobody else to read.
     let (mut stage, _) = project.start();
     stage.menu_has("deploy");
-    assert!(!ask(&mut stage, "/skills").contains("Waiting"));
+    assert!(!stage.ask("/skills").contains("Waiting"));
     stage.finish();
     let dir = project.home.path("state/acp-skills-proxy/trust");
     let files: Vec<_> = fs::read_dir(&dir).expect("a directory").flatten().map(|it| it.path()).collect();
@@ -124,7 +114,7 @@ fn nothing_is_served_before() {
     let other = Project::new();
     let mut stage = Stage::over_http(project.proxy());
     other.open(&mut stage, "s");
-    assert!(ask(&mut stage, "/skills").contains("Waiting for your trust"));
+    assert!(stage.ask("/skills").contains("Waiting for your trust"));
     stage.finish();
 }
 
@@ -132,14 +122,14 @@ fn what_changes_waits_again() {
     let project = Project::new();
     let (mut stage, params) = project.start();
     let connection = stage.connect(&entry(&params), MCP_2025);
-    ask(&mut stage, "/skills trust");
+    stage.ask("/skills trust");
     stage.menu_has("deploy");
     project.write("Deploys. ZQ-description", "# Obey the project");
     // The menu without it says that it was noticed.
     while names(&stage.editor.menu()) != ["skills", "review"] {}
     let (text, is_error) = stage.call(&connection, "activate_skill", json!({ "name": "deploy" }));
     assert!(is_error && !text.contains("Obey") && !text.contains("ZQ-body"), "{text}");
-    let said = ask(&mut stage, "/skills");
+    let said = stage.ask("/skills");
     assert!(said.contains("- `deploy` (it has changed since you trusted it): "), "{said}");
     // As it was is as it was trusted.
     project.write("Deploys. ZQ-description", "# ZQ-body");
@@ -153,7 +143,7 @@ fn what_changes_while_it_is_read() {
     let mut stage = Stage::over_http(project.proxy().arg("--no-watch"));
     let params = project.open(&mut stage, "s");
     let connection = stage.connect(&entry(&params), MCP_2025);
-    ask(&mut stage, "/skills trust");
+    stage.ask("/skills trust");
     let read = |stage: &mut Stage, path: &str| {
         stage.call(&connection, "read_skill_file", json!({ "skill": "deploy", "path": path }))
     };
@@ -168,9 +158,9 @@ fn what_changes_while_it_is_read() {
     let (text, is_error) = stage.call(&connection, "activate_skill", json!({ "name": "deploy" }));
     assert!(is_error && !text.contains("evil"), "{text}");
     // Not by command either.
-    let said = ask(&mut stage, "/deploy");
+    let said = stage.ask("/deploy");
     assert!(said.contains("not as the user approved it") && !said.contains("evil"), "{said}");
-    assert!(ask(&mut stage, "/skills reload").contains("Gone: `deploy`."));
+    assert!(stage.ask("/skills reload").contains("Gone: `deploy`."));
     stage.finish();
 }
 
@@ -227,13 +217,13 @@ fn an_editor_whose_user_says_no() {
     project.open(&mut stage, "s");
     let asked = question(&mut stage);
     stage.editor.send(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": { "action": "decline" } }));
-    assert!(ask(&mut stage, "/skills").contains("Waiting for your trust"));
+    assert!(stage.ask("/skills").contains("Waiting for your trust"));
     stage.finish();
     // Nobody asks twice, also not in another run.
     let mut stage = with_forms(project.proxy());
     project.open(&mut stage, "s");
-    assert!(ask(&mut stage, "/skills").contains("Waiting for your trust"));
-    assert!(ask(&mut stage, "/skills trust").starts_with("`deploy` is trusted"));
+    assert!(stage.ask("/skills").contains("Waiting for your trust"));
+    assert!(stage.ask("/skills trust").starts_with("`deploy` is trusted"));
     stage.finish();
 }
 
@@ -243,7 +233,7 @@ fn two_proxies() {
     let ((mut one, _), (mut other, _)) = (project.start(), project.start());
     assert_eq!(names(&other.editor.menu()), ["skills", "review"]);
     // The other watches what does not exist yet.
-    ask(&mut one, "/skills trust deploy");
+    one.ask("/skills trust deploy");
     other.menu_has("deploy");
     one.finish();
     other.finish();
@@ -269,7 +259,7 @@ fn what_the_user_named_needs_none() {
         let mut stage = Stage::over_http(project.proxy().flag(flag, path));
         project.open(&mut stage, "s");
         stage.menu_has("deploy");
-        assert!(!ask(&mut stage, "/skills").contains("Waiting"));
+        assert!(!stage.ask("/skills").contains("Waiting"));
         stage.finish();
     }
 }

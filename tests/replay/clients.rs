@@ -3,11 +3,12 @@
 //! CodeCompanion sends a text for each file that is shared, and an empty prompt for an empty message; toad and acpx send what
 //! was typed and the files behind or before it; Emacs cuts what was typed where a file is mentioned.
 
+use acp_skills_intercept::{CatalogIn, McpMode};
 use expect_test::expect;
 use serde_json::Value;
 
 use super::{
-    CatalogIn, McpMode, differential,
+    direct::differential,
     play::{Proxy, policy},
     recording::{Recording, Side, recordings},
 };

@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 
 use agent_client_protocol::{v1::schema as v1, v2::schema as v2};
+use fastrand::Rng;
 use schemars::{JsonSchema, schema_for};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -28,22 +29,8 @@ const TEXTS: [&str; 8] = [
     "1e400",
 ];
 
-/// Numbers that look random and are the same each time.
-struct Numbers(u64);
-
-impl Numbers {
-    /// Below `end`.
-    fn below(&mut self, end: usize) -> usize {
-        // SplitMix64.
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        usize::try_from((mixed ^ (mixed >> 31)) % end as u64).expect("it is below")
-    }
-
-    fn choose<'a, T>(&mut self, of: &'a [T]) -> &'a T {
-        &of[self.below(of.len())]
-    }
+fn choose<'a, T>(numbers: &mut Rng, of: &'a [T]) -> &'a T {
+    &of[numbers.usize(..of.len())]
 }
 
 /// All messages of one kind, for example all requests of a client's.
@@ -73,7 +60,7 @@ impl Family {
         resolved.filter_map(|it| Some((it["x-method"].as_str()?.to_owned(), it))).collect()
     }
 
-    fn make(&self, numbers: &mut Numbers, method: &str) -> Value {
+    fn make(&self, numbers: &mut Rng, method: &str) -> Value {
         let members = self.members();
         let schema = members.iter().find(|(name, _)| name == method);
         let (_, schema) = schema.unwrap_or_else(|| panic!("nothing for {method}"));
@@ -83,12 +70,12 @@ impl Family {
     }
 
     /// A value of a schema.
-    fn value(&self, numbers: &mut Numbers, schema: &Value, depth: usize) -> Value {
+    fn value(&self, numbers: &mut Rng, schema: &Value, depth: usize) -> Value {
         if let Some(value) = schema.get("const") {
             return value.clone();
         }
         if let Some(values) = schema["enum"].as_array() {
-            return numbers.choose(values).clone();
+            return choose(numbers, values).clone();
         }
         let mut parts = Vec::new();
         if let Some(reference) = schema["$ref"].as_str() {
@@ -99,7 +86,7 @@ impl Family {
         for choice in ["anyOf", "oneOf"] {
             if let Some(options) = schema[choice].as_array() {
                 let nothing = options.iter().find(|it| it["type"] == "null" && depth >= MAX_DEPTH);
-                let option = nothing.unwrap_or_else(|| numbers.choose(options));
+                let option = nothing.unwrap_or_else(|| choose(numbers, options));
                 parts.push(self.value(numbers, option, depth));
             }
         }
@@ -118,29 +105,29 @@ impl Family {
     }
 
     /// A value of a schema that says its type.
-    fn plain(&self, numbers: &mut Numbers, schema: &Value, depth: usize) -> Value {
+    fn plain(&self, numbers: &mut Rng, schema: &Value, depth: usize) -> Value {
         let kind = match &schema["type"] {
             Value::Array(kinds) if depth >= MAX_DEPTH && kinds.contains(&json!("null")) => "null",
-            Value::Array(kinds) => numbers.choose(kinds).as_str().expect("a type"),
+            Value::Array(kinds) => choose(numbers, kinds).as_str().expect("a type"),
             Value::String(kind) => kind,
             _ if schema.get("properties").is_some() => "object",
             // Anything.
-            _ => *numbers.choose(&["null", "boolean", "integer", "string"]),
+            _ => *choose(numbers, &["null", "boolean", "integer", "string"]),
         };
         match kind {
             "null" => Value::Null,
-            "boolean" => json!(numbers.below(2) == 0),
+            "boolean" => json!(numbers.bool()),
             "integer" | "number" => {
                 let least = schema["minimum"].as_i64().unwrap_or(0);
-                json!(least + i64::try_from(numbers.below(100)).expect("it is small"))
+                json!(least + numbers.i64(0..100))
             }
             "string" if schema["format"] == "date-time" => json!("2026-11-22T12:00:00Z"),
             "string" if schema["format"] == "uri" || schema["format"] == "url" => {
                 json!("https://example.org/a?b")
             }
-            "string" => json!(*numbers.choose(&TEXTS)),
+            "string" => json!(*choose(numbers, &TEXTS)),
             "array" => {
-                let count = if depth >= MAX_DEPTH { 0 } else { numbers.below(3) };
+                let count = if depth >= MAX_DEPTH { 0 } else { numbers.usize(..3) };
                 let least = usize::try_from(schema["minItems"].as_u64().unwrap_or(0)).expect("it is small");
                 let items = schema.get("items").unwrap_or(&Value::Null);
                 (0..count.max(least)).map(|_| self.value(numbers, items, depth + 1)).collect()
@@ -149,18 +136,18 @@ impl Family {
         }
     }
 
-    fn object(&self, numbers: &mut Numbers, schema: &Value, depth: usize) -> Value {
+    fn object(&self, numbers: &mut Rng, schema: &Value, depth: usize) -> Value {
         let required: Vec<&str> =
             schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
         let mut members = Map::new();
         for (name, property) in schema["properties"].as_object().into_iter().flatten() {
-            let is_wanted = depth < MAX_DEPTH && numbers.below(2) == 0;
+            let is_wanted = depth < MAX_DEPTH && numbers.bool();
             if is_wanted || required.contains(&name.as_str()) {
                 members.insert(name.clone(), self.value(numbers, property, depth + 1));
             }
         }
         if depth < MAX_DEPTH
-            && numbers.below(4) == 0
+            && numbers.usize(..4) == 0
             && schema.get("additionalProperties").is_none_or(|it| *it == true)
         {
             // What the schema does not know is kept, too.
@@ -209,13 +196,15 @@ pub(super) fn conversations(seeds: std::ops::Range<u64>) -> Vec<Recording> {
     let schemas = schemas();
     let talks = schemas.iter().flat_map(|schema| seeds.clone().map(move |seed| (schema, seed)));
     talks
-        .map(|(schema, seed)| Talk { schema, numbers: Numbers(seed), lines: Vec::new(), next: 0 }.play(seed))
+        .map(|(schema, seed)| {
+            Talk { schema, numbers: Rng::with_seed(seed), lines: Vec::new(), next: 0 }.play(seed)
+        })
         .collect()
 }
 
 struct Talk<'s> {
     schema: &'s Schema,
-    numbers: Numbers,
+    numbers: Rng,
     lines: Vec<(Side, String)>,
     next: u64,
 }
@@ -241,7 +230,7 @@ impl Talk<'_> {
         let updates = self.updates();
         methods.extend(updates.iter().map(|kind| (Said::Update, kind.clone())));
         while !methods.is_empty() {
-            let index = self.numbers.below(methods.len());
+            let index = self.numbers.usize(..methods.len());
             let (said, method) = methods.swap_remove(index);
             match said {
                 // A conversation begins once, and what ends a session comes last.
@@ -349,7 +338,7 @@ impl Talk<'_> {
 
     fn id(&mut self) -> Value {
         self.next += 1;
-        if self.numbers.below(3) == 0 { json!(format!("é \"{}\"", self.next)) } else { json!(self.next) }
+        if self.numbers.usize(..3) == 0 { json!(format!("é \"{}\"", self.next)) } else { json!(self.next) }
     }
 
     fn says(&mut self, side: Side, message: Value) {

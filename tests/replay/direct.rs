@@ -1,0 +1,187 @@
+//! Conversations that were had without a proxy: with one in between, each side must see the same bytes, but for what the proxy
+//! declares to add.
+
+use std::collections::HashSet;
+
+use acp_skills_intercept::{CatalogIn, Mark, McpMode, Policy};
+use serde_json::{Value, json};
+
+use super::{
+    generated,
+    ours::{is_menu_of_ours, is_ours, without, without_our_commands},
+    play::{self, Proxy, policy},
+    recording::{Recording, Side, recordings},
+};
+
+#[test]
+fn each_side_sees_the_same_but_for_what_is_declared() {
+    let recordings = recordings("direct");
+    assert!(recordings.len() >= 5, "{} recordings", recordings.len());
+    for recording in &recordings {
+        for mcp in [McpMode::Auto, McpMode::Stdio, McpMode::Off] {
+            for catalog_in in [CatalogIn::Auto, CatalogIn::Prompt, CatalogIn::Off] {
+                differential(recording, policy(mcp, catalog_in));
+            }
+        }
+    }
+}
+
+#[test]
+fn of_every_message_that_there_is() {
+    for counts in generated::counts() {
+        assert!(counts.iter().all(|&count| count > 0), "the schema is read wrongly: {counts:?}");
+    }
+    for conversation in generated::conversations(0..4) {
+        for mcp in [McpMode::Auto, McpMode::Stdio, McpMode::Off] {
+            for catalog_in in [CatalogIn::Auto, CatalogIn::Prompt, CatalogIn::Off] {
+                differential(&conversation, policy(mcp, catalog_in));
+            }
+        }
+    }
+}
+
+/// Plays a recording and compares every line of both sides.
+pub(super) fn differential(recording: &Recording, policy: Policy) {
+    let case = format!("{} {:?} {:?}", recording.name, policy.mcp, policy.catalog_in);
+    let mut proxy = Proxy::new(&policy, "review");
+    let mut expected = Expected::default();
+    let mut added = 0;
+    for (number, (side, line)) in recording.lines.iter().enumerate() {
+        let case = format!("{case} line {}", number + 1);
+        let message: Value = serde_json::from_str(line).unwrap();
+        if *side == Side::Client && message["method"] == "initialize" {
+            proxy = Proxy::new(&policy, "review");
+            expected = Expected::default();
+        }
+        let seen = proxy.play(*side, line);
+        let (same, other) = match side {
+            Side::Client => (seen.to_agent, seen.to_client),
+            Side::Agent => (seen.to_client, seen.to_agent),
+        };
+        assert!(other.is_empty(), "{case}: {other:?}");
+        // Behind the answer that opens a session comes the menu of an agent that listed its commands before it.
+        let (same, menus): (Vec<_>, Vec<_>) =
+            same.into_iter().partition(|same| same == line || !is_menu_of_ours(same, line));
+        assert!(
+            menus.len() <= 1 && (menus.is_empty() || message["result"]["sessionId"].is_string()),
+            "{case}"
+        );
+        let [same] = &same[..] else { panic!("{case}: {} lines for {line}", same.len()) };
+        let restored = match side {
+            Side::Client => expected.without_ours(&message, same, &policy),
+            Side::Agent => {
+                expected.hear(&message);
+                without_our_commands(line, same)
+            }
+        };
+        added += usize::from(same != line);
+        assert_eq!(&restored, line, "{case}");
+    }
+    let nothing = policy.mcp == McpMode::Off && policy.catalog_in == CatalogIn::Off;
+    assert!(added > 0 || nothing, "{case}: nothing was added anywhere");
+}
+
+/// What is to be added where, worked out from the conversation alone.
+#[derive(Default)]
+struct Expected {
+    takes_system_prompt: bool,
+    /// Sessions whose model knows the catalog.
+    told: HashSet<String>,
+    /// Requests to fork a session whose model knows the catalog, by id.
+    forks: Vec<Value>,
+}
+
+impl Expected {
+    /// Learns from what the agent says.
+    fn hear(&mut self, message: &Value) {
+        // Where the two versions of the protocol have it.
+        let v1 = "/result/agentCapabilities/sessionCapabilities/systemPrompt";
+        let v2 = "/result/capabilities/session/systemPrompt";
+        let marker = message.pointer(v1).or_else(|| message.pointer(v2));
+        self.takes_system_prompt |= marker.is_some_and(Value::is_object);
+        if self.forks.contains(&message["id"]) {
+            self.told.extend(message["result"]["sessionId"].as_str().map(str::to_owned));
+        }
+    }
+
+    /// `sent` without what the proxy is to add to `message`; fails when it is not there.
+    fn without_ours(&mut self, message: &Value, sent: &str, policy: &Policy) -> String {
+        let in_system = self.takes_system_prompt && policy.catalog_in == CatalogIn::Auto;
+        match message["method"].as_str() {
+            Some("session/new" | "session/load" | "session/resume" | "session/fork") => {
+                let parent = message["params"]["sessionId"].as_str();
+                if message["method"] == "session/fork" && parent.is_some_and(|id| self.told.contains(id)) {
+                    self.forks.push(message["id"].clone());
+                }
+                let mut sent = sent.to_owned();
+                let edited: Value = serde_json::from_str(&sent).unwrap();
+                if policy.mcp != McpMode::Off {
+                    let servers = edited["params"]["mcpServers"].as_array().unwrap();
+                    let theirs = message["params"].get("mcpServers").map(|theirs| theirs.as_array().unwrap());
+                    assert_eq!(servers.len(), theirs.map_or(0, Vec::len) + 1);
+                    let ours = servers.last().unwrap();
+                    // Hermes is given another name for each session.
+                    let name = ours["name"].as_str().unwrap();
+                    assert!(name == "acp-skills" || name.starts_with("acp-skills-"), "{name}");
+                    sent = match theirs {
+                        Some(theirs) => without(&sent, &ours.to_string(), !theirs.is_empty()),
+                        None => without(&sent, &format!("\"mcpServers\":[{ours}]"), true),
+                    };
+                }
+                if in_system {
+                    let ours = &edited["params"]["systemPrompt"];
+                    assert_eq!(ours["mode"], "append");
+                    let [block] = &ours["content"].as_array().unwrap()[..] else { panic!("{ours}") };
+                    assert_is_catalog(block);
+                    sent = without(&sent, &format!("\"systemPrompt\":{ours}"), true);
+                }
+                // Claude's adapter is told that our reading tools need no permission.
+                if message["params"].get("_meta").is_none()
+                    && let Some(ours) = edited["params"].get("_meta")
+                {
+                    let tools = &ours["claudeCode"]["options"]["allowedTools"];
+                    let ours_alone = json!({ "claudeCode": { "options": { "allowedTools": tools } } });
+                    assert_eq!(ours, &ours_alone);
+                    let tools = tools.as_array().unwrap().iter();
+                    assert!(tools.clone().count() == 3 && tools.clone().all(is_ours), "{ours}");
+                    sent = without(&sent, &format!("\"_meta\":{ours}"), true);
+                }
+                sent
+            }
+            Some("session/prompt") => {
+                let session = message["params"]["sessionId"].as_str().unwrap();
+                let blocks = message["params"]["prompt"].as_array().unwrap();
+                let mut texts = blocks.iter().filter_map(|block| block["text"].as_str());
+                let is_command = texts.any(|text| text.trim_start().starts_with(['/', '$']));
+                let is_due = policy.catalog_in != CatalogIn::Off && !in_system && !is_command;
+                if !is_due || !self.told.insert(session.to_owned()) {
+                    return sent.to_owned();
+                }
+                let edited: Value = serde_json::from_str(sent).unwrap();
+                let prompt = edited["params"]["prompt"].as_array().unwrap();
+                assert_eq!(prompt.len(), blocks.len() + 1);
+                // Behind the user's blocks, for agents that show a model how prompts begin.
+                if !blocks.is_empty() && prompt[..blocks.len()] == blocks[..] {
+                    assert_is_catalog(&prompt[blocks.len()]);
+                    return without(sent, &prompt[blocks.len()].to_string(), true);
+                }
+                assert_is_catalog(&prompt[0]);
+                let comma = if blocks.is_empty() { "" } else { "," };
+                let ours = format!("{}{comma}", prompt[0]);
+                without(sent, &ours, false)
+            }
+            _ => sent.to_owned(),
+        }
+    }
+}
+
+fn assert_is_catalog(block: &Value) {
+    let text = block["text"].as_str().unwrap();
+    let mark = Mark::new(play::RUN);
+    assert!(
+        text.starts_with(&mark.open())
+            && text.strip_suffix('\n').is_some_and(|text| text.ends_with(&mark.close()))
+            && text.contains("<name>review</name>"),
+        "{text}"
+    );
+}

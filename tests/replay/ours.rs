@@ -1,0 +1,72 @@
+//! What in a line is ours, and the line without it.
+
+use acp_skills_wire::Node;
+use serde_json::Value;
+
+/// Words that the client must never see.
+pub(super) const OURS: [&str; 2] = ["acp-skills-proxy", "available_skills"];
+
+pub(super) fn is_ours(tool: &Value) -> bool {
+    tool.as_str().is_some_and(|tool| tool.starts_with("mcp__acp-skills__"))
+}
+
+/// Whether a line is a list of commands that the agent did not send just now.
+pub(super) fn is_menu_of_ours(seen: &str, said: &str) -> bool {
+    let is_menu = |line: &str| line.contains("\"available_commands_update\"");
+    is_menu(seen) && !is_menu(said)
+}
+
+/// Takes our texts, closed or cut off, out of all strings, and makes one line of each.
+pub(super) fn without_ours(value: &mut Value) {
+    match value {
+        Value::String(text) => {
+            let mut clean = String::new();
+            let mut rest = text.as_str();
+            while let Some((before, ours)) = rest.split_once("<acp-skills-proxy:") {
+                clean += before;
+                rest = ours
+                    .split_once("</acp-skills-proxy:")
+                    .and_then(|(_, end)| end.split_once('>'))
+                    .map_or("", |it| it.1);
+            }
+            clean += rest;
+            *text = clean.split_whitespace().collect::<Vec<_>>().join(" ");
+        }
+        Value::Array(items) => items.iter_mut().for_each(without_ours),
+        Value::Object(members) => members.values_mut().for_each(without_ours),
+        _ => {}
+    }
+}
+
+/// `text` without the only place where `piece` stands, and without the comma before it.
+pub(super) fn without(text: &str, piece: &str, comma: bool) -> String {
+    let piece = if comma { format!(",{piece}") } else { piece.to_owned() };
+    assert_eq!(text.matches(&piece).count(), 1, "{piece} in {text}");
+    text.replacen(&piece, "", 1)
+}
+
+/// A line for the client without the commands that the proxy adds in front of those of the agent.
+pub(super) fn without_our_commands(said: &str, seen: &str) -> String {
+    let list = |line| {
+        let message = Node::parse(line)?;
+        let update = message.at(&["params", "update", "availableCommands"]);
+        update.or_else(|| message.at(&["result", "availableCommands"]))
+    };
+    let (theirs, all) = match (list(said.as_bytes()), list(seen.as_bytes())) {
+        (Some(theirs), Some(all)) => (theirs, all),
+        // The agent has none, and says nothing of them.
+        (None, Some(all)) => {
+            let list = String::from_utf8_lossy(all.raw());
+            let result = Node::parse(said.as_bytes()).and_then(|message| message.get("result"));
+            let comma = result.is_some_and(|result| result.members().next().is_some());
+            return without(seen, &format!("\"availableCommands\":{list}"), comma);
+        }
+        _ => return seen.to_owned(),
+    };
+    let count = all.elements().count() - theirs.elements().count();
+    let Some(last) = all.elements().take(count).last() else { return seen.to_owned() };
+    assert!(all.elements().take(count).all(|ours| ours.str("name").is_some()), "{seen}");
+    // From the bracket to the comma behind the last of ours.
+    let comma = usize::from(theirs.elements().next().is_some());
+    format!("{}{}", &seen[..=all.span().start], &seen[last.span().end + comma..])
+}

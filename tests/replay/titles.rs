@@ -1,0 +1,67 @@
+//! What people see of calls of our tools.
+
+use std::collections::HashSet;
+
+use acp_skills_intercept::{Approve, CatalogIn, McpMode, Policy, Titles};
+use expect_test::expect;
+use serde_json::Value;
+
+use super::{
+    play::{Proxy, policy},
+    recording::{Side, recordings},
+};
+
+/// Calls of our tools have titles for people, live and in what is replayed; whatever else the agent says is untouched.
+#[test]
+fn calls_of_ours_have_titles_for_people() {
+    let mut seen_titles = HashSet::new();
+    for recording in &recordings("proxied") {
+        let policy = policy(McpMode::Auto, CatalogIn::Off);
+        let new = |titles| Proxy::new(&Policy { approve: Approve::None, titles, ..policy.clone() }, "demo");
+        let (mut people, mut agent) = (new(Titles::People), new(Titles::Agent));
+        for (side, line) in &recording.lines {
+            if *side == Side::Client && line.contains("\"initialize\"") {
+                (people, agent) = (new(Titles::People), new(Titles::Agent));
+            }
+            let (seen, said) = (people.play(*side, line).to_client, agent.play(*side, line).to_client);
+            assert_eq!(seen.len(), said.len(), "{line}");
+            for (seen, said) in seen.iter().zip(&said).filter(|(seen, said)| seen != said) {
+                let (mut seen, mut said): (Value, Value) =
+                    (serde_json::from_str(seen).unwrap(), serde_json::from_str(said).unwrap());
+                let paths = ["/params/update", "/params/toolCall", "/params/subject/toolCall"];
+                let call = |message: &mut Value| {
+                    let path = paths.iter().find(|path| message.pointer(path).is_some()).expect("a call");
+                    let call = message.pointer_mut(path).unwrap().as_object_mut().unwrap();
+                    (call.remove("title"), call.remove("kind"))
+                };
+                let (title, _) = call(&mut seen);
+                call(&mut said);
+                assert_eq!(seen, said, "{}", recording.name);
+                let title = title.expect("what changes has a title");
+                seen_titles.insert(format!("{}: {}", recording.name, title.as_str().unwrap()));
+            }
+        }
+    }
+    let mut titles: Vec<_> = seen_titles.into_iter().collect();
+    titles.sort();
+    expect![[r#"
+        agentao: Skill: demo
+        claude-v2: Skill
+        claude-v2: Skill: demo
+        claude: Skill
+        claude: Skill: demo
+        codex: Skill: demo
+        factory-droid: Skill
+        factory-droid: Skill: demo
+        fast-agent: Skill
+        fast-agent: Skill: demo
+        gemini: Skill: demo
+        grok-build: Skill: demo
+        kilo: Skill
+        kilo: Skill: demo
+        kimi-code: Skill: demo
+        opencode: Skill
+        opencode: Skill: demo
+        qwen-code: Skill: demo"#]]
+    .assert_eq(&titles.join("\n"));
+}
