@@ -17,7 +17,8 @@ pub const MAX_NAME_CHARS: usize = 64;
 
 /// The name of a skill: never empty, one line, no control or bidirectional-override characters.
 ///
-/// Two names that differ only in case are the same skill to a user; compare with [`SkillName::key`].
+/// Two names that differ only in case, or in how a character is put together, are the same skill to a user; compare with
+/// [`SkillName::key`].
 ///
 /// ```
 /// use skills_core::SkillName;
@@ -48,14 +49,15 @@ impl SkillName {
         &self.0
     }
 
-    /// The name as it is compared: lower case.
+    /// The name as it is compared: in lower case, and in the normalization form NFKC as in the specification's reference. Some
+    /// file systems give other characters for a letter with an accent than keyboards do.
     pub fn key(&self) -> String {
         Self::key_of(&self.0)
     }
 
     /// The key of a name as a user typed it, to be compared with [`SkillName::key`].
     pub fn key_of(text: &str) -> String {
-        text.trim().to_lowercase()
+        normalized(text.trim()).to_lowercase()
     }
 }
 
@@ -200,4 +202,26 @@ fn is_name_character(c: char) -> bool {
 
 pub(crate) fn normalized(text: &str) -> Cow<'_, str> {
     if text.is_ascii() { Cow::Borrowed(text) } else { Cow::Owned(text.nfkc().collect()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_are_the_same_to_a_user() {
+        for (name, other) in [
+            ("Review", "rEVIEW"),
+            ("caf\u{e9}", "cafe\u{301}"),
+            ("CAF\u{c9}", "cafe\u{301}"),
+            ("\u{fb01}le", "file"),
+            ("\u{ff50}df", "PDF"),
+            ("p\u{200b}df", "pdf"),
+        ] {
+            let key = |name| SkillName::new(name).map(|name| name.key());
+            assert_eq!(key(name), key(other), "{name:?} {other:?}");
+            assert_eq!(key(name), Some(SkillName::key_of(other)), "{name:?} {other:?}");
+        }
+        assert_ne!(SkillName::key_of("cafe"), SkillName::key_of("caf\u{e9}"));
+    }
 }

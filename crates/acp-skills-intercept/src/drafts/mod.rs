@@ -11,7 +11,7 @@ mod brought;
 
 use acp_skills_wire::{Edit, INVALID_PARAMS, Id, Message, Node, build};
 use serde_json::{Value, json};
-use skills_core::{Skill, SkillSet, text::shown};
+use skills_core::{Skill, SkillName, SkillSet, text::shown};
 
 use self::brought::{AGENT_SKILLS, Brought};
 use crate::{
@@ -229,7 +229,7 @@ fn merged(id: &Id, message: &Message<'_>, ours: &SkillSet) -> Pass {
         return Pass::Edited(build::result(id, &json!({ "skills": descriptors(ours) })));
     };
     let theirs: Vec<_> =
-        list.elements().filter_map(|skill| Some(skill.str("name")?.trim().to_lowercase())).collect();
+        list.elements().filter_map(|skill| Some(SkillName::key_of(&skill.str("name")?))).collect();
     let ours = ours.filtered(|skill| !theirs.contains(&skill.name.key()));
     let raw: Vec<_> = descriptors(&ours).iter().map(ToString::to_string).collect();
     if raw.is_empty() {

@@ -169,18 +169,25 @@ impl SkillFiles {
 
     /// Shows `see` everything below the directory, hidden or not, sorted by path: a file with its content, and without one
     /// whatever is no file to read: a device, a directory of git, and as `PATH -> "TARGET"` a link that leads out or to a
-    /// directory. Returns what is left of `bounds`.
+    /// directory. What was looked at is taken from `bounds`, also when that fails.
     ///
     /// # Errors
-    /// There is more than `bounds` allow, a file or directory cannot be read, or `see` fails. No two things are shown by one
+    /// There is more than `bounds` allow, of which nothing is read then; a file or directory cannot be read, or `see` fails. No two things are shown by one
     /// path, so a name that is no Unicode is an error, too.
-    pub fn each(&self, bounds: Bounds, see: &mut See<'_>) -> io::Result<Bounds> {
+    pub fn each(&self, bounds: &mut Bounds, see: &mut See<'_>) -> io::Result<()> {
         let (entries, is_all) = self.every(bounds.entries);
         if !is_all {
             return Err(io::Error::other(format!("it has more than {} files", bounds.entries)));
         }
-        let mut left = bounds;
-        left.entries -= entries.len().min(left.entries);
+        let allowed = bounds.bytes;
+        let too_long = || io::Error::other(format!("its files have more than {allowed} bytes"));
+        // Before any is read: many skills that are each too much must not cost as much each.
+        let files = entries.iter().filter(|entry| entry.kind == every::Kind::File);
+        let size = |entry: &every::Entry| self.dir.metadata(&entry.path).map_or(0, |metadata| metadata.len());
+        if files.map(size).fold(0, u64::saturating_add) > allowed {
+            return Err(too_long());
+        }
+        bounds.entries -= entries.len().min(bounds.entries);
         for entry in entries {
             match &entry.kind {
                 every::Kind::File => {}
@@ -201,13 +208,11 @@ impl SkillFiles {
                 see(&entry.path, None)?;
                 continue;
             };
-            let rest = left.bytes.checked_sub(metadata.len());
-            let too_long = || io::Error::other(format!("its files have more than {} bytes", bounds.bytes));
-            left.bytes = rest.ok_or_else(too_long)?;
+            bounds.bytes = bounds.bytes.checked_sub(metadata.len()).ok_or_else(too_long)?;
             // Not more than it said, should it grow meanwhile.
             see(&entry.path, Some(&mut file.take(metadata.len())))?;
         }
-        Ok(left)
+        Ok(())
     }
 
     /// Whether everything below the directory may be served: for whoever runs a program that reads the rest by itself.
@@ -215,10 +220,10 @@ impl SkillFiles {
     /// # Errors
     /// [`FileError::NotApproved`] names the first file that may not.
     #[cfg(feature = "exec")]
-    pub(crate) fn check_all(&self, bounds: Bounds) -> Result<(), FileError> {
+    pub(crate) fn check_all(&self, mut bounds: Bounds) -> Result<(), FileError> {
         let Some(guard) = &self.guard else { return Ok(()) };
         let mut refused = None;
-        let seen = self.each(bounds, &mut |path, content| {
+        let seen = self.each(&mut bounds, &mut |path, content| {
             if !guard.allows(path, content)? && refused.is_none() {
                 refused = Some(path.to_owned());
             }
@@ -226,7 +231,7 @@ impl SkillFiles {
         });
         match refused {
             Some(path) => Err(FileError::NotApproved { path }),
-            None => seen.map(drop).map_err(|source| FileError::Io { path: ".".to_owned(), source }),
+            None => seen.map_err(|source| FileError::Io { path: ".".to_owned(), source }),
         }
     }
 

@@ -371,3 +371,24 @@ fn a_directory_that_was_replaced() {
     fs::rename(base.join("next"), base.join("skill")).unwrap();
     assert_eq!(read(), "\"new\"");
 }
+
+/// What a look at everything costs is known before it is paid.
+#[test]
+fn bounds_of_a_look() {
+    let dir = tempfile::tempdir().unwrap();
+    for name in ["a", "b", "c"] {
+        fs::write(dir.path().join(name), [0; 100]).unwrap();
+    }
+    let files = SkillFiles::open(dir.path()).unwrap();
+    let look = |bytes, fails_at: &str| {
+        let (mut bounds, mut seen) = (Bounds { entries: 10, bytes }, String::new());
+        let looked = files.each(&mut bounds, &mut |path, _| {
+            seen += path;
+            if path == fails_at { Err(io::ErrorKind::Other.into()) } else { Ok(()) }
+        });
+        (looked.is_ok(), seen, bounds.entries, bounds.bytes)
+    };
+    assert_eq!(look(300, ""), (true, "abc".to_owned(), 7, 0));
+    assert_eq!(look(299, ""), (false, String::new(), 10, 299));
+    assert_eq!(look(1000, "b"), (false, "ab".to_owned(), 7, 800));
+}

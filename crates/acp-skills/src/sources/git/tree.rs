@@ -206,9 +206,15 @@ fn is_ignored(c: char) -> bool {
 /// Names that Windows has for devices, whatever stands behind the dot.
 fn is_device(name: &str) -> bool {
     let stem = name.split('.').next().unwrap_or(name).trim_end().to_ascii_lowercase();
-    let is_numbered =
-        |prefix: &str| stem.strip_prefix(prefix).is_some_and(|rest| matches!(rest.as_bytes(), [b'0'..=b'9']));
-    matches!(stem.as_str(), "con" | "prn" | "aux" | "nul") || is_numbered("com") || is_numbered("lpt")
+    let is_number = |rest: &str| {
+        let mut characters = rest.chars();
+        // These digits, too, are those of a port.
+        let is_digit =
+            characters.next().is_some_and(|c| c.is_ascii_digit() || "\u{b9}\u{b2}\u{b3}".contains(c));
+        is_digit && characters.next().is_none()
+    };
+    let is_port = ["com", "lpt"].iter().any(|prefix| stem.strip_prefix(prefix).is_some_and(is_number));
+    is_port || matches!(stem.as_str(), "con" | "prn" | "aux" | "nul" | "conin$" | "conout$")
 }
 
 /// How each directory and file was spelled first. Where case does not count, a second spelling would be written over it.
@@ -327,6 +333,8 @@ mod tests {
                 "100644 a/x:stream",
                 "100644 a/nul",
                 "100644 a/Com1.txt",
+                "100644 a/lpt\u{b2}.md",
+                "100644 a/CONIN$",
                 "100644 a/x.",
                 "100644 a/x\u{202e}",
                 "120000 a/link",
@@ -343,6 +351,8 @@ mod tests {
                 "git's own",
                 "git's own",
                 "git's own",
+                "not every system",
+                "not every system",
                 "not every system",
                 "not every system",
                 "not every system",
