@@ -32,7 +32,7 @@
 //! | `menu/` | our commands in the list that the client shows |
 //! | `updates` | which updates of the agent's are read |
 //! | `strip`, `echo` | how our text is taken out again of what comes back |
-//! | `lookout` | in which lines that nobody reads our text may be |
+//! | `mark_scanner` | in which lines that nobody reads our text may be |
 //! | `titles` | titles of sessions |
 //! | `repeats` | our text wherever else an agent repeats it |
 //! | `reload` | what becomes of sessions when there are other skills |
@@ -64,7 +64,7 @@ mod echo;
 pub mod events;
 mod expansion;
 mod inputs;
-mod lookout;
+mod mark_scanner;
 mod marks;
 mod menu;
 mod outputs;
@@ -103,7 +103,7 @@ use acp_skills_wire::{Class, Classifier, Id, Message};
 use self::{
     agent_facts::AgentFacts,
     client_facts::ClientFacts,
-    lookout::Lookout,
+    mark_scanner::MarkScanner,
     requests::{OpenRequest, Purpose},
     session::Sessions,
     setup::WaitingSetups,
@@ -136,7 +136,7 @@ pub struct Interceptor {
     waiting: WaitingSetups,
     /// Messages that come in chunks and may have our text in them, by the agent's id of their session.
     strips: HashMap<String, (updates::ChunkKind, strip::Stream)>,
-    lookout: Lookout,
+    mark_scanner: MarkScanner,
     classifier: Classifier,
     last_ticket: u64,
     /// Requests for permission that wait until it is known where a path leads.
@@ -172,7 +172,7 @@ impl Interceptor {
             open: HashMap::new(),
             waiting: WaitingSetups::default(),
             strips: HashMap::new(),
-            lookout: Lookout::default(),
+            mark_scanner: MarkScanner::default(),
             classifier: Classifier::new(updates::READ),
             last_ticket: 0,
             asked: HashMap::new(),
@@ -205,7 +205,7 @@ impl Interceptor {
         let class = self.classifier.classify(line);
         if class == Class::Streaming
             && self.strips.is_empty()
-            && !self.lookout.sees(line, &mut self.classifier)
+            && !self.mark_scanner.must_be_read(line, &mut self.classifier)
         {
             return Pass::Untouched;
         }

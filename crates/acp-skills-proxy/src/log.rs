@@ -61,8 +61,8 @@ pub(crate) fn start(config: &Config) -> Result<(), UsageError> {
             drop(registry().with(layer.with_filter(ours)).try_init());
         }
         None => {
-            let said = Arc::default();
-            let layer = layer.with_writer(move || output::log_once_to_stderr(&said)).without_time();
+            let logged = Arc::default();
+            let layer = layer.with_writer(move || output::log_once_to_stderr(&logged)).without_time();
             drop(registry().with(layer.with_filter(ours)).try_init());
         }
     }

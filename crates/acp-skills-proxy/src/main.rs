@@ -9,6 +9,7 @@
 //! | `html` | pages that open from disk: templates, escaping |
 //! | `log` | where messages for people go |
 //! | `output` | the only place that prints, which makes text safe to show |
+//! | `progress` | what is shown on a terminal while work takes long |
 //! | `refusal` | a start that fails, told to the client |
 //! | `report/` | what a record says when it is added up, and as a page |
 //! | `runtime` | the runtime of tasks |

@@ -116,22 +116,22 @@ pub(crate) fn log_to_stderr() -> LogLines<io::Stderr> {
 
 /// The messages that were written, of a log that says each only once.
 #[derive(Default)]
-pub(crate) struct Said(Mutex<HashSet<Vec<u8>>>);
+pub(crate) struct Logged(Mutex<HashSet<Vec<u8>>>);
 
 /// The same, each message once. Clients show what comes on stderr, some of them each line as an error.
-pub(crate) fn log_once_to_stderr(said: &Arc<Said>) -> Once<io::Stderr> {
-    Once { said: Arc::clone(said), log: log_to_stderr() }
+pub(crate) fn log_once_to_stderr(logged: &Arc<Logged>) -> Once<io::Stderr> {
+    Once { logged: Arc::clone(logged), log: log_to_stderr() }
 }
 
 /// A log that says each message only once.
 pub(crate) struct Once<W> {
-    said: Arc<Said>,
+    logged: Arc<Logged>,
     log: LogLines<W>,
 }
 
 impl<W: Write> Write for Once<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let is_new = self.said.0.lock().is_ok_and(|mut said| said.insert(bytes.to_vec()));
+        let is_new = self.logged.0.lock().is_ok_and(|mut logged| logged.insert(bytes.to_vec()));
         if is_new { self.log.write(bytes) } else { Ok(bytes.len()) }
     }
 
@@ -268,11 +268,11 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_said_once() {
-        let said = Arc::new(Said::default());
+    fn a_message_is_logged_once() {
+        let logged = Arc::new(Logged::default());
         let mut text = Vec::new();
         for message in ["WARN a\n", "WARN b\n", "WARN a\n"] {
-            let mut log = Once { said: Arc::clone(&said), log: LogLines(&mut text) };
+            let mut log = Once { logged: Arc::clone(&logged), log: LogLines(&mut text) };
             log.write_all(message.as_bytes()).unwrap();
         }
         assert_eq!(String::from_utf8(text).unwrap(), "WARN a\nWARN b\n");

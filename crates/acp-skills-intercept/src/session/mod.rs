@@ -2,6 +2,7 @@
 //!
 //! | file | guards |
 //! |---|---|
+//! | `key` | our own name for a session |
 //! | `server` | how far the agent got with our MCP server |
 //! | `briefing` | what the model was told |
 //! | `activations` | which skills were activated, and by whom |

@@ -1,7 +1,7 @@
 //! `doctor`: starts the agent through the proxy and tells, step by step, whether skills would work with it.
 
-mod look;
-mod visit;
+mod conversation;
+mod steps;
 
 use std::{process::ExitCode, sync::Arc, time::Duration};
 
@@ -9,8 +9,8 @@ use clap::Args;
 use serde::Serialize;
 
 use self::{
-    look::{Look, Step},
-    visit::Visit,
+    conversation::Conversation,
+    steps::{Step, Steps},
 };
 use super::{permission, skills};
 use crate::{
@@ -59,7 +59,7 @@ pub(crate) struct DoctorArgs {
     agent: AgentArgs,
 }
 
-/// What the look came to.
+/// Whether skills would work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Verdict {
     Works,
@@ -74,7 +74,7 @@ struct Report {
     steps: Vec<Step>,
 }
 
-/// Looks at the agent.
+/// Starts the agent, and tells whether skills would work with it.
 ///
 /// # Errors
 /// As the proxy itself.
@@ -93,12 +93,12 @@ pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
     let cwd = std::env::current_dir()?;
     let stored = loaded.here.iter().filter(|skill| skill.dir().is_some()).count();
     let wants_tools = settings.policy.mcp != McpMode::Off;
-    let (look, tools) = Look::start(!json);
-    let look = Arc::new(look);
-    let seen = Arc::clone(&look);
+    let (steps, tools) = Steps::start(!json);
+    let steps = Arc::new(steps);
+    let seen = Arc::clone(&steps);
     let has_prompt = prompt.is_some();
     let patience = PATIENCE.min(timeout / 2);
-    let visit = Visit { look: Arc::clone(&look), tools, wants_tools, patience, prompt };
+    let conversation = Conversation { steps: Arc::clone(&steps), tools, wants_tools, patience, prompt };
     let runtime = runtime::new()?;
     let talk = OneShot::with_library(loaded.library.into_library())
         .toolbox(toolbox)
@@ -107,7 +107,7 @@ pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
         .bridge(std::env::current_exe()?)
         .on_permission(permission::decide(yes))
         .trace(move |trace| seen.trace(&trace))
-        .converse(move |client| visit.run(client, &cwd));
+        .converse(move |client| conversation.run(client, &cwd));
     let outcome = runtime.block_on(async { tokio::time::timeout(timeout, talk).await });
     let outcome = outcome.map(|talked| talked.map_err(anyhow::Error::from));
     runtime.shutdown_background();
@@ -115,7 +115,7 @@ pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
     let verdict = match outcome {
         Ok(Ok((Ok(connected), _))) => {
             let (verdict, detail) = judge(connected, wants_tools, stored, has_prompt);
-            look.step("skills", verdict == Verdict::Works, detail);
+            steps.step("skills", verdict == Verdict::Works, detail);
             if verdict == Verdict::NotKnown {
                 hint = Some(if has_prompt {
                     "`acp-skills-proxy try` with a task for a skill shows what the model does with the files"
@@ -130,18 +130,18 @@ pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
         }
         Ok(Ok((Err(error), _)) | Err(error)) => {
             hint = error::hint(&error);
-            look.step("failed", false, error::message(&error));
+            steps.step("failed", false, error::message(&error));
             Verdict::Fails
         }
         Err(_) => {
-            let (waited, waiting) = (timeout.as_secs_f64(), look.waiting());
-            look.step("failed", false, format!("not done after {waited} s: {waiting}"));
+            let (waited, waiting) = (timeout.as_secs_f64(), steps.waiting());
+            steps.step("failed", false, format!("not done after {waited} s: {waiting}"));
             hint = Some("`--timeout SECONDS` waits longer".to_owned());
             Verdict::Fails
         }
     };
     let works = verdict == Verdict::Works;
-    let report = Report { works, steps: look.finish() };
+    let report = Report { works, steps: steps.finish() };
     if json {
         output::print_json(&report)?;
     } else {

@@ -6,6 +6,7 @@
 //! | `entries` | values that a file may write in more than one way |
 //! | `virtual_skill` | skills that are defined in the file |
 //! | `choices` | words that only this crate acts on |
+//! | `words` | a command line, as a list or as one word |
 //! | `settings` | what a configuration comes to: a policy, skills, tools |
 //! | `home` | `~` in paths |
 //! | `edit` | adding sources to the text of a file |

@@ -1,5 +1,5 @@
-//! One agent for one run: its process, with the proxy in front of it when it is to have skills, and everything that is heard
-//! of both. The only file here that knows how agents and the relay are started.
+//! One agent for one run: its process, with the proxy in front of it when it is to have skills, and everything that is received
+//! from both. The only file here that knows how agents and the relay are started.
 
 use std::{
     collections::VecDeque,
@@ -48,9 +48,9 @@ pub(super) struct Launch {
     pub(super) program: Option<PathBuf>,
 }
 
-/// What is heard of a run, in order.
+/// What is received from agent and proxy, in order.
 #[derive(Debug)]
-pub(super) enum Heard {
+pub(super) enum Received {
     /// The agent wrote this line.
     Line(String),
     /// The proxy gave the instructions of this skill to the model.
@@ -61,7 +61,7 @@ pub(super) enum Heard {
 
 /// A running agent.
 pub(super) struct Connection {
-    heard: UnboundedReceiver<Heard>,
+    received: UnboundedReceiver<Received>,
     say: Option<std::sync::mpsc::Sender<String>>,
     process: Option<Process>,
 }
@@ -108,7 +108,7 @@ impl Connection {
         directory: &Path,
         skills: Option<SkillSet>,
     ) -> Result<Self, OpenError> {
-        let (tell, heard) = unbounded_channel();
+        let (tell, received) = unbounded_channel();
         let (process, agent) = if command.is_empty() {
             let (agent_reads, to_agent) = io::pipe()?;
             let (from_agent, agent_writes) = io::pipe()?;
@@ -137,20 +137,20 @@ impl Connection {
                 }
             }
         })?;
-        Ok(Self { heard, say: Some(say), process })
+        Ok(Self { received, say: Some(say), process })
     }
 
     /// Sends a line, without its end.
     pub(super) fn say(&self, line: &str) {
         if let Some(say) = &self.say {
-            // An agent that is gone is heard to be gone.
+            // That the agent is gone is received, too.
             drop(say.send(format!("{line}\n")));
         }
     }
 
-    /// What is heard next.
-    pub(super) async fn hear(&mut self) -> Heard {
-        self.heard.recv().await.unwrap_or(Heard::Closed)
+    /// What is received next.
+    pub(super) async fn receive(&mut self) -> Received {
+        self.received.recv().await.unwrap_or(Received::Closed)
     }
 
     /// Ends the agent and all its children.
@@ -166,11 +166,16 @@ impl Connection {
 }
 
 /// Starts the proxy in front of `agent`. Returns what the client gets.
-fn proxied(launch: &Launch, skills: SkillSet, agent: Ends, tell: UnboundedSender<Heard>) -> io::Result<Ends> {
+fn proxied(
+    launch: &Launch,
+    skills: SkillSet,
+    agent: Ends,
+    tell: UnboundedSender<Received>,
+) -> io::Result<Ends> {
     let observer: Observer = Arc::new(move |activity| {
         if let Some(skill) = loaded(activity) {
             // The run may be over.
-            drop(tell.send(Heard::Loaded(skill)));
+            drop(tell.send(Received::Loaded(skill)));
         }
     });
     let mut host = Host::new(Arc::new(skills)).observed_by(Some(observer));
@@ -215,18 +220,18 @@ fn is_instructions(path: &str) -> bool {
 }
 
 /// Tells each line, and the end.
-fn read_lines(reader: Box<dyn Read + Send>, tell: &UnboundedSender<Heard>) {
+fn read_lines(reader: Box<dyn Read + Send>, tell: &UnboundedSender<Received>) {
     let mut reader = BufReader::new(reader);
     let mut line = Vec::new();
     // A pipe that cannot be read has ended as well.
     while let Ok(1..) = reader.read_until(b'\n', &mut line) {
-        if tell.send(Heard::Line(String::from_utf8_lossy(&line).trim_end().to_owned())).is_err() {
+        if tell.send(Received::Line(String::from_utf8_lossy(&line).trim_end().to_owned())).is_err() {
             break;
         }
         line.clear();
     }
     // The run may be over.
-    drop(tell.send(Heard::Closed));
+    drop(tell.send(Received::Closed));
 }
 
 impl Process {

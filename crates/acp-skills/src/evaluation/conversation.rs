@@ -15,7 +15,7 @@ use tokio::{
 };
 
 use super::{
-    connection::{Connection, Heard},
+    connection::{Connection, Received},
     end::End,
     permission::{self, Allow, PermissionRequest},
     transcript::{ToolUse, Transcript},
@@ -151,10 +151,10 @@ impl Client<'_> {
         let id = self.next;
         let last_words = async {
             loop {
-                match self.connection.hear().await {
-                    Heard::Closed => return None,
-                    Heard::Loaded(_) => {}
-                    Heard::Line(line) => {
+                match self.connection.receive().await {
+                    Received::Closed => return None,
+                    Received::Loaded(_) => {}
+                    Received::Line(line) => {
                         let Some(message) = self.read(&line) else { continue };
                         if message.get("method").is_none() && message["id"] == id {
                             return Some(message);
@@ -177,21 +177,21 @@ impl Client<'_> {
         let id = self.next;
         self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
         loop {
-            let heard = tokio::select! {
-                heard = self.connection.hear() => heard,
+            let received = tokio::select! {
+                received = self.connection.receive() => received,
                 () = time::sleep_until(self.deadline) => {
                     return Err(End::TimedOut { silent: self.conversation.transcript.is_silent() });
                 }
                 // Whoever could stop the evaluation is gone: nobody will.
                 Ok(_) = self.stop.wait_for(|stop| *stop) => return Err(End::Interrupted),
             };
-            let line = match heard {
-                Heard::Line(line) => line,
-                Heard::Loaded(skill) => {
+            let line = match received {
+                Received::Line(line) => line,
+                Received::Loaded(skill) => {
                     self.loaded(&skill)?;
                     continue;
                 }
-                Heard::Closed => return Err(End::Crashed { why: String::new() }),
+                Received::Closed => return Err(End::Crashed { why: String::new() }),
             };
             let Some(message) = self.read(&line) else { continue };
             match (message["method"].as_str(), message["id"] == id) {

@@ -10,7 +10,7 @@
 //! | `digest` | the hash of a skill |
 //! | `lockfile` | `skills.lock`: what was approved |
 //! | `load` | what may be served: what is here, and is what was approved |
-//! | `live` | all of that while sessions use it; fetching what is missing in the background |
+//! | `live/` | all of that while sessions use it; fetching what is missing in the background |
 //! | `update` | what a source has now, how that differs from what was approved, and approving it |
 //! | `system/` | how it is protected and removed: by the system |
 //! | `error` | why skills are not there, and what to do about it |

@@ -61,17 +61,17 @@ pub(super) struct Rule {
     pub(super) risk: Risk,
     pub(super) reason: String,
     pub(super) help: Option<String>,
-    pub(super) looks: Looks,
+    pub(super) matcher: Matcher,
     pub(super) unless: Vec<Regex>,
 }
 
-/// How a rule looks.
+/// What a rule finds its matches with.
 #[derive(Debug, Clone)]
-pub(super) enum Looks {
-    /// With expressions.
-    For { place: Place, pattern: Regex, except: Vec<Regex> },
-    /// With code.
-    With(Detector),
+pub(super) enum Matcher {
+    /// An expression, but for what one of `except` matches as well.
+    Expression { place: Place, pattern: Regex, except: Vec<Regex> },
+    /// Code.
+    Code(Detector),
 }
 
 /// Where expressions are looked for.
@@ -152,6 +152,6 @@ impl Rules {
 
     /// The rules that look with code, by what they look for.
     pub(super) fn detector(&self, detector: Detector) -> Option<&Arc<Rule>> {
-        self.rules.iter().find(|rule| matches!(rule.looks, Looks::With(it) if it == detector))
+        self.rules.iter().find(|rule| matches!(rule.matcher, Matcher::Code(it) if it == detector))
     }
 }

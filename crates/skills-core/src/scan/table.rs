@@ -9,7 +9,7 @@ use regex::bytes::{Regex, RegexBuilder};
 use serde::Deserialize;
 
 use super::{
-    rules::{Detector, Looks, Place, Risk, Rule, Rules, RulesError},
+    rules::{Detector, Matcher, Place, Risk, Rule, Rules, RulesError},
     text,
 };
 
@@ -120,7 +120,7 @@ impl Rules {
                 };
             }
         };
-        let looks = match (row.detector, row.r#in) {
+        let matcher = match (row.detector, row.r#in) {
             (None, None) if row.patterns.is_empty() && row.reason.is_none() => {
                 let Some(at) = known else {
                     return wrong("is not known: it needs `in`, `patterns` and `reason`");
@@ -129,7 +129,7 @@ impl Rules {
                 self.rules[at] = Arc::new(rule);
                 return Ok(());
             }
-            (Some(detector), None) if row.patterns.is_empty() && with_detectors => Looks::With(detector),
+            (Some(detector), None) if row.patterns.is_empty() && with_detectors => Matcher::Code(detector),
             (Some(_), _) => return wrong("has a `detector`, which only the built-in rules have"),
             (None, Some(_)) if row.patterns.is_empty() => return wrong("needs `patterns`"),
             (None, None) => return wrong("needs `in`: text, instructions, hidden, decoded or tools"),
@@ -143,13 +143,13 @@ impl Rules {
                 }
                 let whole = |pattern: &String| expression(&row.code, &format!(r"\A(?:{pattern})\z"));
                 let except = row.except.iter().map(whole).collect::<Result<_, _>>()?;
-                Looks::For { place, pattern, except }
+                Matcher::Expression { place, pattern, except }
             }
         };
         let Some(reason) = row.reason.clone() else { return wrong("needs a `reason`") };
         let unless: Result<_, _> = row.unless.iter().map(|it| expression(&row.code, it)).collect();
         let (code, help) = (row.code.clone(), row.help.clone());
-        let rule = Arc::new(Rule { code, risk, reason, help, looks, unless: unless? });
+        let rule = Arc::new(Rule { code, risk, reason, help, matcher, unless: unless? });
         if with_examples {
             self.try_examples(&rule, &row.finds, &row.passes)?;
         }

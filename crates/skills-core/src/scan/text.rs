@@ -2,7 +2,7 @@
 
 use regex::bytes::{Match, Regex};
 
-use super::rules::{Looks, Place, Rule, Rules};
+use super::rules::{Matcher, Place, Rule, Rules};
 
 /// Findings of one rule in one text, at most: more say nothing new, and each costs a search.
 const MAX_OF_A_KIND: usize = 10;
@@ -19,7 +19,7 @@ pub(super) fn find<'r>(
 ) {
     let hidden = if is_instructions { hidden(rules, text) } else { Vec::new() };
     for rule in &rules.rules {
-        let Looks::For { place, pattern, except } = &rule.looks else { continue };
+        let Matcher::Expression { place, pattern, except } = &rule.matcher else { continue };
         match place {
             Place::Text => {}
             Place::Instructions if is_instructions => {}
@@ -53,7 +53,7 @@ pub(super) fn find<'r>(
 /// Where a decoded text is a program, or speaks to the agent.
 pub(super) fn find_decoded<'r>(rules: &'r Rules, decoded: &str, mut found: impl FnMut(&'r Rule)) {
     for rule in &rules.rules {
-        if let Looks::For { place: Place::Decoded, pattern, except } = &rule.looks
+        if let Matcher::Expression { place: Place::Decoded, pattern, except } = &rule.matcher
             && first(pattern, except, decoded).is_some()
         {
             found(rule);
@@ -64,7 +64,7 @@ pub(super) fn find_decoded<'r>(rules: &'r Rules, decoded: &str, mut found: impl 
 /// Which rules an entry of `allowed-tools` breaks, in a skill with this text.
 pub(super) fn find_tools<'r>(rules: &'r Rules, entry: &str, skill: &str, mut found: impl FnMut(&'r Rule)) {
     for rule in &rules.rules {
-        if let Looks::For { place: Place::Tools, pattern, except } = &rule.looks
+        if let Matcher::Expression { place: Place::Tools, pattern, except } = &rule.matcher
             && first(pattern, except, entry).is_some()
             && !rule.unless.iter().any(|it| it.is_match(skill.as_bytes()))
         {
@@ -75,7 +75,7 @@ pub(super) fn find_tools<'r>(rules: &'r Rules, entry: &str, skill: &str, mut fou
 
 /// Whether `rule` finds something in an example of its table.
 pub(super) fn finds(rules: &Rules, rule: &Rule, example: &str) -> bool {
-    let Looks::For { place, pattern, except } = &rule.looks else { return false };
+    let Matcher::Expression { place, pattern, except } = &rule.matcher else { return false };
     match place {
         Place::Hidden => {
             hidden(rules, example).iter().any(|(_, passage)| first(pattern, except, passage).is_some())

@@ -3,10 +3,10 @@
 //! | file | owns |
 //! |---|---|
 //! | `access` | which requests may come in |
-//! | `strangers` | connections that have not shown a token yet |
+//! | `unauthenticated` | connections that have not shown a token yet |
 
 mod access;
-mod strangers;
+mod unauthenticated;
 
 use std::{
     convert::Infallible,
@@ -34,7 +34,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use self::strangers::{Strangers, Visitor};
+use self::unauthenticated::{Admission, Unauthenticated};
 use super::{Server, Servers, bridge, handler::Handler};
 
 /// The last segment of the path of the MCP endpoint.
@@ -104,7 +104,7 @@ pub(super) fn listen(servers: &Servers, runtime: &Handle) -> io::Result<SocketAd
     let _inside = runtime.enter();
     let listener = tokio::net::TcpListener::from_std(listener)?;
     let (servers, end) = (servers.downgrade(), servers.end());
-    let strangers = Strangers::default();
+    let unauthenticated = Unauthenticated::default();
     runtime.spawn(async move {
         loop {
             let accepted = tokio::select! {
@@ -116,7 +116,7 @@ pub(super) fn listen(servers: &Servers, runtime: &Handle) -> io::Result<SocketAd
                     Some(servers) => {
                         // Answers are small and waited for.
                         drop(stream.set_nodelay(true));
-                        drop(tokio::spawn(serve(stream, strangers.admit(), Servers(servers))));
+                        drop(tokio::spawn(serve(stream, unauthenticated.admit(), Servers(servers))));
                     }
                     None => return,
                 },
@@ -132,15 +132,15 @@ pub(super) fn listen(servers: &Servers, runtime: &Handle) -> io::Result<SocketAd
 }
 
 /// Serves one connection, for as long as it is welcome.
-async fn serve<S>(stream: S, visitor: Visitor, servers: Servers)
+async fn serve<S>(stream: S, admission: Admission, servers: Servers)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let visitor = Arc::new(visitor);
-    let guest = Arc::clone(&visitor);
+    let admission = Arc::new(admission);
+    let shared = Arc::clone(&admission);
     let service = service_fn(move |request| {
-        let (servers, visitor) = (servers.clone(), Arc::clone(&guest));
-        async move { Ok::<_, Infallible>(route(request, &visitor, &servers).await) }
+        let (servers, admission) = (servers.clone(), Arc::clone(&shared));
+        async move { Ok::<_, Infallible>(route(request, &admission, &servers).await) }
     });
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
@@ -151,11 +151,11 @@ where
         ended = connection => if let Err(error) = ended {
             tracing::debug!(%error, "a connection ended");
         },
-        () = visitor.overstays() => tracing::debug!("a connection showed no token in time"),
+        () = admission.expires() => tracing::debug!("a connection showed no token in time"),
     }
 }
 
-async fn route(request: Request<Incoming>, visitor: &Visitor, servers: &Servers) -> Response<Body> {
+async fn route(request: Request<Incoming>, admission: &Admission, servers: &Servers) -> Response<Body> {
     if !access::is_local(request.headers()) {
         return refuse(StatusCode::FORBIDDEN, "this server is for programs on this machine");
     }
@@ -171,7 +171,7 @@ async fn route(request: Request<Incoming>, visitor: &Visitor, servers: &Servers)
         response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         return response;
     }
-    visitor.introduce();
+    admission.authenticated();
     server.welcome();
     match segment {
         MCP => server.http.handle(request).await,

@@ -223,32 +223,32 @@ async fn sessions_of_mcp_are_no_more_than_enough() {
 }
 
 /// A connection over a pipe to servers with one session, and that session's path and token.
-fn connection(strangers: &Strangers) -> (tokio::io::DuplexStream, Servers) {
+fn connection(unauthenticated: &Unauthenticated) -> (tokio::io::DuplexStream, Servers) {
     let make = Arc::new(Toolbox::new);
     let servers = Servers::new(make, None, unbounded_channel().0, None);
     let skills = [skill("review")].into_iter().collect();
     servers.serve(SessionKey(1), &skills, CallContext::default());
     let (ours, theirs) = tokio::io::duplex(64 * 1024);
-    let visitor = strangers.admit();
-    drop(tokio::spawn(super::serve(theirs, visitor, servers.clone())));
+    let admission = unauthenticated.admit();
+    drop(tokio::spawn(super::serve(theirs, admission, servers.clone())));
     (ours, servers)
 }
 
 #[tokio::test(start_paused = true)]
 async fn who_shows_no_token_has_to_go() {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    let strangers = Strangers::default();
+    let unauthenticated = Unauthenticated::default();
     // One that says nothing, and one that asks for something without a token.
     for says in ["", "GET /x/mcp HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"] {
-        let (mut stream, _servers) = connection(&strangers);
+        let (mut stream, _servers) = connection(&unauthenticated);
         stream.write_all(says.as_bytes()).await.unwrap();
         let begun = tokio::time::Instant::now();
         let mut heard = String::new();
         stream.read_to_string(&mut heard).await.unwrap();
-        assert_eq!(begun.elapsed().as_secs(), strangers::INTRODUCTION_TIME.as_secs(), "{heard}");
+        assert_eq!(begun.elapsed().as_secs(), unauthenticated::AUTHENTICATION_TIME.as_secs(), "{heard}");
     }
     // One with the token may stay.
-    let (mut stream, servers) = connection(&strangers);
+    let (mut stream, servers) = connection(&unauthenticated);
     let server = servers.by_key(SessionKey(1)).unwrap();
     let request = format!(
         "GET /{}/x HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {}\r\n\r\n",
@@ -264,7 +264,7 @@ async fn who_shows_no_token_has_to_go() {
             "{}",
             String::from_utf8_lossy(&buffer[..count])
         );
-        tokio::time::sleep(strangers::INTRODUCTION_TIME).await;
+        tokio::time::sleep(unauthenticated::AUTHENTICATION_TIME).await;
     }
-    assert!(begun.elapsed() > strangers::INTRODUCTION_TIME);
+    assert!(begun.elapsed() > unauthenticated::AUTHENTICATION_TIME);
 }

@@ -1,4 +1,4 @@
-//! [`Look`]: what is seen of an agent from outside, as steps that are shown as they happen.
+//! [`Steps`]: what is seen of an agent from outside, each shown as it happens.
 
 use std::{
     sync::{
@@ -32,8 +32,8 @@ pub(super) struct Step {
     detail: String,
 }
 
-/// What is seen from outside.
-pub(super) struct Look {
+/// The steps so far.
+pub(super) struct Steps {
     start: Instant,
     is_shown: bool,
     seen: Mutex<State>,
@@ -46,8 +46,8 @@ struct State {
     progress: Option<Progress>,
 }
 
-impl Look {
-    /// Begins to look; shows the steps to people if they want to see them. What comes with it hears when the agent fetches
+impl Steps {
+    /// Begins; shows the steps to people if they want to see them. What comes with it hears when the agent fetches
     /// our tools.
     pub(super) fn start(is_shown: bool) -> (Self, Receiver<()>) {
         let (listed, tools) = mpsc::channel();
@@ -115,7 +115,7 @@ impl Look {
             Trace::Activity(Activity::Listed { revision, .. }) => {
                 let revision = revision.as_deref().unwrap_or("of an unknown revision");
                 self.step("tools", true, format!("the agent fetched the list of tools (MCP {revision})"));
-                // The visit may be over.
+                // The conversation may be over.
                 let _ = self.listed.lock().unwrap_or_else(PoisonError::into_inner).send(());
             }
             Trace::Activity(Activity::Called(call)) => {

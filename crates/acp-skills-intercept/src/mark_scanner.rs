@@ -1,4 +1,4 @@
-//! [`Lookout`]: in which of the lines that nobody reads there may be text of ours.
+//! [`MarkScanner`]: in which of the lines that nobody reads there may be text of ours.
 //!
 //! Every line passes here, so it has to cost next to nothing. A mark is found by its name, which no serializer escapes. It
 //! may also be split between the chunks of a message: an agent writes what stands behind the text of a chunk in the same
@@ -23,7 +23,7 @@ const CHUNKS: [&[u8]; 2] = [br#""agent_message_chunk""#, br#""agent_thought_chun
 
 /// Looks for marks in lines.
 #[derive(Debug)]
-pub(crate) struct Lookout {
+pub(crate) struct MarkScanner {
     name: memmem::Finder<'static>,
     /// What stands behind the text of a chunk, from its closing quote on; empty when that is not known.
     tail: Vec<u8>,
@@ -31,20 +31,20 @@ pub(crate) struct Lookout {
     is_text_first: bool,
 }
 
-impl Default for Lookout {
+impl Default for MarkScanner {
     fn default() -> Self {
         Self { name: memmem::Finder::new(NAME), tail: Vec::new(), is_text_first: false }
     }
 }
 
-impl Lookout {
+impl MarkScanner {
     /// Whether there may be a whole mark in this line of JSON.
-    pub(crate) fn sees_mark(&self, line: &[u8]) -> bool {
+    pub(crate) fn has_mark(&self, line: &[u8]) -> bool {
         self.name.find(line).is_some()
     }
 
     /// Whether a streaming update has to be read, because there may be a mark in it, or the beginning of one at its end.
-    pub(crate) fn sees(&mut self, line: &[u8], classifier: &mut Classifier) -> bool {
+    pub(crate) fn must_be_read(&mut self, line: &[u8], classifier: &mut Classifier) -> bool {
         let (kind, known) = (classifier.kind(), classifier.known());
         let is_chunk = || CHUNKS.iter().any(|chunk| line[kind..].starts_with(chunk));
         // More than the kind is known only when we said so.
@@ -53,9 +53,9 @@ impl Lookout {
             && let Some(text) = strip_suffix(&line[known..], &self.tail)
         {
             return ends_in_mark(&line[..known + text.len()])
-                || (text.len() > MIN_BYTES && self.sees_mark(text));
+                || (text.len() > MIN_BYTES && self.has_mark(text));
         }
-        (is_chunk() && self.learn(line, classifier)) || self.sees_mark(&line[known..])
+        (is_chunk() && self.learn(line, classifier)) || self.has_mark(&line[known..])
     }
 
     /// Remembers how a chunk is written. Returns whether it ends in the beginning of a mark.
@@ -130,17 +130,17 @@ mod tests {
 
     /// What is seen of these texts, each written into the line of an agent that writes in this way.
     fn seen(frame: &str, texts: &[&str]) -> Vec<bool> {
-        let (mut lookout, mut classifier) = (Lookout::default(), Classifier::new(updates::READ));
+        let (mut scanner, mut classifier) = (MarkScanner::default(), Classifier::new(updates::READ));
         let look = |text: &&str| {
             let line = frame.replace("TEXT", text) + "\n";
             classifier.classify(line.as_bytes());
-            lookout.sees(line.as_bytes(), &mut classifier)
+            scanner.must_be_read(line.as_bytes(), &mut classifier)
         };
         texts.iter().map(look).collect()
     }
 
     #[test]
-    fn looks_out_for_marks() {
+    fn marks_are_found() {
         let whole = Mark::new(7).open();
         for (text, expected) in [
             ("", false),
@@ -174,11 +174,11 @@ mod tests {
         }
         // Each way of writing is learned anew.
         for frames in [[PLAIN, OTHER], [OTHER, PLAIN], [PLAIN, FIRST]] {
-            let (mut lookout, mut classifier) = (Lookout::default(), Classifier::new(updates::READ));
+            let (mut scanner, mut classifier) = (MarkScanner::default(), Classifier::new(updates::READ));
             for frame in frames.repeat(2) {
                 let line = frame.replace("TEXT", "a <acp");
                 classifier.classify(line.as_bytes());
-                assert!(lookout.sees(line.as_bytes(), &mut classifier), "{line}");
+                assert!(scanner.must_be_read(line.as_bytes(), &mut classifier), "{line}");
             }
         }
     }

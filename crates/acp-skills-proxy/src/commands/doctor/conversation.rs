@@ -1,4 +1,4 @@
-//! [`Visit`]: the conversation with the agent.
+//! [`Conversation`]: the conversation with the agent.
 
 use std::{
     path::Path,
@@ -9,15 +9,15 @@ use std::{
 use acp_skills::one_shot::Client;
 use anyhow::Context;
 
-use super::look::Look;
+use super::steps::Steps;
 use acp_skills::{
     agents::{self, Means},
     intercept::known_agent,
 };
 
-/// What a visit needs.
-pub(super) struct Visit {
-    pub(super) look: Arc<Look>,
+/// What a conversation needs.
+pub(super) struct Conversation {
+    pub(super) steps: Arc<Steps>,
     /// Hears when the agent fetches our tools.
     pub(super) tools: Receiver<()>,
     pub(super) wants_tools: bool,
@@ -26,21 +26,21 @@ pub(super) struct Visit {
     pub(super) prompt: Option<String>,
 }
 
-impl Visit {
+impl Conversation {
     /// Returns whether the agent has our tools.
     pub(super) fn run(self, client: &mut Client, cwd: &Path) -> anyhow::Result<bool> {
-        self.look.wait_for("waiting for the agent's answer to initialize");
+        self.steps.wait_for("waiting for the agent's answer to initialize");
         let answer = client.initialize().context("initialize")?;
         let info = &answer["agentInfo"];
         let name = info["name"].as_str().unwrap_or("an agent without a name");
         let version = info["version"].as_str().unwrap_or_default();
-        self.look.step(
+        self.steps.step(
             "initialize",
             true,
             format!("{name} {version}, protocol version {}", answer["protocolVersion"]),
         );
         for (step, detail) in known(name, version) {
-            self.look.step(step, true, detail);
+            self.steps.step(step, true, detail);
         }
         let capabilities = &answer["agentCapabilities"];
         let detail = format!(
@@ -49,29 +49,29 @@ impl Visit {
             capabilities["sessionCapabilities"]["systemPrompt"],
             capabilities["loadSession"],
         );
-        self.look.step("capabilities", true, detail);
-        self.look.wait_for("waiting for the agent to open a session");
+        self.steps.step("capabilities", true, detail);
+        self.steps.wait_for("waiting for the agent to open a session");
         let session =
             client.new_session(cwd).context("session/new (does the agent want you to log in first?)")?;
-        self.look.step("session/new", true, "the agent opened a session");
+        self.steps.step("session/new", true, "the agent opened a session");
         let mut connected = self.wants_tools && self.waits_for_tools();
         if let Some(prompt) = &self.prompt {
-            self.look.wait_for("waiting for the end of the turn");
+            self.steps.wait_for("waiting for the end of the turn");
             let end = client.prompt(&session, prompt).context("session/prompt")?;
-            self.look.step("prompt", true, format!("the turn ended: {}", end["stopReason"]));
+            self.steps.step("prompt", true, format!("the turn ended: {}", end["stopReason"]));
             connected |= self.tools.try_recv().is_ok();
         }
         if self.wants_tools && !connected {
             let seconds = self.patience.as_secs_f64();
             let text = format!("the agent did not fetch the list of tools within {seconds} s");
-            self.look.step("tools", false, text);
+            self.steps.step("tools", false, text);
         }
         Ok(connected)
     }
 
     fn waits_for_tools(&self) -> bool {
-        self.look.wait_for("waiting for the agent to fetch the tools");
-        self.look.over_acp() || self.tools.recv_timeout(self.patience).is_ok()
+        self.steps.wait_for("waiting for the agent to fetch the tools");
+        self.steps.over_acp() || self.tools.recv_timeout(self.patience).is_ok()
     }
 }
 
