@@ -46,9 +46,9 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("a_reload", a_reload),
         trial("an_editor_that_leaves", an_editor_that_leaves),
         trial("an_agent_that_asks_and_does_not_read", an_agent_that_asks_and_does_not_read),
-        trial("a_memory_on_a_slow_disk", a_memory_on_a_slow_disk),
+        trial("a_memory_that_another_process_holds", a_memory_that_another_process_holds),
         #[cfg(unix)]
-        trial("a_memory_that_is_no_file", a_memory_that_is_no_file),
+        trial("a_memory_on_a_slow_disk", a_memory_on_a_slow_disk),
     ]
 }
 
@@ -301,8 +301,8 @@ fn an_agent_that_asks_and_does_not_read() {
     }
 }
 
-/// Another process keeps the lock on what is remembered, as on a disk that does not answer.
-fn a_memory_on_a_slow_disk() {
+/// Another process keeps the lock on what is remembered.
+fn a_memory_that_another_process_holds() {
     // That process is not waited for without end, and a machine may be slow itself: once is enough.
     assert!((0..5).any(|_| memory_waits_alone()), "everything waits for what is remembered");
 }
@@ -327,16 +327,33 @@ fn memory_waits_alone() -> bool {
     file.exists()
 }
 
-/// A pipe that nobody writes to, in the place of what is remembered of a session, holds up nobody.
+/// A pipe that nobody writes to, in the place of the file of a session, is a disk that does not answer.
 #[cfg(unix)]
-fn a_memory_that_is_no_file() {
+fn a_memory_on_a_slow_disk() {
     let directory = tempfile::tempdir().expect("a directory");
     let memory = ActivationStore::open(directory.path()).expect("a memory");
-    let file = directory.path().join(format!("{}.json", Sha256::of(b"old")));
+    let digest = Sha256::of(b"old");
+    let file = directory.path().join(format!("{digest}.json"));
     let made = std::process::Command::new("mkfifo").arg(&file).status().expect("mkfifo");
     assert!(made.success());
     let mut world = World::with("http", Some(memory));
-    let load = json!({ "sessionId": "old", "cwd": "/quick", "mcpServers": [] });
-    world.editor.request(2, "session/load", &load);
+    world.editor.request(
+        2,
+        "session/load",
+        &json!({ "sessionId": "old", "cwd": "/quick", "mcpServers": [] }),
+    );
+    world.flows();
+    std::fs::write(&file, r#"{"v":1,"skills":[{"name":"review","by":"user"}]}"#).expect("somebody reads");
     assert_eq!(world.agent.hear()["id"], 2);
+    world.agent.respond(2, &json!({}));
+    // What was remembered counts.
+    let overview = json!({ "sessionId": "old", "prompt": [{ "type": "text", "text": "/skills" }] });
+    world.editor.request(3, "session/prompt", &overview);
+    let text = loop {
+        let said = world.editor.hear();
+        if let Some(text) = said["params"]["update"]["content"]["text"].as_str() {
+            break text.to_owned();
+        }
+    };
+    assert!(text.contains("active, by you"), "{text}");
 }

@@ -88,8 +88,10 @@ impl Proxy {
                 self.interceptor.handle(Input::Skills(refreshed), actions);
             }
             Query::Resolve { ticket, path, cwd, .. } => {
-                self.interceptor
-                    .handle(Input::Resolved { ticket, resolved: Resolved { path, cwd } }, actions);
+                self.interceptor.handle(
+                    Input::Resolved { ticket, resolved: Resolved { path: Some(path), cwd } },
+                    actions,
+                );
             }
             Query::Fetch { session, ticket, .. } => {
                 let text = "<skill_content name=\"demo\">\nDo it.\n</skill_content>".to_owned();

@@ -137,47 +137,61 @@ fn stored(skills: &SkillSet) -> SkillSet {
     builder.build()
 }
 
-/// Adds `text` to the draft field `systemPrompt` of `params`, keeping what the client sends and its mode.
-pub(crate) fn into_system_prompt(edit: &mut Edit, params: Node<'_>, text: &str) {
+/// Adds `text` to the draft field `systemPrompt` of `params`, keeping what the client sends and its mode. Returns whether there was
+/// a place for it: what is written in another way is between the client and the agent.
+pub(crate) fn into_system_prompt(edit: &mut Edit, params: Node<'_>, text: &str) -> bool {
     let block = json!({ "type": "text", "text": text });
-    let Some(system) = params.get("systemPrompt") else {
-        let field = json!({ "mode": "append", "content": [block] });
-        edit.insert(params, "systemPrompt", &field.to_string());
-        return;
-    };
-    match system.get("content") {
-        Some(content) if content.is_array() => edit.push(content, &block.to_string()),
-        Some(other) => edit.set(other, &json!([block])),
-        _ if system.is_object() => edit.insert(system, "content", &json!([block]).to_string()),
-        _ => edit.set(system, &json!({ "mode": "append", "content": [block] })),
+    let field = || json!({ "mode": "append", "content": [block] });
+    match params.get("systemPrompt") {
+        None => edit.insert(params, "systemPrompt", &field().to_string()),
+        Some(null) if null.is_null() => edit.set(null, &field()),
+        Some(system) if system.is_object() => match system.get("content") {
+            None => edit.insert(system, "content", &json!([block]).to_string()),
+            Some(null) if null.is_null() => edit.set(null, &json!([block])),
+            Some(content) if content.is_array() => edit.push(content, &block.to_string()),
+            Some(_) => return false,
+        },
+        Some(_) => return false,
     }
+    true
 }
 
-/// Adds `text` to `_meta.systemPrompt` of `params`: behind a text that replaces the prompt, or to the appended one.
-pub(crate) fn into_claude_meta(edit: &mut Edit, params: Node<'_>, text: &str) {
-    let ours = json!({ "append": text });
-    let Some(meta) = params.get("_meta").filter(Node::is_object) else {
-        let field = json!({ "systemPrompt": ours });
-        match params.get("_meta") {
-            Some(null) => edit.set(null, &field),
-            None => edit.insert(params, "_meta", &field.to_string()),
+/// Adds `text` to `_meta.systemPrompt` of `params`: behind a text that replaces the prompt, or to the appended one. Returns whether
+/// there was a place for it.
+pub(crate) fn into_claude_meta(edit: &mut Edit, params: Node<'_>, text: &str) -> bool {
+    let field = json!({ "append": text });
+    let meta = match params.get("_meta") {
+        Some(meta) if meta.is_object() => meta,
+        Some(null) if null.is_null() => {
+            edit.set(null, &json!({ "systemPrompt": field }));
+            return true;
         }
-        return;
-    };
-    let Some(system) = meta.get("systemPrompt") else {
-        edit.insert(meta, "systemPrompt", &ours.to_string());
-        return;
-    };
-    if let Some(theirs) = system.as_str() {
-        edit.set(system, &Value::from(format!("{theirs}\n\n{text}")));
-        return;
-    }
-    match system.get("append") {
-        Some(append) => {
-            let theirs = append.as_str().unwrap_or_default();
-            edit.set(append, &Value::from(format!("{theirs}\n\n{text}")));
+        Some(_) => return false,
+        None => {
+            edit.insert(params, "_meta", &json!({ "systemPrompt": field }).to_string());
+            return true;
         }
-        None if system.is_object() => edit.insert(system, "append", &Value::from(text).to_string()),
-        None => edit.set(system, &ours),
+    };
+    match meta.get("systemPrompt") {
+        None => edit.insert(meta, "systemPrompt", &field.to_string()),
+        Some(null) if null.is_null() => edit.set(null, &field),
+        Some(system) if system.is_object() => match system.get("append") {
+            None => edit.insert(system, "append", &Value::from(text).to_string()),
+            Some(null) if null.is_null() => edit.set(null, &text.into()),
+            Some(append) => return extend(edit, append, text),
+        },
+        Some(system) => return extend(edit, system, text),
     }
+    true
+}
+
+/// Adds a paragraph to a string, whose own words stay as they are written. Returns whether it is one.
+fn extend(edit: &mut Edit, string: Node<'_>, text: &str) -> bool {
+    if string.as_text().is_none() {
+        return false;
+    }
+    let end = string.span().end - 1;
+    let quoted = Value::from(format!("\n\n{text}")).to_string();
+    edit.replace(end..end, &quoted[1..quoted.len() - 1]);
+    true
 }

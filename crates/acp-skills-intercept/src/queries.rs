@@ -240,12 +240,12 @@ pub struct NotFetched {
     pub failed: Option<EventKind>,
 }
 
-/// Where the paths of [`Query::Resolve`] lead, without links. What cannot be found out stays as it was.
+/// Where the paths of [`Query::Resolve`] lead, without links.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Resolved {
-    /// The path, absolute when that can be known.
-    pub path: PathBuf,
-    /// Where the session works.
+    /// The path, absolute; `None` where that cannot be found out, as of a link to what is not there yet.
+    pub path: Option<PathBuf>,
+    /// Where the session works; as it was told where that cannot be found out.
     pub cwd: Option<PathBuf>,
 }
 

@@ -89,7 +89,7 @@ impl Outside {
                 let path = cwd.as_ref().map_or_else(|| path.clone(), |cwd| cwd.join(&path));
                 let link =
                     path.strip_prefix("/project/notes/link").map(|rest| PathBuf::from("/etc").join(rest));
-                Ok(Input::Resolved { ticket, resolved: Resolved { path: link.unwrap_or(path), cwd } })
+                Ok(Input::Resolved { ticket, resolved: Resolved { path: Some(link.unwrap_or(path)), cwd } })
             }
             Query::Remember { session, ticket, cwd, names, on } => {
                 let kept = if self.keeps_nothing { Err("the disk is full".to_owned()) } else { Ok(()) };

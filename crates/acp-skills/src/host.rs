@@ -6,6 +6,7 @@
 
 use std::{
     collections::HashSet,
+    io,
     path::{Path, PathBuf},
     sync::{Arc, Mutex},
     time::{Duration, Instant},
@@ -204,9 +205,8 @@ impl RunningHost {
                 });
             }
             Query::Resolve { ticket, path, cwd, .. } => {
-                let said = Resolved { path: path.clone(), cwd: cwd.clone() };
                 let work = spawn_blocking(move || resolve(&path, cwd));
-                tell(Input::Resolved { ticket, resolved: work.await.unwrap_or(said) });
+                tell(Input::Resolved { ticket, resolved: work.await.unwrap_or_default() });
             }
             Query::Remember { session, ticket, cwd, names, on } => {
                 let (host, keep) = (self.clone(), names.clone());
@@ -311,12 +311,17 @@ impl RunningHost {
 fn resolve(path: &Path, cwd: Option<PathBuf>) -> Resolved {
     let cwd = cwd.map(|cwd| dunce::canonicalize(&cwd).unwrap_or(cwd));
     let absolute = cwd.as_ref().map_or_else(|| path.to_owned(), |cwd| cwd.join(path));
-    let known = absolute.ancestors().find_map(|above| {
-        let real = dunce::canonicalize(above).ok()?;
-        Some(real.join(absolute.strip_prefix(above).ok()?))
+    // The file may not exist yet; the nearest directory that does decides.
+    let is_there = |above: &&Path| {
+        above.symlink_metadata().map_or_else(|error| error.kind() != io::ErrorKind::NotFound, |_| true)
+    };
+    let nearest = absolute.ancestors().filter(|_| absolute.is_absolute()).find(is_there);
+    // A link that leads nowhere yet would be written through.
+    let path = nearest.and_then(|above| {
+        let real = dunce::canonicalize(above).ok()?.join(absolute.strip_prefix(above).ok()?);
+        // Joining nothing leaves a separator behind.
+        Some(real.components().collect())
     });
-    // Joining nothing leaves a separator behind.
-    let path = known.map_or(absolute, |path| path.components().collect());
     Resolved { path, cwd }
 }
 
@@ -340,8 +345,17 @@ mod tests {
             ("/etc/hosts", PathBuf::from("/etc/hosts")),
         ] {
             let resolved = resolve(Path::new(path), Some(cwd.clone()));
-            assert_eq!(resolved, Resolved { path: expected, cwd: Some(base.join("real")) }, "{path}");
+            assert_eq!(resolved, Resolved { path: Some(expected), cwd: Some(base.join("real")) }, "{path}");
         }
-        assert_eq!(resolve(Path::new("x"), None).path, PathBuf::from("x"));
+        // Written through, below a file, in circles, and nowhere in particular.
+        let link =
+            |to: &Path, name: &str| std::os::unix::fs::symlink(to, base.join("real/src").join(name)).unwrap();
+        link(&base.join("elsewhere/not-there"), "dangling");
+        link(&base.join("real/src/circle"), "circle");
+        std::fs::write(base.join("real/src/file"), "").unwrap();
+        for path in ["src/dangling", "src/dangling/x", "src/file/x", "src/circle", "src/circle/x"] {
+            assert_eq!(resolve(Path::new(path), Some(cwd.clone())).path, None, "{path}");
+        }
+        assert_eq!(resolve(Path::new("x"), None).path, None);
     }
 }

@@ -174,7 +174,7 @@ impl World {
             }
             Query::Resolve { ticket, path, cwd, .. } => {
                 let path = self.leads_to.clone().unwrap_or(path);
-                Input::Resolved { ticket, resolved: Resolved { path, cwd } }
+                Input::Resolved { ticket, resolved: Resolved { path: Some(path), cwd } }
             }
             Query::Remember { session, ticket, names, on, .. } => {
                 let kept = if is_there { Ok(()) } else { Err("the disk is full".to_owned()) };

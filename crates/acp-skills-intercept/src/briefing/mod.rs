@@ -45,9 +45,13 @@ impl Session {
         let known = self.briefing.system_prompt().cloned();
         let text = known.or_else(|| Some(self.catalog(agent, policy, guide)?.into()));
         let Some(text) = text else { return };
-        match placement {
+        let is_in = match placement {
             Placement::SystemPrompt => placement::into_system_prompt(edit, params, &text),
             _ => placement::into_claude_meta(edit, params, &text),
+        };
+        // Then the first prompt has it.
+        if !is_in {
+            return;
         }
         self.briefing.in_system_prompt(text, guide, &self.skills);
     }

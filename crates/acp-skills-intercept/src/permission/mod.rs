@@ -75,7 +75,7 @@ fn decide(
         let said =
             patterns::fit(declared(by_user), call.name.as_deref(), call.input, None, session.cwd.as_deref());
         let Some(resolved) = resolved.filter(|_| path.is_some()) else { return said };
-        let real = resolved.path.to_str().map_or(Fit::Unsure, |path| {
+        let real = resolved.path.as_deref().and_then(std::path::Path::to_str).map_or(Fit::Unsure, |path| {
             let name = call.name.as_deref();
             patterns::fit(declared(by_user), name, call.input, Some(path), resolved.cwd.as_deref())
         });

@@ -44,6 +44,8 @@ impl Vouching {
         if cut_short {
             self.granted = self.granted.min(self.arrived);
         }
+        // Calls that nobody asked about make up for none that did not come.
+        self.arrived = self.arrived.min(self.granted);
         self.due = self.granted;
     }
 }
@@ -74,5 +76,19 @@ mod tests {
         assert_eq!(vouching.holds(), (false, true));
         vouching.arrived();
         assert_eq!(vouching.holds(), (false, false));
+    }
+
+    #[test]
+    fn calls_that_nobody_asked_about_are_no_credit() {
+        let mut vouching = Vouching::default();
+        for _ in 0..5 {
+            vouching.arrived();
+        }
+        vouching.granted();
+        vouching.turn_over(false);
+        assert_eq!(vouching.holds(), (true, false));
+        vouching.granted();
+        vouching.turn_over(false);
+        assert_eq!(vouching.holds(), (false, true));
     }
 }

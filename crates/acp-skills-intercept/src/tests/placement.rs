@@ -284,3 +284,32 @@ fn the_text_of_a_session_stays_the_same() {
     assert_eq!(fork.agent()["params"]["systemPrompt"], new["params"]["systemPrompt"]);
     assert_ne!(fork.agent()["params"]["mcpServers"], new["params"]["mcpServers"]);
 }
+
+/// A system prompt that a client writes in another way is not lost for ours; then the first prompt has the catalog.
+#[test]
+fn a_system_prompt_of_another_kind_stays() {
+    let claude = "@zed-industries/claude-code-acp";
+    for (agent, capabilities, field) in [
+        ("codex", with_system_prompt(), r#""systemPrompt":"Be kind.""#),
+        ("codex", with_system_prompt(), r#""systemPrompt":["Be kind."]"#),
+        ("codex", with_system_prompt(), r#""systemPrompt":{"mode":"append","content":"Be kind."}"#),
+        (claude, json!({}), r#""_meta":"Be kind.""#),
+        (claude, json!({}), r#""_meta":{"systemPrompt":["Be kind."]}"#),
+        (claude, json!({}), r#""_meta":{"systemPrompt":{"append":["Be kind."]}}"#),
+    ] {
+        let mut world = World::new(policy()).initialized(agent, &capabilities);
+        let line =
+            format!(r#"{{"id":1,"method":"session/new","params":{{"cwd":"/p","mcpServers":[],{field}}}}}"#);
+        let got = world.as_the_agent_gets_it(&line);
+        let (field, end) = field.split_at(field.find("\"Be kind.\"").unwrap() + "\"Be kind.\"".len());
+        assert!(got.contains(field) && !got.contains("available_skills"), "{end}: {got}");
+        world.respond(1, &json!({ "sessionId": "s" }));
+        let prompt = world.prompt(2, "s", &["hello"]);
+        assert!(begins_with_ours(texts(prompt.agent())[0]), "{field}");
+    }
+    // A text that was cut within a character, to which ours is added.
+    let mut world = World::new(policy()).initialized(claude, &json!({}));
+    let line = r#"{"id":1,"method":"session/new","params":{"cwd":"/p","mcpServers":[],"_meta":{"systemPrompt":"Be \u006bind \ud83d"}}}"#;
+    let got = world.as_the_agent_gets_it(line);
+    assert!(got.contains(r#""systemPrompt":"Be \u006bind \ud83d\n\n<acp-skills-proxy:"#), "{got}");
+}
