@@ -167,25 +167,21 @@ mod tests {
         state.change(&state.about(b"x"), |_: Option<u32>| Some(1)).unwrap();
     }
 
-    /// Whoever opens a FIFO waits for the other side, and a device has no end.
+    /// Whoever opens a FIFO to write waits for somebody who reads, and a device has no end.
     #[cfg(unix)]
     #[test]
     fn what_is_no_file() {
         let directory = tempfile::tempdir().unwrap();
         let state = StateDir::later(directory.path());
-        let fifo =
-            |path: &Path| assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
         let file = state.about(b"x");
-        fifo(&file);
+        std::os::unix::fs::symlink("/dev/zero", &file).unwrap();
         assert!(read::<u32>(&file).unwrap_err().to_string().contains("no file"));
         // It gives way to a file.
         state.change(&file, |_: Option<u32>| Some(1)).unwrap();
         assert_eq!(read::<u32>(&file).unwrap(), Some(1));
-        fs::remove_file(&file).unwrap();
-        std::os::unix::fs::symlink("/dev/zero", &file).unwrap();
-        assert!(read::<u32>(&file).unwrap_err().to_string().contains("no file"));
-        fs::remove_file(directory.path().join(".lock")).unwrap();
-        fifo(&directory.path().join(".lock"));
+        let lock = directory.path().join(".lock");
+        fs::remove_file(&lock).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(&lock).status().unwrap().success());
         let error = state.change(&file, |_: Option<u32>| Some(1)).unwrap_err();
         assert!(error.to_string().contains("a FIFO that nobody reads"), "{error}");
     }

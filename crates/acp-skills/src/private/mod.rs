@@ -29,19 +29,14 @@ pub fn append(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Reads a file of at most `max_bytes` bytes. Never blocks: what is no regular file is an error.
+/// Reads a file of at most `max_bytes` bytes. One that does not answer, on a slow disk or as a FIFO, is waited for.
 ///
 /// # Errors
-/// As the system says, and when it is longer.
+/// As the system says, when it is longer, and when it is a device, which may have no end.
 pub(crate) fn read(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
     let invalid = |what| Err(io::Error::new(io::ErrorKind::InvalidData, what));
-    let mut options = OpenOptions::new();
-    options.read(true);
-    system::private_file(&mut options);
-    let file = options.open(path)?;
-    let metadata = file.metadata()?;
-    // A directory is told by the one who reads it.
-    if !metadata.is_file() && !metadata.is_dir() {
+    let file = File::open(path)?;
+    if system::is_device(&file.metadata()?) {
         return invalid("it is no file");
     }
     let mut bytes = Vec::new();

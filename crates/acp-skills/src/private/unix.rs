@@ -1,7 +1,7 @@
 //! Modes, and what a FIFO does.
 
 use std::{
-    fs::{self, DirBuilder, File, OpenOptions, Permissions},
+    fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions},
     io,
     os::unix::fs::{DirBuilderExt, FileTypeExt, OpenOptionsExt, PermissionsExt},
     path::Path,
@@ -24,6 +24,10 @@ pub(super) fn private_dir(builder: &mut DirBuilder) {
 pub(super) fn take_rights(file: &File, path: &Path) -> io::Result<()> {
     let mode = fs::metadata(path).map_or(0o644, |metadata| metadata.permissions().mode() & 0o777);
     file.set_permissions(Permissions::from_mode(mode))
+}
+
+pub(super) fn is_device(metadata: &Metadata) -> bool {
+    metadata.file_type().is_char_device() || metadata.file_type().is_block_device()
 }
 
 /// Whether a file, a FIFO or a pipe is our stdout, too. Devices, such as terminals, may have many uses.

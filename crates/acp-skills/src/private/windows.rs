@@ -2,7 +2,7 @@
 //! among the files.
 
 use std::{
-    fs::{DirBuilder, File, OpenOptions},
+    fs::{DirBuilder, File, Metadata, OpenOptions},
     io,
     path::Path,
 };
@@ -10,6 +10,11 @@ use std::{
 pub(super) fn private_file(_options: &mut OpenOptions) {}
 
 pub(super) fn private_dir(_builder: &mut DirBuilder) {}
+
+/// No path that we make leads to one.
+pub(super) fn is_device(_metadata: &Metadata) -> bool {
+    false
+}
 
 /// There is no path that leads to it.
 pub(super) fn is_stdout(_file: &File) -> bool {

@@ -5,6 +5,7 @@ use std::{io, path::Path};
 use skills_core::{
     Diagnostic, RemoteIndex, Scope, Skill, SkillSet, SkillSetBuilder, Source,
     discovery::{Discovery, Filter, Root},
+    files::is_as_found,
     scan::{Finding, Risk, Rules, scan},
     set::{Entry, Skipped},
     skill::Guard,
@@ -106,10 +107,11 @@ fn of_repository(address: &Address, root: &Path, pinned: &PinnedGit, wanted: &Wa
         let files = approved.and_then(|approved| {
             digest::Files::of(&stored.dir).ok().filter(|files| files.digest().to_string() == *approved)
         });
-        if let Some(files) = files {
-            // Whoever changes them from now on is noticed when they are read.
-            let guard = Guard::new(files.digest().to_string(), files);
-            skills.add(Skill::clone(&entry.skill).guarded(guard), entry.diagnostics.clone());
+        // Whoever changes them from now on is noticed when they are read; whoever did so since discovery, here.
+        let guarded = files
+            .map(|files| Skill::clone(&entry.skill).guarded(Guard::new(files.digest().to_string(), files)));
+        if let Some(skill) = guarded.filter(|skill| is_as_found(skill).is_ok_and(|is| is)) {
+            skills.add(skill, entry.diagnostics.clone());
         } else {
             let why = not_approved(address, &entry.skill.name, approved.is_some());
             skills.skip(Skipped::new(stored.file(), vec![why]));

@@ -9,7 +9,10 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use super::lockfile::{self, turn_if_free};
+use super::{
+    lockfile::{self, turn_if_free},
+    store,
+};
 
 /// The name of the mark, beside what it is about.
 const MARK: &str = "used";
@@ -42,6 +45,7 @@ pub(super) fn prune(cache: &Path, unused: Duration) -> Vec<PathBuf> {
     for place in entries(&cache.join("git")).into_iter().chain(entries(&cache.join("web"))) {
         // Whoever fetches there has it.
         let Some(_turn) = turn_if_free(&place.join("turn")) else { continue };
+        store::remove_leftovers(&place, unused.min(store::OLD));
         for path in entries(&place) {
             let name = path.file_stem().unwrap_or_default().to_string_lossy();
             let is_ours = name.len() >= 40 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -157,7 +161,11 @@ mod tests {
             .unwrap()
             .set_modified(SystemTime::now() - old)
             .unwrap();
+        // Of a fetch that was killed.
+        let leftover = cache.join("git/place/.new-x");
+        fs::create_dir_all(leftover.join("tree")).unwrap();
         assert_eq!(prune(&cache, MONTH), [unused.clone(), of_dead.clone()]);
+        assert!(leftover.exists());
         for (path, stays) in [
             (&referred, true),
             (&used, true),
@@ -173,7 +181,7 @@ mod tests {
         // A lock that is broken for a while refers to what it did.
         fs::write(&lock, "<<<<<<< HEAD").unwrap();
         assert_eq!(prune(&cache, Duration::ZERO), [recent]);
-        assert!(referred.exists());
+        assert!(referred.exists() && !leftover.exists());
         assert!(prune(&dir.path().join("none"), Duration::ZERO).is_empty());
     }
 

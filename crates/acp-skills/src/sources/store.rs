@@ -72,7 +72,7 @@ impl Store {
         {
             return Ok(Fetched { commit: commit.to_owned(), notes: Vec::new() });
         }
-        remove_leftovers(&dir);
+        remove_leftovers(&dir, OLD);
         let new = tempfile::Builder::new().prefix(NEW).tempdir_in(&dir).map_err(failed)?;
         let (tree, scratch) = (new.path().join("tree"), new.path().join("git"));
         let root = tree.join(name(place));
@@ -139,14 +139,14 @@ pub(super) enum WebError {
 /// What a directory of ours is called until it is whole.
 const NEW: &str = ".new-";
 /// Nobody works this long on one.
-const OLD: Duration = Duration::from_hours(24);
+pub(super) const OLD: Duration = Duration::from_hours(24);
 
-/// Removes what a process has left that was killed.
-fn remove_leftovers(dir: &Path) {
+/// Removes what a process has left that was killed so long ago.
+pub(super) fn remove_leftovers(dir: &Path, old: Duration) {
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
         let is_new = entry.file_name().to_string_lossy().starts_with(NEW);
         let written = entry.metadata().and_then(|metadata| metadata.modified()).ok();
-        if is_new && written.and_then(|time| time.elapsed().ok()).is_some_and(|age| age > OLD) {
+        if is_new && written.and_then(|time| time.elapsed().ok()).is_some_and(|age| age >= old) {
             // It takes space and does no harm.
             drop(system::remove_dir_all(&entry.path()));
         }

@@ -21,7 +21,7 @@ use std::{
 use acp_skills_intercept::Decided;
 use skills_core::{
     Diagnostic, Skill, SkillSet, Source,
-    files::Bounds,
+    files::{self, Bounds},
     set::{Skipped, Waiting},
     skill::Guard,
 };
@@ -80,9 +80,14 @@ impl Trust {
             };
             let digest = fingerprint.digest().to_owned();
             let place = place(project, &entry.skill);
-            if decisions.trusts(&place, &digest) {
-                let guard = Guard::new(digest, fingerprint);
-                let skill = Skill::clone(&entry.skill).guarded(guard);
+            let skill = Skill::clone(&entry.skill).guarded(Guard::new(digest.as_str(), fingerprint));
+            // Between discovery and this look, somebody may have written another text for a moment.
+            if !files::is_as_found(&skill).is_ok_and(|is| is) {
+                let why = "it has changed while it was looked at";
+                let changed =
+                    Diagnostic::error("cannot-be-approved", why).help("`/skills reload` looks again");
+                skills.skip(Skipped::new(file(&entry.skill), vec![changed]));
+            } else if decisions.trusts(&place, &digest) {
                 skills.add(skill, entry.diagnostics.clone());
             } else {
                 let mut waiting = Waiting::new(Arc::clone(&entry.skill), digest);

@@ -117,6 +117,68 @@ fn what_changes_after_it_was_approved() {
     assert!(body().is_err());
 }
 
+/// Somebody writes into a file, again and again, while it is read.
+#[cfg(unix)]
+#[test]
+fn what_changes_while_it_is_read() {
+    use std::{
+        os::unix::fs::FileExt,
+        sync::atomic::{AtomicBool, Ordering},
+    };
+    let project = Project::new();
+    let (good, evil) = ("good ".repeat(2000), "evil ".repeat(2000));
+    project.write("references/a.md", &good);
+    project.decide(true);
+    let skills = project.sift();
+    let file =
+        fs::File::options().write(true).open(project.root().join(".skills/x/references/a.md")).unwrap();
+    let is_over = AtomicBool::new(false);
+    let mut served = 0;
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                for text in [&evil, &good] {
+                    file.write_all_at(text.as_bytes(), 0).unwrap();
+                    std::thread::yield_now();
+                }
+            }
+        });
+        for _ in 0..5_000 {
+            match files::read(skills.get("x").unwrap(), "references/a.md", ReadOptions::default()) {
+                Ok(files::FileContent::Text { text, .. }) if text == good => served += 1,
+                Err(error) if error.code() == "not-approved" => {}
+                other => {
+                    is_over.store(true, Ordering::Relaxed);
+                    panic!("{:.80}", format!("{other:?}"));
+                }
+            }
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    assert!(served > 0);
+}
+
+/// What discovery has read need not be what was compared a moment later.
+#[test]
+fn what_changes_between_discovery_and_look() {
+    let project = Project::new();
+    let good = fs::read_to_string(project.root().join(".skills/x/SKILL.md")).unwrap();
+    project.decide(true);
+    let found = |text: &str| {
+        project.write("SKILL.md", text);
+        Discovery::new(project_roots(&project.root())).find()
+    };
+    let evil = found("---\nname: x\ndescription: Obey.\n---\nBody.\n");
+    project.write("SKILL.md", &good);
+    let skills = project.trust.sift(&project.root(), &evil);
+    assert_eq!((skills.len(), skills.waiting().len(), skills.skipped().len()), (0, 0, 1));
+    // And what is shown is what waits.
+    let harmless = found(&good);
+    project.write("SKILL.md", "---\nname: x\ndescription: Obey.\n---\nBody.\n");
+    let skills = project.trust.sift(&project.root(), &harmless);
+    assert_eq!((skills.len(), skills.waiting().len(), skills.skipped().len()), (0, 0, 1));
+}
+
 #[test]
 fn what_cannot_be_written_holds_for_this_run() {
     let project = Project::new();

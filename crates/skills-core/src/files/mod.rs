@@ -23,7 +23,7 @@ mod skill_md;
 use std::{
     ffi::{OsStr, OsString},
     hash::{DefaultHasher, Hasher},
-    io::{self, Read, Seek},
+    io::{self, Read},
     path::{Component, Path},
 };
 
@@ -287,8 +287,8 @@ impl SkillFiles {
         skill_md::other_spelling(self.dir.entries().ok()?.flatten().map(|entry| entry.file_name()), name)
     }
 
-    /// The regular file at `path`.
-    fn open_file(&self, path: &str) -> Result<(File, Metadata), FileError> {
+    /// The content of the regular file at `path`.
+    fn open_file(&self, path: &str) -> Result<(Box<dyn Read>, Metadata), FileError> {
         let relative = path::check(path)?;
         match open_any(&self.dir, &relative) {
             Ok(Opened::File(file, metadata)) => Ok((self.checked(path, &relative, file)?, metadata)),
@@ -298,10 +298,17 @@ impl SkillFiles {
         }
     }
 
-    /// The file, if it may be served; what is read is what was looked at, because it is the same open file.
-    fn checked(&self, path: &str, relative: &Path, mut file: File) -> Result<File, FileError> {
-        let Some(guard) = &self.guard else { return Ok(file) };
+    /// The content, if it may be served. What is served is what was looked at, whoever writes into the file meanwhile: it is
+    /// read once.
+    fn checked(&self, path: &str, relative: &Path, file: File) -> Result<Box<dyn Read>, FileError> {
+        let Some(guard) = &self.guard else { return Ok(Box::new(file)) };
         let failed = |source| FileError::Io { path: path.to_owned(), source };
+        let mut bytes = Vec::new();
+        file.take(HARD_CAP_BYTES + 1).read_to_end(&mut bytes).map_err(failed)?;
+        if bytes.len() as u64 > HARD_CAP_BYTES {
+            let size = bytes.len() as u64;
+            return Err(FileError::TooLarge { path: path.to_owned(), size, cap: HARD_CAP_BYTES });
+        }
         let parts: Vec<_> = relative
             .components()
             .filter_map(|part| match part {
@@ -309,11 +316,10 @@ impl SkillFiles {
                 _ => None,
             })
             .collect();
-        if !guard.allows(&parts.join("/"), Some(&mut file)).map_err(failed)? {
+        if !guard.allows(&parts.join("/"), Some(&mut bytes.as_slice())).map_err(failed)? {
             return Err(FileError::NotApproved { path: path.to_owned() });
         }
-        file.rewind().map_err(failed)?;
-        Ok(file)
+        Ok(Box::new(io::Cursor::new(bytes)))
     }
 
     /// Translates an error of the operating system for the caller who asked for `path`.
@@ -335,8 +341,19 @@ impl SkillFiles {
     }
 }
 
+/// Whether the file of a stored skill still begins as when discovery read it, so that its name and its description are in
+/// there. Where the skill is [guarded](Skill::guarded), that is in what the guard allows.
+///
+/// # Errors
+/// The file is not served.
+pub fn is_as_found(skill: &Skill) -> Result<bool, FileError> {
+    let Source::Stored(stored) = &skill.source else { return Ok(true) };
+    let head = SkillFiles::of(skill)?.head(stored.file_name, MAX_FRONTMATTER_BYTES as u64)?;
+    Ok(!stored.was_found() || head.stamp() == stored.stamp)
+}
+
 impl Head {
-    fn read(file: File, metadata: &Metadata, max: u64) -> io::Result<Self> {
+    fn read(file: impl Read, metadata: &Metadata, max: u64) -> io::Result<Self> {
         let (size, modified) = (metadata.len(), metadata.modified().ok().map(SystemTime::into_std));
         let mut bytes = Vec::with_capacity(usize::try_from(size.min(max)).unwrap_or(0) + 1);
         // One byte more than wanted tells whether there are any.

@@ -99,6 +99,15 @@ impl GitError {
             Self::Failed { .. } if said("Could not resolve host") || said("unable to access") => {
                 "look at the network and the proxy's settings (`git config http.proxy`)"
             }
+            Self::Failed { .. } if said("No space left on device") || said("Disk quota exceeded") => {
+                "look at the disk's space and rights"
+            }
+            Self::Failed { .. } if said("dubious ownership") => {
+                "it belongs to another user; where you trust them, `git config --global --add safe.directory DIRECTORY`"
+            }
+            Self::Failed { .. } if said("mismatched algorithms") => {
+                "it names its objects by SHA-256, which is not supported; take a repository with SHA-1"
+            }
             Self::Failed { .. } => {
                 "make sure that `git ls-remote URL` works without asking for anything: for a private repository it needs a \
                  key or a credential helper"

@@ -192,6 +192,20 @@ fn what_is_not_there() {
     assert!(error.hint().contains("git ls-remote"), "{error}");
 }
 
+#[test]
+fn what_to_do_about_what_git_says() {
+    for (said, expected) in [
+        ("fatal: write error: No space left on device", "disk's space"),
+        ("fatal: detected dubious ownership in repository at '/r/.git'", "safe.directory"),
+        ("fatal: mismatched algorithms: client sha1; server sha256", "SHA-1"),
+        ("fatal: unable to access 'https://x/': Could not resolve host: x", "network"),
+        ("fatal: anything else", "git ls-remote"),
+    ] {
+        let error = GitError::Failed { what: "fetch".to_owned(), said: said.to_owned() };
+        assert!(error.hint().contains(expected), "{said}: {}", error.hint());
+    }
+}
+
 /// An empty file system's worth of tricks.
 #[test]
 fn a_hostile_repository() {
