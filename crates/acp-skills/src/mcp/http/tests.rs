@@ -5,7 +5,10 @@ use std::time::Duration;
 use hyper::header::HOST;
 use serde_json::{Value, json};
 use skills_core::{CallContext, Skill, Toolbox};
-use tokio::sync::mpsc::unbounded_channel;
+use tokio::{
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
+    sync::mpsc::unbounded_channel,
+};
 
 use super::*;
 use crate::mcp::serving::Serving;
@@ -267,4 +270,43 @@ async fn who_shows_no_token_has_to_go() {
         tokio::time::sleep(unauthenticated::AUTHENTICATION_TIME).await;
     }
     assert!(begun.elapsed() > unauthenticated::AUTHENTICATION_TIME);
+}
+
+/// What a bridge brings: an agent that asks and does not read is not read either, and nothing is lost when it does.
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_does_not_read_is_held_back() {
+    const REQUESTS: u64 = 20_000;
+    let (theirs, ours) = tokio::io::duplex(64 * 1024);
+    let begun = rmcp::service::serve_server_with_ct(
+        handler(skill("review")),
+        pressure::held(ours),
+        CancellationToken::new(),
+    );
+    let (server, (mut reader, mut writer)) = tokio::join!(begun, async {
+        let (reader, mut writer) = tokio::io::split(theirs);
+        let info = json!({ "name": "x", "version": "1" });
+        let params = json!({ "protocolVersion": REVISION, "capabilities": {}, "clientInfo": info });
+        let hello = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params });
+        let ready = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+        writer.write_all(format!("{hello}\n{ready}\n").as_bytes()).await.unwrap();
+        (BufReader::new(reader).lines(), writer)
+    });
+    let _server = server.unwrap();
+    let (sent, mut count) = tokio::sync::watch::channel(0);
+    let asks = tokio::spawn(async move {
+        for id in 1..=REQUESTS {
+            let request = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/list", "params": {} });
+            writer.write_all(format!("{request}\n").as_bytes()).await.unwrap();
+            sent.send(id).unwrap();
+        }
+        writer
+    });
+    // Until nothing moves any more.
+    while matches!(tokio::time::timeout(Duration::from_mins(1), count.changed()).await, Ok(Ok(()))) {}
+    assert!(*count.borrow() < REQUESTS / 4, "{} requests were read", *count.borrow());
+    for answers in 0..=REQUESTS {
+        let line = reader.next_line().await.unwrap();
+        assert!(line.is_some_and(|line| line.contains("\"result\"")), "{answers}");
+    }
+    drop(asks.await.unwrap());
 }
