@@ -158,6 +158,25 @@ fn what_changes_while_it_is_read() {
     assert!(served > 0);
 }
 
+/// Each is in memory while it is compared, but not all of them at once.
+#[test]
+fn many_large_files_at_once() {
+    let project = Project::new();
+    let line = format!("{}\n", "x".repeat(99));
+    project.write("references/large.md", &line.repeat(30_000));
+    project.decide(true);
+    let skills = project.sift();
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                let options = ReadOptions { offset: Some(30_000), ..ReadOptions::default() };
+                let read = files::read(skills.get("x").unwrap(), "references/large.md", options).unwrap();
+                assert!(matches!(&read, files::FileContent::Text { text, .. } if *text == line), "{read:?}");
+            });
+        }
+    });
+}
+
 /// What discovery has read need not be what was compared a moment later.
 #[test]
 fn what_changes_between_discovery_and_look() {

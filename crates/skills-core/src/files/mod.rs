@@ -25,6 +25,7 @@ use std::{
     hash::{DefaultHasher, Hasher},
     io::{self, Read},
     path::{Component, Path},
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 
 use cap_std::{
@@ -81,6 +82,21 @@ pub const SKILL_FILE_NAMES: [&str; 3] = ["SKILL.md", "skill.md", "Skill.md"];
 pub struct SkillFiles {
     dir: Dir,
     guard: Option<Guard>,
+}
+
+/// Held while a large file is in memory to be compared: many at a time would be too much. Nothing else is locked meanwhile.
+static LARGE: Mutex<()> = Mutex::new(());
+
+/// Content that was compared.
+struct Compared {
+    bytes: io::Cursor<Vec<u8>>,
+    _turn: Option<MutexGuard<'static, ()>>,
+}
+
+impl Read for Compared {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.bytes.read(buffer)
+    }
 }
 
 /// Is shown what is at a path, and its content where it is a file.
@@ -303,6 +319,8 @@ impl SkillFiles {
     fn checked(&self, path: &str, relative: &Path, file: File) -> Result<Box<dyn Read>, FileError> {
         let Some(guard) = &self.guard else { return Ok(Box::new(file)) };
         let failed = |source| FileError::Io { path: path.to_owned(), source };
+        let is_large = file.metadata().map_err(failed)?.len() > SOFT_CAP_BYTES;
+        let turn = is_large.then(|| LARGE.lock().unwrap_or_else(PoisonError::into_inner));
         let mut bytes = Vec::new();
         file.take(HARD_CAP_BYTES + 1).read_to_end(&mut bytes).map_err(failed)?;
         if bytes.len() as u64 > HARD_CAP_BYTES {
@@ -319,7 +337,7 @@ impl SkillFiles {
         if !guard.allows(&parts.join("/"), Some(&mut bytes.as_slice())).map_err(failed)? {
             return Err(FileError::NotApproved { path: path.to_owned() });
         }
-        Ok(Box::new(io::Cursor::new(bytes)))
+        Ok(Box::new(Compared { bytes: io::Cursor::new(bytes), _turn: turn }))
     }
 
     /// Translates an error of the operating system for the caller who asked for `path`.
