@@ -15,6 +15,9 @@ pub use crate::text::sanitize;
 /// Longest name that the specification allows, in characters.
 pub const MAX_NAME_CHARS: usize = 64;
 
+/// A skill with a longer name, in characters, is not loaded: catalogs show names whole.
+pub const MAX_LOADED_NAME_CHARS: usize = 256;
+
 /// The name of a skill: never empty, one line, no control or bidirectional-override characters.
 ///
 /// Two names that differ only in case, or in how a character is put together, are the same skill to a user; compare with

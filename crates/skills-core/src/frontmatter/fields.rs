@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     diagnostic::Diagnostic,
-    name::{NameRule, SkillName},
+    name::{MAX_LOADED_NAME_CHARS, NameRule, SkillName},
     skill::{Properties, Usage},
     text::has_hidden,
 };
@@ -130,6 +130,12 @@ impl<'r, 'a> Reader<'r, 'a> {
             && let Some(name) = SkillName::new(written)
         {
             let position = self.entry(Field::Name).map(|(_, value)| value.start).unwrap_or_default();
+            if name.as_str().chars().count() > MAX_LOADED_NAME_CHARS {
+                let rule = NameRule::Length;
+                let finding = Diagnostic::error(rule.code(), rule.message(written, None));
+                self.findings.fatal(self.findings.at(position, finding.help(rule.help(written, None))));
+                return None;
+            }
             for rule in NameRule::broken_by(written, context.directory) {
                 let mut finding = Diagnostic::warning(rule.code(), rule.message(written, context.directory));
                 finding.help = Some(rule.help(written, context.directory));

@@ -12,13 +12,14 @@ use serde_json::Value;
 
 use super::error::RemoteError;
 use crate::{
+    catalog::shorten,
     diagnostic::Diagnostic,
     fetch::{self, FetchError, Limits},
     files::{
         SKILL_FILE_NAMES,
         remote::{canonical, encoded},
     },
-    name::SkillName,
+    name::{MAX_LOADED_NAME_CHARS, MAX_NAME_CHARS, SkillName},
     search::{Hits, Query},
     set::{SkillSet, Skipped},
     skill::{Remote, RemoteFile, Scope, Sha256, Skill, Source},
@@ -160,8 +161,10 @@ impl RemoteIndex {
         let base = document.base.unwrap_or_default();
         let mut skills = SkillSet::builder();
         for (index, value) in document.skills.into_iter().enumerate() {
-            let name =
-                value["name"].as_str().map_or_else(|| format!("skill {index}"), |name| format!("`{name}`"));
+            let name = match value["name"].as_str() {
+                Some(name) => format!("`{}`", shorten(name, MAX_NAME_CHARS)),
+                None => format!("skill {index}"),
+            };
             let skill = serde_json::from_value(value)
                 .map_err(|error| error.to_string())
                 .and_then(|item: Item| item.into_skill(url, &base, timeout));
@@ -228,6 +231,9 @@ impl Item {
             Some(other) => return Err(format!("its type `{other}` is not known")),
         }
         let name = SkillName::new(&self.name).ok_or("it has no name")?;
+        if name.as_str().chars().count() > MAX_LOADED_NAME_CHARS {
+            return Err(format!("its name has more than {MAX_LOADED_NAME_CHARS} characters"));
+        }
         if self.description.trim().is_empty() {
             return Err("it has no description".into());
         }

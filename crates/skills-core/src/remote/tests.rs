@@ -103,6 +103,17 @@ fn directories_and_digests_of_files() {
 }
 
 #[test]
+fn a_name_without_end() {
+    let name = "n".repeat(1000);
+    check(
+        &format!(r#"{{"name":"{name}","description":"d"}}"#),
+        expect![
+            "`nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn…` cannot be offered: its name has more than 256 characters"
+        ],
+    );
+}
+
+#[test]
 fn what_is_left_out() {
     check(
         r#"{"description":"d"}, 7, {"name":"","description":"d"}, {"name":"empty","description":" "},

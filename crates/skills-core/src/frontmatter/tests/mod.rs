@@ -6,6 +6,7 @@ mod malformed;
 use expect_test::{Expect, expect};
 
 use super::*;
+use crate::name::MAX_LOADED_NAME_CHARS;
 
 #[test]
 fn rules_of_the_specification() {
@@ -126,6 +127,30 @@ fn bytes() {
         expect![[r#"
         None error[file-too-large]: the file has 1048577 bytes; at most 1048576 are read
           help: move details into files below `references/`"#]],
+    );
+}
+
+/// Catalogs show names whole.
+#[test]
+fn a_name_without_end() {
+    let check = |count: usize, expect: Expect| {
+        let name = "é".repeat(count);
+        let parsed =
+            parse(&format!("---\nname: {name}\ndescription: d\n---\nBody"), &ParseContext::default());
+        let found: Vec<String> = parsed.diagnostics.iter().map(ToString::to_string).collect();
+        expect.assert_eq(&format!("{} {}", parsed.frontmatter.is_some(), found.join("\n")));
+    };
+    check(
+        MAX_LOADED_NAME_CHARS,
+        expect![[r#"
+        true 2:7: warning[name-too-long]: the name has 256 characters; 64 are allowed
+          help: use at most 64 lower-case letters, digits and single hyphens"#]],
+    );
+    check(
+        MAX_LOADED_NAME_CHARS + 1,
+        expect![[r#"
+        false 2:7: error[name-too-long]: the name has 257 characters; 64 are allowed
+          help: use at most 64 lower-case letters, digits and single hyphens"#]],
     );
 }
 
