@@ -57,6 +57,7 @@ pub mod config;
 mod demo;
 pub mod evaluation;
 pub mod events;
+mod file_lock;
 pub mod library;
 mod lock;
 pub mod one_shot;

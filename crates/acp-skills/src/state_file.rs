@@ -5,25 +5,22 @@
 //! Several proxies may write: a change is read, changed and written under a lock of the operating system.
 
 use std::{
-    fs::{self, File, TryLockError},
+    fs,
     io::{self, Write},
     path::{Path, PathBuf},
-    thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use serde::{Serialize, de::DeserializeOwned};
 use skills_core::remote::Sha256;
 
-use crate::private;
+use crate::{file_lock::FileLock, private};
 
 /// A file of ours is never longer.
 const MAX_BYTES: u64 = 1024 * 1024;
 
 /// How long another process may take to change a file; one that is stopped must not stop us.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// How often it is asked whether it has finished.
-const PAUSE: Duration = Duration::from_millis(5);
 
 /// A directory of such files.
 #[derive(Debug, Clone)]
@@ -72,24 +69,8 @@ impl StateDir {
         change: impl FnOnce(Option<T>) -> Option<T>,
     ) -> io::Result<()> {
         private::create_dir(&self.0)?;
-        let _lock = lock(&self.0.join(".lock"))?;
+        let _lock = FileLock::acquire_within(&self.0.join(".lock"), PATIENCE)?;
         write(file, change(read(file).unwrap_or_default()).as_ref())
-    }
-}
-
-/// Waits until no other process has this file; it is ours until the value is dropped.
-fn lock(path: &Path) -> io::Result<File> {
-    let file = private::append(path)?;
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        match file.try_lock() {
-            Ok(()) => return Ok(file),
-            Err(TryLockError::WouldBlock) if Instant::now() < deadline => thread::sleep(PAUSE),
-            Err(TryLockError::WouldBlock) => {
-                return Err(io::Error::new(io::ErrorKind::TimedOut, "another process does not let go of it"));
-            }
-            Err(TryLockError::Error(error)) => return Err(error),
-        }
     }
 }
 
@@ -155,19 +136,7 @@ mod tests {
         assert_eq!(left, [".lock"]);
     }
 
-    #[test]
-    fn one_that_does_not_let_go() {
-        let directory = tempfile::tempdir().unwrap();
-        let state = StateDir::later(directory.path());
-        let other = File::create(directory.path().join(".lock")).unwrap();
-        other.lock().unwrap();
-        let error = state.change(&state.about(b"x"), |_: Option<u32>| Some(1)).unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
-        drop(other);
-        state.change(&state.about(b"x"), |_: Option<u32>| Some(1)).unwrap();
-    }
-
-    /// Whoever opens a FIFO to write waits for somebody who reads, and a device has no end.
+    /// A device has no end, and whoever opens a FIFO to write waits for somebody who reads.
     #[cfg(unix)]
     #[test]
     fn what_is_no_file() {

@@ -19,14 +19,26 @@ use std::{
 /// # Errors
 /// As the system says; and when it leads to where this program's stdout does (`/dev/stdout`), which others read.
 pub fn append(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.create(true).append(true);
-    system::private_file(&mut options);
-    let file = options.open(path).map_err(|error| system::explained(error, path))?;
-    if system::is_stdout(&file) {
-        return Err(io::Error::other("it is where stdout goes"));
-    }
+    open(OpenOptions::new().create(true).append(true), path)
+}
+
+/// As [`append`], but writing waits for whoever reads a FIFO.
+///
+/// # Errors
+/// As the system says.
+pub(crate) fn append_and_wait(path: &Path) -> io::Result<File> {
+    let file = append(path)?;
+    system::wait_when_full(&file)?;
     Ok(file)
+}
+
+/// Opens a file to lock it, as [`append`] does.
+///
+/// # Errors
+/// As of [`append`].
+pub(crate) fn lockable(path: &Path) -> io::Result<File> {
+    // Windows locks no file that can only be appended to; elsewhere, a FIFO that may be read is opened without a reader.
+    open(OpenOptions::new().create(true).append(true).read(cfg!(windows)), path)
 }
 
 /// Reads a file of at most `max_bytes` bytes. One that does not answer, on a slow disk or as a FIFO, is waited for.
@@ -47,16 +59,6 @@ pub(crate) fn read(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The same, but writing waits for whoever reads a FIFO.
-///
-/// # Errors
-/// As the system says.
-pub(crate) fn append_and_wait(path: &Path) -> io::Result<File> {
-    let file = append(path)?;
-    system::wait_when_full(&file)?;
-    Ok(file)
-}
-
 /// Gives a file that will be at `path` the rights of the one that is there, or those of any new file.
 ///
 /// # Errors
@@ -74,6 +76,15 @@ pub fn create_dir(path: &Path) -> io::Result<()> {
     builder.recursive(true);
     system::private_dir(&mut builder);
     builder.create(path)
+}
+
+fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    system::private_file(options);
+    let file = options.open(path).map_err(|error| system::explained(error, path))?;
+    if system::is_stdout(&file) {
+        return Err(io::Error::other("it is where stdout goes"));
+    }
+    Ok(file)
 }
 
 #[cfg(test)]

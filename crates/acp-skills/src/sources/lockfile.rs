@@ -3,20 +3,22 @@
 //! It is JSON, with sorted keys and a line for each skill, so that a difference can be read and two branches can be
 //! merged. What is in it can be anybody's: every value is checked before it names a file or reaches git.
 //!
-//! Whoever changes it takes its turn with other processes, reads it, changes it, and puts it in place whole. One that
-//! cannot be read is never written over. The last one that could be read is kept in the cache, for whoever only serves.
+//! Whoever changes it keeps other processes from doing so, reads it, changes it, and puts it in place whole. One that cannot
+//! be read is never written over. The last one that could be read is kept in the `cache`, for whoever only serves.
+
+mod cache;
 
 use std::{
-    collections::{BTreeMap, HashSet},
-    fs::{self, File},
-    io,
+    collections::BTreeMap,
+    fs, io,
     path::{Path, PathBuf},
 };
 
 use serde::{Deserialize, Serialize};
 use skills_core::remote::Sha256;
 
-use crate::{config::edit, private};
+pub(super) use self::cache::{lock_path, references};
+use crate::{config::edit, file_lock::FileLock};
 
 /// The name of a lock beside a configuration file.
 pub(crate) const NAME: &str = "skills.lock";
@@ -173,14 +175,14 @@ impl LockFile {
         self.sources.remove(source).is_some()
     }
 
-    /// Changes a lock on disk; `cache` is where processes take turns. Returns what `change` returns. What stays the same
-    /// is not written.
+    /// Changes a lock on disk, one process at a time: those that have the directory `cache` in common. Returns what `change`
+    /// returns. What stays the same is not written.
     ///
     /// # Errors
     /// It cannot be read, is not what it should be, or cannot be written.
     pub fn change<T>(path: &Path, cache: &Path, change: impl FnOnce(&mut Self) -> T) -> Result<T, LockError> {
         let unwritable = |source| LockError::Unwritable { path: path.to_owned(), source };
-        let _turn = turn(&turn_file(path, cache)).map_err(unwritable)?;
+        let _lock = FileLock::acquire(&lock_path(path, cache)).map_err(unwritable)?;
         let mut lock = Self::read(path)?;
         let before = lock.clone();
         let changed = change(&mut lock);
@@ -198,33 +200,6 @@ impl LockFile {
         text.push('\n');
         edit::write(path, &text)?;
         Ok(())
-    }
-
-    /// Reads a lock, or the last one that could be read, with what is wrong with the one that is there.
-    pub(super) fn read_or_last(path: &Path, cache: &Path) -> (Self, Option<LockError>) {
-        match Self::read(path) {
-            Ok(lock) => {
-                lock.keep(path, cache);
-                (lock, None)
-            }
-            Err(error) => (Self::read(&copy(path, cache)).unwrap_or_default(), Some(error)),
-        }
-    }
-
-    /// Keeps this as the last one that could be read.
-    fn keep(&self, path: &Path, cache: &Path) {
-        let copy = copy(path, cache);
-        if Self::read(&copy).ok().as_ref() != Some(self) {
-            // Without it, a broken lock serves nothing.
-            drop(self.write(&copy));
-        }
-        // Says whose copy it is: a lock that is gone refers to nothing.
-        let (origin, path) = (copy.with_extension(ORIGIN), std::path::absolute(path));
-        if let Ok(path) = path
-            && !origin.exists()
-        {
-            drop(fs::write(origin, path.as_os_str().as_encoded_bytes()));
-        }
     }
 }
 
@@ -256,70 +231,6 @@ fn is_hexadecimal(byte: u8) -> bool {
 
 fn check_digest(text: &str) -> Result<(), String> {
     Sha256::parse(text).map(|_| ()).ok_or_else(|| format!("`{text}` is no SHA-256"))
-}
-
-/// Where the last lock is that could be read.
-fn copy(path: &Path, cache: &Path) -> PathBuf {
-    cache.join("locks").join(format!("{}.json", key(path)))
-}
-
-/// Everything that the locks refer to which were read with this cache: commits, and digests of indexes. Of a lock that is
-/// gone, the copy goes as well.
-pub(super) fn references(cache: &Path) -> HashSet<String> {
-    let mut references = HashSet::new();
-    for entry in fs::read_dir(cache.join("locks")).into_iter().flatten().flatten() {
-        let copy = entry.path();
-        if copy.extension().is_none_or(|extension| extension != "json") {
-            continue;
-        }
-        let file = copy.with_extension(ORIGIN);
-        let origin = fs::read_to_string(&file).ok().map(PathBuf::from);
-        if origin.as_ref().is_some_and(|origin| !origin.exists()) {
-            drop(fs::remove_file(&copy));
-            drop(fs::remove_file(&file));
-            continue;
-        }
-        // The copy counts also where the lock itself is another by now: whoever has that one broken goes on with it.
-        for path in origin.iter().chain([&copy]) {
-            let lock = LockFile::read(path).unwrap_or_default();
-            references.extend(lock.sources.into_values().map(|pinned| match pinned {
-                Pinned::Git(git) => git.commit,
-                Pinned::Web(web) => web.index,
-            }));
-        }
-    }
-    references
-}
-
-/// What ends the name of the file that says whose copy another one is.
-const ORIGIN: &str = "path";
-
-/// The name of a file about another one.
-fn key(path: &Path) -> String {
-    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    Sha256::of(path.as_os_str().as_encoded_bytes()).to_string()[..32].to_owned()
-}
-
-/// The file about another one that says whose turn it is to change that.
-pub(super) fn turn_file(path: &Path, cache: &Path) -> PathBuf {
-    cache.join("locks").join(format!("{}.turn", key(path)))
-}
-
-/// Waits until no other process has this file; it is ours until the value is dropped.
-pub(super) fn turn(path: &Path) -> io::Result<File> {
-    if let Some(parent) = path.parent() {
-        fs::create_dir_all(parent)?;
-    }
-    let file = private::append(path)?;
-    file.lock()?;
-    Ok(file)
-}
-
-/// The same, unless another process has it.
-pub(super) fn turn_if_free(path: &Path) -> Option<File> {
-    let file = private::append(path).ok()?;
-    file.try_lock().ok()?;
-    Some(file)
 }
 
 #[cfg(test)]

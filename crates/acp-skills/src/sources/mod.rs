@@ -8,7 +8,7 @@
 //! | `manifest` | where a repository says that its skills are |
 //! | `prune` | what of the store is removed, and by whom it is used |
 //! | `digest` | the hash of a skill |
-//! | `lockfile` | `skills.lock`: what was approved |
+//! | `lockfile/` | `skills.lock`: what was approved; the last one that could be read (`cache`) |
 //! | `load` | what may be served: what is here, and is what was approved |
 //! | `live/` | all of that while sessions use it; fetching what is missing in the background |
 //! | `update` | what a source has now, how that differs from what was approved, and approving it |
@@ -41,7 +41,8 @@ pub use self::{
     git::GitError,
     lockfile::{LockError, LockFile, Pinned, PinnedGit, PinnedWeb},
     update::{
-        FileChange, FileChangeKind, Offer, OfferedFile, OfferedSkill, SkillChange, Turn, Updater,
-        lock_beside, user_lock,
+        FileChange, FileChangeKind, Offer, OfferedFile, OfferedSkill, SkillChange, Updater, lock_beside,
+        user_lock,
     },
 };
+pub use crate::file_lock::FileLock;

@@ -9,10 +9,8 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use super::{
-    lockfile::{self, turn_if_free},
-    store,
-};
+use super::{lockfile, store};
+use crate::file_lock::FileLock;
 
 /// The name of the mark, beside what it is about.
 const MARK: &str = "used";
@@ -44,7 +42,7 @@ pub(super) fn prune(cache: &Path, unused: Duration) -> Vec<PathBuf> {
     let mut removed = Vec::new();
     for place in entries(&cache.join("git")).into_iter().chain(entries(&cache.join("web"))) {
         // Whoever fetches there has it.
-        let Some(_turn) = turn_if_free(&place.join("turn")) else { continue };
+        let Some(_lock) = FileLock::try_acquire(&place.join(store::LOCK)) else { continue };
         store::remove_leftovers(&place, unused.min(store::OLD));
         for path in entries(&place) {
             let name = path.file_stem().unwrap_or_default().to_string_lossy();
@@ -204,9 +202,9 @@ mod tests {
     fn nothing_where_somebody_fetches() {
         let dir = tempfile::tempdir().unwrap();
         let checkout = checkout(dir.path(), 'a', MONTH);
-        let turn = lockfile::turn(&dir.path().join("git/place/turn")).unwrap();
+        let fetching = FileLock::acquire(&dir.path().join("git/place").join(store::LOCK)).unwrap();
         assert!(prune(dir.path(), Duration::ZERO).is_empty());
-        drop(turn);
+        drop(fetching);
         assert_eq!(prune(dir.path(), Duration::ZERO), [checkout]);
     }
 }

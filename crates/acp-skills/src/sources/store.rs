@@ -23,10 +23,9 @@ use skills_core::{
 use super::{
     address::GitPlace,
     git::{self, Fetched, GitError},
-    lockfile::turn,
     system,
 };
-use crate::processes::Processes;
+use crate::{file_lock::FileLock, processes::Processes};
 
 /// How long a web site may take.
 const WEB_TIMEOUT: Duration = Duration::from_secs(30);
@@ -66,7 +65,7 @@ impl Store {
     ) -> Result<Fetched, GitError> {
         let dir = self.of_place(place);
         let failed = |source| GitError::Write { path: dir.clone(), source };
-        let _turn = turn(&dir.join("turn")).map_err(failed)?;
+        let _lock = FileLock::acquire(&dir.join(LOCK)).map_err(failed)?;
         if let Some(commit) = commit
             && self.root(place, commit).is_dir()
         {
@@ -138,6 +137,8 @@ pub(super) enum WebError {
 
 /// What a directory of ours is called until it is whole.
 const NEW: &str = ".new-";
+/// The file lock of whoever fetches into the directory that it is in.
+pub(super) const LOCK: &str = "lock";
 /// Nobody works this long on one.
 pub(super) const OLD: Duration = Duration::from_hours(24);
 

@@ -28,6 +28,7 @@ use super::{
 };
 use crate::{
     config::{cache_dir, state_dir},
+    file_lock::FileLock,
     processes::Processes,
 };
 
@@ -39,11 +40,6 @@ pub struct Updater {
     store: Store,
     options: Options,
 }
-
-/// Nobody else changes a file, see [`Updater::turn`].
-#[derive(Debug)]
-#[must_use = "the turn ends when this is dropped"]
-pub struct Turn(#[expect(dead_code, reason = "it is held")] fs::File);
 
 /// What a source offers.
 #[derive(Debug, Clone)]
@@ -236,12 +232,13 @@ impl Updater {
         LockFile::change(lock, self.store.dir(), |lock| lock.remove(source))
     }
 
-    /// Waits until no other process changes the file at `path`; then it is our turn, until what is returned is dropped.
+    /// Waits until no other process changes the file at `path`, and keeps them from it until the lock is dropped: those that
+    /// ask here, with the same cache.
     ///
     /// # Errors
     /// As the system says.
-    pub fn turn(&self, path: &Path) -> io::Result<Turn> {
-        lockfile::turn(&lockfile::turn_file(path, self.store.dir())).map(Turn)
+    pub fn lock_for_change(&self, path: &Path) -> io::Result<FileLock> {
+        FileLock::acquire(&lockfile::lock_path(path, self.store.dir()))
     }
 
     fn of_directory(&self, root: &Path, commit: &str) -> std::io::Result<Offer> {

@@ -89,7 +89,7 @@ impl Target {
         let failed = |what: &str, error: io::Error| {
             UsageError::failed(format_args!("cannot {what} {}", shown_path(&self.path)), error)
         };
-        let _turn = updater.turn(&self.path).map_err(|error| failed("write", error))?;
+        let _lock = updater.lock_for_change(&self.path).map_err(|error| failed("write", error))?;
         let text = match fs::read_to_string(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
             text => text.map_err(|error| failed("read", error))?,
