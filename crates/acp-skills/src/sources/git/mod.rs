@@ -5,6 +5,7 @@
 //! | `mod` | what is fetched, in which steps |
 //! | `command` | running git so that a repository decides nothing |
 //! | `tree` | which files are wanted |
+//! | `paths` | which paths can be written on any system |
 //! | `checkout` | writing them |
 //!
 //! A repository of ours is made for one fetch and thrown away: nothing in it can grow old, be broken, or be shared by two
@@ -12,6 +13,7 @@
 
 mod checkout;
 mod command;
+mod paths;
 pub(super) mod tree;
 
 use std::{

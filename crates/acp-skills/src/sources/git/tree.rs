@@ -1,20 +1,19 @@
 //! Which files of a repository are wanted: those of its skills, and what says where skills are. Decides by names alone,
 //! before any of them is fetched.
 //!
-//! A repository is a stranger's. A name that would leave the directory, that one system reads differently from another, or
-//! that is the same as another's where case does not count, is left out, and so are links and submodules.
+//! A repository is a stranger's: links, submodules, and what has no [safe path](super::paths) are left out.
 
 use std::{
     collections::{HashMap, HashSet},
     io::{self, BufRead, BufReader, Read},
 };
 
-use skills_core::{
-    files::SKILL_FILE_NAMES,
-    text::{sanitize, shown},
-};
+use skills_core::{files::SKILL_FILE_NAMES, text::shown};
 
-use super::GitError;
+use super::{
+    GitError,
+    paths::{Spellings, safe},
+};
 
 /// Entries of a tree that are looked at. A larger repository needs a path.
 pub(super) const MAX_ENTRIES: usize = 500_000;
@@ -22,10 +21,6 @@ pub(super) const MAX_ENTRIES: usize = 500_000;
 pub(super) const MAX_SKILL_FILES: usize = 5_000;
 /// Files of all skills of a source.
 pub(super) const MAX_FILES: usize = 50_000;
-/// Longest path, in bytes.
-const MAX_PATH_BYTES: usize = 1024;
-/// Longest name of a file or directory, in bytes.
-const MAX_NAME_BYTES: usize = 255;
 /// What is said of what was left out; the rest is counted.
 const MAX_NOTES: usize = 20;
 
@@ -161,78 +156,6 @@ fn skill_of<'a>(path: &str, skills: &HashSet<&'a str>) -> Option<&'a str> {
 fn is_manifest(path: &str) -> bool {
     directory_if(path, &MANIFESTS)
         .is_some_and(|directory| directory == MANIFEST_DIR || directory.ends_with("/.claude-plugin"))
-}
-
-/// A path that means the same on every system, and stays below the directory that it is written to.
-fn safe(path: &[u8]) -> Result<&str, &'static str> {
-    let path = std::str::from_utf8(path).map_err(|_| "has a name that is no text")?;
-    if path.len() > MAX_PATH_BYTES {
-        return Err("has a path that is too long");
-    }
-    for name in path.split('/') {
-        if matches!(name, "" | "." | "..") {
-            return Err("has a path that leads elsewhere");
-        }
-        if name.len() > MAX_NAME_BYTES {
-            return Err("has a name that is too long");
-        }
-        if is_git_directory(name) {
-            return Err("has the name of git's own directory");
-        }
-        if name.contains(['\\', ':', '*', '?', '"', '<', '>', '|'])
-            || name.ends_with(['.', ' '])
-            || is_device(name)
-        {
-            return Err("has a name that not every system can have");
-        }
-        if sanitize(name) != name || name.chars().any(char::is_control) {
-            return Err("has a name with characters that nobody sees");
-        }
-    }
-    Ok(path)
-}
-
-/// `.git` as some file system may read it: in any case, with characters that are ignored, or by its short name.
-fn is_git_directory(name: &str) -> bool {
-    let plain: String = name.chars().filter(|c| !is_ignored(*c)).collect::<String>().to_lowercase();
-    plain == ".git" || plain.starts_with("git~")
-}
-
-/// What HFS+ does not count in names.
-fn is_ignored(c: char) -> bool {
-    matches!(c, '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}')
-}
-
-/// Names that Windows has for devices, whatever stands behind the dot.
-fn is_device(name: &str) -> bool {
-    let stem = name.split('.').next().unwrap_or(name).trim_end().to_ascii_lowercase();
-    let is_number = |rest: &str| {
-        let mut characters = rest.chars();
-        // These digits, too, are those of a port.
-        let is_digit =
-            characters.next().is_some_and(|c| c.is_ascii_digit() || "\u{b9}\u{b2}\u{b3}".contains(c));
-        is_digit && characters.next().is_none()
-    };
-    let is_port = ["com", "lpt"].iter().any(|prefix| stem.strip_prefix(prefix).is_some_and(is_number));
-    is_port || matches!(stem.as_str(), "con" | "prn" | "aux" | "nul" | "conin$" | "conout$")
-}
-
-/// How each directory and file was spelled first. Where case does not count, a second spelling would be written over it.
-#[derive(Default)]
-struct Spellings<'a>(HashMap<String, &'a str>);
-
-impl<'a> Spellings<'a> {
-    fn clash(&mut self, path: &'a str) -> Option<&'static str> {
-        let ends = path.match_indices('/').map(|(at, _)| at).chain([path.len()]);
-        for end in ends {
-            let part = &path[..end];
-            let first = self.0.entry(part.to_lowercase()).or_insert(part);
-            if *first != part {
-                return Some("differs from another only in upper and lower case");
-            }
-        }
-        None
-    }
 }
 
 #[derive(Default)]
@@ -396,16 +319,5 @@ mod tests {
         entries.extend(links.iter().map(String::as_str));
         let (_, notes) = selected(&entries);
         assert_eq!((notes.len(), notes[MAX_NOTES].as_str()), (MAX_NOTES + 1, "and 10 more"));
-    }
-
-    proptest::proptest! {
-        #[test]
-        fn no_path_leaves_the_directory(path in "([a-cA-C./\\\\:é\u{200b} ]|\\.\\./|\\.git){0,12}") {
-            if let Ok(path) = safe(path.as_bytes()) {
-                let mut parts = std::path::Path::new(path).components();
-                proptest::prop_assert!(parts.all(|part| matches!(part, std::path::Component::Normal(_))));
-                proptest::prop_assert!(!path.to_lowercase().split('/').any(|part| part == ".git"));
-            }
-        }
     }
 }
