@@ -47,7 +47,7 @@ pub fn shown_lines(text: &str) -> Cow<'_, str> {
     })
 }
 
-/// A path in one line; what is no Unicode in it becomes U+FFFD.
+/// A path in one line; what is not Unicode in it becomes U+FFFD.
 pub fn shown_path(path: &Path) -> String {
     let path = one_separator(path.to_string_lossy(), MAIN_SEPARATOR);
     match shown(&path) {

@@ -90,7 +90,7 @@ struct Checked {
     source: String,
 }
 
-/// A path that is no Unicode is shown as well as it can be.
+/// A path that is not Unicode is shown as well as it can be.
 fn lossy<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&path.to_string_lossy())
 }

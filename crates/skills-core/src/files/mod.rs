@@ -13,6 +13,7 @@ pub(crate) mod content;
 mod directory;
 mod error;
 pub(crate) mod every;
+mod guarded;
 mod list;
 mod open;
 mod path;
@@ -24,19 +25,20 @@ use std::{
     ffi::{OsStr, OsString},
     hash::{DefaultHasher, Hasher},
     io::{self, Read},
-    path::{Component, Path},
-    sync::{Mutex, MutexGuard, PoisonError},
+    path::Path,
 };
 
 use cap_std::{
     ambient_authority,
-    fs::{Dir, File, Metadata, ReadDir},
+    fs::{Dir, Metadata, ReadDir},
     time::SystemTime,
 };
 
 pub use bundled::{Bundled, bundled, read};
 pub use content::{FileContent, ReadOptions};
 pub use error::FileError;
+pub use every::{Bounds, See};
+pub use guarded::is_as_found;
 pub use list::{FileEntry, Listing};
 use open::{Opened, in_plain_words, open_any};
 #[cfg(feature = "fetch")]
@@ -46,7 +48,6 @@ pub use skill_md::SkillMd;
 use crate::{
     frontmatter::MAX_FRONTMATTER_BYTES,
     skill::{Guard, Skill, Source},
-    text::shown,
 };
 
 /// Text beyond this many bytes is left out of one [`SkillFiles::read`], with a sentence that says how to read on;
@@ -82,38 +83,6 @@ pub const SKILL_FILE_NAMES: [&str; 3] = ["SKILL.md", "skill.md", "Skill.md"];
 pub struct SkillFiles {
     dir: Dir,
     guard: Option<Guard>,
-}
-
-/// Held while a large file is in memory to be compared: many at a time would be too much. Nothing else is locked meanwhile.
-static LARGE: Mutex<()> = Mutex::new(());
-
-/// Content that was compared.
-struct Compared {
-    bytes: io::Cursor<Vec<u8>>,
-    _turn: Option<MutexGuard<'static, ()>>,
-}
-
-impl Read for Compared {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.bytes.read(buffer)
-    }
-}
-
-/// Is shown what is at a path, and its content where it is a file.
-pub type See<'a> = dyn FnMut(&str, Option<&mut dyn Read>) -> io::Result<()> + 'a;
-
-/// What a look at all files of a skill may cost.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Bounds {
-    /// Files and directories, at most.
-    pub entries: usize,
-    /// Bytes of all files together, at most.
-    pub bytes: u64,
-}
-
-impl Bounds {
-    /// More than any skill has that somebody means to have: 10,000 files and 256 MiB.
-    pub const SKILL: Self = Self { entries: 10_000, bytes: 256 * 1024 * 1024 };
 }
 
 /// The first bytes of a file.
@@ -175,80 +144,6 @@ impl SkillFiles {
     /// over; links to files that lead outside are not listed. The walk is bounded, see [`Listing::complete`].
     pub fn list(&self, max: usize) -> Listing {
         list::list(&self.dir, max)
-    }
-
-    /// Everything below the directory with its `SKILL.md`, hidden directories and links that lead out, and whether that
-    /// is all; at most `max` entries.
-    pub(crate) fn every(&self, max: usize) -> (Vec<every::Entry>, bool) {
-        every::every(&self.dir, max)
-    }
-
-    /// Shows `see` everything below the directory, hidden or not, sorted by path: a file with its content, and without one
-    /// whatever is no file to read: a device, a directory of git, and as `PATH -> "TARGET"` a link that leads out or to a
-    /// directory. What was looked at is taken from `bounds`, also when that fails.
-    ///
-    /// # Errors
-    /// There is more than `bounds` allow, of which nothing is read then; a file or directory cannot be read, or `see` fails. No two things are shown by one
-    /// path, so a name that is no Unicode is an error, too.
-    pub fn each(&self, bounds: &mut Bounds, see: &mut See<'_>) -> io::Result<()> {
-        let (entries, is_all) = self.every(bounds.entries);
-        if !is_all {
-            return Err(io::Error::other(format!("it has more than {} files", bounds.entries)));
-        }
-        let allowed = bounds.bytes;
-        let too_long = || io::Error::other(format!("its files have more than {allowed} bytes"));
-        // Before any is read: many skills that are each too much must not cost as much each.
-        let files = entries.iter().filter(|entry| entry.kind == every::Kind::File);
-        let size = |entry: &every::Entry| self.dir.metadata(&entry.path).map_or(0, |metadata| metadata.len());
-        if files.map(size).fold(0, u64::saturating_add) > allowed {
-            return Err(too_long());
-        }
-        bounds.entries -= entries.len().min(bounds.entries);
-        for entry in entries {
-            match &entry.kind {
-                every::Kind::File => {}
-                every::Kind::LinkIn(target) | every::Kind::LinkOut(target) => {
-                    see(&link_path(&entry.path, target), None)?;
-                    continue;
-                }
-                every::Kind::Special | every::Kind::Repository => {
-                    see(&entry.path, None)?;
-                    continue;
-                }
-                every::Kind::Unread => {
-                    let path = shown(&entry.path);
-                    return Err(io::Error::other(format!("`{path}` in it cannot be looked at")));
-                }
-            }
-            let Opened::File(file, metadata) = open_any(&self.dir, Path::new(&entry.path))? else {
-                see(&entry.path, None)?;
-                continue;
-            };
-            bounds.bytes = bounds.bytes.checked_sub(metadata.len()).ok_or_else(too_long)?;
-            // Not more than it said, should it grow meanwhile.
-            see(&entry.path, Some(&mut file.take(metadata.len())))?;
-        }
-        Ok(())
-    }
-
-    /// Whether everything below the directory may be served: for whoever runs a program that reads the rest by itself.
-    ///
-    /// # Errors
-    /// [`FileError::NotApproved`] names the first file that may not.
-    #[cfg(feature = "exec")]
-    pub(crate) fn check_all(&self, mut bounds: Bounds) -> Result<(), FileError> {
-        let Some(guard) = &self.guard else { return Ok(()) };
-        let mut refused = None;
-        let seen = self.each(&mut bounds, &mut |path, content| {
-            if !guard.allows(path, content)? && refused.is_none() {
-                refused = Some(path.to_owned());
-            }
-            Ok(())
-        });
-        match refused {
-            Some(path) => Err(FileError::NotApproved { path }),
-            None => seen.map_err(|source| FileError::Io { path: ".".to_owned(), source }),
-        }
     }
 
     /// Reads the file at `path`, relative to the skill's directory and separated by `/`.
@@ -314,32 +209,6 @@ impl SkillFiles {
         }
     }
 
-    /// The content, if it may be served. What is served is what was looked at, whoever writes into the file meanwhile: it is
-    /// read once.
-    fn checked(&self, path: &str, relative: &Path, file: File) -> Result<Box<dyn Read>, FileError> {
-        let Some(guard) = &self.guard else { return Ok(Box::new(file)) };
-        let failed = |source| FileError::Io { path: path.to_owned(), source };
-        let is_large = file.metadata().map_err(failed)?.len() > SOFT_CAP_BYTES;
-        let turn = is_large.then(|| LARGE.lock().unwrap_or_else(PoisonError::into_inner));
-        let mut bytes = Vec::new();
-        file.take(HARD_CAP_BYTES + 1).read_to_end(&mut bytes).map_err(failed)?;
-        if bytes.len() as u64 > HARD_CAP_BYTES {
-            let size = bytes.len() as u64;
-            return Err(FileError::TooLarge { path: path.to_owned(), size, cap: HARD_CAP_BYTES });
-        }
-        let parts: Vec<_> = relative
-            .components()
-            .filter_map(|part| match part {
-                Component::Normal(name) => Some(name.to_string_lossy()),
-                _ => None,
-            })
-            .collect();
-        if !guard.allows(&parts.join("/"), Some(&mut bytes.as_slice())).map_err(failed)? {
-            return Err(FileError::NotApproved { path: path.to_owned() });
-        }
-        Ok(Box::new(Compared { bytes: io::Cursor::new(bytes), _turn: turn }))
-    }
-
     /// Translates an error of the operating system for the caller who asked for `path`.
     fn explain(&self, path: &str, source: io::Error) -> FileError {
         let path = path.to_owned();
@@ -357,17 +226,6 @@ impl SkillFiles {
             _ => FileError::Io { path, source: in_plain_words(source) },
         }
     }
-}
-
-/// Whether the file of a stored skill still begins as when discovery read it, so that its name and its description are in
-/// there. Where the skill is [guarded](Skill::guarded), that is in what the guard allows.
-///
-/// # Errors
-/// The file is not served.
-pub fn is_as_found(skill: &Skill) -> Result<bool, FileError> {
-    let Source::Stored(stored) = &skill.source else { return Ok(true) };
-    let head = SkillFiles::of(skill)?.head(stored.file_name, MAX_FRONTMATTER_BYTES as u64)?;
-    Ok(!stored.was_found() || head.stamp() == stored.stamp)
 }
 
 impl Head {
@@ -397,12 +255,6 @@ impl Head {
         hasher.write_u64(self.size);
         hasher.finish()
     }
-}
-
-/// What a link is shown as to whoever sees all there is.
-#[expect(clippy::unnecessary_debug_formatting, reason = "no two targets are written the same")]
-fn link_path(path: &str, target: &Path) -> String {
-    format!("{path} -> {target:?}")
 }
 
 fn is_absent(error: &io::Error) -> bool {
