@@ -26,7 +26,7 @@ impl Restored {
         // A command whose arguments are the next block.
         let mut command = String::new();
         for block in content.elements() {
-            let Some(text) = block.get("text").and_then(|node| node.as_text()) else {
+            let Some(text) = block.text("text") else {
                 restored.end_of_text(&mut stream, &mut command);
                 restored.blocks.push(block.raw().to_vec());
                 continue;

@@ -23,7 +23,7 @@ impl Typed {
     pub(crate) fn read(blocks: Node<'_>) -> Option<Self> {
         let texts = || {
             let texts = blocks.elements().enumerate();
-            texts.filter_map(|(at, block)| Some((at, block.get("text")?.as_text()?)))
+            texts.filter_map(|(at, block)| Some((at, block.text("text")?)))
         };
         let mut written = texts().filter(|(_, text)| !text.trim().is_empty());
         let (first, text) = written.next()?;

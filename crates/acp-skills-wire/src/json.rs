@@ -4,8 +4,12 @@
 //! came in. So this reader finds spans and skips the rest; it does not check what it skips (numbers, literals,
 //! escapes), because whoever receives the line will. It never recurses, so nesting costs no stack.
 
+mod skip;
+
 use std::{borrow::Cow, ops::Range};
 
+use self::skip::skip_string;
+pub use self::skip::{next_item, skip_space, skip_value};
 use crate::text;
 
 /// One JSON value: a span of the line that it was found in.
@@ -52,6 +56,11 @@ impl<'a> Node<'a> {
     /// Whether the value is an array.
     pub fn is_array(&self) -> bool {
         self.line[self.start] == b'['
+    }
+
+    /// Whether the value is a string.
+    pub fn is_string(&self) -> bool {
+        self.line[self.start] == b'"'
     }
 
     /// Whether the value is `null`.
@@ -120,6 +129,11 @@ impl<'a> Node<'a> {
     /// The text of the string member `key`.
     pub fn str(&self, key: &str) -> Option<Cow<'a, str>> {
         self.get(key)?.as_str()
+    }
+
+    /// The text of the string member `key`, as [`as_text`](Self::as_text) reads it.
+    pub fn text(&self, key: &str) -> Option<Cow<'a, str>> {
+        self.get(key)?.as_text()
     }
 }
 
@@ -215,73 +229,6 @@ fn member(line: &[u8], at: usize) -> Option<(Node<'_>, Node<'_>)> {
     let (name, start) = member_start(line, at)?;
     let end = skip_value(line, start)?;
     Some((name, Node { line, start, end }))
-}
-
-/// Where the next member or element begins, past spaces and one comma.
-pub fn next_item(line: &[u8], at: usize, end: usize) -> Option<usize> {
-    let mut at = skip_space(line, at);
-    if line.get(at) == Some(&b',') {
-        at = skip_space(line, at + 1);
-    }
-    (at < end && !matches!(line[at], b'}' | b']')).then_some(at)
-}
-
-/// The first byte at or after `at` that is no JSON space.
-pub fn skip_space(line: &[u8], mut at: usize) -> usize {
-    while matches!(line.get(at), Some(b' ' | b'\t' | b'\r' | b'\n')) {
-        at += 1;
-    }
-    at
-}
-
-/// The end of the value that begins at `at`.
-pub fn skip_value(line: &[u8], at: usize) -> Option<usize> {
-    match line.get(at)? {
-        b'"' => skip_string(line, at),
-        b'{' | b'[' => skip_container(line, at),
-        b'}' | b']' | b',' | b':' => None,
-        _ => {
-            let ends = |byte: &u8| {
-                matches!(byte, b',' | b'}' | b']' | b':' | b'"' | b'{' | b'[' | b' ' | b'\t' | b'\r' | b'\n')
-            };
-            Some(line[at..].iter().position(ends).map_or(line.len(), |length| at + length))
-        }
-    }
-}
-
-fn skip_container(line: &[u8], mut at: usize) -> Option<usize> {
-    let mut depth = 0_usize;
-    loop {
-        match line.get(at)? {
-            b'"' => at = skip_string(line, at)?,
-            b'{' | b'[' => {
-                depth += 1;
-                at += 1;
-            }
-            b'}' | b']' => {
-                depth -= 1;
-                at += 1;
-                if depth == 0 {
-                    return Some(at);
-                }
-            }
-            _ => at += 1,
-        }
-    }
-}
-
-fn skip_string(line: &[u8], at: usize) -> Option<usize> {
-    if line.get(at) != Some(&b'"') {
-        return None;
-    }
-    let mut at = at + 1;
-    loop {
-        at += memchr::memchr2(b'"', b'\\', line.get(at..)?)?;
-        if line[at] == b'"' {
-            return Some(at + 1);
-        }
-        at += 2;
-    }
 }
 
 #[cfg(test)]
