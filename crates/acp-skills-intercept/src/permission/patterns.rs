@@ -15,16 +15,19 @@
 //! | file | owns |
 //! |---|---|
 //! | `commands` | patterns of shell commands |
+//! | `places` | the path that an input names, and whether it is the only one |
 //! | `programs` | what a pattern has to say of programs that run others |
 
 mod commands;
+mod places;
 mod programs;
 
 use std::path::Path;
 
+use acp_skills_wire::Node;
 use globset::{GlobBuilder, GlobMatcher};
 
-use acp_skills_wire::Node;
+pub(super) use self::places::path;
 
 /// How a call stands to a list of patterns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -49,86 +52,6 @@ pub(super) fn fit<'p>(
 ) -> Fit {
     let Some(name) = name else { return Fit::Unsure };
     patterns.map(|pattern| one(pattern.trim(), name, input, real, cwd)).max().unwrap_or(Fit::Outside)
-}
-
-/// The path that an input names; `None` where it names several, because nobody can say which of them the tool takes.
-pub(super) fn path(input: Node<'_>) -> Option<String> {
-    let mut named = 0;
-    count_paths(input, MAX_DEPTH, &mut named);
-    if named != 1 {
-        return None;
-    }
-    let names = ["file_path", "path", "notebook_path", "abs_path"];
-    names.iter().find_map(|key| input.str(key)).map(std::borrow::Cow::into_owned)
-}
-
-/// How deep an input is looked into. No tool takes one that is deeper, and a look costs the square of the depth.
-const MAX_DEPTH: usize = 16;
-
-/// Counts the members whose names say that they are paths. What is too deep may be any number of them.
-fn count_paths(input: Node<'_>, depth: usize, named: &mut usize) {
-    if depth == 0 {
-        *named += 2;
-        return;
-    }
-    for (key, value) in input.members() {
-        if is_text(value) || value.is_array() {
-            let name: String =
-                key.as_text().unwrap_or_default().chars().filter(|c| c.is_alphanumeric()).collect();
-            let name = name.to_lowercase();
-            let name = name.trim_end_matches(|c: char| c.is_ascii_digit());
-            let is_place = PLACES.iter().any(|end| name.ends_with(end)) || SHORT_PLACES.contains(&name);
-            if is_place || (GLOBS.iter().any(|end| name.ends_with(end)) && leads_elsewhere(value)) {
-                *named += 1;
-                continue;
-            }
-        }
-        if value.is_object() || value.is_array() {
-            count_paths(value, depth - 1, named);
-        }
-    }
-    let nested = input.elements().filter(|element| element.is_object() || element.is_array());
-    nested.for_each(|element| count_paths(element, depth - 1, named));
-}
-
-/// How names of members end that say where something is.
-const PLACES: [&str; 13] = [
-    "path",
-    "paths",
-    "file",
-    "files",
-    "filename",
-    "uri",
-    "cwd",
-    "dir",
-    "directory",
-    "folder",
-    "root",
-    "target",
-    "destination",
-];
-
-/// Such names as a whole.
-const SHORT_PLACES: [&str; 6] = ["dest", "dst", "from", "source", "src", "to"];
-
-/// How names of members end that say which files below a place.
-const GLOBS: [&str; 6] = ["glob", "globs", "include", "includes", "pattern", "patterns"];
-
-/// Whether what says which files, or one of several, may leave the place that it begins in.
-fn leads_elsewhere(value: Node<'_>) -> bool {
-    // A single `\\` in front is more likely that of an expression.
-    let leads = |text: &str| {
-        text.starts_with(['/', '~'])
-            || text.starts_with(r"\\")
-            || text.get(1..2) == Some(":")
-            || text.contains("..")
-    };
-    let texts = value.elements().chain(is_text(value).then_some(value));
-    texts.into_iter().any(|text| text.as_text().is_none_or(|text| leads(&text)))
-}
-
-fn is_text(value: Node<'_>) -> bool {
-    value.raw().starts_with(b"\"")
 }
 
 fn one(pattern: &str, name: &str, input: Option<Node<'_>>, real: Option<&str>, cwd: Option<&Path>) -> Fit {
@@ -400,6 +323,10 @@ mod tests {
             ("Glob(src/**)", "Glob", r#"{"path":"src/a","pattern":"/etc/*"}"#, Unsure),
             ("Glob(src/**)", "Glob", r#"{"path":"src/a","pattern":"../../*"}"#, Unsure),
             ("Grep(src/**)", "Grep", r#"{"path":"src/a","glob":["*.rs","~/.ssh/*"]}"#, Unsure),
+            ("Glob(src/**)", "Glob", r#"{"path":"src/a","pattern":"{*.rs,/etc/*}"}"#, Unsure),
+            ("Glob(src/**)", "Glob", r#"{"path":"src/a","pattern":"{x,}/etc/*"}"#, Unsure),
+            ("Glob(src/**)", "Glob", r#"{"path":"src/a","pattern":".{.,x}/*"}"#, Unsure),
+            ("Glob(src/**)", "Glob", r#"{"path":"src/a","pattern":"{a,b}/*.{ts,tsx}"}"#, Inside),
             ("Grep(src/**)", "Grep", r#"{"path":"src/a","glob":"**/*.rs","pattern":"\\bfn\\b"}"#, Inside),
             ("NotebookEdit(src/**)", "NotebookEdit", r#"{"notebook_path":"src/a","new_source":"/"}"#, Inside),
             ("WebFetch(domain:example.org)", "WebFetch", r#"{"url":"example.org/x"}"#, Unsure),

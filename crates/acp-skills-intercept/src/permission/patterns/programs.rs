@@ -144,7 +144,8 @@ pub(super) fn says_what_runs(pattern: &str, command: &str) -> bool {
     }
 }
 
-/// `command` without what a shell takes away before the program sees it, and with `x` for what it leaves alone because it is quoted.
+/// `command` without the quotes, which a shell takes away before the program sees it, and with `x` for each wildcard that it
+/// leaves alone because it is quoted.
 fn unquoted(command: &str) -> String {
     let mut quote = None;
     let mut text = String::with_capacity(command.len());
@@ -173,8 +174,8 @@ impl Options {
         if name.starts_with("--") {
             return name == "--" || self.has(name);
         }
-        // `SHELL=…`, `SHELL:=…` and `X!=…` for make, `+!…` for editors, and what a shell replaces by the names of files, which
-        // may be those of options.
+        // `SHELL=…`, `SHELL:=…` and `X!=…` for make, `+!…` for editors, and wildcards: a shell replaces them by names of files,
+        // which may be those of options.
         !word.contains('=') && !word.starts_with(['+', '*', '?', '['])
     }
 
