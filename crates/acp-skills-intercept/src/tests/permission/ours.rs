@@ -1,0 +1,360 @@
+//! Calls of our own tools, as real agents ask about them.
+
+use serde_json::{Value, json};
+
+use super::*;
+
+#[test]
+#[expect(clippy::too_many_lines, reason = "a table of calls")]
+fn our_own_calls() {
+    let claude = |tool: &str| {
+        let name = format!("mcp__acp-skills__{tool}");
+        let input = match tool {
+            "read_skill_file" => json!({ "skill": "git", "path": "a.md" }),
+            "search_skills" => json!({ "query": "words" }),
+            _ => json!({ "name": "git" }),
+        };
+        json!({
+            "toolCallId": "toolu_1", "title": name, "name": name, "kind": "other",
+            "rawInput": input, "_meta": { "claudeCode": { "toolName": name } },
+        })
+    };
+    let codex = |title: &str| json!({ "toolCallId": "call_1", "title": title, "kind": "execute", "status": "pending" });
+    let gemini = |function: &str, server: &str| {
+        json!({
+            "toolCallId": format!("{function}__{function}_1795307132527_0"), "status": "pending", "kind": "other",
+            "title": format!("activate_skill ({server} MCP Server)"), "locations": [],
+            "content": [{ "type": "content", "content": { "type": "text", "text": "{\"name\":\"git\"}" } }],
+        })
+    };
+    let open_code = |title: &str, kind: &str, input: Value| {
+        json!({
+            "toolCallId": "call_1", "title": title, "kind": kind, "status": "pending", "locations": [],
+            "rawInput": input,
+        })
+    };
+    let qwen = |name: &str, kind: &str| {
+        json!({
+            "toolCallId": "call_1", "title": "{\"name\":\"git\"}", "kind": kind, "status": "pending", "content": [],
+            "locations": [], "rawInput": { "name": "git" }, "_meta": { "toolName": name },
+        })
+    };
+    let fast_agent = |title: &str, kind: &str| {
+        json!({
+            "toolCallId": "1", "title": title, "kind": kind, "status": "pending", "rawInput": { "name": "git" },
+        })
+    };
+    let approval = || Some(json!({ "is_mcp_tool_approval": true }));
+    let mut mixed = claude("activate_skill");
+    mixed["_meta"]["claudeCode"]["toolName"] = json!("Bash");
+    let mut only_meta = claude("activate_skill");
+    only_meta.as_object_mut().unwrap().remove("name");
+    let mut only_name = claude("activate_skill");
+    only_name.as_object_mut().unwrap().remove("_meta");
+    let with = |key: &str, value: Value| {
+        let mut call = claude("activate_skill");
+        call[key] = value;
+        call
+    };
+    let titled = json!({ "toolCallId": "1", "title": "mcp__acp-skills__activate_skill", "kind": "other" });
+    for (agent, call, meta, expected) in [
+        (CLAUDE, claude("activate_skill"), None, "proceed_once"),
+        (CLAUDE, claude("read_skill_file"), None, "proceed_once"),
+        (CLAUDE, claude("search_skills"), None, "proceed_once"),
+        (CLAUDE, claude("call_skill_tool"), None, "asked"),
+        (CLAUDE, claude("run_skill_script"), None, "asked"),
+        (CLAUDE, claude("something_else"), None, "asked"),
+        (CLAUDE, only_meta, None, "proceed_once"),
+        (CLAUDE, only_name, None, "proceed_once"),
+        // What changes or runs something, or takes something else, is not ours whatever its name.
+        (CLAUDE, with("kind", json!("execute")), None, "asked"),
+        (CLAUDE, with("kind", json!("delete")), None, "asked"),
+        (CLAUDE, with("kind", json!("read")), None, "proceed_once"),
+        (CLAUDE, with("rawInput", json!({ "command": "rm -rf ~" })), None, "asked"),
+        (CLAUDE, with("rawInput", json!({ "name": "git", "command": "rm" })), None, "asked"),
+        (CLAUDE, with("rawInput", json!("rm -rf ~")), None, "asked"),
+        (CLAUDE, with("rawInput", json!({})), None, "proceed_once"),
+        (CLAUDE, with("rawInput", Value::Null), None, "proceed_once"),
+        // Two names that differ, a title alone, the name of another server.
+        (CLAUDE, mixed, None, "asked"),
+        (CLAUDE, titled.clone(), None, "asked"),
+        (CLAUDE, json!({ "toolCallId": "1", "name": "mcp__acp-skills-2__activate_skill" }), None, "asked"),
+        (CLAUDE, json!({ "toolCallId": "1", "name": "activate_skill" }), None, "asked"),
+        (CODEX, codex("mcp.acp-skills.activate_skill"), approval(), "proceed_once"),
+        (CODEX, codex("mcp.acp-skills.call_skill_tool"), approval(), "asked"),
+        (CODEX, codex("mcp.other.activate_skill"), approval(), "asked"),
+        // A command may have any title.
+        (CODEX, codex("mcp.acp-skills.activate_skill"), None, "asked"),
+        (
+            CODEX,
+            codex("mcp.acp-skills.activate_skill"),
+            Some(json!({ "is_mcp_tool_approval": false })),
+            "asked",
+        ),
+        ("claude-look-alike", claude("activate_skill"), None, "asked"),
+        ("other", codex("mcp.acp-skills.activate_skill"), approval(), "asked"),
+        // Gemini begins the id with the function's name; a title or an id alone is not enough.
+        ("gemini-cli", gemini("mcp_acp-skills_activate_skill", "acp-skills"), None, "proceed_once"),
+        ("gemini-cli", gemini("mcp_acp-skills_call_skill_tool", "acp-skills"), None, "asked"),
+        ("gemini-cli", gemini("activate_skill", "acp-skills"), None, "asked"),
+        ("gemini-cli", gemini("mcp_acp-skills_activate_skill", "acp-skills_activate"), None, "asked"),
+        ("gemini-cli", gemini("mcp_other_activate_skill", "other"), None, "asked"),
+        ("other", gemini("mcp_acp-skills_activate_skill", "acp-skills"), None, "asked"),
+        // fast-agent: server and tool are the title, and nothing else is.
+        ("fast-agent-acp", fast_agent("acp-skills/activate_skill", "other"), None, "proceed_once"),
+        ("fast-agent-acp", fast_agent("acp-skills/read_skill_file", "other"), None, "asked"),
+        ("fast-agent-acp", fast_agent("acp-skills/call_skill_tool", "other"), None, "asked"),
+        ("fast-agent-acp", fast_agent("acp-skills-2/activate_skill", "other"), None, "asked"),
+        ("fast-agent-acp", fast_agent("acp-skills/activate_skill", "execute"), None, "asked"),
+        ("fast", fast_agent("acp-skills/activate_skill", "other"), None, "asked"),
+        (
+            "fast-agent-acp",
+            json!({
+                "toolCallId": "1", "title": "acp-skills/activate_skill(name=git)", "kind": "other",
+                "rawInput": { "name": "git" }, "status": "pending",
+            }),
+            None,
+            "asked",
+        ),
+        // OpenCode makes the tool's name the title, and gives no input.
+        ("OpenCode", open_code("acp-skills_activate_skill", "other", json!({})), None, "proceed_once"),
+        ("OpenCode", open_code("acp-skills_read_skill_file", "other", json!({})), None, "proceed_once"),
+        ("OpenCode", open_code("acp-skills_call_skill_tool", "other", json!({})), None, "asked"),
+        ("OpenCode", open_code("acp-skills-2_activate_skill", "other", json!({})), None, "asked"),
+        ("OpenCode", open_code("acp-skills_activate_skill", "execute", json!({})), None, "asked"),
+        (
+            "OpenCode",
+            open_code("acp-skills_activate_skill", "other", json!({ "command": "rm" })),
+            None,
+            "asked",
+        ),
+        ("opencode-look-alike", open_code("acp-skills_activate_skill", "other", json!({})), None, "asked"),
+        ("qwen-code", qwen("mcp__acp-skills__activate_skill", "read"), None, "proceed_once"),
+        ("qwen-code", qwen("mcp__other__activate_skill", "read"), None, "asked"),
+        ("qwen-code", qwen("run_shell_command", "execute"), None, "asked"),
+        ("qwen-code", qwen("mcp__acp-skills__activate_skill", "execute"), None, "asked"),
+    ] {
+        let mut world = world(agent, policy());
+        let out = ask(&mut world, &call, meta.clone());
+        assert_eq!(outcome(&out), expected, "{agent}: {call} {meta:?}");
+        let mut world = self::world(agent, Policy { approve: Approve::None, ..policy() });
+        assert_eq!(outcome(&ask(&mut world, &call, meta)), "asked", "{agent}: {call}");
+    }
+}
+
+/// The adapter of before names the tool when it announces a call, and only shows a title when it asks.
+#[test]
+fn a_request_without_a_name_is_about_the_call_that_was_announced() {
+    const NAME: &str = "mcp__acp-skills__activate_skill";
+    let input = json!({ "name": "git" });
+    let rm = json!({ "command": "rm -rf ~" });
+    for (announced, id, asked_with, title, expected) in [
+        (Some(NAME), "t1", &input, NAME, "proceed_once"),
+        // Not announced, another call, or announced as something else: a title is for people.
+        (None, "t1", &input, NAME, "asked"),
+        (Some(NAME), "t2", &input, NAME, "asked"),
+        (Some("Bash"), "t1", &input, NAME, "asked"),
+        (Some("Task"), "t1", &input, NAME, "asked"),
+        (Some("mcp__other__activate_skill"), "t1", &input, NAME, "asked"),
+        (Some("mcp__acp-skills__call_skill_tool"), "t1", &input, NAME, "asked"),
+        // What is asked for takes what the tool does not.
+        (Some(NAME), "t1", &rm, NAME, "asked"),
+    ] {
+        let mut world = world("@zed-industries/claude-code-acp", policy());
+        if let Some(name) = announced {
+            world.agent(&json!({
+                "jsonrpc": "2.0", "method": "session/update", "params": { "sessionId": "s", "update": {
+                    "sessionUpdate": "tool_call", "toolCallId": "t1", "title": name, "kind": "other", "rawInput": {},
+                    "status": "pending", "content": [], "_meta": { "claudeCode": { "toolName": name } },
+                } },
+            }));
+        }
+        let call = json!({ "toolCallId": id, "rawInput": asked_with, "title": title });
+        assert_eq!(outcome(&ask(&mut world, &call, None)), expected, "{announced:?} {call}");
+        // A name of its own counts, whatever was announced.
+        let mut call = call;
+        call["_meta"] = json!({ "claudeCode": { "toolName": "Bash" } });
+        assert_eq!(outcome(&ask(&mut world, &call, None)), "asked", "{call}");
+    }
+}
+
+/// Grok gives no name and has one tool that calls those of servers; Droid says only in its offers that a call is one of a
+/// server's tools.
+#[test]
+fn our_own_calls_of_agents_that_say_it_in_their_own_way() {
+    let grok = |called: &str, own: &str, input: Value| {
+        json!({
+            "toolCallId": "call_1", "kind": "other", "title": "acp-skills__activate_skill",
+            "rawInput": { "variant": "UseTool", "tool_name": called, "tool_input": input },
+            "_meta": { "x.ai/tool": { "version": 1, "name": own, "namespace": "grok_build" } },
+        })
+    };
+    for (call, expected) in [
+        (grok("acp-skills__activate_skill", "use_tool", json!({ "name": "git" })), "proceed_once"),
+        (grok("acp-skills__call_skill_tool", "use_tool", json!({})), "asked"),
+        (grok("other__activate_skill", "use_tool", json!({ "name": "git" })), "asked"),
+        // A command whose input says what it likes.
+        (grok("acp-skills__activate_skill", "bash", json!({ "name": "git" })), "asked"),
+        (grok("acp-skills__activate_skill", "use_tool", json!({ "command": "rm" })), "asked"),
+        (grok("acp-skills__activate_skill", "use_tool", json!("rm")), "asked"),
+    ] {
+        let mut world = World::new(policy());
+        world.request(0, "initialize", &json!({ "protocolVersion": 1 }));
+        let meta = json!({ "x.ai/fs_notify": true, "x.ai/capabilities": {} });
+        world.respond(0, &json!({ "protocolVersion": 1, "agentCapabilities": { "_meta": meta } }));
+        world.new_session(1, "s");
+        assert_eq!(outcome(&ask(&mut world, &call, None)), expected, "{call}");
+    }
+    let droid = |title: &str, server: &str, input: Value| {
+        let call = json!({ "toolCallId": "call_1", "title": title, "kind": "read", "rawInput": input });
+        let all = format!("Always allow all \"{server}\" tools");
+        json!({
+            "sessionId": "s", "toolCall": call,
+            "options": [
+                { "optionId": "proceed_once", "name": "Allow", "kind": "allow_once" },
+                { "optionId": "proceed_always_server", "name": all, "kind": "allow_always" },
+                { "optionId": "cancel", "name": "No, cancel", "kind": "reject_once" },
+            ],
+        })
+    };
+    for (params, expected) in [
+        (droid("acp-skills___activate_skill", "acp-skills", json!({ "name": "git" })), "proceed_once"),
+        (droid("acp-skills___call_skill_tool", "acp-skills", json!({})), "asked"),
+        (droid("acp-skills___activate_skill", "other", json!({ "name": "git" })), "asked"),
+        (droid("acp-skills___activate_skill", "acp-skills", json!({ "command": "rm" })), "asked"),
+        (droid("activate_skill", "acp-skills", json!({ "name": "git" })), "asked"),
+    ] {
+        let mut world = world("@factory/cli", policy());
+        let request =
+            json!({ "jsonrpc": "2.0", "id": 7, "method": "session/request_permission", "params": params });
+        assert_eq!(outcome(&world.agent(&request)), expected, "{params}");
+    }
+}
+
+/// What Agentao and Kimi say of a call when they ask.
+#[test]
+fn agents_that_say_it_twice() {
+    let ask = |title: &str, kind: Option<&str>, says: &str| {
+        let content = json!([{ "type": "content", "content": { "type": "text", "text": says } }]);
+        let mut call = json!({ "toolCallId": "1", "title": title, "content": content });
+        if let Some(kind) = kind {
+            call["kind"] = kind.into();
+            call["rawInput"] = json!({ "name": "git" });
+        }
+        call
+    };
+    let options = json!([{ "optionId": "once", "name": "Once", "kind": "allow_once" }]);
+    for (agent, call, expected) in [
+        ("agentao", ask("mcp_acp_skills_activate_skill", Some("other"), "[MCP:acp-skills] Loads"), "once"),
+        ("agentao", ask("mcp_acp_skills_activate_skill", Some("other"), "[MCP:acp] Loads"), "asked"),
+        ("agentao", ask("mcp_acp_skills_call_skill_tool", Some("other"), "[MCP:acp-skills] Calls"), "asked"),
+        ("agentao", ask("activate_skill", Some("other"), "[MCP:acp-skills] Loads"), "asked"),
+        (
+            "Kimi Code CLI",
+            ask(
+                "mcp__acp-skills__activate_skill",
+                None,
+                "Requesting approval to Approve mcp__acp-skills__activate_skill",
+            ),
+            "once",
+        ),
+        (
+            "Kimi Code CLI",
+            ask("mcp__acp-skills__activate_skill", None, "Requesting approval to run command"),
+            "asked",
+        ),
+        (
+            "Kimi Code CLI",
+            ask(
+                "activate_skill: {}",
+                None,
+                "Requesting approval to perform: Call MCP tool `activate_skill`.",
+            ),
+            "asked",
+        ),
+    ] {
+        let mut world = world(agent, policy());
+        let params = json!({ "sessionId": "s", "toolCall": call, "options": options });
+        let request =
+            json!({ "jsonrpc": "2.0", "id": 7, "method": "session/request_permission", "params": params });
+        assert_eq!(outcome(&world.agent(&request)), expected, "{params}");
+    }
+}
+
+/// An agent that asks in the name of our tools, and calls something else.
+#[test]
+fn a_broken_word_counts_no_more() {
+    let ours = call("mcp__acp-skills__activate_skill", &json!({ "name": "git" }));
+    let end = |world: &mut World, id: u64, reason: &str| world.respond(id, &json!({ "stopReason": reason }));
+    let arrives = |world: &mut World| {
+        let end = crate::events::End {
+            outcome: crate::events::Outcome::Ok,
+            error: None,
+            bytes: 1,
+            ms: Duration::ZERO.into(),
+        };
+        let kind = EventKind::FileRead { skill: None, file: None, end };
+        world.handle(Input::Recorded(SessionKey(1), kind));
+    };
+    let mut world = world(CLAUDE, policy());
+    // As long as all calls arrive, or their turn is cancelled, it is believed.
+    for (id, reason, arrived) in [(2, "end_turn", true), (3, "cancelled", false), (4, "end_turn", true)] {
+        world.prompt(id, "s", &["hello"]);
+        assert_eq!(outcome(&ask(&mut world, &ours, None)), "proceed_once", "{id}");
+        if arrived {
+            arrives(&mut world);
+        }
+        end(&mut world, id, reason);
+    }
+    world.prompt(5, "s", &["hello"]);
+    assert_eq!(outcome(&ask(&mut world, &ours, None)), "proceed_once");
+    end(&mut world, 5, "end_turn");
+    world.prompt(6, "s", &["hello"]);
+    assert_eq!(outcome(&ask(&mut world, &ours, None)), "asked");
+    let out = world.prompt(7, "s", &["/skills"]);
+    let text = out.to_client[0]["params"]["update"]["content"]["text"].as_str().unwrap();
+    assert!(text.contains("called something else"), "{text}");
+}
+
+#[test]
+fn claude_is_told_not_to_ask() {
+    let ours = json!([
+        "mcp__acp-skills__activate_skill(*)",
+        "mcp__acp-skills__read_skill_file(*)",
+        "mcp__acp-skills__search_skills(*)"
+    ]);
+    let with = |first: &str| {
+        let mut list = ours.clone();
+        list.as_array_mut().unwrap().insert(0, first.into());
+        list
+    };
+    for (meta, expected) in [
+        (None, json!({ "options": { "allowedTools": ours } })),
+        (Some(Value::Null), json!({ "options": { "allowedTools": ours } })),
+        (Some(json!({ "x": 1 })), json!({ "options": { "allowedTools": ours } })),
+        (Some(json!({ "claudeCode": { "a": 1 } })), json!({ "a": 1, "options": { "allowedTools": ours } })),
+        (
+            Some(json!({ "claudeCode": { "options": { "model": "m", "allowedTools": ["Read"] } } })),
+            json!({ "options": { "model": "m", "allowedTools": with("Read") } }),
+        ),
+        (Some(json!({ "claudeCode": 7 })), json!(7)),
+    ] {
+        for (method, extra) in [("session/new", json!({})), ("session/load", json!({ "sessionId": "q" }))] {
+            let mut world = World::new(policy()).initialized(CLAUDE, &json!({}));
+            let mut params = json!({ "cwd": "/project", "mcpServers": [] });
+            params.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+            if let Some(meta) = &meta {
+                params["_meta"] = meta.clone();
+            }
+            let out = world.request(1, method, &params);
+            assert_eq!(out.agent()["params"]["_meta"]["claudeCode"], expected, "{method} {meta:?}");
+            // The system prompt is there too, for this adapter.
+            let system = &out.agent()["params"]["_meta"]["systemPrompt"]["append"];
+            assert!(system.is_string(), "{out:?}");
+        }
+    }
+    for (agent, policy) in [(CODEX, policy()), (CLAUDE, Policy { approve: Approve::None, ..policy() })] {
+        let mut world = World::new(policy).initialized(agent, &json!({}));
+        assert!(world.new_session(1, "s")["params"]["_meta"].get("claudeCode").is_none());
+    }
+}
