@@ -1,4 +1,4 @@
-//! [`held`]: the stream of a bridge, which is not read while nobody reads what is written to it.
+//! [`split`]: the stream of a bridge, which is not read while nobody reads what is written to it.
 //!
 //! The MCP server behind it takes a request as soon as it is there and keeps each answer until it is read. So an agent that asks
 //! and never reads would have it keep any number of them.
@@ -42,8 +42,8 @@ pub(super) struct Writer<S> {
     state: Shared,
 }
 
-/// The two halves of a stream of lines.
-pub(super) fn held<S: AsyncRead + AsyncWrite>(stream: S) -> (Reader<S>, Writer<S>) {
+/// The two halves of a stream of lines. Reading fails at a line of more than [`MAX_LINE_BYTES`].
+pub(super) fn split<S: AsyncRead + AsyncWrite>(stream: S) -> (Reader<S>, Writer<S>) {
     let (reader, writer) = tokio::io::split(stream);
     let state = Shared::default();
     (Reader { inner: reader, state: Arc::clone(&state), line: 0 }, Writer { inner: writer, state })
@@ -115,7 +115,7 @@ mod tests {
     async fn a_message_has_an_end() {
         for (sent, is_read) in [(MAX_LINE_BYTES, true), (MAX_LINE_BYTES + 1, false)] {
             let (mut theirs, ours) = tokio::io::duplex(64 * 1024);
-            let (mut reader, _writer) = held(ours);
+            let (mut reader, _writer) = split(ours);
             let sends = tokio::spawn(async move {
                 // Twice: each message counts for itself. Whoever reads may have had enough.
                 for line in [vec![b'x'; sent], b"\n".to_vec()].iter().cycle().take(4) {

@@ -3,11 +3,11 @@
 //! | file | owns |
 //! |---|---|
 //! | `access` | which requests may come in |
-//! | `pressure` | holding back agents that do not read what a bridge brings them |
+//! | `backpressure` | holding back agents that do not read what a bridge brings them |
 //! | `unauthenticated` | connections that have not shown a token yet |
 
 mod access;
-mod pressure;
+mod backpressure;
 mod unauthenticated;
 
 use std::{
@@ -193,7 +193,7 @@ fn upgrade(request: Request<Incoming>, server: Arc<Server>) -> Response<Body> {
             Ok(stream) => TokioIo::new(stream),
             Err(error) => return tracing::debug!(%error, "a bridge did not come through"),
         };
-        let transport = pressure::held(stream);
+        let transport = backpressure::split(stream);
         match rmcp::service::serve_server_with_ct(server.handler.clone(), transport, server.end.child_token())
             .await
         {

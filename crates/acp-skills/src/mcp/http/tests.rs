@@ -279,7 +279,7 @@ async fn an_agent_that_does_not_read_is_held_back() {
     let (theirs, ours) = tokio::io::duplex(64 * 1024);
     let begun = rmcp::service::serve_server_with_ct(
         handler(skill("review")),
-        pressure::held(ours),
+        backpressure::split(ours),
         CancellationToken::new(),
     );
     let (server, (mut reader, mut writer)) = tokio::join!(begun, async {

@@ -39,22 +39,22 @@ pub(super) struct Supervisor {
     exit_wait: Option<Duration>,
     /// The agent has closed its stdout, and the client has all that it said.
     is_drained: bool,
-    speech: Speech,
+    stdout: AgentStdout,
     /// The client will say nothing more, or nothing that somebody hears.
     is_client_done: bool,
     /// Somebody wants the proxy to end.
     is_told_to_end: bool,
 }
 
-/// Whether the agent can say anything.
+/// What became of the agent's stdout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Speech {
-    /// As far as is known.
+enum AgentStdout {
+    /// It is open, as far as is known.
     Open,
-    /// It has closed its stdout, or has ended.
+    /// The agent has closed it, perhaps because it has ended.
     Closed,
-    /// It lived on, and was told to end.
-    EndedForIt,
+    /// The agent has closed it and lived on, so it was told to end.
+    ClosedTooEarly,
 }
 
 /// How far the end of the agent has come.
@@ -82,7 +82,7 @@ impl Supervisor {
             signals,
             exit_wait,
             is_drained: false,
-            speech: Speech::Open,
+            stdout: AgentStdout::Open,
             is_client_done: false,
             is_told_to_end: false,
         }
@@ -128,7 +128,7 @@ impl Supervisor {
                 delivered = &mut self.relay.agent_done, if !self.is_drained => {
                     self.is_drained = true;
                     if matches!(delivered, Ok(Ok(()))) {
-                        self.speech = Speech::Closed;
+                        self.stdout = AgentStdout::Closed;
                     }
                     if matches!(stage, Stage::Running) {
                         drop(spawn_blocking(self.relay.hang_up()));
@@ -155,8 +155,8 @@ impl Supervisor {
                         }
                     }
                     Stage::Closing => {
-                        if self.speech == Speech::Closed && !client_gone {
-                            self.speech = Speech::EndedForIt;
+                        if self.stdout == AgentStdout::Closed && !client_gone {
+                            self.stdout = AgentStdout::ClosedTooEarly;
                         }
                         self.agent.terminate();
                         (stage, deadline) = (Stage::Terminating, Some(Instant::now() + AFTER_TERMINATE));
@@ -182,9 +182,9 @@ impl Supervisor {
         if !self.drained().await {
             tracing::info!("the client did not read the agent's last output");
         }
-        let end = match self.speech {
-            Speech::EndedForIt => "closed its stdout".to_owned(),
-            Speech::Open | Speech::Closed => agent::describe(status),
+        let end = match self.stdout {
+            AgentStdout::ClosedTooEarly => "closed its stdout".to_owned(),
+            AgentStdout::Open | AgentStdout::Closed => agent::describe(status),
         };
         let is_refused = self.answer_all(&format!("the agent {end}")).await;
         if timeout(STALLED, spawn_blocking(self.relay.close())).await.is_err() {
