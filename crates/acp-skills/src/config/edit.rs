@@ -100,11 +100,6 @@ pub fn remove_source(text: &str, number: usize) -> Result<String, EditError> {
     check(text, edited, &expected, &written(&gone))
 }
 
-/// The sources that the text of a file has; none where it is no configuration.
-pub fn sources_in(text: &str) -> Vec<SourceEntry> {
-    sources(text).unwrap_or_default()
-}
-
 /// `edited` when it is `text` with these sources and nothing else differs.
 fn check(text: &str, edited: String, expected: &[SourceEntry], lines: &str) -> Result<String, EditError> {
     let rest = |text: &str| {
@@ -118,7 +113,8 @@ fn check(text: &str, edited: String, expected: &[SourceEntry], lines: &str) -> R
     }
 }
 
-fn sources(text: &str) -> Option<Vec<SourceEntry>> {
+/// The sources that the text of a file has; `None` where it is no configuration.
+pub fn sources(text: &str) -> Option<Vec<SourceEntry>> {
     Some(Config::parse(text, Path::new("")).ok()?.sources)
 }
 

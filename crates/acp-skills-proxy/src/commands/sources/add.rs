@@ -65,7 +65,7 @@ pub(crate) fn run(args: AddArgs) -> anyhow::Result<ExitCode> {
     let mut entry = SourceEntry::new(address.as_str());
     (entry.include, entry.exclude) = (include, exclude);
     let add = |text: &str| {
-        if edit::sources_in(text).iter().any(is_there) {
+        if edit::sources(text).is_some_and(|sources| sources.iter().any(is_there)) {
             return Ok(text.to_owned());
         }
         edit::add_source(text, &entry).map_err(|error| {

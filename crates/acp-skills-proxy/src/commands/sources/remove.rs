@@ -36,11 +36,15 @@ pub(crate) fn run(args: RemoveArgs) -> anyhow::Result<ExitCode> {
         let is_in_config =
             it.lock == target.lock() && target.sources.iter().any(|entry| is(entry, &it.address));
         let take_out = |text: &str| {
+            let failed = || not_taken_out(&target, &it.address);
             let mut text = text.to_owned();
-            while let Some(number) = edit::sources_in(&text).iter().position(|entry| is(entry, &it.address)) {
-                text = edit::remove_source(&text, number).map_err(|_| not_taken_out(&target, &it.address))?;
+            loop {
+                let sources = edit::sources(&text).ok_or_else(failed)?;
+                let Some(number) = sources.iter().position(|entry| is(entry, &it.address)) else {
+                    return Ok(text);
+                };
+                text = edit::remove_source(&text, number).map_err(|_| failed())?;
             }
-            Ok(text)
         };
         if is_in_config {
             // Nothing is written before it is known that all of it can be.
