@@ -141,7 +141,7 @@ impl Interceptor {
             self.replayed(&session, &passed.ours, &passed.clean);
         }
         let Some(mut lines) = passed.lines else { return Pass::Untouched };
-        // Of no session nobody can say what follows.
+        // Where no session is named, nobody can tell which chunk goes on with this one.
         if message.session_id().is_none()
             && let Some((_, mut stream)) = self.strips.remove(&session)
         {
@@ -201,7 +201,7 @@ impl Interceptor {
         if chunk.is_some_and(|chunk| self.strips.get(&id).is_some_and(|(kind, _)| *kind == chunk)) {
             return;
         }
-        // Nor does what says nothing end a text of ours: agents count tokens while a model speaks.
+        // Nor do updates that say nothing end a text of ours: agents report tokens while a model speaks.
         if updates::is_aside(message) && self.strips.get(&id).is_some_and(|(_, stream)| stream.is_inside()) {
             return;
         }

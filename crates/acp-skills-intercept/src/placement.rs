@@ -137,8 +137,8 @@ fn stored(skills: &SkillSet) -> SkillSet {
     builder.build()
 }
 
-/// Adds `text` to the draft field `systemPrompt` of `params`, keeping what the client sends and its mode. Returns whether there was
-/// a place for it: what is written in another way is between the client and the agent.
+/// Adds `text` to the draft field `systemPrompt` of `params`, keeping what the client sends and its mode. Returns whether
+/// that can be: a field that is not what the draft says is between the client and the agent.
 pub(crate) fn into_system_prompt(edit: &mut Edit, params: Node<'_>, text: &str) -> bool {
     let block = json!({ "type": "text", "text": text });
     let field = || json!({ "mode": "append", "content": [block] });
@@ -156,8 +156,8 @@ pub(crate) fn into_system_prompt(edit: &mut Edit, params: Node<'_>, text: &str) 
     true
 }
 
-/// Adds `text` to `_meta.systemPrompt` of `params`: behind a text that replaces the prompt, or to the appended one. Returns whether
-/// there was a place for it.
+/// Adds `text` to `_meta.systemPrompt` of `params`: behind a text that replaces the prompt, or to the appended one. Returns
+/// whether that can be.
 pub(crate) fn into_claude_meta(edit: &mut Edit, params: Node<'_>, text: &str) -> bool {
     let field = json!({ "append": text });
     let meta = match params.get("_meta") {

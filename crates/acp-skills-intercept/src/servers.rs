@@ -67,8 +67,8 @@ pub(crate) fn entry(name: &str, endpoint: &Endpoint, version: Version) -> Value 
     }
 }
 
-/// Whether an entry can be added to the `mcpServers` of `params` without anything being lost. Where they are something else than
-/// a list, with something in it, that is between the client and the agent.
+/// Whether an entry can be added to the `mcpServers` of `params` without losing anything: anything but a list is between the
+/// client and the agent, unless it is empty.
 pub(crate) fn has_room(params: Node<'_>) -> bool {
     let is_empty =
         |servers: Node<'_>| servers.is_null() || (servers.is_object() && servers.members().next().is_none());

@@ -42,11 +42,11 @@ kinds!(
     ToolCallUpdate = "tool_call_update",
 );
 
-/// Updates that have no part in what is said: agents send them whenever they like, also in the middle of a message.
+/// Updates that are no part of a message: agents send them whenever they like, also in the middle of one.
 const ASIDES: [&str; 4] =
     ["available_commands_update", "config_option_update", "session_info_update", "usage_update"];
 
-/// Whether a message is an update that has no part in what is said.
+/// Whether this is an update that is no part of a message.
 pub(crate) fn is_aside(message: &Message<'_>) -> bool {
     let kind = message.param(&["update", "sessionUpdate"]).filter(|_| message.method() == "session/update");
     kind.is_some_and(|kind| ASIDES.iter().any(|aside| kind.is_str(aside)))

@@ -49,7 +49,7 @@ impl Session {
             Placement::SystemPrompt => placement::into_system_prompt(edit, params, &text),
             _ => placement::into_claude_meta(edit, params, &text),
         };
-        // Then the first prompt has it.
+        // Otherwise it goes into the first prompt.
         if !is_in {
             return;
         }

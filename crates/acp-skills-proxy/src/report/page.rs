@@ -10,9 +10,10 @@ use super::{
     chart::{self, Bar, Range},
     durations, minute, shown,
 };
-
-use crate::html::{escape, fill, source_of};
-use crate::words::{self, count, plural};
+use crate::{
+    html::{escape, fill, source_of},
+    words::{self, count, plural},
+};
 
 const TEMPLATE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");

@@ -158,7 +158,7 @@ fn what_changes_while_it_is_read() {
     assert!(served > 0);
 }
 
-/// Each is in memory while it is compared, but not all of them at once.
+/// They are compared one after the other, and none waits for ever.
 #[test]
 fn many_large_files_at_once() {
     let project = Project::new();
