@@ -36,8 +36,10 @@
 //! | [`activity`] | what the model does with the skills, as it happens |
 //! | [`events`] | the record of that: what an event says, writing it, reading it |
 //!
-//! Inside: `relay` moves bytes, `host` answers what the interceptor asks, `mcp` is the server of a session and the ways to it, `agent` is the child process,
-//! `activation_store` keeps which skills are active in a session, `switch_store` which are off in a directory, `agent_store` which agents never come to our server, `client` plays the editor, `demo` the agent.
+//! Inside: `relay` moves bytes, `host` answers what the interceptor asks, `mcp` is the server of a session and the ways to it,
+//! `agent` and `processes` are the child processes, and `trust` is what the user has approved of a project's skills. On disk,
+//! `activation_store` keeps which skills are active in a session, `switch_store` which are off in a directory, and `agent_store`
+//! which agents never come to our server. `client` plays the editor, `demo` the agent.
 //!
 //! # What always holds
 //!

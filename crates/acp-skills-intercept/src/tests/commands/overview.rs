@@ -1,0 +1,106 @@
+//! What `/skills` answers.
+
+use expect_test::expect;
+use serde_json::json;
+use skills_core::Scope;
+
+use super::*;
+
+/// Asks for something that the proxy answers; returns the answer.
+fn asked(world: &mut World, request: u64, words: &str) -> String {
+    let out = world.prompt(request, "s", &[words]);
+    assert!(out.to_agent.is_empty() && out.tasks.is_empty(), "{out:?}");
+    let [.., said, result] = &out.to_client[..] else { panic!("{out:?}") };
+    assert_eq!(result, &json!({ "jsonrpc": "2.0", "id": request, "result": { "stopReason": "end_turn" } }));
+    assert_eq!(said["params"]["update"]["sessionUpdate"], "agent_message_chunk");
+    said["params"]["update"]["content"]["text"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn skills_are_listed() {
+    let mut world = session(&["review"]);
+    expanded(&mut world, 2, &json!([text("/secret")]));
+    world.handle(Input::Activated(KEY, SkillName::new("background").unwrap()));
+    expect![[r#"
+        **4 skills in this session**
+
+        - `/skill:review`: Does review.
+        - `/Plan-B`: Does Plan B.
+        - `/secret` (active, by you, only by command): Does secret.
+        - `background` (active, by the model, only by the model): Does background.
+
+        `/skills` lists the skills, `/skills reload` looks for new ones, `/skills search WORDS` finds those that fit, `/skills off NAME` and `/skills on NAME` turn one off and on (with `--here` in new sessions of this directory, too)."#]]
+    .assert_eq(&asked(&mut world, 3, "/skills"));
+    assert!(asked(&mut world, 4, "/skills search plan").starts_with("1. `Plan B`: Does Plan B."));
+    assert_eq!(asked(&mut world, 5, "/skills search zebra"), "No skill fits. Try other or fewer words.");
+    for words in ["/skills search", "/skills remove x", "/skills reload x"] {
+        assert!(asked(&mut world, 6, words).contains("`/skills search WORDS` finds"), "{words}");
+    }
+    // It was no prompt: nothing is open, and no title comes of it.
+    assert_eq!(world.gone().iter().filter(|it| it["id"] != 2).count(), 0);
+    // The agent's command wins.
+    let mut world = session(&["skills"]);
+    assert_eq!(texts(world.prompt(2, "s", &["/skills"]).agent()), ["/skills"]);
+}
+
+#[test]
+fn warnings_are_listed() {
+    let mut builder = SkillSet::builder();
+    let warning = |text: &str| skills_core::Diagnostic::warning("x", text);
+    builder.add(skill("review", |_| {}), vec![warning("the body is long"), warning("the name is odd")]);
+    let mut second = skill("Review", |_| {});
+    second.scope = Scope::User;
+    builder.add(second, Vec::new());
+    let broken = vec![skills_core::Diagnostic::error("no-frontmatter", "there is no frontmatter")];
+    builder.skip(skills_core::set::Skipped::new("/skills/broken/SKILL.md", broken));
+    let mut world = World::with_skills(policy(), builder.build()).initialized("x", &json!({}));
+    world.new_session(1, "s");
+    let text = asked(&mut world, 2, "/skills");
+    for line in [
+        "- `review`: the body is long, and 1 more\n",
+        "- `broken` is left out: there is no frontmatter; `acp-skills-proxy check /skills/broken` explains it\n",
+        "- another `Review` (the configuration) is hidden by the one in the configuration; `acp-skills-proxy list` with your flags shows both\n",
+    ] {
+        assert!(text.contains(line), "{text}");
+    }
+}
+
+#[test]
+fn reloading() {
+    let mut world = session(&["web"]);
+    world.new_session(2, "t");
+    world.prompt(3, "s", &["hello"]);
+    assert_eq!(asked(&mut world, 4, "/skills reload"), "Loaded 4 skills. Nothing has changed.");
+    world.outside.after_reload =
+        Some([skill("review", |it| it.priority = 1), skill("new", |_| {})].into_iter().collect());
+    let out = world.prompt(5, "s", &["/skills reload"]);
+    // Both sessions get a new menu, and the answer comes last.
+    let menus: Vec<_> =
+        out.to_client.iter().filter(|it| it["params"]["update"]["availableCommands"].is_array()).collect();
+    assert_eq!(menus.len(), 2);
+    let of = |id: &str| menu(menus.iter().find(|it| it["params"]["sessionId"] == id).unwrap());
+    assert_eq!(of("s"), ["skills", "review", "new", "web"]);
+    assert_eq!(of("t"), ["skills", "review", "new"]);
+    let said = &out.to_client[2]["params"]["update"]["content"]["text"];
+    assert_eq!(
+        said,
+        "Loaded 2 skills. New: `new`. Gone: `Plan B`, `secret`, `background`. Changed: `review`."
+    );
+    // The model is told once.
+    let prompt = world.prompt(6, "s", &["go on"]);
+    let [line, "go on"] = texts(prompt.agent())[..] else { panic!("{prompt:?}") };
+    assert!(line.contains("New: `new` (Does new.).") && line.contains("Changed: `review`."), "{line}");
+    assert_eq!(texts(world.prompt(7, "s", &["go on"]).agent()), ["go on"]);
+    assert_eq!(world.outside.served.as_ref().unwrap().1, ["review", "new"]);
+}
+
+#[test]
+fn who_sees_which_skill() {
+    let mut world = session(&[]);
+    let catalog = world.prompt(2, "s", &["hello"]);
+    let catalog = texts(catalog.agent())[0];
+    assert!(catalog.contains("background") && !catalog.contains("secret"), "{catalog}");
+    let toolbox = skills_core::Toolbox::new(set());
+    let names = toolbox.definitions()[0].input_schema["properties"]["name"]["enum"].clone();
+    assert_eq!(names, json!(["review", "Plan B", "background"]));
+}
