@@ -104,8 +104,9 @@ pub(crate) enum Command {
     },
 }
 
-/// Reads the command line, or ends the program with what is wrong with it. To let its user log in to the agent, a client runs our command on a terminal with arguments
-/// added for the agent; where the agent stands in the configuration file or behind `--agent` there is no `--` in front of them.
+/// Reads the command line, or ends the program with what is wrong with it. Returns it with the arguments for the agent that are
+/// not part of it: to let its user log in to the agent, a client runs our command on a terminal and adds them; where the agent
+/// stands in the configuration file or behind `--agent`, there is no `--` in front of them.
 pub(crate) fn parse() -> (Cli, Vec<OsString>) {
     let words: Vec<OsString> = env::args_os().collect();
     let error = match Cli::try_parse_from(&words) {

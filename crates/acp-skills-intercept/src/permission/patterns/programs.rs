@@ -174,8 +174,8 @@ impl Options {
         if name.starts_with("--") {
             return name == "--" || self.has(name);
         }
-        // `SHELL=…`, `SHELL:=…` and `X!=…` for make, `+!…` for editors, and wildcards: a shell replaces them by names of files,
-        // which may be those of options.
+        // `SHELL=…`, `SHELL:=…` and `X!=…` for make, `+!…` for editors, and wildcards: a shell replaces them by names of
+        // files, which may be those of options.
         !word.contains('=') && !word.starts_with(['+', '*', '?', '['])
     }
 
