@@ -311,6 +311,7 @@ mod tests {
             ("Edit(src/**)", "Edit", r#"{"file_path":"src/a","path":"/etc/passwd"}"#, Unsure),
             ("Edit(src/**)", "Edit", r#"{"file_path":"/etc/passwd","file_path":"src/a"}"#, Unsure),
             ("Edit(src/**)", "Edit", r#"{"file_path":"/etc/passwd","command":"src/a"}"#, Unsure),
+            ("Edit(src/**)", "Edit", r#"{"file_path":"src/a","path":"src/b","command":"x"}"#, Unsure),
             ("Edit(src/**)", "Edit", r#"{"file_path":"src/a","edits":[{"filePath":"/etc/x"}]}"#, Unsure),
             ("Edit(src/**)", "Edit", r#"{"file_path":"src/a","edits":[{"old_string":"/etc/x"}]}"#, Inside),
             // Another place to begin in, to write to, or to look in.

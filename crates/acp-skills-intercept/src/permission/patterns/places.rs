@@ -7,6 +7,9 @@ use acp_skills_wire::Node;
 /// How deep an input is looked into. No tool takes one that is deeper, and a look costs the square of the depth.
 const MAX_DEPTH: usize = 16;
 
+/// The names that tools have for the path that they take.
+const PATHS: [&str; 4] = ["file_path", "path", "notebook_path", "abs_path"];
+
 /// How names of members end that say where something is.
 const PLACES: [&str; 13] = [
     "path",
@@ -37,8 +40,12 @@ pub(in crate::permission) fn path(input: Node<'_>) -> Option<String> {
     if named != 1 {
         return None;
     }
-    let names = ["file_path", "path", "notebook_path", "abs_path"];
-    names.iter().find_map(|key| input.str(key)).map(Cow::into_owned)
+    PATHS.iter().find_map(|key| input.str(key)).map(Cow::into_owned)
+}
+
+/// Whether an input has a path that its tool takes, or more than one.
+pub(super) fn has_path(input: Node<'_>) -> bool {
+    PATHS.iter().any(|key| input.text(key).is_some())
 }
 
 /// Counts the members that name a place. What is too deep may be any number of them.
