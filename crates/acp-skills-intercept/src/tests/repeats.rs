@@ -168,6 +168,21 @@ fn what_is_not_closed_comes_back_at_the_end_of_the_turn() {
 }
 
 #[test]
+fn what_is_not_closed_comes_back_when_its_session_ends() {
+    for method in ["session/close", "session/delete"] {
+        for session in ["s", "stranger"] {
+            let mut world = world();
+            let mut line = chunk("agent_message_chunk", "a <");
+            line["params"]["sessionId"] = session.into();
+            assert_eq!(world.agent(&line).to_client, Vec::<Value>::new());
+            world.request(2, method, &json!({ "sessionId": session }));
+            let seen = world.respond(2, &json!({})).to_client;
+            assert_eq!((&seen[0], &seen[1]["id"]), (&line, &json!(2)), "{method} of {session}");
+        }
+    }
+}
+
+#[test]
 fn a_message_of_another_kind_does_not_go_on_with_it() {
     let mut world = world();
     let (open, thought) = (chunk("agent_message_chunk", "a <"), chunk("agent_thought_chunk", "acp-skills"));
