@@ -46,7 +46,7 @@ pub(super) struct Supervisor {
     is_told_to_end: bool,
 }
 
-/// Whether the agent can say anything.
+/// Whether the agent can say anything, and is heard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Speech {
     /// As far as is known.
@@ -55,6 +55,8 @@ enum Speech {
     Closed,
     /// It lived on, and was told to end.
     EndedForIt,
+    /// The client does not read any more, and the agent may end for that.
+    Unheard,
 }
 
 /// How far the end of the agent has come.
@@ -127,8 +129,10 @@ impl Supervisor {
                 // has closed its stdout, and who waits for an answer of a living one waits in vain.
                 delivered = &mut self.relay.agent_done, if !self.is_drained => {
                     self.is_drained = true;
-                    if matches!(delivered, Ok(Ok(()))) {
-                        self.speech = Speech::Closed;
+                    match delivered {
+                        Ok(Ok(())) => self.speech = Speech::Closed,
+                        Ok(Err(_)) => self.speech = Speech::Unheard,
+                        Err(_) => {}
                     }
                     if matches!(stage, Stage::Running) {
                         drop(spawn_blocking(self.relay.hang_up()));
@@ -184,7 +188,7 @@ impl Supervisor {
         }
         let end = match self.speech {
             Speech::EndedForIt => "closed its stdout".to_owned(),
-            Speech::Open | Speech::Closed => agent::describe(status),
+            Speech::Open | Speech::Closed | Speech::Unheard => agent::describe(status),
         };
         let is_refused = self.answer_all(&format!("the agent {end}")).await;
         if timeout(STALLED, spawn_blocking(self.relay.close())).await.is_err() {
@@ -205,7 +209,7 @@ impl Supervisor {
             self.is_client_done = timeout(POLL, &mut self.relay.client_done).await.is_ok();
             was_starting |= self.relay.agent_gone(why);
         }
-        let is_refused = was_starting && !self.is_told_to_end;
+        let is_refused = was_starting && !self.is_told_to_end && self.speech != Speech::Unheard;
         if is_refused {
             tracing::warn!(
                 "{why} before it could be used; run its command in a terminal to see what it says"
