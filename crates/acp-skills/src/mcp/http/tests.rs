@@ -323,6 +323,25 @@ async fn an_agent_that_does_not_read_is_held_back() {
     drop(asks.await.unwrap());
 }
 
+/// A client is notified once of each change, however often it says that it is there.
+#[tokio::test(start_paused = true)]
+async fn a_client_is_one_listener() {
+    let handler = handler(skill("review"));
+    let (_server, mut reader, mut writer) = bridge(handler.clone()).await;
+    let ready = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+    writer.write_all(format!("{ready}\n").repeat(1_000).as_bytes()).await.unwrap();
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    assert_eq!(handler.listeners.count(), 1);
+    let (_other, mut its_reader, _its_writer) = bridge(handler.clone()).await;
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    assert_eq!(handler.listeners.count(), 2);
+    serve(&handler, &["greet"]).await;
+    for reader in [&mut reader, &mut its_reader] {
+        let line = reader.next_line().await.unwrap().unwrap();
+        assert!(line.contains("notifications/tools/list_changed"), "{line}");
+    }
+}
+
 /// A call that ends when there is a permit for it, in a skill that counts how many have begun.
 fn waits(begun: &Arc<AtomicUsize>, go: &Arc<Semaphore>) -> Skill {
     let signals = (Arc::clone(begun), Arc::clone(go));
