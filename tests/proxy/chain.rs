@@ -1,7 +1,12 @@
 //! The proxy as one of a chain: under a conductor that the test plays line by line, and under the published one where it
 //! is installed.
 
-use std::{env, path::PathBuf};
+use std::{
+    env,
+    io::Write,
+    path::PathBuf,
+    process::{Command, Stdio},
+};
 
 use serde_json::{Value, json};
 
@@ -16,6 +21,7 @@ crate::trials!(
     a_conductor_line_by_line,
     a_conductor_of_the_old_spelling,
     an_odd_conductor,
+    a_conductor_that_dies,
     no_conductor_and_no_agent,
     the_published_conductor,
     #[cfg(target_os = "linux")]
@@ -110,6 +116,30 @@ fn converse_in_a_chain(prefix: &str) {
     assert_eq!(to_successor(&mut conductor, &successor)["params"], json!([1, 2]));
     let ended = conductor.finish();
     assert_eq!((ended.code(), ended.messages), (Some(0), Vec::new()));
+}
+
+/// One that reads nothing any more ends the proxy as one that says nothing more does.
+fn a_conductor_that_dies() {
+    let skills = Skills::review();
+    let mut proxy = Command::new(env!("CARGO_BIN_EXE_acp-skills-proxy"));
+    proxy.args(["--no-config", "--skill"]).arg(skills.dir("review"));
+    let proxy = proxy.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut proxy = proxy.spawn().expect("the proxy starts");
+    drop(proxy.stdout.take());
+    let mut stdin = proxy.stdin.take().expect("a pipe");
+    writeln!(
+        stdin,
+        r#"{{"jsonrpc":"2.0","id":1,"method":"proxy/initialize","params":{{"protocolVersion":1}}}}"#
+    )
+    .expect("somebody reads");
+    // Its stdin is still open.
+    let ended = proxy.wait_with_output().expect("it ends");
+    assert_eq!(
+        (ended.status.code(), String::from_utf8_lossy(&ended.stderr).as_ref()),
+        (Some(0), ""),
+        "it is nobody's fault"
+    );
+    drop(stdin);
 }
 
 /// Whatever comes, what belongs to one side goes to that side, in order, and nothing is lost behind it.

@@ -24,6 +24,9 @@ crate::trials!(
     little_memory,
     a_full_disk,
     the_way_to_the_client_as_a_file,
+    a_way_to_the_client_that_is_full,
+    a_client_that_cannot_be_read,
+    commands_where_the_directory_is_gone,
     files_that_may_not_grow,
     a_skill_is_made_whole_or_not_at_all,
     commands_whose_files_may_not_grow,
@@ -274,6 +277,49 @@ fn the_way_to_the_client_as_a_file() {
             let told = ended.log.iter().any(|line| line.contains("it is where stdout goes"));
             assert!(told, "{flag} {path}: {:?}", ended.log);
         }
+    }
+}
+
+/// The proxy, started by a shell that does this before.
+fn after(prepared: &str) -> Proxy {
+    let script = format!("{prepared} exec \"$@\"");
+    Proxy::of("sh").flag("-c", script).arg("sh").arg(env!("CARGO_BIN_EXE_acp-skills-proxy"))
+}
+
+fn a_way_to_the_client_that_is_full() {
+    let (skills, agent) = stage();
+    let ended = converse(after("exec > /dev/full;").skill(&skills.dir("review")), &agent);
+    let told = |words: &str| ended.log.iter().filter(|line| line.contains(words)).count();
+    assert_eq!(told("cannot write to the client: No space left on device"), 1, "{:?}", ended.log);
+    assert_eq!(told("the agent"), 0, "it is no fault of the agent's: {:?}", ended.log);
+}
+
+fn a_client_that_cannot_be_read() {
+    let (skills, agent) = stage();
+    let ended = converse(after("exec < /;").skill(&skills.dir("review")), &agent);
+    let told = ended.log.iter().any(|line| line.contains("cannot read what the client says: Is a directory"));
+    assert!(told, "{:?}", ended.log);
+}
+
+fn commands_where_the_directory_is_gone() {
+    let (skills, agent) = stage();
+    let skill = skills.dir("review");
+    for arguments in [
+        vec!["doctor".into(), "--skill".into(), skill, "--".into(), agent],
+        vec!["check".into(), ".".into()],
+        vec!["list".into(), "--skill".into(), ".".into()],
+    ] {
+        let gone = tempfile::tempdir().expect("a directory");
+        let script = format!("cd {0} && rmdir {0}; exec \"$@\"", gone.path().display());
+        let mut command = Command::new("sh");
+        command.args(["-c", &script, "sh", env!("CARGO_BIN_EXE_acp-skills-proxy")]).args(&arguments);
+        let output = command.stdin(Stdio::null()).output().expect("a shell");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success(), "{arguments:?}");
+        assert!(
+            said.starts_with("error: cannot ") && said.contains("hint: the directory"),
+            "{arguments:?}: {said}"
+        );
     }
 }
 

@@ -68,7 +68,10 @@ impl Interceptor {
                 if let Some(key) = self.sessions.key_of(&id) {
                     self.drop_session(key, actions);
                 }
-                self.strips.remove(&id);
+                // What was kept back is the last that is heard of it.
+                if let Some((_, mut stream)) = self.strips.remove(&id) {
+                    actions.to_client.append(&mut stream.flush());
+                }
                 if open.method == "session/delete" {
                     actions.effects.push(Effect::Remember { id, active: Vec::new() });
                 }

@@ -34,7 +34,7 @@ fn clean(message: &Message<'_>) -> Edit {
     if message.kind() == Kind::Request || kind.starts_with("tool_call") {
         return edit;
     }
-    let decided = if kind.ends_with("_chunk") || kind == "user_message" { words(update) } else { Vec::new() };
+    let decided = words(update, &kind);
     for string in json::string_values(message.line) {
         if decided.contains(&string.span()) {
             continue;
@@ -47,8 +47,12 @@ fn clean(message: &Message<'_>) -> Edit {
 }
 
 /// Where the words of a message are, which were decided about in the order in which they came.
-fn words(update: Option<Node<'_>>) -> Vec<Range<usize>> {
+fn words(update: Option<Node<'_>>, kind: &str) -> Vec<Range<usize>> {
     let Some(content) = update.and_then(|update| update.get("content")) else { return Vec::new() };
-    let blocks = content.elements().chain(Some(content));
-    blocks.filter_map(|block| Some(block.get("text")?.span())).collect()
+    let text = |block: Node<'_>| Some(block.get("text")?.span());
+    match kind {
+        "user_message" => content.elements().filter_map(text).collect(),
+        _ if kind.ends_with("_chunk") => text(content).into_iter().collect(),
+        _ => Vec::new(),
+    }
 }

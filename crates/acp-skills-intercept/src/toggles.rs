@@ -82,12 +82,14 @@ fn add(edit: &mut Edit, object: Node<'_>, session: &mut Session, version: Versio
         return;
     }
     let Some(all) = union(session, version) else { return };
-    session.options.shown();
     match list {
-        Some(other) => edit.replace(other.span(), all),
+        Some(nothing) if nothing.is_null() => edit.replace(nothing.span(), all),
         None if object.is_object() => edit.insert(object, LIST, &all),
-        None => edit.replace(object.span(), format!("{{\"{LIST}\":{all}}}")),
+        None if object.is_null() => edit.replace(object.span(), format!("{{\"{LIST}\":{all}}}")),
+        // What no protocol knows is left to the client, as it is.
+        _ => return,
     }
+    session.options.shown();
 }
 
 impl Interceptor {

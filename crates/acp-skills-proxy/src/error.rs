@@ -98,6 +98,13 @@ fn code(error: &anyhow::Error) -> u8 {
 
 /// What to do about it, where that is known.
 pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
+    known_hint(error).or_else(|| {
+        let is_gone = env::current_dir().is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+        is_gone.then(|| "the directory that this was started in is gone: start it in another one".to_owned())
+    })
+}
+
+fn known_hint(error: &anyhow::Error) -> Option<String> {
     if let Some(usage) = find::<UsageError>(error) {
         return limit(error).or_else(|| usage.hint.clone());
     }

@@ -96,15 +96,17 @@ fn add(edit: &mut Edit, object: Node<'_>, session: &Session, version: Version) {
     }
     let Some(all) = union(session, version) else { return };
     match list {
-        Some(other) => edit.replace(other.span(), all),
+        Some(nothing) if nothing.is_null() => edit.replace(nothing.span(), all),
         None if object.is_object() => {
             edit.insert(object, "availableCommands", &String::from_utf8_lossy(&all));
         }
         // A result of nothing is as good as an empty one.
-        None => {
+        None if object.is_null() => {
             let result = [br#"{"availableCommands":"#.as_slice(), &all, b"}"].concat();
             edit.replace(object.span(), result);
         }
+        // What no protocol knows is left to the client, as it is.
+        _ => {}
     }
 }
 

@@ -73,7 +73,18 @@ fn our_text_is_in_no_line_for_the_client() {
         let resource = json!({ "type": "resource", "resource": { "uri": "a:b", "text": text } });
         update("user_message_chunk", json!({ "content": resource }))
     };
-    let lines: [(&str, Line<'_>); 9] = [
+    let of_no_list = |kind: &'static str| {
+        move |text: &str| {
+            let content = json!({ "type": "text", "text": text });
+            update(
+                kind,
+                json!({ "content": if kind == "user_message" { content } else { json!([content]) } }),
+            )
+        }
+    };
+    let lines: [(&str, Line<'_>); 11] = [
+        ("a user's message of one block", &of_no_list("user_message")),
+        ("a piece of a list of blocks", &of_no_list("agent_message_chunk")),
         ("an agent's chunk", &|text| chunk("agent_message_chunk", text)),
         ("a thought", &|text| chunk("agent_thought_chunk", text)),
         ("a message", &message),
@@ -111,7 +122,7 @@ fn our_text_is_in_no_line_for_the_client() {
         let mut world = world();
         let mut seen = world.agent(&line(cut)).to_client;
         seen.append(&mut world.update("s", &json!({ "sessionUpdate": "current_mode_update" })).to_client);
-        let is_message = name.contains("chunk") || name == "a thought";
+        let is_message = name == "an agent's chunk" || name == "a thought";
         assert_eq!(seen[0], line(if is_message { cut } else { "" }), "{name}");
         // Cut off before its digits tell anything, it may be a person's.
         for piece in ["see <acp-skills-proxy:", "see <acp-skills-proxy:01234567"] {
@@ -164,6 +175,21 @@ fn what_is_not_closed_comes_back_at_the_end_of_the_turn() {
         let mut expected: Vec<_> = pieces.iter().map(|piece| chunk("agent_message_chunk", piece)).collect();
         expected.push(answer);
         assert_eq!(seen, expected);
+    }
+}
+
+#[test]
+fn what_is_not_closed_comes_back_when_its_session_ends() {
+    for method in ["session/close", "session/delete"] {
+        for session in ["s", "stranger"] {
+            let mut world = world();
+            let mut line = chunk("agent_message_chunk", "a <");
+            line["params"]["sessionId"] = session.into();
+            assert_eq!(world.agent(&line).to_client, Vec::<Value>::new());
+            world.request(2, method, &json!({ "sessionId": session }));
+            let seen = world.respond(2, &json!({})).to_client;
+            assert_eq!((&seen[0], &seen[1]["id"]), (&line, &json!(2)), "{method} of {session}");
+        }
     }
 }
 

@@ -143,6 +143,24 @@ fn commands_are_in_the_responses() {
     }
 }
 
+/// Nothing of the agent's is lost for commands and switches of ours, whatever it answers.
+#[test]
+fn answers_that_no_protocol_knows_pass() {
+    let policy = Policy { toggles: true, ..policy() };
+    for result in [
+        json!("done"),
+        json!(-1),
+        json!([{ "availableCommands": [] }]),
+        json!({ "availableCommands": { "a": 1 }, "configOptions": 7 }),
+    ] {
+        let mut world = World::new(policy.clone());
+        world.request(0, "initialize", &json!({ "protocolVersion": 2 }));
+        world.respond(0, &json!({ "protocolVersion": 2 }));
+        world.request(1, "session/resume", &json!({ "sessionId": "s", "cwd": "/project" }));
+        assert_eq!(world.respond(1, &result).client()["result"], result);
+    }
+}
+
 #[test]
 fn commands_are_in_the_updates() {
     let mut world = world();

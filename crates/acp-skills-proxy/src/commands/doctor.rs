@@ -5,6 +5,7 @@ mod steps;
 
 use std::{process::ExitCode, sync::Arc, time::Duration};
 
+use anyhow::Context;
 use clap::Args;
 use serde::Serialize;
 
@@ -90,7 +91,7 @@ pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
     if loaded.here.is_empty() {
         return Err(loaded.none("look for").into());
     }
-    let cwd = std::env::current_dir()?;
+    let cwd = std::env::current_dir().context("cannot tell the current directory")?;
     let stored = loaded.here.iter().filter(|skill| skill.dir().is_some()).count();
     let wants_tools = settings.policy.mcp != McpMode::Off;
     let (steps, tools) = Steps::start(!json);

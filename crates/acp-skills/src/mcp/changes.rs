@@ -2,7 +2,7 @@
 //! the stateless one (`subscriptions/listen`).
 
 use std::{
-    sync::{Mutex, MutexGuard},
+    sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
 
@@ -76,6 +76,16 @@ impl Listener {
         matches!(self, Self::Client(peer) if peer.is_transport_closed())
     }
 
+    /// Whether this is the client at the other end of `peer`: both have what it said when it came.
+    fn is_client(&self, peer: &Peer<RoleServer>) -> bool {
+        let Self::Client(other) = self else { return false };
+        match (other.peer_info(), peer.peer_info()) {
+            (Some(other), Some(info)) => Arc::ptr_eq(&other, &info),
+            // Whoever did not say who it is.
+            (other, info) => other.is_none() && info.is_none(),
+        }
+    }
+
     /// Sends a notification. Returns whether the other side is still there.
     async fn notify(&self, notification: ServerNotification) -> bool {
         match self {
@@ -114,19 +124,19 @@ struct Registry {
     listeners: Vec<(u64, Listener)>,
 }
 
+impl Registry {
+    fn add(&mut self, listener: Listener) -> u64 {
+        // Agents come and go without a word.
+        self.listeners.retain(|(_, listener)| !listener.is_gone());
+        self.newest += 1;
+        self.listeners.push((self.newest, listener));
+        self.newest
+    }
+}
+
 impl Listeners {
     fn registry(&self) -> MutexGuard<'_, Registry> {
         lock(&self.registry)
-    }
-
-    fn add(&self, listener: Listener) -> u64 {
-        let mut registry = self.registry();
-        // Agents come and go without a word.
-        registry.listeners.retain(|(_, listener)| !listener.is_gone());
-        registry.newest += 1;
-        let number = registry.newest;
-        registry.listeners.push((number, listener));
-        number
     }
 
     fn remove(&self, number: u64) {
@@ -135,7 +145,11 @@ impl Listeners {
 
     /// A client has connected.
     pub(super) fn connected(&self, peer: Peer<RoleServer>) {
-        self.add(Listener::Client(peer));
+        let mut registry = self.registry();
+        // Nothing keeps a client from saying so again and again.
+        if !registry.listeners.iter().any(|(_, listener)| listener.is_client(&peer)) {
+            registry.add(Listener::Client(peer));
+        }
     }
 
     /// The part of a filter that is granted: whole lists, and no single resource.
@@ -147,7 +161,7 @@ impl Listeners {
 
     /// A subscription was opened; it ends when the value is dropped.
     pub(super) fn subscribed(&self, sink: SubscriptionSink) -> Subscribed<'_> {
-        Subscribed { listeners: self, number: self.add(Listener::Subscription(sink)) }
+        Subscribed { listeners: self, number: self.registry().add(Listener::Subscription(sink)) }
     }
 
     /// Notifies everybody of a change.

@@ -14,6 +14,7 @@ use tokio::sync::oneshot;
 use super::{
     Ends,
     hub::{Hub, Side},
+    pump::is_departure,
 };
 use crate::{host::Host, lock::lock};
 use acp_skills_intercept::Policy;
@@ -45,7 +46,11 @@ pub async fn run(policy: Policy, host: Host, conductor: Ends) -> io::Result<Chai
     let (done, ended) = oneshot::channel();
     let reader = conductor.reader;
     thread::Builder::new().name("from-conductor".to_owned()).spawn(move || {
-        let end = pump(reader, &hub, &switch);
+        let end = pump(reader, &hub, &switch).or_else(|error| match error {
+            // It has gone before it heard all.
+            error if is_departure(&error) => Ok(ChainEnd::Closed),
+            error => Err(error),
+        });
         hub.client_gone();
         hub.lane_to(Side::Agent).close();
         hub.lane_to(Side::Client).close();

@@ -42,6 +42,14 @@ pub(super) enum Side {
 }
 
 impl Side {
+    /// What the log calls it.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Client => "the client",
+            Self::Agent => "the agent",
+        }
+    }
+
     fn other(self) -> Self {
         match self {
             Self::Client => Self::Agent,
@@ -88,8 +96,8 @@ impl Hub {
             carrying_out: Mutex::default(),
             outbox: Mutex::default(),
             host,
-            to_client: Lane::new(client),
-            to_agent: Lane::new(agent),
+            to_client: Lane::new(Side::Client, client),
+            to_agent: Lane::new(Side::Agent, agent),
             tasks,
             requests: Arc::new(Semaphore::new(MAX_REQUEST_UNITS)),
             runtime: Handle::current(),

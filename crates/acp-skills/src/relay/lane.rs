@@ -14,9 +14,10 @@ use std::{
     },
 };
 
-use crate::lock::lock;
-
 use tokio::sync::Notify;
+
+use super::{hub::Side, pump::is_departure};
+use crate::lock::lock;
 
 /// Storage up to this size is used again, in bytes; what one huge line needed is given back.
 const MAX_SPARE_BYTES: usize = 256 * 1024;
@@ -38,6 +39,8 @@ impl From<Vec<u8>> for Chunk {
 
 /// One direction.
 pub(super) struct Lane {
+    /// Where it leads.
+    to: Side,
     queue: Mutex<Queue>,
     writer: Mutex<Option<Box<dyn Write + Send>>>,
     drain_is_due: AtomicBool,
@@ -68,8 +71,9 @@ impl Queue {
 }
 
 impl Lane {
-    pub(super) fn new(writer: Box<dyn Write + Send>) -> Self {
+    pub(super) fn new(to: Side, writer: Box<dyn Write + Send>) -> Self {
         Self {
+            to,
             queue: Mutex::default(),
             writer: Mutex::new(Some(writer)),
             drain_is_due: AtomicBool::new(false),
@@ -134,7 +138,10 @@ impl Lane {
         let mut writer = lock(&self.writer);
         self.drain_is_due.store(false, Ordering::Release);
         let result = self.write_all(writer.as_mut());
-        if result.is_err() {
+        if let Err(error) = &result {
+            if !is_departure(error) {
+                tracing::warn!("cannot write to {}: {error}", self.to.name());
+            }
             *writer = None;
             self.shut();
         }

@@ -13,6 +13,14 @@ use super::hub::{Hub, Side};
 /// How much one read takes, in bytes: what a pipe holds on Linux.
 pub(super) const READ_BYTES: usize = 64 * 1024;
 
+/// Whether the other end is gone, which is no fault of anything.
+pub(super) fn is_departure(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionAborted
+    )
+}
+
 /// Pumps until `source` ends or the other side is gone.
 ///
 /// # Errors
@@ -35,7 +43,12 @@ pub(super) fn pump(mut source: impl Read, from: Side, hub: &Arc<Hub>) -> io::Res
             Ok(0) => break,
             Ok(read) => read,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(error),
+            Err(error) => {
+                if !is_departure(&error) {
+                    tracing::warn!("cannot read what {} says: {error}", from.name());
+                }
+                return Err(error);
+            }
         };
         let filled = len + read;
         let Some(end) = memchr::memrchr(b'\n', &storage[len..filled]).map(|at| len + at + 1) else {

@@ -4,10 +4,12 @@
 //! |---|---|
 //! | `access` | which requests may come in |
 //! | `backpressure` | holding back agents that do not read what a bridge brings them |
+//! | `in_flight` | how many requests of a bridge are under way |
 //! | `unauthenticated` | connections that have not shown a token yet |
 
 mod access;
 mod backpressure;
+mod in_flight;
 mod unauthenticated;
 
 use std::{
@@ -27,8 +29,15 @@ use hyper::{
     service::service_fn,
 };
 use hyper_util::rt::{TokioIo, TokioTimer};
-use rmcp::transport::streamable_http_server::{
-    StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
+use rmcp::{
+    RoleServer,
+    transport::{
+        Transport,
+        async_rw::AsyncRwTransport,
+        streamable_http_server::{
+            StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
+        },
+    },
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -36,7 +45,10 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use self::unauthenticated::{Admission, Unauthenticated};
+use self::{
+    in_flight::Limited,
+    unauthenticated::{Admission, Unauthenticated},
+};
 use super::{Server, Servers, bridge, handler::Handler};
 
 /// The last segment of the path of the MCP endpoint.
@@ -193,10 +205,12 @@ fn upgrade(request: Request<Incoming>, server: Arc<Server>) -> Response<Body> {
             Ok(stream) => TokioIo::new(stream),
             Err(error) => return tracing::debug!(%error, "a bridge did not come through"),
         };
-        let transport = backpressure::split(stream);
-        match rmcp::service::serve_server_with_ct(server.handler.clone(), transport, server.end.child_token())
-            .await
-        {
+        let served = rmcp::service::serve_server_with_ct(
+            server.handler.clone(),
+            transport(stream),
+            server.end.child_token(),
+        );
+        match served.await {
             // Ends with the connection, and reports nothing that anybody could act on.
             Ok(running) => drop(running.waiting().await),
             Err(error) => tracing::debug!(%error, "a bridge said nothing useful"),
@@ -207,6 +221,15 @@ fn upgrade(request: Request<Incoming>, server: Arc<Server>) -> Response<Body> {
     headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
     headers.insert(UPGRADE, HeaderValue::from_static(bridge::PROTOCOL));
     response
+}
+
+/// The messages of a bridge, whose agent is held back when it asks for more than it reads or than is worked on.
+fn transport<S>(stream: S) -> impl Transport<RoleServer> + 'static
+where
+    S: AsyncRead + AsyncWrite + Send + 'static,
+{
+    let (reader, writer) = backpressure::split(stream);
+    Limited::new(AsyncRwTransport::new_server(reader, writer))
 }
 
 fn refuse(status: StatusCode, why: &'static str) -> Response<Body> {

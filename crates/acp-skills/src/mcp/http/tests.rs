@@ -1,16 +1,19 @@
 //! MCP over HTTP, without a network: the service of one session, and connections over pipes.
 
-use std::time::Duration;
+use std::{
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
+};
 
 use hyper::header::HOST;
 use serde_json::{Value, json};
 use skills_core::{CallContext, Skill, Toolbox};
 use tokio::{
-    io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
-    sync::mpsc::unbounded_channel,
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf},
+    sync::{Semaphore, mpsc::unbounded_channel},
 };
 
-use super::*;
+use super::{in_flight::MAX_IN_FLIGHT, *};
 use crate::mcp::serving::Serving;
 use acp_skills_intercept::SessionKey;
 
@@ -272,26 +275,35 @@ async fn who_shows_no_token_has_to_go() {
     assert!(begun.elapsed() > unauthenticated::AUTHENTICATION_TIME);
 }
 
-/// What a bridge brings: an agent that asks and does not read is not read either, and nothing is lost when it does.
-#[tokio::test(start_paused = true)]
-async fn an_agent_that_does_not_read_is_held_back() {
-    const REQUESTS: u64 = 20_000;
+/// The agent's end of a bridge to this handler, with the server behind it; greeted.
+async fn bridge(
+    handler: Handler,
+) -> (
+    rmcp::service::RunningService<RoleServer, Handler>,
+    Lines<BufReader<ReadHalf<DuplexStream>>>,
+    WriteHalf<DuplexStream>,
+) {
     let (theirs, ours) = tokio::io::duplex(64 * 1024);
-    let begun = rmcp::service::serve_server_with_ct(
-        handler(skill("review")),
-        backpressure::split(ours),
-        CancellationToken::new(),
-    );
-    let (server, (mut reader, mut writer)) = tokio::join!(begun, async {
+    let begun = rmcp::service::serve_server_with_ct(handler, transport(ours), CancellationToken::new());
+    let (server, (reader, writer)) = tokio::join!(begun, async {
         let (reader, mut writer) = tokio::io::split(theirs);
         let info = json!({ "name": "x", "version": "1" });
         let params = json!({ "protocolVersion": REVISION, "capabilities": {}, "clientInfo": info });
         let hello = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params });
         let ready = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
         writer.write_all(format!("{hello}\n{ready}\n").as_bytes()).await.unwrap();
-        (BufReader::new(reader).lines(), writer)
+        let mut reader = BufReader::new(reader).lines();
+        reader.next_line().await.unwrap().unwrap();
+        (reader, writer)
     });
-    let _server = server.unwrap();
+    (server.unwrap(), reader, writer)
+}
+
+/// What a bridge brings: an agent that asks and does not read is not read either, and nothing is lost when it does.
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_does_not_read_is_held_back() {
+    const REQUESTS: u64 = 20_000;
+    let (_server, mut reader, mut writer) = bridge(handler(skill("review"))).await;
     let (sent, mut count) = tokio::sync::watch::channel(0);
     let asks = tokio::spawn(async move {
         for id in 1..=REQUESTS {
@@ -304,9 +316,98 @@ async fn an_agent_that_does_not_read_is_held_back() {
     // Until nothing moves any more.
     while matches!(tokio::time::timeout(Duration::from_mins(1), count.changed()).await, Ok(Ok(()))) {}
     assert!(*count.borrow() < REQUESTS / 4, "{} requests were read", *count.borrow());
-    for answers in 0..=REQUESTS {
+    for answers in 1..=REQUESTS {
         let line = reader.next_line().await.unwrap();
         assert!(line.is_some_and(|line| line.contains("\"result\"")), "{answers}");
     }
+    drop(asks.await.unwrap());
+}
+
+/// A client is notified once of each change, however often it says that it is there.
+#[tokio::test(start_paused = true)]
+async fn a_client_is_one_listener() {
+    let handler = handler(skill("review"));
+    let (_server, mut reader, mut writer) = bridge(handler.clone()).await;
+    let ready = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+    writer.write_all(format!("{ready}\n").repeat(1_000).as_bytes()).await.unwrap();
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    assert_eq!(handler.listeners.count(), 1);
+    let (_other, mut its_reader, _its_writer) = bridge(handler.clone()).await;
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    assert_eq!(handler.listeners.count(), 2);
+    serve(&handler, &["greet"]).await;
+    for reader in [&mut reader, &mut its_reader] {
+        let line = reader.next_line().await.unwrap().unwrap();
+        assert!(line.contains("notifications/tools/list_changed"), "{line}");
+    }
+}
+
+/// A call that ends when there is a permit for it, in a skill that counts how many have begun.
+fn waits(begun: &Arc<AtomicUsize>, go: &Arc<Semaphore>) -> Skill {
+    let signals = (Arc::clone(begun), Arc::clone(go));
+    let skill = Skill::builder("slow", "Takes its time.").body("Call `wait`.");
+    let skill = skill.tool("wait", "Waits.", move |_: Value| {
+        let (begun, go) = signals.clone();
+        async move {
+            begun.fetch_add(1, Ordering::SeqCst);
+            go.acquire().await.unwrap().forget();
+            Ok(json!("done"))
+        }
+    });
+    skill.build().unwrap()
+}
+
+/// Of the calls of one bridge a number is under way, the others wait, and all are answered.
+#[tokio::test(start_paused = true)]
+async fn calls_under_way_are_no_more_than_enough() {
+    const CALLS: usize = 10 * MAX_IN_FLIGHT;
+    let (begun, go) = (Arc::new(AtomicUsize::new(0)), Arc::new(Semaphore::new(0)));
+    let handler = handler(waits(&begun, &go));
+    let (_server, mut reader, mut writer) = bridge(handler.clone()).await;
+    let arguments = json!({ "skill": "slow", "tool": "wait" });
+    let params = json!({ "name": "call_skill_tool", "arguments": arguments });
+    let call = |id: usize| {
+        let request = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params });
+        format!("{request}\n")
+    };
+    // Time passes when nothing else can happen.
+    let settled = || tokio::time::sleep(Duration::from_mins(1));
+    let cancel = |id: usize| {
+        let params = json!({ "requestId": id });
+        format!("{}\n", json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params }))
+    };
+    // Those that are cancelled make room, though nothing answers them.
+    for id in 1..=MAX_IN_FLIGHT {
+        writer.write_all(call(id).as_bytes()).await.unwrap();
+    }
+    settled().await;
+    assert_eq!(begun.load(Ordering::SeqCst), MAX_IN_FLIGHT);
+    for id in 1..=MAX_IN_FLIGHT {
+        writer.write_all(cancel(id).as_bytes()).await.unwrap();
+    }
+    let asks = tokio::spawn({
+        let calls: String = (0..CALLS).map(|id| call(1_000 + id)).collect();
+        async move {
+            writer.write_all(calls.as_bytes()).await.unwrap();
+            writer
+        }
+    });
+    settled().await;
+    assert_eq!(begun.load(Ordering::SeqCst), 2 * MAX_IN_FLIGHT);
+    // Another bridge is not held back.
+    let (_other, mut its_reader, mut its_writer) = bridge(handler).await;
+    let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
+    its_writer.write_all(format!("{ping}\n").as_bytes()).await.unwrap();
+    assert!(its_reader.next_line().await.unwrap().unwrap().contains("\"result\""));
+    // One ends, one begins.
+    go.add_permits(1);
+    settled().await;
+    assert_eq!(begun.load(Ordering::SeqCst), 2 * MAX_IN_FLIGHT + 1);
+    go.add_permits(CALLS - 1);
+    for _ in 0..CALLS {
+        let line = reader.next_line().await.unwrap().unwrap();
+        assert!(line.contains("done"), "{line}");
+    }
+    assert_eq!(begun.load(Ordering::SeqCst), MAX_IN_FLIGHT + CALLS);
     drop(asks.await.unwrap());
 }

@@ -55,6 +55,8 @@ enum AgentStdout {
     Closed,
     /// The agent has closed it and lived on, so it was told to end.
     ClosedTooEarly,
+    /// The client does not read what the agent says any more, and the agent may end for that.
+    Unread,
 }
 
 /// How far the end of the agent has come.
@@ -127,8 +129,10 @@ impl Supervisor {
                 // has closed its stdout, and who waits for an answer of a living one waits in vain.
                 delivered = &mut self.relay.agent_done, if !self.is_drained => {
                     self.is_drained = true;
-                    if matches!(delivered, Ok(Ok(()))) {
-                        self.stdout = AgentStdout::Closed;
+                    match delivered {
+                        Ok(Ok(())) => self.stdout = AgentStdout::Closed,
+                        Ok(Err(_)) => self.stdout = AgentStdout::Unread,
+                        Err(_) => {}
                     }
                     if matches!(stage, Stage::Running) {
                         drop(spawn_blocking(self.relay.hang_up()));
@@ -184,7 +188,7 @@ impl Supervisor {
         }
         let end = match self.stdout {
             AgentStdout::ClosedTooEarly => "closed its stdout".to_owned(),
-            AgentStdout::Open | AgentStdout::Closed => agent::describe(status),
+            AgentStdout::Open | AgentStdout::Closed | AgentStdout::Unread => agent::describe(status),
         };
         let is_refused = self.answer_all(&format!("the agent {end}")).await;
         if timeout(STALLED, spawn_blocking(self.relay.close())).await.is_err() {
@@ -205,7 +209,7 @@ impl Supervisor {
             self.is_client_done = timeout(POLL, &mut self.relay.client_done).await.is_ok();
             was_starting |= self.relay.agent_gone(why);
         }
-        let is_refused = was_starting && !self.is_told_to_end;
+        let is_refused = was_starting && !self.is_told_to_end && self.stdout != AgentStdout::Unread;
         if is_refused {
             tracing::warn!(
                 "{why} before it could be used; run its command in a terminal to see what it says"
