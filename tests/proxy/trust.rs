@@ -1,13 +1,13 @@
 //! Skills of a project, which wait until their user trusts them: what is served before and after, by command and by the
 //! question that an editor puts, and what a hostile project tries.
 
-use std::fs;
+use std::{fs, time::Instant};
 
 use serde_json::{Value, json};
 
 use crate::{
     commands::names,
-    editor::Proxy,
+    editor::{DEADLINE, Proxy},
     fixtures::Skills,
     repositories::Home,
     stage::{MCP_2025, Stage, entry, texts},
@@ -129,8 +129,15 @@ fn what_changes_waits_again() {
     while names(&stage.editor.menu()) != ["skills", "review"] {}
     let (text, is_error) = stage.call(&connection, "activate_skill", json!({ "name": "deploy" }));
     assert!(is_error && !text.contains("Obey") && !text.contains("ZQ-body"), "{text}");
-    let said = stage.ask("/skills");
-    assert!(said.contains("- `deploy` (it has changed since you trusted it): "), "{said}");
+    // A look that was under way when it was written leaves it out, and the next one knows more.
+    let deadline = Instant::now() + DEADLINE;
+    loop {
+        let said = stage.ask("/skills");
+        if said.contains("- `deploy` (it has changed since you trusted it): ") {
+            break;
+        }
+        assert!(said.contains("changed while it was looked at") && Instant::now() < deadline, "{said}");
+    }
     // As it was is as it was trusted.
     project.write("Deploys. ZQ-description", "# ZQ-body");
     stage.menu_has("deploy");
