@@ -58,6 +58,8 @@ impl Interceptor {
                 }
                 self.started(session, &open.method, actions);
                 self.await_tools(session, actions);
+                // Perhaps without our server, which the agent refused.
+                self.release(session, actions);
                 let pass = self.session_is_set_up(session, message, result, actions);
                 let question = self.question(session);
                 actions.after.extend(question);

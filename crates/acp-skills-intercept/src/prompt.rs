@@ -139,7 +139,8 @@ impl Interceptor {
         let rest = wait.saturating_sub(connect);
         let Some(session) = self.sessions.get(key) else { return };
         match session.server.wait_ends(!rest.is_zero()) {
-            WaitEnd::Stale => {}
+            // The session may have been set up again without what was waited for.
+            WaitEnd::Stale => self.release(key, actions),
             WaitEnd::GoesOn => {
                 session.server.wait_begins();
                 actions.tasks.push(Task::Wait(key, rest));

@@ -376,6 +376,24 @@ fn an_agent_that_does_not_connect_is_told_about_the_files() {
     assert_eq!(texts(world.prompt(5, "s", &["fourth"]).agent()), ["fourth"]);
 }
 
+/// A client may send a prompt before its session is open, and the agent may refuse our server then.
+#[test]
+fn a_prompt_that_waits_for_a_refused_entry_goes_on() {
+    let mut world = world();
+    world.request(1, "session/resume", &json!({ "sessionId": "s", "cwd": "/project", "mcpServers": [] }));
+    assert!(world.prompt(2, "s", &["hello"]).to_agent.is_empty());
+    let again = world.refuse(1, -32602);
+    assert_eq!(again.agent()["params"]["mcpServers"], json!([]));
+    let out = world.respond(1, &json!({}));
+    assert_eq!(texts(out.agent()).last(), Some(&"hello"), "{out:?}");
+    // Also when the session is not answered.
+    world.request(3, "session/resume", &json!({ "sessionId": "t", "cwd": "/project", "mcpServers": [] }));
+    assert!(world.prompt(4, "t", &["hello"]).to_agent.is_empty());
+    world.refuse(3, -32602);
+    let out = world.handle(Input::WaitOver(SessionKey(2)));
+    assert_eq!(texts(out.agent()).last(), Some(&"hello"), "{out:?}");
+}
+
 #[test]
 fn a_refused_entry_is_taken_back_once() {
     for method in ["session/new", "session/load"] {
