@@ -37,7 +37,7 @@ mod sandboxed;
 mod scripts;
 mod sessions;
 #[cfg(target_os = "linux")]
-#[path = "../soak/mod.rs"]
+#[path = "../soak/soak.rs"]
 mod soak;
 mod source;
 mod stage;

@@ -4,8 +4,8 @@
 //! On Unix a process group, on Windows a job object. A group never outlives its value: dropping it kills it. It does
 //! outlive this process where that is killed on Unix; what could end it then is told by a [`ProcessObserver`].
 
-#[cfg_attr(unix, path = "unix.rs")]
-#[cfg_attr(windows, path = "windows.rs")]
+#[cfg_attr(unix, path = "process/unix.rs")]
+#[cfg_attr(windows, path = "process/windows.rs")]
 mod system;
 
 use std::{fmt, io, process::ExitStatus, sync::Arc};

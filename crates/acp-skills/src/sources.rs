@@ -28,8 +28,8 @@ mod lockfile;
 mod manifest;
 mod prune;
 mod store;
-#[cfg_attr(unix, path = "system/unix.rs")]
-#[cfg_attr(windows, path = "system/windows.rs")]
+#[cfg_attr(unix, path = "sources/system/unix.rs")]
+#[cfg_attr(windows, path = "sources/system/windows.rs")]
 mod system;
 mod update;
 

@@ -13,8 +13,8 @@
 
 #[cfg(unix)]
 mod alive;
-#[cfg_attr(unix, path = "unix.rs")]
-#[cfg_attr(windows, path = "windows.rs")]
+#[cfg_attr(unix, path = "processes/unix.rs")]
+#[cfg_attr(windows, path = "processes/windows.rs")]
 mod system;
 #[cfg(unix)]
 pub mod watchdog;

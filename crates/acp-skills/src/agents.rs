@@ -194,8 +194,9 @@ impl Agent {
 
 /// All of them, those first that most people use.
 pub fn all() -> &'static [Agent] {
-    static AGENTS: LazyLock<Vec<Agent>> =
-        LazyLock::new(|| serde_json::from_str(include_str!("agents.json")).expect("a test reads the table"));
+    static AGENTS: LazyLock<Vec<Agent>> = LazyLock::new(|| {
+        serde_json::from_str(include_str!("agents/agents.json")).expect("a test reads the table")
+    });
     &AGENTS
 }
 

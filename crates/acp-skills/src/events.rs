@@ -1,4 +1,4 @@
-#![doc = include_str!("schema.md")]
+#![doc = include_str!("events/schema.md")]
 //!
 //! # In Rust
 //!

@@ -16,9 +16,9 @@ use acp_skills::evaluation::{AgentReport, Case, Configuration, Evaluation, Outco
 
 use crate::html::{escape, fill, source_of};
 
-const TEMPLATE: &str = include_str!("page.html");
-const STYLE: &str = include_str!("page.css");
-const SCRIPT: &str = include_str!("page.js");
+const TEMPLATE: &str = include_str!("page/page.html");
+const STYLE: &str = include_str!("page/page.css");
+const SCRIPT: &str = include_str!("page/page.js");
 
 /// The page.
 pub(super) fn page(evaluation: &Evaluation, workspace: &Workspace, report: &Report) -> String {

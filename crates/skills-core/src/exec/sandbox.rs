@@ -23,7 +23,7 @@
 //! distributions have added), whoever can swap the working directory for a link while a script starts decides where it
 //! writes.
 
-#[cfg_attr(not(target_os = "linux"), path = "unsupported.rs")]
+#[cfg_attr(not(target_os = "linux"), path = "sandbox/unsupported.rs")]
 mod bwrap;
 #[cfg(target_os = "linux")]
 mod environment;

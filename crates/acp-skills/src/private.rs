@@ -1,8 +1,8 @@
 //! Files and directories that only their owner may read, and the rights of those that others may. What differs by system is in
 //! `unix` and `windows`.
 
-#[cfg_attr(unix, path = "unix.rs")]
-#[cfg_attr(windows, path = "windows.rs")]
+#[cfg_attr(unix, path = "private/unix.rs")]
+#[cfg_attr(windows, path = "private/windows.rs")]
 mod system;
 
 use std::{
