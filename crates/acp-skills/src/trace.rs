@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use acp_skills_runtime::activity::Activity;
+
 use crate::{
-    activity::Activity,
     permission::{PermissionOption, PermissionRequest},
 };
 

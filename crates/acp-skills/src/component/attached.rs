@@ -11,7 +11,7 @@ use skills_core::{
     set::{ToolNameError, Waiting},
 };
 
-use crate::library::{Library, SkillLibrary, WhenReloaded};
+use acp_skills_runtime::library::{Library, SkillLibrary, WhenReloaded};
 
 /// Skills and tools, in the order in which they were attached.
 #[derive(Default, Clone)]
