@@ -20,9 +20,9 @@ use super::{
     directory::Made,
     evaluation::AgentCommand,
     transcript::shortened,
-    wording::{ASSERTION, OPENING, WORK},
 };
 use acp_skills::one_shot::parse;
+use acp_skills_runtime::demo::wording::{ASSERTION, OPENING, WORK};
 
 /// How long the command of an assertion may run.
 const COMMAND_TIMEOUT: Duration = Duration::from_mins(1);

@@ -4,12 +4,7 @@
 //! nothing of that. One small file per session, named by a digest of the session's id, holds the names of the skills and
 //! who activated them, and nothing else. Writing happens in the background.
 
-use std::{
-    collections::HashMap,
-    io,
-    path::Path,
-    sync::Arc,
-};
+use std::{collections::HashMap, io, path::Path, sync::Arc};
 
 use parking_lot::Mutex;
 

@@ -19,6 +19,7 @@ use acp_skills_intercept::{
     Switched,
 };
 use skills_core::{CallContext, SkillName, Toolbox, exec::Sandbox};
+use skills_sources::trust;
 use tokio::{
     sync::{
         Mutex as AsyncMutex,
@@ -223,7 +224,9 @@ impl RunningHost {
                     (decided, host.refresh(directories, reason))
                 });
                 let (decided, refreshed) =
-                    work.await.unwrap_or_else(|_| (Decided::default(), Refreshed::nothing(reason)));
+                    work.await.unwrap_or_else(|_| (trust::Decided::default(), Refreshed::nothing(reason)));
+                let kept = decided.unsaved.map_or(Ok(()), Err);
+                let decided = Decided { done: decided.done, failed: decided.failed, kept };
                 tell(Input::Decided { session, ticket, trusted, decided, refreshed });
             }
             Query::Skills { directories, reason } => {

@@ -32,7 +32,10 @@ use std::{
     collections::HashMap,
     net::SocketAddr,
     path::PathBuf,
-    sync::{Arc, Weak, atomic::{AtomicBool, Ordering}},
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use parking_lot::{Mutex, MutexGuard};
@@ -43,7 +46,7 @@ use tokio::{runtime::Handle, sync::mpsc::UnboundedSender};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use self::{handler::Handler, serving::Serving};
-use crate::{activity::Observer, library::MakeToolbox, lock::lock};
+use crate::{activity::Observer, library::MakeToolbox};
 
 /// Where what happens on the servers is told.
 type Inputs = UnboundedSender<Input>;

@@ -24,15 +24,11 @@ pub(crate) use self::alive::group_is_alive;
 #[cfg(windows)]
 pub(crate) use self::system::end_children_with_this_process;
 
-use std::{
-    collections::HashSet,
-    sync::Arc,
-};
+use std::{collections::HashSet, sync::Arc};
 
 use parking_lot::{Condvar, Mutex};
 
 use skills_core::exec::ProcessObserver;
-
 
 /// The groups that run, and who watches over them. All clones are the same; with the last one, what is left is ended.
 #[derive(Debug, Clone, Default)]

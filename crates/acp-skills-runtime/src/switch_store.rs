@@ -68,7 +68,7 @@ impl Switches {
 }
 
 fn read(path: &Path) -> io::Result<Vec<SkillName>> {
-    Ok(state_file::read::<Switches>(path)?.map(Switches::names).unwrap_or_default())
+    Ok(state::read::<Switches>(path)?.map(Switches::names).unwrap_or_default())
 }
 
 #[cfg(test)]

@@ -12,7 +12,6 @@ use std::{
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
-
 /// How long the end waits for what is left to be done. A disk that does not answer must not keep the program.
 const DRAIN_TIME: Duration = Duration::from_secs(2);
 
@@ -65,7 +64,7 @@ impl<T> Shared<T> {
             if queue.is_closed {
                 return None;
             }
-            queue = wait(&self.submitted, queue);
+            self.submitted.wait(&mut queue);
         }
     }
 }
@@ -108,8 +107,7 @@ impl<T> Worker<T> {
         self.0.submitted.notify_all();
         let deadline = Instant::now() + DRAIN_TIME;
         while !queue.is_finished && Instant::now() < deadline {
-            let left = deadline.saturating_duration_since(Instant::now());
-            queue = wait_for(&self.0.finished, queue, left);
+            self.0.finished.wait_until(&mut queue, deadline);
         }
     }
 }

@@ -4,7 +4,7 @@
 //! ([`OneShot::stream`]), or as a Rust type ([`OneShot::parse`]).
 
 mod error;
-pub(crate) mod parse;
+pub mod parse;
 mod turn;
 
 use std::{

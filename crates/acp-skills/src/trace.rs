@@ -6,9 +6,7 @@ use serde_json::Value;
 
 use acp_skills_runtime::activity::Activity;
 
-use crate::{
-    permission::{PermissionOption, PermissionRequest},
-};
+use crate::permission::{PermissionOption, PermissionRequest};
 
 /// One thing that happened.
 #[derive(Debug)]

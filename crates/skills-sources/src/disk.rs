@@ -47,3 +47,28 @@ pub fn write(path: &Path, text: &str) -> io::Result<()> {
     file.persist(path)?;
     Ok(())
 }
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn symbolic_links_are_followed() {
+        use std::os::unix::fs::symlink;
+        let dir = tempfile::tempdir().unwrap();
+        let (link, file) = (dir.path().join("link"), dir.path().join("dotfiles/file"));
+        symlink(&file, &link).unwrap();
+        let error = write(&link, "x").unwrap_err();
+        assert!(
+            error.to_string().contains("leads nowhere") && fs::read_link(&link).unwrap() == file,
+            "{error}"
+        );
+        fs::create_dir(file.parent().unwrap()).unwrap();
+        fs::write(&file, "").unwrap();
+        write(&link, "x").unwrap();
+        assert_eq!(
+            (fs::read_link(&link).unwrap(), fs::read_to_string(&file).unwrap()),
+            (file, "x".to_owned())
+        );
+    }
+}

@@ -108,6 +108,7 @@ impl Sources {
         sources
     }
 
+    /// Returns true if there is no source.
     pub fn is_empty(&self) -> bool {
         self.0.specs.is_empty()
     }

@@ -17,8 +17,8 @@ use std::{
 };
 
 use skills_core::{
-    exec::ProcessObserver,
     RemoteIndex,
+    exec::ProcessObserver,
     remote::{IndexText, RemoteError, Sha256},
 };
 

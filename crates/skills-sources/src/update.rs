@@ -28,9 +28,7 @@ use super::{
     prune,
     store::Store,
 };
-use crate::{
-    disk::{FileLock, cache_dir, state_dir},
-};
+use crate::disk::{FileLock, cache_dir, state_dir};
 
 /// Text of a file that is shown in a difference, in bytes; a longer one only by its size.
 const MAX_DIFF_BYTES: usize = 256 * 1024;
@@ -162,7 +160,8 @@ impl Updater {
                 {
                     let system = |error| SourceError::system(address, error);
                     self.store.forget_git(place, &approved.commit).map_err(system)?;
-                    let again = self.store.fetch_git(place, Some(&approved.commit), self.options.observer.clone());
+                    let again =
+                        self.store.fetch_git(place, Some(&approved.commit), self.options.observer.clone());
                     fetched = again.map_err(|error| SourceError::git(address, error))?;
                 }
                 let root = self.store.root(place, &fetched.commit);

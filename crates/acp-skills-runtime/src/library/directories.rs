@@ -17,7 +17,10 @@ use super::{
     projects::{self, ProjectSkills},
     scan::Scan,
 };
-use skills_sources::{Sources, trust::{Decided, Trust}};
+use skills_sources::{
+    Sources,
+    trust::{Decided, Trust},
+};
 
 /// The skills of a configuration, by precedence: those that were named, those of the session's project, those of a scan,
 /// those of sources: git repositories and web sites.

@@ -1,7 +1,10 @@
 //! [`Scan`]: what is found below directories, once for all who ask, and found again where something has changed.
 
 use std::{
-    sync::{Arc, LazyLock, atomic::{AtomicBool, Ordering}},
+    sync::{
+        Arc, LazyLock,
+        atomic::{AtomicBool, Ordering},
+    },
     thread,
 };
 
@@ -11,7 +14,6 @@ use skills_core::{
     SkillSet,
     discovery::{Changes, Discovery, Visits},
 };
-
 
 /// What a scan finds. It runs while the agent starts; the first to ask waits for it.
 #[derive(Clone)]
@@ -59,6 +61,7 @@ impl Scan {
         Self { discovery, search: Arc::new(LazyLock::new(find)), is_used: Arc::default() }
     }
 
+    /// Creates a scan and starts it on a thread of its own.
     pub fn start(discovery: Discovery) -> Self {
         let scan = Self::later(discovery);
         if !scan.discovery.roots.is_empty() {

@@ -227,7 +227,7 @@ impl SkillLibrary for Snapshots {
     fn leave(&self, cwd: &Path) {
         self.found.lock().remove(&Some(cwd.to_owned()));
         // This does not wait for the disk either: a search that is under way, or the next, drops the project.
-        if let Ok(mut finder) = self.finder.try_lock() {
+        if let Some(mut finder) = self.finder.try_lock() {
             finder.projects.remove(cwd);
         }
     }

@@ -6,10 +6,7 @@
 //! MCP to its server, on which requests get ids of our own. What the server says on a subscription goes to the agent as
 //! notifications with the id of the request that opened it.
 
-use std::{
-    collections::HashMap,
-    sync::Arc,
-};
+use std::{collections::HashMap, sync::Arc};
 
 use parking_lot::Mutex;
 

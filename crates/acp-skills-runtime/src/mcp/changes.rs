@@ -1,10 +1,7 @@
 //! Who is notified that lists have changed: clients of the older revisions, on their connection, and subscriptions of
 //! the stateless one (`subscriptions/listen`).
 
-use std::{
-    sync::Arc,
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use parking_lot::{Mutex, MutexGuard};
 
@@ -18,7 +15,6 @@ use rmcp::{
 };
 use skills_core::{Difference, Toolbox};
 use tokio::time::timeout;
-
 
 /// A client that takes nothing for this long counts as gone.
 const SEND_TIME: Duration = Duration::from_secs(5);

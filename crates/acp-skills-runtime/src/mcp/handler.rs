@@ -2,10 +2,7 @@
 //!
 //! rmcp answers `initialize` of the older revisions and the stateless requests of 2026-07-28 from this one handler.
 
-use std::{
-    sync::Arc,
-    time::Instant,
-};
+use std::{sync::Arc, time::Instant};
 
 use parking_lot::Mutex;
 

@@ -24,7 +24,6 @@ use std::{
 };
 
 use super::{Processes, State, watchdog};
-use crate::lock::{lock, wait};
 
 /// Who watches.
 #[derive(Debug, Default)]
@@ -173,7 +172,7 @@ impl Processes {
     pub(crate) fn agent_group(&self) -> Option<u32> {
         let mut state = self.0.state.lock();
         while matches!(state.guard.leader, Helper::Starting) {
-            state = wait(&self.0.prepared, state);
+            self.0.prepared.wait(&mut state);
         }
         match &state.guard.leader {
             Helper::Running(leader) => Some(leader.child.id()),

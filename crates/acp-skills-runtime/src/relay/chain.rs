@@ -18,7 +18,7 @@ use super::{
     hub::{Hub, Side},
     pump::is_departure,
 };
-use crate::{host::Host, lock::lock};
+use crate::host::Host;
 use acp_skills_intercept::Policy;
 use acp_skills_wire::{
     build,

@@ -3,12 +3,7 @@
 //! Whoever holds the interceptor decides and queues, and does nothing else: lines go into the lanes and effects into the
 //! outbox while it is held, so all of them keep the order of the decisions. They are written and carried out afterwards.
 
-use std::{
-    collections::VecDeque,
-    io::Write,
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::VecDeque, io::Write, sync::Arc, time::Duration};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
@@ -22,9 +17,7 @@ use tokio::{
 };
 
 use super::lane::{Chunk, Lane, MAX_WAITING_BYTES};
-use crate::{
-    host::RunningHost,
-};
+use crate::host::RunningHost;
 
 /// How much of an agent's MCP requests over the ACP connection may be under way, in permits of [`REQUEST_UNIT_BYTES`]. An
 /// agent that asks for more, or does not read the answers, is not read either until it has.
@@ -185,8 +178,9 @@ impl Hub {
 
     /// The client will say nothing more. What it said last may wait for its skills a while; blocks meanwhile.
     pub(super) fn client_gone(self: &Arc<Self>) {
-        let interceptor = self.interceptor.lock();
-        drop(wait_while(&self.settled, interceptor, LAST_WORDS, |it| it.is_waiting()));
+        let mut interceptor = self.interceptor.lock();
+        self.settled.wait_while_for(&mut interceptor, |interceptor| interceptor.is_waiting(), LAST_WORDS);
+        drop(interceptor);
         self.handle(Input::ClientGone);
     }
 

@@ -36,7 +36,6 @@ pub struct Standalone {
 
 /// Why the proxy could not do its work.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum StandaloneError {
     /// The agent does not start.
     #[error(transparent)]

@@ -207,7 +207,7 @@ impl SkillSources {
             cache: locations::cache_dir(),
             max_skills: scanned.limits.max_skills,
             locked: self.locked,
-            processes: self.processes.clone(),
+            observer: Some(Arc::new(self.processes.clone())),
         };
         let mut projects = Vec::new();
         for it in self.projects {

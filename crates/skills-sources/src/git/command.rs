@@ -120,8 +120,7 @@ impl<'a> Git<'a> {
         // Those below; once git runs, it would wait for them.
         probe_threads(THREADS).map_err(system)?;
         let entered = runtime.enter();
-        let mut group =
-            ProcessGroup::spawn(command, self.observer.clone()).map_err(system)?;
+        let mut group = ProcessGroup::spawn(command, self.observer.clone()).map_err(system)?;
         drop(entered);
         let left = self.deadline.saturating_duration_since(Instant::now());
         thread::scope(|scope| {

@@ -80,14 +80,7 @@ impl Repository {
 /// The files that a fetch wrote, and what it said.
 fn fetch_from(place: &GitPlace, commit: Option<&str>) -> Result<(Vec<String>, Fetched), GitError> {
     let (directory, scratch) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let fetched = fetch(
-        place,
-        commit,
-        directory.path(),
-        scratch.path(),
-        None,
-        Duration::from_mins(1),
-    )?;
+    let fetched = fetch(place, commit, directory.path(), scratch.path(), None, Duration::from_mins(1))?;
     Ok((files(directory.path()), fetched))
 }
 
@@ -151,8 +144,7 @@ fn a_server_that_filters() {
     let commit = repository.commit(&[("a/SKILL.md", SKILL), ("a/x.md", "x"), ("big.bin", &noise)]);
     let (directory, scratch) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let place = repository.place("");
-    let fetched =
-        fetch(&place, None, directory.path(), scratch.path(), None, TIMEOUT).unwrap();
+    let fetched = fetch(&place, None, directory.path(), scratch.path(), None, TIMEOUT).unwrap();
     assert_eq!(
         (fetched.commit, files(directory.path())),
         (commit.clone(), vec!["a/SKILL.md".into(), "a/x.md".into()])
@@ -269,8 +261,7 @@ fn a_tree_that_leads_out() {
     let (directory, scratch) = (outer.path().join("x/y"), outer.path().join("scratch"));
     fs::create_dir_all(&directory).unwrap();
     fs::create_dir(&scratch).unwrap();
-    let fetched =
-        fetch(&repository.place(""), None, &directory, &scratch, None, TIMEOUT).unwrap();
+    let fetched = fetch(&repository.place(""), None, &directory, &scratch, None, TIMEOUT).unwrap();
     assert_eq!(files(&outer.path().join("x")), ["y/a/SKILL.md", "y/a/evil"]);
     assert_eq!(fetched.notes.len(), 4, "{:?}", fetched.notes);
 }
@@ -297,8 +288,7 @@ fn a_server_that_says_nothing() {
         GitPlace { url, reference: None, path: String::new(), transport: super::super::Transport::Https };
     let (directory, scratch) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let timeout = Duration::from_secs(1);
-    let error =
-        fetch(&place, None, directory.path(), scratch.path(), None, timeout).unwrap_err();
+    let error = fetch(&place, None, directory.path(), scratch.path(), None, timeout).unwrap_err();
     assert!(matches!(error, GitError::TooLong(it) if it == timeout), "{error}");
 }
 

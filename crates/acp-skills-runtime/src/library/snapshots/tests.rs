@@ -8,9 +8,7 @@ use skills_core::{
 };
 
 use super::*;
-use crate::{
-    library::{Library, Scan},
-};
+use crate::library::{Library, Scan};
 
 /// A library over `named/first`, what is below `roots`, and the projects of sessions.
 struct World {

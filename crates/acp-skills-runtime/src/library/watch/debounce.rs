@@ -1,8 +1,6 @@
 //! [`Debounce`]: changes on their way, until they have settled.
 
-use std::{
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
@@ -129,10 +127,12 @@ impl Debounce {
                 return Some(Changes::default());
             }
             let next = state.pending.due().into_iter().chain(trusted_until).min();
-            state = match next {
-                Some(next) => wait_for(&self.changed, state, next.saturating_duration_since(now)),
-                None => wait(&self.changed, state),
-            };
+            match next {
+                Some(next) => {
+                    self.changed.wait_until(&mut state, next);
+                }
+                None => self.changed.wait(&mut state),
+            }
         }
     }
 }

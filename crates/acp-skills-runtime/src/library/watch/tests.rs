@@ -33,12 +33,12 @@ impl Watcher for System {
 
     fn watch(&mut self, path: &Path, mode: RecursiveMode) -> notify::Result<()> {
         self.asked.fetch_add(1, Ordering::Relaxed);
-        self.watched.lock().unwrap().insert(path.to_owned(), mode);
+        self.watched.lock().insert(path.to_owned(), mode);
         Ok(())
     }
 
     fn unwatch(&mut self, path: &Path) -> notify::Result<()> {
-        let known = self.watched.lock().unwrap().remove(path);
+        let known = self.watched.lock().remove(path);
         known.map(drop).ok_or_else(notify::Error::watch_not_found)
     }
 
@@ -59,7 +59,7 @@ struct Skills {
 
 impl Watched for Skills {
     fn coverage(&self) -> Coverage {
-        match self.events.lock().unwrap().pop() {
+        match self.events.lock().pop() {
             // It is judged by what was watched before.
             Some(event) => self.debounce.put(Ok(event)),
             None => self.debounce.close(),
@@ -68,7 +68,7 @@ impl Watched for Skills {
     }
 
     fn rescan(&self, changes: &Changes) -> Option<Reloaded> {
-        let mut rescans = self.rescans.lock().unwrap();
+        let mut rescans = self.rescans.lock();
         rescans.push(changes.clone());
         assert!(rescans.len() < 10, "it searches for ever: {rescans:#?}");
         None
@@ -111,7 +111,7 @@ fn run(platform: Platform, events: impl Fn(&Path) -> Vec<Event>) -> (Vec<Changes
     let system = System::default();
     let changed: WhenReloaded = Box::new(|_| {});
     watch(&Arc::downgrade(&library), Box::new(system.clone()), platform, &debounce, &changed);
-    let rescans = std::mem::take(&mut *library.rescans.lock().unwrap());
+    let rescans = std::mem::take(&mut *library.rescans.lock());
     (rescans, system, base)
 }
 
@@ -132,7 +132,7 @@ fn a_tree_that_was_replaced_is_watched_anew() {
         // The first watches, what happened, and the new watch.
         assert_eq!(rescans.len(), 3, "{platform:?}: {rescans:#?}");
         assert!(rescans[1].trees.contains(&base.join("root")), "{platform:?}: {rescans:#?}");
-        assert!(system.watched.lock().unwrap().contains_key(&base.join("root")), "{platform:?}");
+        assert!(system.watched.lock().contains_key(&base.join("root")), "{platform:?}");
     }
 }
 
@@ -146,7 +146,7 @@ fn windows_sees_a_directory_go_from_above() {
         ("elsewhere/named", RecursiveMode::NonRecursive),
         ("root", RecursiveMode::Recursive),
     ];
-    assert_eq!(*system.watched.lock().unwrap(), expected.map(|(dir, mode)| (base.join(dir), mode)).into());
+    assert_eq!(*system.watched.lock(), expected.map(|(dir, mode)| (base.join(dir), mode)).into());
     assert_eq!(rescans[1].trees, [base.join("elsewhere/named")].into());
 }
 

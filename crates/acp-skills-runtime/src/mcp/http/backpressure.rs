@@ -14,7 +14,6 @@ use parking_lot::Mutex;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf, ReadHalf, WriteHalf};
 
-
 /// How long a message may be, in bytes: as over HTTP.
 const MAX_LINE_BYTES: usize = 4 * 1024 * 1024;
 

@@ -13,7 +13,6 @@ use parking_lot::{Mutex, MutexGuard};
 
 use tokio::sync::Notify;
 
-
 /// How many there may be at once. Agents open one or two connections a session, one after another.
 pub(super) const MAX_UNAUTHENTICATED: usize = 32;
 /// How long each has until its first authorised request.
