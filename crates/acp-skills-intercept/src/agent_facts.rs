@@ -264,3 +264,160 @@ pub struct KnownAgent {
     /// Whether its model has to search for those tools.
     pub hides_tools: bool,
 }
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    /// Every name that an agent was seen to have, and names that are nearly one.
+    const NAMES: &[&str] = &[
+        "",
+        "other",
+        "agentao",
+        "Agentao",
+        "agentao-2",
+        "@agentclientprotocol/claude-agent-acp",
+        "@zed-industries/claude-agent-acp",
+        "@zed-industries/claude-code-acp",
+        "claude-code",
+        "@agentclientprotocol/codex-acp",
+        "codex-acp",
+        "codex",
+        "Copilot",
+        "GitHub Copilot CLI",
+        "crow-cli",
+        "crow",
+        "@factory/cli",
+        "factory",
+        "elizacp",
+        "fast-agent-acp",
+        "fast-agent",
+        "fast",
+        "gemini-cli",
+        "gemini",
+        "hermes-agent",
+        "hermes",
+        "Kimi CLI",
+        "Kimi Code CLI",
+        "kimi-cli",
+        "OpenCode",
+        "opencode-look-alike",
+        "Kilo",
+        "kilocode",
+        "OpenHands CLI ACP Agent",
+        "qwen-code",
+        "qwen-code-2",
+        "reasonix",
+        "@mistralai/mistral-vibe",
+        "vibe",
+        "bub",
+        "cline",
+        "minion-code",
+        "nanocoder",
+        "auggie",
+        "gptme",
+        "mastracode",
+        "nooa-acp",
+        "qoder-cli",
+        "superqode",
+        "goose",
+        "grok",
+    ];
+
+    fn facts(name: &str, meta: &str) -> AgentFacts {
+        let result = format!(
+            r#"{{"protocolVersion":1,"agentInfo":{{"name":"{name}","version":"1"}},"agentCapabilities":{{"mcpCapabilities":{{"http":true}},"_meta":{meta}}}}}"#
+        );
+        AgentFacts::read(Node::parse(result.as_bytes()).unwrap())
+    }
+
+    /// The quirks of an agent, by their names.
+    fn quirks(facts: &AgentFacts) -> String {
+        let mut quirks = Vec::new();
+        let mut add = |name: &str, is: bool| {
+            if is {
+                quirks.push(name.to_owned());
+            }
+        };
+        let kind = facts.kind;
+        add("tools", facts.passes_tools_on());
+        add("words-first", kind.wants_words_first());
+        add("shared-servers", kind.shares_servers());
+        add("copied-servers", kind.copies_servers());
+        add("hidden-tools", kind.hides_tools());
+        add("fails-on-http", !facts.mcp_http);
+        add("names-calls", kind.names_calls());
+        add("claude-meta", kind == AgentKind::Claude);
+        add("own-activate", kind == AgentKind::Gemini);
+        add("executes", kind == AgentKind::Codex);
+        if let Some(grace) = facts.time_to_leave() {
+            quirks.push(format!("{grace:?}"));
+        }
+        quirks.join(" ")
+    }
+
+    #[test]
+    fn every_agent_has_its_quirks() {
+        let rows = NAMES.iter().map(|name| format!("{name}: {}\n", quirks(&facts(name, "null"))));
+        let by_meta = format!("by its `_meta`: {}\n", quirks(&facts("", r#"{"x.ai/capabilities":{}}"#)));
+        let by_name = quirks(&facts("gemini", r#"{"x.ai/capabilities":{}}"#));
+        let text: String = rows.chain([by_meta, format!("by its name first: {by_name}\n")]).collect();
+        expect![[r#"
+            : 
+            other: 
+            agentao: tools names-calls
+            Agentao: tools names-calls
+            agentao-2: 
+            @agentclientprotocol/claude-agent-acp: tools names-calls claude-meta
+            @zed-industries/claude-agent-acp: tools names-calls claude-meta
+            @zed-industries/claude-code-acp: tools names-calls claude-meta
+            claude-code: 
+            @agentclientprotocol/codex-acp: tools names-calls executes 6s
+            codex-acp: tools names-calls executes 6s
+            codex: 
+            Copilot: tools
+            GitHub Copilot CLI: tools
+            crow-cli: tools
+            crow: tools
+            @factory/cli: tools words-first hidden-tools names-calls
+            factory: 
+            elizacp: tools 500ms
+            fast-agent-acp: tools names-calls
+            fast-agent: tools names-calls
+            fast: 
+            gemini-cli: tools names-calls own-activate 500ms
+            gemini: tools names-calls own-activate 500ms
+            hermes-agent: tools words-first shared-servers
+            hermes: 
+            Kimi CLI: tools copied-servers names-calls
+            Kimi Code CLI: tools copied-servers names-calls
+            kimi-cli: tools copied-servers names-calls
+            OpenCode: tools names-calls
+            opencode-look-alike: 
+            Kilo: tools names-calls
+            kilocode: 
+            OpenHands CLI ACP Agent: tools fails-on-http
+            qwen-code: tools hidden-tools names-calls
+            qwen-code-2: 
+            reasonix: tools hidden-tools
+            @mistralai/mistral-vibe: 6s
+            vibe: 
+            bub: 
+            cline: 
+            minion-code: 
+            nanocoder: 
+            auggie: 
+            gptme: 
+            mastracode: 
+            nooa-acp: 
+            qoder-cli: 
+            superqode: 
+            goose: 
+            grok: 
+            by its `_meta`: tools hidden-tools names-calls
+            by its name first: tools names-calls own-activate 500ms
+        "#]].assert_eq(&text);
+    }
+}
