@@ -45,6 +45,7 @@
 //! | `session/` | what is known of a session, each part private to the file that guards it (`turns`: prompts that are held) |
 //! | `policy` | what the user decided |
 //! | `agent_facts`, `client_facts`, `version` | what is known of the two sides, and what differs between versions of the protocol |
+//! | `known_agents/` | the agents that are known by name, with their quirks |
 //! | `marks` | how our text is told from what a person wrote |
 //! | `typed`, `words` | what a prompt says |
 //! | `calls` | which calls are calls of our tools |
@@ -64,6 +65,7 @@ mod echo;
 pub mod events;
 mod expansion;
 mod inputs;
+mod known_agents;
 mod mark_scanner;
 mod marks;
 mod menu;
@@ -96,7 +98,6 @@ mod words;
 
 use std::{collections::HashMap, time::Duration};
 
-pub use self::agent_facts::{KnownAgent, known_agent};
 pub use acp_skills_wire::NOT_STARTED;
 use acp_skills_wire::{Class, Classifier, Id, Message};
 
@@ -110,6 +111,7 @@ use self::{
 };
 pub use self::{
     inputs::Input,
+    known_agents::{Agent, Means, Seen, known_agent, known_agents},
     marks::{Mark, begins_with_ours},
     menu::spelling::spelled,
     outputs::{Actions, Effect, Level, Pass, Task},
@@ -279,9 +281,9 @@ impl Interceptor {
         kept.into_iter().chain(errors).collect()
     }
 
-    /// How long it is worth to wait for the agent to end by itself once the client has gone, where that is known.
-    pub fn time_to_leave(&self) -> Option<Duration> {
-        self.agent.time_to_leave()
+    /// Returns how long to wait for the agent to exit on its own after the client has gone, if that was measured.
+    pub fn shutdown_grace(&self) -> Option<Duration> {
+        self.agent.quirks.shutdown_grace
     }
 
     /// How many sessions there are.
