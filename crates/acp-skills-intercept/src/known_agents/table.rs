@@ -51,8 +51,8 @@ pub(super) static AGENTS: &[Agent] = &[
         .recognized_by(&[NamePart("gemini")])
         .seen(Seen::of("gemini-cli").version("0.61").server("HTTP").catalog("first prompt").tools())
         .notes(
-            "has a tool of its own named `activate_skill`, so the catalog says whose tools are meant; in \
-             folders that you do not trust it starts no MCP server, and the proxy names the files instead",
+            "has its own tool named `activate_skill`, so the catalog says whose tools to use; in folders \
+             that you do not trust it starts no MCP server, and the proxy names the files instead",
         )
         .quirks(Quirks {
             gives_tools: true,
@@ -85,8 +85,8 @@ pub(super) static AGENTS: &[Agent] = &[
         .info("qwen-code")
         .seen(Seen::of("qwen").version("0.24").server("HTTP").catalog("first prompt").tools())
         .notes(
-            "the model finds tools of MCP servers by a search; shows MCP prompts as slash commands of its \
-             own",
+            "gives the model MCP tools only after a search for them; shows MCP prompts as its own slash \
+             commands",
         )
         .quirks(Quirks { gives_tools: true, hides_tools: true, calls: Some(&reports::QWEN), ..Quirks::NONE }),
     Agent::new("fast-agent", "fast-agent", &["fast-agent", "acp"])
@@ -110,7 +110,7 @@ pub(super) static AGENTS: &[Agent] = &[
         .home("https://cline.bot/cli")
         .info("cline")
         .seen(Seen::of("cline").version("3.0").server("stdio").catalog("first prompt").files())
-        .notes("takes MCP servers and never starts them, so the first prompt names the files"),
+        .notes("accepts MCP servers but never starts them, so the first prompt names the files"),
     Agent::new("crow-cli", "crow-cli", &["crow-cli", "acp"])
         .aliases(&["crow"])
         .uvx("crow-cli")
@@ -124,14 +124,14 @@ pub(super) static AGENTS: &[Agent] = &[
         .npx("deepagents-acp")
         .home("https://github.com/langchain-ai/deepagentsjs")
         .seen(Seen::of("deepagents-acp").version("0.0.13").server("stdio").catalog("first prompt").files())
-        .notes("takes MCP servers and never starts them, so the first prompt names the files"),
+        .notes("accepts MCP servers but never starts them, so the first prompt names the files"),
     Agent::new("factory-droid", "Factory Droid", &["droid", "exec", "--output-format", "acp"])
         .aliases(&["droid"])
         .npx("droid")
         .home("https://factory.ai/product/cli")
         .info("@factory/cli")
         .seen(Seen::of("droid").version("0.215").server("stdio").catalog("first prompt").tools())
-        .notes("the model finds tools of MCP servers by a search")
+        .notes("gives the model MCP tools only after a search for them")
         .quirks(Quirks {
             gives_tools: true,
             hides_tools: true,
@@ -146,7 +146,7 @@ pub(super) static AGENTS: &[Agent] = &[
         .home("https://x.ai/cli")
         .recognized_by(&[Meta("x.ai/capabilities")])
         .seen(Seen::of("grok").version("1.0").server("HTTP").catalog("first prompt").tools())
-        .notes("the model finds tools of MCP servers by a search")
+        .notes("gives the model MCP tools only after a search for them")
         .quirks(Quirks { gives_tools: true, hides_tools: true, calls: Some(&reports::GROK), ..Quirks::NONE }),
     Agent::new("junie", "Junie", &["junie", "--acp=true"]).home("https://junie.jetbrains.com"),
     Agent::new("kilo", "Kilo", &["kilo", "acp"])
@@ -162,7 +162,7 @@ pub(super) static AGENTS: &[Agent] = &[
         .home("https://moonshotai.github.io/kimi-cli")
         .recognized_by(&[NamePart("kimi")])
         .seen(Seen::of("kimi-cli").version("1.9").server("HTTP").catalog("first prompt").tools())
-        .notes("asks before each call")
+        .notes("asks for permission before each call")
         .quirks(Quirks {
             gives_tools: true,
             copies_servers: true,
@@ -175,7 +175,7 @@ pub(super) static AGENTS: &[Agent] = &[
         .home("https://github.com/femto/minion-code")
         .info("minion-code")
         .seen(Seen::of("minion-code").version("0.1").server("stdio").catalog("first prompt").files())
-        .notes("takes MCP servers and never starts them, so the first prompt names the files"),
+        .notes("accepts MCP servers but never starts them, so the first prompt names the files"),
     Agent::new("mistral-vibe", "Mistral Vibe", &["vibe-acp"])
         .aliases(&["vibe", "vibe-acp"])
         .uvx("mistral-vibe")
@@ -183,7 +183,7 @@ pub(super) static AGENTS: &[Agent] = &[
         .info("@mistralai/mistral-vibe")
         .recognized_by(&[NamePart("mistral-vibe")])
         .seen(Seen::of("vibe-acp").version("3.0").server("stdio").catalog("first prompt").files())
-        .notes("lists the tools and never gives them to the model, so the catalog says where the files are")
+        .notes("lists the tools but never gives them to the model, so the catalog names the files")
         .quirks(Quirks { shutdown_grace: Some(SLOW_EXIT), ..Quirks::NONE }),
     Agent::new("nanocoder", "Nanocoder", &["nanocoder", "--acp"])
         .npx("@nanocollective/nanocoder")
@@ -191,7 +191,7 @@ pub(super) static AGENTS: &[Agent] = &[
         .unregistered()
         .info("nanocoder")
         .seen(Seen::of("nanocoder").version("1.30").server("stdio").catalog("first prompt").files())
-        .notes("takes MCP servers and never starts them, so the first prompt names the files"),
+        .notes("accepts MCP servers but never starts them, so the first prompt names the files"),
     Agent::new("openhands", "OpenHands", &["openhands", "acp"])
         .uvx("openhands")
         .home("https://docs.openhands.dev")
@@ -199,10 +199,7 @@ pub(super) static AGENTS: &[Agent] = &[
         .info("OpenHands CLI ACP Agent")
         .recognized_by(&[NamePart("openhands")])
         .seen(Seen::of("openhands").version("1.16").server("stdio").catalog("first prompt").tools())
-        .notes(
-            "advertises HTTP and cannot take ACP's way of writing the entry, so it gets the server over \
-             stdio",
-        )
+        .notes("advertises MCP over HTTP but fails on such servers, so it gets the server over stdio")
         .quirks(Quirks { gives_tools: true, fails_on_http: true, ..Quirks::NONE }),
     Agent::new("pi-acp", "pi", &["pi-acp"])
         .aliases(&["pi"])
@@ -218,7 +215,8 @@ pub(super) static AGENTS: &[Agent] = &[
         .info("hermes-agent")
         .seen(Seen::of("hermes-agent").version("0.19").server("stdio").catalog("first prompt").tools())
         .notes(
-            "has a model make a title of how the first prompt begins, so the catalog follows what you write",
+            "makes the session's title from the start of the first prompt, so the catalog comes after \
+             your words",
         )
         .quirks(Quirks { gives_tools: true, words_first: true, shares_servers: true, ..Quirks::NONE }),
     Agent::new("agentao", "Agentao", &["agentao", "--acp", "--stdio"])
@@ -233,7 +231,7 @@ pub(super) static AGENTS: &[Agent] = &[
         .home("https://augmentcode.com")
         .info("auggie")
         .seen(Seen::of("@augmentcode/auggie").version("0.36").login())
-        .notes("opens no session without an account, so that only its start and its refusals were seen"),
+        .notes("opens no session without an account; only its start and its error messages were tested"),
     Agent::new("bub", "Bub", &["bub", "acp"])
         .uvx("bub")
         .home("https://bub.build")
@@ -285,7 +283,7 @@ pub(super) static AGENTS: &[Agent] = &[
         .home("https://qoder.com/cli")
         .info("qoder-cli")
         .seen(Seen::of("@qoder-ai/qodercli").version("1.1").login())
-        .notes("opens no session without an account, so that only its start and its refusals were seen"),
+        .notes("opens no session without an account; only its start and its error messages were tested"),
     Agent::new("reasonix", "Reasonix", &["reasonix", "acp"])
         .npx("reasonix")
         .home("https://github.com/esengine/DeepSeek-Reasonix")

@@ -107,7 +107,7 @@ impl Hub {
 
     /// How long it is worth to wait for the agent to end by itself, where that is known.
     pub(super) fn time_to_leave(&self) -> Option<Duration> {
-        lock(&self.interceptor).time_to_leave()
+        lock(&self.interceptor).shutdown_grace()
     }
 
     pub(super) fn lane_to(&self, side: Side) -> &Lane {
