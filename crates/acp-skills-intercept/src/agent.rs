@@ -7,9 +7,9 @@ use acp_skills_wire::{Id, Kind, Message, Node};
 use crate::{
     Interceptor,
     agent_facts::AgentFacts,
+    keys::SessionKey,
     outputs::{Actions, Effect, Level, Pass, Task},
     requests::{OpenRequest, Purpose, Setup, SetupKind},
-    session::SessionKey,
     strip::Stream,
     updates::{self, ChunkKind},
     version::{self, Turn},

@@ -11,14 +11,15 @@ use skills_core::{Skill, SkillName, SkillSet};
 
 use crate::{
     Interceptor,
+    active_skills::ActivatedBy,
+    keys::SessionKey,
     menu::{self, spelling},
     outputs::Actions,
     overview,
     policy::Policy,
     queries::Wanted,
     session::{
-        Session, SessionKey,
-        activations::By,
+        Session,
         turns::{HeldKind, HeldPrompt, Text},
     },
     switches::Switch,
@@ -153,7 +154,7 @@ impl Interceptor {
 
     /// The text of a skill that the user invoked is here: the skill is active, and open to the model.
     pub(crate) fn invoked(&mut self, key: SessionKey, skill: &SkillName, actions: &mut Actions) {
-        self.activated(key, skill, By::User, actions);
+        self.activated(key, skill, ActivatedBy::User, actions);
         if let Some(session) = self.sessions.get(key) {
             actions.effects.push(session.serve());
         }

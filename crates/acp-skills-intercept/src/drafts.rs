@@ -16,11 +16,12 @@ use skills_core::{Skill, SkillName, SkillSet, text::shown};
 use self::brought::{AGENT_SKILLS, Brought};
 use crate::{
     Interceptor,
+    keys::{SessionKey, Ticket},
     menu::spelling,
     outputs::{Actions, Pass},
-    queries::{Query, Reason, Ticket},
+    queries::{Query, Reason},
     requests::{OpenRequest, Purpose},
-    session::{Session, SessionKey},
+    session::Session,
 };
 
 /// The capability to list skills.

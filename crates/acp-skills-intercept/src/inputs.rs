@@ -6,8 +6,8 @@ use skills_core::SkillName;
 
 use crate::{
     events::EventKind,
-    queries::{Decided, Fetched, NotFetched, Provisions, Refreshed, Resolved, Switched, Ticket},
-    session::key::SessionKey,
+    keys::{SessionKey, Ticket},
+    queries::{Decided, Fetched, NotFetched, Provisions, Refreshed, Resolved, Switched},
 };
 
 /// Something that happened.

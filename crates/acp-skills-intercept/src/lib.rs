@@ -51,6 +51,7 @@
 //! | `requests` | requests that the agent has not answered |
 //! | `inputs`, `outputs`, `queries` | the ways in and out |
 
+mod active_skills;
 mod agent;
 mod agent_facts;
 mod briefing;
@@ -64,6 +65,7 @@ mod echo;
 pub mod events;
 mod expansion;
 mod inputs;
+mod keys;
 mod mark_scanner;
 mod marks;
 mod menu;
@@ -100,6 +102,20 @@ pub use self::agent_facts::{KnownAgent, known_agent};
 pub use acp_skills_wire::NOT_STARTED;
 use acp_skills_wire::{Class, Classifier, Id, Message};
 
+pub use self::{
+    active_skills::{ActivatedBy, ActiveSkills},
+    inputs::Input,
+    keys::{SessionKey, Ticket},
+    marks::{Mark, begins_with_ours},
+    menu::spelling::spelled,
+    outputs::{Actions, Effect, Level, Pass, Task},
+    policy::{Activation, Approve, CatalogIn, McpMode, Policy, Titles, ToolPolicy},
+    queries::{
+        Decided, Endpoint, Fetched, Needs, NotFetched, Provisions, Query, Reason, Refreshed, Resolved,
+        Switched, Transport, Wanted,
+    },
+    servers::SERVER_NAME,
+};
 use self::{
     agent_facts::AgentFacts,
     client_facts::ClientFacts,
@@ -107,22 +123,6 @@ use self::{
     requests::{OpenRequest, Purpose},
     session::Sessions,
     setup::WaitingSetups,
-};
-pub use self::{
-    inputs::Input,
-    marks::{Mark, begins_with_ours},
-    menu::spelling::spelled,
-    outputs::{Actions, Effect, Level, Pass, Task},
-    policy::{Activation, Approve, CatalogIn, McpMode, Policy, Titles, ToolPolicy},
-    queries::{
-        Decided, Endpoint, Fetched, Needs, NotFetched, Provisions, Query, Reason, Refreshed, Resolved,
-        Switched, Ticket, Transport, Wanted,
-    },
-    servers::SERVER_NAME,
-    session::{
-        activations::{Active, By},
-        key::SessionKey,
-    },
 };
 
 /// Decides what becomes of each message.
@@ -251,7 +251,7 @@ impl Interceptor {
             Input::ToolsListed(session) => self.tools_listed(session, actions),
             Input::WaitOver(session) => self.wait_over(session, actions),
             Input::MenuDue(session) => self.menu_due(session, actions),
-            Input::Activated(session, skill) => self.activated(session, &skill, By::Model, actions),
+            Input::Activated(session, skill) => self.activated(session, &skill, ActivatedBy::Model, actions),
             Input::Recorded(session, kind) => self.recorded(session, kind, actions),
             Input::ClientGone => self.release_all(actions),
         }

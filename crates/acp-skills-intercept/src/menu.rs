@@ -16,8 +16,9 @@ use skills_core::SkillName;
 
 use crate::{
     Interceptor,
+    keys::SessionKey,
     outputs::{Actions, Pass, Task},
-    session::{Session, SessionKey, menu::AgentCommands},
+    session::{Session, menu::AgentCommands},
     version::Version,
 };
 

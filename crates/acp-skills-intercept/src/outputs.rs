@@ -4,7 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use skills_core::{SkillName, SkillSet};
 
-use crate::{events::EventKind, queries::Query, session::activations::Active, session::key::SessionKey};
+use crate::{active_skills::ActiveSkills, events::EventKind, keys::SessionKey, queries::Query};
 
 /// What becomes of a line.
 #[derive(Debug, PartialEq, Eq)]
@@ -63,7 +63,7 @@ pub enum Effect {
         /// The agent's id of it.
         id: String,
         /// All of it.
-        active: Active,
+        active: ActiveSkills,
     },
     /// Remember for other runs whether this agent comes to our server by itself.
     RememberAgent {

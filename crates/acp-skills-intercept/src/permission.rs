@@ -22,13 +22,15 @@ pub(crate) use self::claude::allow_ours;
 use self::patterns::Fit;
 use crate::{
     Interceptor,
+    active_skills::ActivatedBy,
     call_titles::{self, Peers, Shape},
     calls::{Call, HARMLESS},
     events::{Decision as Decided, EventKind, Rule},
+    keys::{SessionKey, Ticket},
     outputs::{Actions, Effect, Level, Pass},
     policy::{Approve, Policy, ToolPolicy},
-    queries::{Query, Resolved, Ticket},
-    session::{Session, SessionKey, activations::By},
+    queries::{Query, Resolved},
+    session::Session,
 };
 
 /// Said once when an agent's word turned out not to be worth much.
@@ -62,7 +64,7 @@ fn decide(
         };
     }
     let declared = |by_user: bool| {
-        let active = session.activations.iter().filter(move |(_, by)| !by_user || *by == By::User);
+        let active = session.activations.iter().filter(move |(_, by)| !by_user || *by == ActivatedBy::User);
         let skills = active.filter_map(|(name, _)| session.skills.get(name.as_str()));
         skills.flat_map(|skill| skill.properties.allowed_tools.iter().map(String::as_str))
     };

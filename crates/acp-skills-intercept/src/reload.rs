@@ -8,11 +8,12 @@ use skills_core::{Difference, Skill, SkillSet};
 use crate::{
     Interceptor,
     events::EventKind,
+    keys::{SessionKey, Ticket},
     outputs::{Actions, Effect, Level},
     overview,
-    queries::{Query, Reason, Refreshed, Ticket},
+    queries::{Query, Reason, Refreshed},
     requests::{Purpose, Setup},
-    session::{Session, SessionKey},
+    session::Session,
 };
 
 impl Interceptor {

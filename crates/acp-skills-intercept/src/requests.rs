@@ -2,7 +2,7 @@
 
 use acp_skills_wire::{INTERNAL_ERROR, Id, NOT_STARTED, build};
 
-use crate::session::key::SessionKey;
+use crate::keys::SessionKey;
 
 /// A request of the client's that the agent has not answered.
 #[derive(Debug)]

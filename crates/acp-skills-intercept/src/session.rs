@@ -2,7 +2,6 @@
 //!
 //! | file | guards |
 //! |---|---|
-//! | `key` | our own name for a session |
 //! | `server` | how far the agent got with our MCP server |
 //! | `briefing` | what the model was told |
 //! | `activations` | which skills were activated, and by whom |
@@ -22,7 +21,6 @@ pub(crate) mod briefing;
 pub(crate) mod calls;
 mod decisions;
 pub(crate) mod first_words;
-pub(crate) mod key;
 pub(crate) mod menu;
 mod options;
 pub(crate) mod server;
@@ -36,10 +34,10 @@ use skills_core::SkillSet;
 
 pub(crate) use self::{
     activations::Activations, briefing::Briefing, calls::Calls, decisions::Decisions,
-    first_words::FirstWords, key::SessionKey, menu::Menu, options::Options, server::SessionServer,
-    switches::Switches, turns::Turns, vouching::Vouching,
+    first_words::FirstWords, menu::Menu, options::Options, server::SessionServer, switches::Switches,
+    turns::Turns, vouching::Vouching,
 };
-use crate::{marks::Mark, outputs::Effect};
+use crate::{keys::SessionKey, marks::Mark, outputs::Effect};
 
 /// One session.
 #[derive(Debug)]

@@ -17,12 +17,13 @@ use self::waiting::{Target, WaitingSetup};
 use crate::{
     Interceptor,
     events::{EventKind, FallbackReason},
+    keys::{SessionKey, Ticket},
     outputs::{Actions, Effect, Level, Pass},
     permission,
-    queries::{Needs, Provisions, Query, Reason, Ticket, Transport},
+    queries::{Needs, Provisions, Query, Reason, Transport},
     requests::{OpenRequest, Purpose, Setup, SetupKind},
     servers,
-    session::{Activations, Session, SessionKey, Switches},
+    session::{Activations, Session, Switches},
 };
 
 impl Interceptor {

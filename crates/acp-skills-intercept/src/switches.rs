@@ -9,12 +9,13 @@ use skills_core::SkillName;
 
 use crate::{
     Interceptor,
+    keys::{SessionKey, Ticket},
     menu::{self, spelling},
     outputs::Actions,
     overview,
-    queries::{Query, Switched, Ticket},
+    queries::{Query, Switched},
     session::{
-        Session, SessionKey,
+        Session,
         turns::{HeldKind, HeldPrompt, Text},
     },
 };

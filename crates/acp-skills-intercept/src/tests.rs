@@ -42,7 +42,7 @@ pub(super) struct Outside {
     /// What is found when a user asks for a reload.
     pub(super) after_reload: Option<SkillSet>,
     /// What is remembered of any session.
-    pub(super) recalled: Active,
+    pub(super) recalled: ActiveSkills,
     /// What is off in any directory, and what was asked to be kept; an error instead when nothing can be.
     pub(super) off: Vec<SkillName>,
     pub(super) kept: Vec<(PathBuf, Vec<SkillName>, bool)>,
@@ -176,7 +176,7 @@ pub(super) struct Out {
     /// What is recorded: the session and the event.
     pub(super) records: Vec<(Option<String>, EventKind)>,
     /// What is remembered.
-    pub(super) remembered: Vec<(String, Active)>,
+    pub(super) remembered: Vec<(String, ActiveSkills)>,
 }
 
 impl Out {

@@ -19,12 +19,13 @@ use skills_core::{
 
 use crate::{
     Interceptor,
+    keys::{SessionKey, Ticket},
     menu::{self, spelling},
     outputs::{Actions, Pass},
     overview,
-    queries::{Decided, Query, Refreshed, Ticket},
+    queries::{Decided, Query, Refreshed},
     session::{
-        Session, SessionKey,
+        Session,
         turns::{HeldKind, HeldPrompt, Text},
     },
 };

@@ -19,7 +19,7 @@ use crate::{
     state_file::{self, StateDir},
     worker::{Batch, Submitter, Worker},
 };
-use acp_skills_intercept::{Active, By};
+use acp_skills_intercept::{ActivatedBy, ActiveSkills};
 
 /// How many sessions may wait to be written.
 const MAX_WAITING: usize = 4096;
@@ -33,9 +33,9 @@ struct Inner {
     dir: StateDir,
     /// Guards what was saved in this run, which may not be on disk yet. Held while the work is submitted, so that the
     /// last to save is the last to be written; the queue's own lock comes after it.
-    saved: Mutex<HashMap<String, Active>>,
-    submitter: Submitter<(String, Active)>,
-    writer: Worker<(String, Active)>,
+    saved: Mutex<HashMap<String, ActiveSkills>>,
+    submitter: Submitter<(String, ActiveSkills)>,
+    writer: Worker<(String, ActiveSkills)>,
 }
 
 /// The contents of a file.
@@ -48,7 +48,7 @@ struct SessionFile {
 #[derive(Debug, Serialize, Deserialize)]
 struct Entry {
     name: String,
-    by: By,
+    by: ActivatedBy,
 }
 
 impl ActivationStore {
@@ -60,7 +60,7 @@ impl ActivationStore {
         let dir = StateDir::open(dir)?;
         let target = dir.clone();
         let mut has_warned = false;
-        let writer = Worker::start("state", MAX_WAITING, move |batch: Batch<(String, Active)>| {
+        let writer = Worker::start("state", MAX_WAITING, move |batch: Batch<(String, ActiveSkills)>| {
             for (session, active) in batch.items {
                 if let Err(error) = write(&target, &session, &active)
                     && !has_warned
@@ -87,7 +87,7 @@ impl ActivationStore {
     }
 
     /// Saves what is active in this session. Never blocks on the disk.
-    pub fn save(&self, session: &str, active: Active) {
+    pub fn save(&self, session: &str, active: ActiveSkills) {
         let mut saved = lock(&self.0.saved);
         saved.insert(session.to_owned(), active.clone());
         self.0.submitter.submit((session.to_owned(), active));
@@ -99,14 +99,14 @@ impl ActivationStore {
     }
 }
 
-fn read(path: &Path) -> io::Result<Active> {
+fn read(path: &Path) -> io::Result<ActiveSkills> {
     let file: Option<SessionFile> = state_file::read(path)?;
     let skills = file.into_iter().flat_map(|file| file.skills);
     Ok(skills.filter_map(|entry| Some((SkillName::new(&entry.name)?, entry.by))).collect())
 }
 
-fn write(dir: &StateDir, session: &str, active: &Active) -> io::Result<()> {
-    let entry = |(name, by): &(SkillName, By)| Entry { name: name.to_string(), by: *by };
+fn write(dir: &StateDir, session: &str, active: &ActiveSkills) -> io::Result<()> {
+    let entry = |(name, by): &(SkillName, ActivatedBy)| Entry { name: name.to_string(), by: *by };
     let file = SessionFile { v: VERSION, skills: active.iter().map(entry).collect() };
     state_file::write(&dir.about(session.as_bytes()), Some(&file).filter(|file| !file.skills.is_empty()))
 }
@@ -126,8 +126,8 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let place = directory.path().join("a/b");
         let name = |name: &str| SkillName::new(name).unwrap();
-        let first = vec![(name("a"), By::Model)];
-        let both = vec![(name("a"), By::Model), (name("Ü b"), By::User)];
+        let first = vec![(name("a"), ActivatedBy::Model)];
+        let both = vec![(name("a"), ActivatedBy::Model), (name("Ü b"), ActivatedBy::User)];
         let store = ActivationStore::open(&place).unwrap();
         store.save("../../x", first);
         store.save("../../x", both.clone());

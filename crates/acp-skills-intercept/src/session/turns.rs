@@ -8,7 +8,7 @@ use std::{collections::VecDeque, mem};
 use acp_skills_wire::Id;
 use skills_core::SkillName;
 
-use crate::{events::EventKind, queries::Ticket};
+use crate::{events::EventKind, keys::Ticket};
 
 /// The prompts of one session.
 #[derive(Debug, Default)]

@@ -5,11 +5,12 @@ use acp_skills_wire::{AUTH_REQUIRED, Id, Message, Node, REQUEST_CANCELLED};
 use crate::{
     Interceptor,
     events::{EventKind, FallbackReason},
+    keys::SessionKey,
     outputs::{Actions, Effect, Level, Pass},
     policy::McpMode,
     requests::{OpenRequest, Purpose, Setup, SetupKind},
     servers,
-    session::{Session, SessionKey},
+    session::Session,
 };
 
 impl Interceptor {

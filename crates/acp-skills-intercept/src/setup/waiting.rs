@@ -7,10 +7,10 @@ use skills_core::SkillSet;
 
 use crate::{
     Interceptor,
+    keys::{SessionKey, Ticket},
     outputs::{Actions, Pass},
-    queries::{Ticket, Transport},
+    queries::Transport,
     requests::{OpenRequest, Purpose},
-    session::SessionKey,
 };
 
 /// Requests that wait for what their session needs.
