@@ -18,10 +18,7 @@ use crate::{
     overview,
     policy::Policy,
     queries::Wanted,
-    session::{
-        Session,
-        turns::{HeldKind, HeldPrompt, Text},
-    },
+    session::Session,
     switches::Switch,
     trust,
     typed::Typed,
@@ -98,7 +95,7 @@ impl Interceptor {
         text: &str,
         actions: &mut Actions,
     ) {
-        let message_id = self.new_message_id();
+        let message_id = self.ids.new_message();
         let Some(session) = self.sessions.get(key) else { return };
         let reply = Reply {
             session: session.id(),
@@ -122,11 +119,8 @@ impl Interceptor {
     ) -> bool {
         let (what, rest) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
         if what == "reload" && rest.trim().is_empty() {
-            let ticket = self.new_ticket();
-            if let Some(session) = self.sessions.get(key) {
-                let held = HeldPrompt::new(id.clone(), prompt.line, HeldKind::Command, Text::Pending(ticket));
-                session.turns.hold(held);
-            }
+            let ticket = self.pending.new_ticket();
+            self.hold_command(key, ticket, id, prompt);
             self.ask_for_reload(key, ticket, actions);
             return true;
         }

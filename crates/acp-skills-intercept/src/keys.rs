@@ -10,3 +10,7 @@ pub struct SessionKey(pub u64);
 /// The number of a [`Query`](crate::Query), which its answer repeats. Unique in one run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Ticket(pub u64);
+
+/// The number of a timer that a [`Task`](crate::Task) starts. Unique in its session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Timer(pub u64);

@@ -5,7 +5,8 @@
 //! | `server` | how far the agent got with our MCP server |
 //! | `briefing` | what the model was told |
 //! | `activations` | which skills were activated, and by whom |
-//! | `turns` | prompts, under way and held |
+//! | `turns` | the agent's work |
+//! | `tools` | the states of waiting for the agent to list our tools |
 //! | `menu` | the commands that the client shows |
 //! | `switches` | which skills are on |
 //! | `options` | the configuration options that the client shows |
@@ -25,7 +26,8 @@ pub(crate) mod menu;
 mod options;
 pub(crate) mod server;
 mod switches;
-pub(crate) mod turns;
+pub(crate) mod tools;
+mod turns;
 mod vouching;
 
 use std::{collections::HashMap, path::PathBuf};
@@ -58,7 +60,7 @@ pub(crate) struct Session {
     pub(crate) briefing: Briefing,
     /// Which were activated.
     pub(crate) activations: Activations,
-    /// Prompts, under way and waiting.
+    /// The agent's work.
     pub(crate) turns: Turns,
     /// The commands that the client shows.
     pub(crate) menu: Menu,

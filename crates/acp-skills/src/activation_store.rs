@@ -75,14 +75,14 @@ impl ActivationStore {
     }
 
     /// What was active in this session of the agent's. May read a file.
-    pub fn load(&self, session: &str) -> Active {
+    pub fn load(&self, session: &str) -> ActiveSkills {
         if let Some(active) = lock(&self.0.saved).get(session) {
             return active.clone();
         }
         let path = self.0.dir.about(session.as_bytes());
         read(&path).unwrap_or_else(|error| {
             tracing::warn!("cannot read {}: {error}", path.display());
-            Active::new()
+            ActiveSkills::new()
         })
     }
 
@@ -135,18 +135,18 @@ mod tests {
         assert_eq!(store.load("../../x"), both);
         drop(store);
         let store = ActivationStore::open(&place).unwrap();
-        assert_eq!((store.load("../../x"), store.load("none")), (both, Active::new()));
+        assert_eq!((store.load("../../x"), store.load("none")), (both, ActiveSkills::new()));
         // Names only, and nothing outside.
         let files: Vec<_> = fs::read_dir(&place).unwrap().map(|it| it.unwrap().path()).collect();
         assert_eq!(files.len(), 2, "{files:?}");
         let text = fs::read_to_string(file(&place, "../../x")).unwrap();
         let expected = r#"{"v":1,"skills":[{"name":"a","by":"model"},{"name":"Ü b","by":"user"}]}"#;
         assert_eq!(text, expected);
-        store.save("other", Active::new());
+        store.save("other", ActiveSkills::new());
         drop(store);
         assert!(!file(&place, "other").exists());
         // Whatever somebody else wrote there is no reason to fail.
         fs::write(file(&place, "broken"), "{").unwrap();
-        assert_eq!(ActivationStore::open(&place).unwrap().load("broken"), Active::new());
+        assert_eq!(ActivationStore::open(&place).unwrap().load("broken"), ActiveSkills::new());
     }
 }

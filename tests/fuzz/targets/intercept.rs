@@ -145,8 +145,8 @@ fn step(world: &mut World, talk: &mut Talk, bytes: &mut Bytes<'_>) {
             let Some(key) = world.key(bytes.below(4)) else { return };
             world.handle(match bytes.below(4) {
                 0 => Input::ToolsListed(key),
-                1 => Input::WaitOver(key),
-                2 => Input::MenuDue(key),
+                1 => Input::ToolsTimerEnded { session: key, timer: world.oldest_timer(key) },
+                2 => Input::MenuTimerEnded(key),
                 _ => Input::SkillsChanged(std::time::Duration::ZERO),
             });
         }

@@ -17,10 +17,10 @@ pub(super) fn activation(by: ActivatedBy) -> EventKind {
     EventKind::SkillActivated { skill: Some("review".to_owned()), path: None, by, tokens: 1, end }
 }
 
-fn fetched(ticket: u64, by: ActivatedBy) -> Input {
+fn fetched(ticket: Ticket, by: ActivatedBy) -> Input {
     Input::Fetched {
         session: KEY,
-        ticket: Ticket(ticket),
+        ticket,
         fetched: Fetched { text: Some("BODY".to_owned()), activations: vec![activation(by)] },
     }
 }
@@ -46,18 +46,19 @@ fn waiting(activation: Activation) -> World {
 fn fetched_twice_is_activated_once() {
     for is_early in [true, false] {
         let mut world = waiting(Activation::Model);
-        world.prompt(2, "s", &["/review"]);
+        let old = world.prompt(2, "s", &["/review"]).ticket();
         let mut first = Out::default();
         if is_early {
-            first = world.handle(fetched(1, ActivatedBy::User));
+            first = world.handle(fetched(old, ActivatedBy::User));
         }
-        let out = world.handle(Input::WaitOver(KEY));
+        let out = world.timer_ends(KEY);
         assert_eq!(names(&out), ["fallback"]);
+        let new = out.ticket();
         if !is_early {
-            first = world.handle(fetched(1, ActivatedBy::User));
+            first = world.handle(fetched(old, ActivatedBy::User));
         }
         assert_eq!(names(&first), [""; 0]);
-        let out = world.handle(fetched(2, ActivatedBy::User));
+        let out = world.handle(fetched(new, ActivatedBy::User));
         assert_eq!(out.records, [(Some("s".to_owned()), activation(ActivatedBy::User))]);
     }
 }
@@ -66,9 +67,9 @@ fn fetched_twice_is_activated_once() {
 #[test]
 fn a_prompt_that_is_cancelled_activates_nothing() {
     let mut world = waiting(Activation::Model);
-    world.prompt(2, "s", &["/review"]);
+    let ticket = world.prompt(2, "s", &["/review"]).ticket();
     world.client(&json!({ "jsonrpc": "2.0", "method": "session/cancel", "params": { "sessionId": "s" } }));
-    let out = world.handle(fetched(1, ActivatedBy::User));
+    let out = world.handle(fetched(ticket, ActivatedBy::User));
     assert!(out.records.is_empty() && out.remembered.is_empty(), "{out:?}");
 }
 
@@ -76,15 +77,18 @@ fn a_prompt_that_is_cancelled_activates_nothing() {
 fn only_what_is_new_is_remembered() {
     let mut world = waiting(Activation::Prompt);
     world.handle(Input::ToolsListed(KEY));
-    world.prompt(2, "s", &["please review"]);
+    let ticket = world.prompt(2, "s", &["please review"]).ticket();
     assert_eq!(
-        remembered(&world.handle(fetched(1, ActivatedBy::Prompt))),
+        remembered(&world.handle(fetched(ticket, ActivatedBy::Prompt))),
         [("s", vec![ActivatedBy::Prompt])]
     );
     let review = || Input::Activated(KEY, SkillName::new("review").unwrap());
     assert_eq!(remembered(&world.handle(review())), []);
-    world.prompt(3, "s", &["/review"]);
-    assert_eq!(remembered(&world.handle(fetched(2, ActivatedBy::User))), [("s", vec![ActivatedBy::User])]);
+    let ticket = world.prompt(3, "s", &["/review"]).ticket();
+    assert_eq!(
+        remembered(&world.handle(fetched(ticket, ActivatedBy::User))),
+        [("s", vec![ActivatedBy::User])]
+    );
     // A fork begins with it, and what is deleted is forgotten; what is closed is not.
     world.request(4, "session/fork", &json!({ "sessionId": "s", "cwd": "/", "mcpServers": [] }));
     let out = world.respond(4, &json!({ "sessionId": "t" }));
