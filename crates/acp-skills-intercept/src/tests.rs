@@ -101,7 +101,7 @@ impl Outside {
                 let mut now = SkillSet::builder();
                 now.extend(&self.skills.filtered(|_| true));
                 let mut waiting = Vec::new();
-                for it in self.skills.waiting() {
+                for it in self.skills.unapproved() {
                     match skills.contains(it) {
                         true if trusted => drop(now.add_shared(it.skill.clone(), Vec::new())),
                         is_meant => {

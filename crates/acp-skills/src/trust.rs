@@ -22,7 +22,7 @@ use acp_skills_intercept::Decided;
 use skills_core::{
     Diagnostic, Skill, SkillSet, Source,
     files::{self, Bounds},
-    set::{Skipped, Waiting},
+    set::{Skipped, Unapproved},
     skill::Guard,
 };
 
@@ -90,7 +90,7 @@ impl Trust {
             } else if decisions.trusts(&place, &digest) {
                 skills.add(skill, entry.diagnostics.clone());
             } else {
-                let mut waiting = Waiting::new(Arc::clone(&entry.skill), digest);
+                let mut waiting = Unapproved::new(Arc::clone(&entry.skill), digest);
                 waiting.has_changed = decisions.knows(&place);
                 waiting.is_refused = decisions.refuses(&place, &waiting.digest);
                 skills.wait(waiting);
@@ -103,7 +103,7 @@ impl Trust {
     }
 
     /// Keeps what the user decided about skills of a project, as they were when they were told of them.
-    pub(crate) fn decide(&self, project: &Path, skills: &[Waiting], trusted: bool) -> Decided {
+    pub(crate) fn decide(&self, project: &Path, skills: &[Unapproved], trusted: bool) -> Decided {
         let (mut decided, mut decisions) = (Decided::default(), Decisions::default());
         let known = self.decisions(project);
         for waiting in skills {

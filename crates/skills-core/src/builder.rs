@@ -7,8 +7,9 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
     name::SkillName,
-    skill::{Example, Instructions, Parameter, Properties, Skill, SkillTool, Source, ToolError, Virtual},
+    skill::{Example, Instructions, Parameter, Properties, Skill, Source, Virtual},
     text::shown,
+    tool::{SkillTool, ToolError},
 };
 
 /// Builds a virtual skill; see [`Skill::builder`].

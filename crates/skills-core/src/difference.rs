@@ -30,7 +30,7 @@ pub struct Difference {
     /// Skills that differ ([`Skill::is_same_as`]), as they are now. The scope does not count.
     pub changed: Vec<Arc<Skill>>,
     /// How many of those that changed differ in more than their instructions.
-    pub described_anew: usize,
+    pub redescribed: usize,
 }
 
 impl Difference {
@@ -39,7 +39,7 @@ impl Difference {
     /// Two snapshots that share most of their skills cost little more than a look at the others.
     pub fn between(before: &SkillSet, after: &SkillSet) -> Self {
         let mut difference = Self::default();
-        if before.is(after) {
+        if before.ptr_eq(after) {
             return difference;
         }
         let (old, new) = unshared(before.entries(), after.entries());
@@ -50,7 +50,7 @@ impl Difference {
                 None => difference.added.push(Arc::clone(skill)),
                 Some(old) if Arc::ptr_eq(old, skill) || is_same(old, skill) => {}
                 Some(old) => {
-                    difference.described_anew += usize::from(!old.is_described_as(skill));
+                    difference.redescribed += usize::from(!old.is_described_as(skill));
                     difference.changed.push(Arc::clone(skill));
                 }
             }
@@ -64,8 +64,8 @@ impl Difference {
     }
 
     /// Whether nothing differs but the instructions of some skills: every list of names and descriptions stays as it was.
-    pub fn is_only_inside(&self) -> bool {
-        self.added.is_empty() && self.removed.is_empty() && self.described_anew == 0
+    pub fn changes_only_instructions(&self) -> bool {
+        self.added.is_empty() && self.removed.is_empty() && self.redescribed == 0
     }
 }
 

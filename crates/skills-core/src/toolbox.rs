@@ -25,20 +25,9 @@ use serde_json::{Map, Value};
 #[cfg(feature = "toolbox")]
 pub use dispatch::{Toolbox, ToolboxOptions};
 
-/// Name of the tool that loads the instructions of a skill.
-pub const ACTIVATE_SKILL: &str = "activate_skill";
-/// Name of the tool that runs a tool of a virtual skill; only there while a skill has tools.
-pub const CALL_SKILL_TOOL: &str = "call_skill_tool";
-/// Name of the tool that reads a file of a stored or remote skill; only there while there is one.
-pub const READ_SKILL_FILE: &str = "read_skill_file";
-/// Name of the tool that finds skills; only there when search is on.
-pub const SEARCH_SKILLS: &str = "search_skills";
-/// Name of the tool that runs a script of a stored skill; only there when scripts are allowed.
-pub const RUN_SKILL_SCRIPT: &str = "run_skill_script";
-
-/// The names that are taken, whether the tools are there or not.
-pub const NAMES: [&str; 5] =
-    [ACTIVATE_SKILL, CALL_SKILL_TOOL, READ_SKILL_FILE, SEARCH_SKILLS, RUN_SKILL_SCRIPT];
+pub use crate::tool::{
+    ACTIVATE_SKILL, BUILT_IN_TOOLS, CALL_SKILL_TOOL, READ_SKILL_FILE, RUN_SKILL_SCRIPT, SEARCH_SKILLS,
+};
 
 /// What a model is told about one tool.
 #[derive(Debug, Clone, PartialEq)]

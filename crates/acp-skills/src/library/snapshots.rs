@@ -8,7 +8,7 @@ use std::{
 };
 
 use acp_skills_intercept::Decided;
-use skills_core::{Diagnostic, Difference, Skill, SkillSet, discovery::Changes, set::Waiting};
+use skills_core::{Diagnostic, Difference, Skill, SkillSet, discovery::Changes, set::Unapproved};
 
 use super::{
     Library, Reloaded, SkillLibrary, WhenReloaded,
@@ -220,7 +220,7 @@ impl SkillLibrary for Snapshots {
         self.rescan(&Changes::everything());
     }
 
-    fn decide(&self, cwd: Option<&Path>, skills: &[Waiting], trusted: bool) -> Decided {
+    fn decide(&self, cwd: Option<&Path>, skills: &[Unapproved], trusted: bool) -> Decided {
         let decided = lock(&self.finder).skills.decide(cwd, skills, trusted);
         self.rescan(&Changes::default());
         decided
@@ -289,7 +289,7 @@ fn warnings(skills: &SkillSet) -> Vec<String> {
             lines.push(format!("skipped {}: {}{remedy}", skipped.path.display(), finding.message));
         }
     }
-    let new = || skills.waiting().iter().filter(|it| !it.is_refused);
+    let new = || skills.unapproved().iter().filter(|it| !it.is_refused);
     let more = new().count().saturating_sub(MAX_WAITING_TOLD);
     if more > 0 {
         lines.push(format!(

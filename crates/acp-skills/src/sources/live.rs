@@ -15,7 +15,7 @@ use std::{
 use skills_core::{
     Diagnostic, SkillSet,
     discovery::Filter,
-    set::{ON_THE_WAY, Skipped},
+    set::{SOURCE_FETCHING, Skipped},
 };
 
 use super::{
@@ -303,7 +303,7 @@ impl Sources {
                         .help(format!("`acp-skills-proxy update '{}'` fetches it", spec.address))
                 }
                 Status::Fetching => Diagnostic::warning(
-                    ON_THE_WAY,
+                    SOURCE_FETCHING,
                     format!("{} is being fetched; its skills join when they are here", spec.address),
                 ),
                 Status::Failed(why) => why.clone(),

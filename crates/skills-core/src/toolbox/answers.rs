@@ -14,8 +14,8 @@ use crate::{
     catalog::{Guide, xml_entry},
     files::{self, FileContent, ReadOptions},
     search::Query,
-    skill::{CallContext, Skill, SkillTool},
-    typed::InvalidInput,
+    skill::Skill,
+    tool::{CallContext, InvalidInput, SkillTool},
 };
 
 /// Longer descriptions are shortened in search results.

@@ -8,7 +8,8 @@ use super::{
 };
 use crate::{
     search::{DEFAULT_LIMIT, MAX_LIMIT},
-    skill::{Skill, SkillTool, Source},
+    skill::{Skill, Source},
+    tool::SkillTool,
 };
 
 /// Up to this many names are spelled out in the schema of `activate_skill`.

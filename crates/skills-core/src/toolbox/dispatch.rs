@@ -19,7 +19,8 @@ use crate::{
     activation::{Activation, ActivationError, ActivationOptions, BodyCache, activate},
     catalog::Guide,
     set::SkillSet,
-    skill::{CallContext, Skill},
+    skill::Skill,
+    tool::CallContext,
 };
 
 /// What the tools offer beyond activation, the skills' own tools and their files.

@@ -7,8 +7,8 @@ use crate::{
     activation::ActivationError,
     catalog::{one_line, shorten},
     files::{FileError, bundled},
-    skill::{Skill, SkillTool},
-    typed::InvalidInput,
+    skill::Skill,
+    tool::{InvalidInput, SkillTool},
 };
 
 pub(super) const SKILL_NOT_FOUND: &str = "SkillNotFound";

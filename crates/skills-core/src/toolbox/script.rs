@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     exec::{ScriptCall, ScriptError, ScriptResult, run_script},
-    skill::CallContext,
+    tool::CallContext,
 };
 
 pub(super) fn definition() -> ToolDefinition {

@@ -8,7 +8,7 @@ use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use crate::skill::{CallContext, SkillTool, ToolError, ToolHandler};
+use super::{CallContext, SkillTool, ToolError, ToolHandler};
 
 /// Input that is not what a tool takes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
