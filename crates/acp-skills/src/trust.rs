@@ -93,7 +93,7 @@ impl Trust {
                 let mut waiting = Unapproved::new(Arc::clone(&entry.skill), digest);
                 waiting.has_changed = decisions.knows(&place);
                 waiting.is_refused = decisions.refuses(&place, &waiting.digest);
-                skills.wait(waiting);
+                skills.add_unapproved(waiting);
             }
         }
         for skipped in found.skipped() {

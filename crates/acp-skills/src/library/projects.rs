@@ -56,7 +56,7 @@ pub(super) fn filtered(skills: SkillSet, projects: &[&ProjectSkills]) -> SkillSe
         left.skip(skipped.clone());
     }
     for waiting in skills.unapproved().iter().filter(|it| takes(&it.skill)) {
-        left.wait(waiting.clone());
+        left.add_unapproved(waiting.clone());
     }
     left.build()
 }

@@ -148,7 +148,7 @@ impl Snapshots {
             after.insert(cwd.clone(), new);
         }
         finder.warn(after.values(), true);
-        let is_same = after.iter().all(|(cwd, new)| before.get(cwd).is_some_and(|old| old.is(new)));
+        let is_same = after.iter().all(|(cwd, new)| before.get(cwd).is_some_and(|old| old.ptr_eq(new)));
         let mut found = lock(&self.found);
         // A session may have ended in the meantime.
         after.retain(|cwd, _| found.contains_key(cwd));
