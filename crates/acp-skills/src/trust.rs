@@ -82,7 +82,7 @@ impl Trust {
             let place = place(project, &entry.skill);
             let skill = Skill::clone(&entry.skill).guarded(Guard::new(digest.as_str(), fingerprint));
             // Between discovery and this look, somebody may have written another text for a moment.
-            if !files::is_as_found(&skill).is_ok_and(|is| is) {
+            if !files::is_unchanged(&skill).is_ok_and(|is| is) {
                 let why = "it has changed while it was looked at";
                 let changed =
                     Diagnostic::error("cannot-be-approved", why).help("`/skills reload` looks again");

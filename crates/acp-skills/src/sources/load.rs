@@ -5,7 +5,7 @@ use std::{io, path::Path};
 use skills_core::{
     Diagnostic, RemoteIndex, Scope, Skill, SkillSet, SkillSetBuilder, Source,
     discovery::{Discovery, Filter, Root},
-    files::is_as_found,
+    files::is_unchanged,
     scan::{Finding, Risk, Rules, scan},
     set::{Entry, Skipped},
     skill::Guard,
@@ -110,7 +110,7 @@ fn of_repository(address: &Address, root: &Path, pinned: &PinnedGit, wanted: &Wa
         // Whoever changes them from now on is noticed when they are read; whoever did so since discovery, here.
         let guarded = files
             .map(|files| Skill::clone(&entry.skill).guarded(Guard::new(files.digest().to_string(), files)));
-        if let Some(skill) = guarded.filter(|skill| is_as_found(skill).is_ok_and(|is| is)) {
+        if let Some(skill) = guarded.filter(|skill| is_unchanged(skill).is_ok_and(|is| is)) {
             skills.add(skill, entry.diagnostics.clone());
         } else {
             let why = not_approved(address, &entry.skill.name, approved.is_some());

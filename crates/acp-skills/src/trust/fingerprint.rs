@@ -19,7 +19,7 @@ impl Fingerprint {
     pub(super) fn of(skill: &Skill, bounds: &mut Bounds) -> io::Result<Self> {
         let files = SkillFiles::of(skill).map_err(io::Error::other)?;
         let mut found = BTreeMap::new();
-        files.each(bounds, &mut |path, content| {
+        files.visit(bounds, &mut |path, content| {
             let digest = content.map(Sha256::of_content).transpose()?;
             found.insert(path.to_owned(), digest);
             Ok(())
