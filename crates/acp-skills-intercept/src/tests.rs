@@ -117,7 +117,7 @@ impl Outside {
                     rest.add_shared(skill.clone(), Vec::new());
                 }
                 for it in waiting {
-                    rest.wait(it);
+                    rest.add_unapproved(it);
                 }
                 self.skills = rest.build();
                 self.decisions.push((done.clone(), trusted));
