@@ -5,13 +5,13 @@ use std::{
     sync::Arc,
 };
 
-use acp_skills_intercept::Decided;
 use skills_core::{
     LoadError, Skill, SkillName, SkillSet, SkillTool, load_dir,
     set::{ToolNameError, Unapproved},
 };
 
-use crate::library::{Library, SkillLibrary, WhenReloaded};
+use acp_skills_runtime::library::{Library, SkillLibrary, WhenReloaded};
+use skills_sources::trust::Decided;
 
 /// Skills and tools, in the order in which they were attached.
 #[derive(Default, Clone)]

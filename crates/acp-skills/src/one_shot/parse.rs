@@ -17,13 +17,13 @@ pub struct NotParsed {
 }
 
 /// A prompt that asks for a `T`.
-pub(crate) fn request<T: JsonSchema>(prompt: &str) -> String {
+pub fn request<T: JsonSchema>(prompt: &str) -> String {
     let schema = schema_of::<T>().unwrap_or(Value::Bool(true));
     format!("{prompt}\n\nAnswer with JSON that fits this schema, and nothing else:\n{schema}")
 }
 
 /// The `T` in an answer: in a fenced block, the last one first, or anywhere in the text.
-pub(crate) fn read<T: DeserializeOwned>(text: &str) -> Result<T, NotParsed> {
+pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, NotParsed> {
     let mut problem = None;
     let fenced: Vec<_> = fenced(text).collect();
     for part in fenced.into_iter().rev().chain([text]) {
