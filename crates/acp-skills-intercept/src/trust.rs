@@ -10,7 +10,7 @@ use acp_skills_wire::{Id, Message, Node};
 use serde_json::json;
 use skills_core::{
     SkillName,
-    set::Waiting,
+    set::Unapproved,
     text::{shown, shown_path},
 };
 
@@ -41,15 +41,15 @@ pub(crate) type SkillVersion = (Option<PathBuf>, String);
 ///
 /// # Errors
 /// A sentence for the user.
-pub(crate) fn named(session: &Session, words: &str) -> Result<Vec<Waiting>, String> {
-    let waiting = session.switches.all().waiting();
+pub(crate) fn named(session: &Session, words: &str) -> Result<Vec<Unapproved>, String> {
+    let waiting = session.switches.all().unapproved();
     if waiting.is_empty() {
         return Err("No skill of this project waits for your trust.".to_owned());
     }
     if words.is_empty() {
         return Ok(waiting.to_vec());
     }
-    let of = |word: &str| -> Vec<Waiting> {
+    let of = |word: &str| -> Vec<Unapproved> {
         let word = word.trim_start_matches('/');
         let key = SkillName::key_of(word.strip_prefix(menu::PREFIX).unwrap_or(word));
         waiting.iter().filter(|it| it.skill.name.key() == key).cloned().collect()
@@ -85,7 +85,7 @@ impl Interceptor {
         key: SessionKey,
         prompt: &Message<'_>,
         id: &Id,
-        skills: Vec<Waiting>,
+        skills: Vec<Unapproved>,
         actions: &mut Actions,
     ) -> bool {
         let ticket = self.pending.new_ticket();
@@ -98,7 +98,7 @@ impl Interceptor {
         &mut self,
         key: SessionKey,
         ticket: Ticket,
-        skills: Vec<Waiting>,
+        skills: Vec<Unapproved>,
         trusted: bool,
         actions: &mut Actions,
     ) {
@@ -135,7 +135,7 @@ impl Interceptor {
         }
         let session = self.sessions.get(key)?;
         let id = session.id()?.to_owned();
-        let waiting = session.switches.all().waiting().iter();
+        let waiting = session.switches.all().unapproved().iter();
         let new: Vec<_> = waiting
             .filter(|it| !it.is_refused && !self.memory.asked_about.contains(&version(it)))
             .take(MAX_NAMED)
@@ -185,12 +185,12 @@ impl Interceptor {
 }
 
 /// Tells a version of a skill from others, and from the same in another project.
-fn version(waiting: &Waiting) -> SkillVersion {
+fn version(waiting: &Unapproved) -> SkillVersion {
     (waiting.skill.dir().map(Path::to_owned), waiting.digest.clone())
 }
 
 /// What the user reads.
-fn message(skills: &[Waiting]) -> String {
+fn message(skills: &[Unapproved]) -> String {
     let mut lines = vec![match skills {
         [_] => "This project brings a skill, which your agent would follow as it follows you:".to_owned(),
         _ => format!(

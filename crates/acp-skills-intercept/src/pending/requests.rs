@@ -1,7 +1,7 @@
 //! Lists of skills, requests for permission and questions to the user in the table of pending work.
 
 use acp_skills_wire::Id;
-use skills_core::set::Waiting;
+use skills_core::set::Unapproved;
 
 use super::{Entry, Kind, Pending};
 use crate::keys::{SessionKey, Ticket};
@@ -12,7 +12,7 @@ pub(crate) struct Question {
     /// The id of our request.
     pub(crate) id: String,
     /// The skills that the user is asked about.
-    pub(crate) skills: Vec<Waiting>,
+    pub(crate) skills: Vec<Unapproved>,
 }
 
 impl Pending {
@@ -46,7 +46,7 @@ impl Pending {
     }
 
     /// Takes out the question that was asked with this id, and returns its session and its skills.
-    pub(crate) fn take_question(&mut self, id: &str) -> Option<(SessionKey, Vec<Waiting>)> {
+    pub(crate) fn take_question(&mut self, id: &str) -> Option<(SessionKey, Vec<Unapproved>)> {
         let is_question =
             |entry: &Entry| matches!(&entry.kind, Kind::Question(question) if question.id == id);
         match self.take_first(is_question)? {
