@@ -101,7 +101,7 @@ fn read(path: &Path) -> io::Result<ActiveSkills> {
 }
 
 fn write(dir: &StateDir, session: &str, active: &ActiveSkills) -> io::Result<()> {
-    let entry = |(name, by): &(SkillName, By)| Entry { name: name.to_string(), by: *by };
+    let entry = |(name, by): &(SkillName, ActivatedBy)| Entry { name: name.to_string(), by: *by };
     let file = SessionFile { v: VERSION, skills: active.iter().map(entry).collect() };
     state::write(&dir.about(session.as_bytes()), Some(&file).filter(|file| !file.skills.is_empty()))
 }
