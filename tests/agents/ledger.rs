@@ -68,12 +68,16 @@ fn call(spec: &Spec, row: &Row, before: Option<&Seen>) -> String {
 fn with_call(text: &str, id: &str, call: &str) -> Option<String> {
     let start = text.find(&format!("    Agent::new(\"{id}\","))?;
     let row = &text[start..];
-    let end = [row[1..].find("\n    Agent::new(").map(|at| at + 1), row.find("\n];")].into_iter().flatten().min()?;
+    let end = [row[1..].find("\n    Agent::new(").map(|at| at + 1), row.find("\n];")]
+        .into_iter()
+        .flatten()
+        .min()?;
     let row = row[..end].strip_suffix(',')?;
     let (from, to) = match row.find("\n        .seen(") {
         Some(at) => (at, at + closing(&row[at..])? + 1),
         None => {
-            let at = row.find("\n        .notes(").or_else(|| row.find("\n        .quirks(")).unwrap_or(row.len());
+            let at =
+                row.find("\n        .notes(").or_else(|| row.find("\n        .quirks(")).unwrap_or(row.len());
             (at, at)
         }
     };

@@ -42,5 +42,7 @@ fn the_readme_shows_the_table() {
         fs::write(file, format!("{before}{HEAD}{table}{}", &rest[end..])).unwrap();
         return;
     }
-    panic!("the README's table of agents is not that of the known agents (UPDATE_EXPECT=1 writes it):\n{table}");
+    panic!(
+        "the README's table of agents is not that of the known agents (UPDATE_EXPECT=1 writes it):\n{table}"
+    );
 }

@@ -10,12 +10,7 @@ use skills_core::{
     text::sanitize,
 };
 
-use crate::{
-    agent_facts::AgentFacts,
-    policy::CatalogIn,
-    servers,
-    session::server::SessionServer,
-};
+use crate::{agent_facts::AgentFacts, policy::CatalogIn, servers, session::server::SessionServer};
 
 /// Where the catalog goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +30,9 @@ pub(crate) fn choose(wish: CatalogIn, agent: &AgentFacts) -> Placement {
     match wish {
         CatalogIn::Off => Placement::Off,
         CatalogIn::Auto | CatalogIn::System if agent.system_prompt => Placement::SystemPrompt,
-        CatalogIn::Auto | CatalogIn::System if agent.quirks.takes_system_prompt_in_meta => Placement::ClaudeMeta,
+        CatalogIn::Auto | CatalogIn::System if agent.quirks.takes_system_prompt_in_meta => {
+            Placement::ClaudeMeta
+        }
         // An agent without a system prompt field fails on one, so `system` is a wish and not an order.
         CatalogIn::Auto | CatalogIn::System | CatalogIn::Prompt => Placement::Prompt,
     }

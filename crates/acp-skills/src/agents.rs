@@ -79,8 +79,7 @@ pub fn words(
     agent: &'static Agent,
     find: impl Fn(&str) -> Option<PathBuf>,
 ) -> Result<Vec<String>, AgentError> {
-    let (&program, arguments) =
-        agent.program.split_first().expect("the table has a program for each agent");
+    let (&program, arguments) = agent.program.split_first().expect("the table has a program for each agent");
     if find(program).is_some() {
         return Ok(owned(agent.program));
     }
