@@ -23,7 +23,7 @@ use parking_lot::Mutex;
 use skills_core::{
     Diagnostic, Skill, SkillName, SkillSet, Source,
     files::{self, Bounds},
-    set::{Skipped, Waiting},
+    set::{Skipped, Unapproved},
     skill::Guard,
 };
 
@@ -72,7 +72,7 @@ impl Trust {
         decisions
     }
 
-    /// Returns the skills of `found` that match their approved checksum. The others are in [`SkillSet::waiting`], or are skipped with a
+    /// Returns the skills of `found` that match their approved checksum. The others are in [`SkillSet::unapproved`], or are skipped with a
     /// diagnostic if they can't be approved. Reads all files of the skills.
     pub fn sift(&self, project: &Path, found: &SkillSet) -> SkillSet {
         let mut skills = SkillSet::builder();
@@ -101,10 +101,10 @@ impl Trust {
             } else if decisions.trusts(&place, &digest) {
                 skills.add(skill, entry.diagnostics.clone());
             } else {
-                let mut waiting = Waiting::new(Arc::clone(&entry.skill), digest);
+                let mut waiting = Unapproved::new(Arc::clone(&entry.skill), digest);
                 waiting.has_changed = decisions.knows(&place);
                 waiting.is_refused = decisions.refuses(&place, &waiting.digest);
-                skills.wait(waiting);
+                skills.add_unapproved(waiting);
             }
         }
         for skipped in found.skipped() {
@@ -115,7 +115,7 @@ impl Trust {
 
     /// Saves the user's decision about skills of a project. The decision applies to the versions in `skills`, which were shown to the
     /// user; a skill that has changed since is in [`Decided::failed`].
-    pub fn decide(&self, project: &Path, skills: &[Waiting], trusted: bool) -> Decided {
+    pub fn decide(&self, project: &Path, skills: &[Unapproved], trusted: bool) -> Decided {
         let mut decided = Decided::default();
         let mut decisions = Decisions::default();
         let known = self.decisions(project);

@@ -31,12 +31,12 @@ pub(super) struct Lists {
 impl Lists {
     /// What differs between these tools.
     pub(super) fn between(before: &Toolbox, after: &Toolbox) -> Self {
-        if before.skills().is(after.skills()) {
+        if before.skills().ptr_eq(after.skills()) {
             return Self::default();
         }
         Self {
             tools: before.definitions() != after.definitions(),
-            skills: !Difference::between(before.skills(), after.skills()).is_only_inside(),
+            skills: !Difference::between(before.skills(), after.skills()).changes_only_instructions(),
         }
     }
 
