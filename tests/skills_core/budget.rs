@@ -67,7 +67,7 @@ fn of_many_skills_the_likeliest_are_kept() {
                 let message = error.to_string();
                 assert!(
                     message.contains("cannot use the instructions in ")
-                        && message.ends_with("the file does not begin with frontmatter"),
+                        && message.ends_with("the file does not start with frontmatter"),
                     "{message}"
                 );
             }

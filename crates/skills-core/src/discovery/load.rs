@@ -198,8 +198,8 @@ pub(super) fn skill_file_name(name: Option<&OsStr>) -> Option<&'static str> {
 
 pub(super) fn unreadable(error: &io::Error) -> Diagnostic {
     match error.kind() {
-        io::ErrorKind::NotFound => Diagnostic::error("no-such-directory", "the directory does not exist"),
-        io::ErrorKind::NotADirectory => Diagnostic::error("not-a-directory", "not a directory"),
+        io::ErrorKind::NotFound => Diagnostic::error("no-such-directory", "there is no such directory"),
+        io::ErrorKind::NotADirectory => Diagnostic::error("not-a-directory", "this is not a directory"),
         _ => Diagnostic::error("unreadable-directory", format!("cannot read the directory: {error}"))
             .caused_by(error),
     }
