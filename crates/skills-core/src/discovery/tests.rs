@@ -395,7 +395,7 @@ fn one_directory() {
         ),
         (
             "missing",
-            expect!["cannot load the skill …/missing: error[no-such-directory]: the directory does not exist"],
+            expect!["cannot load the skill …/missing: error[no-such-directory]: there is no such directory"],
         ),
         (
             "none/README.md",
