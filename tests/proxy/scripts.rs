@@ -167,10 +167,7 @@ fn within_limits() {
     let mut stage = Stage::over_http(limits);
     let result = run(&mut stage, "slow", json!({}));
     assert_eq!((&result["error"], &result["stdout"]), (&json!("ExecutionTimeout"), &json!("begun\n")));
-    assert!(
-        result["message"].as_str().expect("text").contains(&format!("time limit of {limit} s")),
-        "{result}"
-    );
+    assert!(result["message"].as_str().expect("text").contains(&format!("timeout of {limit} s")), "{result}");
     let result = run(&mut stage, "much", json!({}));
     assert_eq!(result["stdout"], "日本語\n[output truncated]", "nine bytes of ten, between two characters");
     stage.finish();

@@ -184,7 +184,7 @@ fn what_runs_a_script() {
             "a.py",
             "needs `py` or `python` or `python3`, which is not installed: the `python` that comes with Windows only",
         ),
-        ("b.sh", "needs `sh` or `bash`, which is not installed: Git for Windows brings one"),
+        ("b.sh", "needs `sh` or `bash`, which is not installed: install Git for Windows"),
         ("c.ps1", "needs `pwsh` or `powershell`, which is not installed"),
     ] {
         let result = run(&impostors, script);
