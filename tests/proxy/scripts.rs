@@ -128,7 +128,7 @@ fn failures_are_typed() {
     skills.write(&format!("secret.{}", scripts::file("").0), "echo secret");
     let mut stage = Stage::over_http(allowing(&skills));
     for (script, error, words) in [
-        ("say", "ExecutionFailed", "ended with exit code"),
+        ("say", "ExecutionFailed", "failed with exit code"),
         ("sya", "ScriptNotFound", &*format!("did you mean `{}`", path("say"))),
         ("../../secret", "ScriptNotAllowed", "outside"),
     ] {

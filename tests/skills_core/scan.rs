@@ -193,7 +193,8 @@ fn hostile_texts_are_scanned_in_linear_time() {
         "\n",
         "\r",
     ] {
-        let (short, long) = (measure(unit, SHORT_BYTES), measure(unit, SHORT_BYTES * TIMES));
+        let short = measure(unit, SHORT_BYTES);
+        let long = measure(unit, SHORT_BYTES * TIMES);
         eprintln!("{unit:?}: {short:?}, {long:?}");
         // Expect about 8 times as long, and not 64 times. The factor 3 allows for other load on the machine.
         let most = short.max(Duration::from_millis(100)) * 3 * u32::try_from(TIMES).expect("a number");

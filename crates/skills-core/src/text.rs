@@ -345,7 +345,9 @@ mod tests {
     proptest! {
         #[test]
         fn no_hidden_character_is_left(text in nasty()) {
-            let (one_line, lines, clean) = (shown(&text), shown_lines(&text), sanitize(&text));
+            let one_line = shown(&text);
+            let lines = shown_lines(&text);
+            let clean = sanitize(&text);
             prop_assert!(!one_line.contains(is_bad), "{:?}", one_line);
             prop_assert!(!lines.contains(|c| is_bad(c) && !matches!(c, '\n' | '\t')), "{:?}", lines);
             prop_assert!(!clean.contains(is_bad), "{:?}", clean);

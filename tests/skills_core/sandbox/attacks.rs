@@ -252,8 +252,10 @@ fn leave_set_user_id() {
     // arm64 and riscv64 use the generic numbers.
     let number = |x86, generic| if x86_64 { x86 } else { generic };
     fs::write("plain", "x").unwrap();
-    let (mknodat, openat) = (number(259, 33), number(257, 56));
-    let (fchmod, fchmodat) = (number(91, 52), number(268, 53));
+    let mknodat = number(259, 33);
+    let openat = number(257, 56);
+    let fchmod = number(91, 52);
+    let fchmodat = number(268, 53);
     let mut calls = vec![
         ("fchmod", fchmod, "fileno(F),04755"),
         ("fchmod g", fchmod, "fileno(F),02755"),
@@ -327,7 +329,8 @@ fn kernel() {
     let mut dirs: Vec<PathBuf> = vec!["/proc".into(), "/sys".into()];
     while let Some(dir) = dirs.pop() {
         for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
-            let (path, Ok(kind)) = (entry.path(), entry.file_type()) else { continue };
+            let path = entry.path();
+            let Ok(kind) = entry.file_type() else { continue };
             if kind.is_dir() && !own(&path) {
                 dirs.push(path);
             } else if kind.is_file() {

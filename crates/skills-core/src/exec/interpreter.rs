@@ -30,12 +30,12 @@ pub(super) struct Interpreter {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum InterpreterError {
     /// The script's `#!` line or extension names a language, but none of its interpreters is installed.
-    #[error("`{path}` needs {programs}, which is not installed{}{advice}", if advice.is_empty() { "" } else { ": " })]
+    #[error("`{path}` needs {programs}, which is not installed; {advice}")]
     NotInstalled {
         path: String,
         /// The names of the interpreters, quoted and joined with "or".
         programs: String,
-        /// An additional sentence for this system; empty if there is none.
+        /// Advice for the model or the user.
         advice: &'static str,
     },
     /// The script has neither a `#!` line nor a known extension.
@@ -81,7 +81,7 @@ struct Language {
     candidates: &'static [Candidate],
     /// Environment variables that the interpreters need.
     env: &'static [(&'static str, &'static str)],
-    /// A sentence for the error if none of the candidates is installed.
+    /// Advice for the error if none of the candidates is installed. The default is [`INSTALL`].
     advice: Option<&'static str>,
 }
 
@@ -109,6 +109,9 @@ const fn language(extensions: &'static [&'static str], candidates: &'static [Can
 const fn on_search_path(name: &'static str, args: &'static [&'static str]) -> Candidate {
     Candidate { place: Place::SearchPath(name), args }
 }
+
+/// The default advice if an interpreter is missing.
+const INSTALL: &str = "ask the user to install it";
 
 const POWERSHELL: &[&str] = &["-NoProfile", "-NonInteractive", "-ExecutionPolicy", "Bypass", "-File"];
 
@@ -162,7 +165,7 @@ fn choose(
                 None => InterpreterError::NotInstalled {
                     path: path.to_owned(),
                     programs: format!("`{}`", shebang.program),
-                    advice: "",
+                    advice: INSTALL,
                 },
             }
         }
@@ -189,7 +192,7 @@ impl Language {
             Place::Below(..) | Place::BelowGit(_) => None,
         });
         let programs = names.collect::<Vec<_>>().join(" or ");
-        let advice = self.advice.unwrap_or_default();
+        let advice = self.advice.unwrap_or(INSTALL);
         InterpreterError::NotInstalled { path: path.to_owned(), programs, advice }
     }
 }

@@ -102,19 +102,19 @@ pub enum SandboxError {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DirectoryProblem {
-    /// It is a system directory, such as `/etc`, or below one.
+    /// The directory is a system directory, such as `/etc`, or below one.
     #[error("it belongs to the system")]
     System,
-    /// It contains a path that scripts must not change or see.
+    /// The directory contains a path that scripts must not change or see. Contains that path.
     #[error("it contains {}", .0.display())]
     Contains(PathBuf),
-    /// It contains the user's home directory, and possibly others.
+    /// The directory contains the user's home directory. Contains the path of that directory.
     #[error("it contains your home directory {}", .0.display())]
     ContainsHome(PathBuf),
-    /// It is the parent directory of the skill, which may contain other skills. Contains the name of the skill's directory.
+    /// The directory is the parent of the skill, so it may contain other skills. Contains the name of the skill's directory.
     #[error("it contains the skill `{0}` directly, so scripts could change other skills in it")]
     DirectoryOfSkills(String),
-    /// It is a second mount of a forbidden directory. Contains that directory.
+    /// The directory is a second mount of a forbidden directory. Contains that directory.
     #[error("it is another mount of {}", .0.display())]
     OtherName(PathBuf),
 }

@@ -125,7 +125,10 @@ impl ScriptResult {
             Outcome::Exit(0) => (Some(0), None),
             Outcome::Exit(code) => (
                 Some(code),
-                Some((ScriptError::ExecutionFailed, format!("the script ended with exit code {code}"))),
+                Some((
+                    ScriptError::ExecutionFailed,
+                    format!("the script failed with exit code {code}; see `stdout` and `stderr`"),
+                )),
             ),
             Outcome::Signal(signal) => (
                 None,
@@ -135,7 +138,10 @@ impl ScriptResult {
                 None,
                 Some((
                     ScriptError::ExecutionTimeout,
-                    format!("the script was stopped after its timeout of {} s", limit.as_secs_f64()),
+                    format!(
+                        "the script was stopped after its timeout of {} s; give it less work, or ask the user to raise the timeout",
+                        limit.as_secs_f64()
+                    ),
                 )),
             ),
         };
@@ -167,7 +173,9 @@ pub async fn run_script(
     context: &CallContext,
 ) -> ScriptResult {
     let prepared = {
-        let (skill, options, context) = (Arc::clone(skill), options.clone(), context.clone());
+        let skill = Arc::clone(skill);
+        let options = options.clone();
+        let context = context.clone();
         tokio::task::spawn_blocking(move || prepare(&skill, call, &options, &context)).await
     };
     let invocation = match prepared {

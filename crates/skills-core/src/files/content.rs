@@ -206,8 +206,11 @@ impl Lines {
 
     fn into_content(self, path: &str, options: ReadOptions) -> Result<FileContent, FileError> {
         if self.first > self.total && options.offset.is_some_and(|offset| offset > 1) {
-            let (offset, total_lines) = (self.first, self.total);
-            return Err(FileError::PastEnd { path: path.to_owned(), offset, total_lines });
+            return Err(FileError::PastEnd {
+                path: path.to_owned(),
+                offset: self.first,
+                total_lines: self.total,
+            });
         }
         let bytes = match self.bytes.strip_prefix(b"\xEF\xBB\xBF") {
             Some(rest) if self.first == 1 => rest,
@@ -284,12 +287,12 @@ mod tests {
             ]],
         );
         check(b"a\nb\nc\n", 3, 9, expect![[r#""c\n" from 3 of 3"#]]);
-        check(b"a\nb\n", 3, 0, expect!["past-end: `f` has only 2 lines, so there is no line 3"]);
+        check(b"a\nb\n", 3, 0, expect!["past-end: `f` has only 2 lines, so use an `offset` below 3"]);
         check(
             b"a\nb\n",
             u64::MAX,
             u64::MAX,
-            expect!["past-end: `f` has only 2 lines, so there is no line 18446744073709551615"],
+            expect!["past-end: `f` has only 2 lines, so use an `offset` below 18446744073709551615"],
         );
     }
 

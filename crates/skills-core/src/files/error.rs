@@ -70,7 +70,7 @@ pub enum FileError {
         more: usize,
     },
     /// The path names a FIFO, a device or a socket.
-    #[error("`{}` is not a regular file", path.escape_debug())]
+    #[error("`{}` is not a regular file; only regular files can be read", path.escape_debug())]
     NotAFile {
         /// The requested path.
         path: String,
@@ -86,7 +86,7 @@ pub enum FileError {
         cap: u64,
     },
     /// The `offset` is after the last line.
-    #[error("`{}` has only {total_lines} lines, so there is no line {offset}", path.escape_debug())]
+    #[error("`{}` has only {total_lines} lines, so use an `offset` below {offset}", path.escape_debug())]
     PastEnd {
         /// The requested path.
         path: String,

@@ -1,6 +1,6 @@
 //! Checks the form of requested paths, and suggests similar files.
 //!
-//! These checks only improve the error messages; confinement does not depend on them.
+//! Confinement does not depend on these checks; they only improve the error messages.
 
 use std::path::PathBuf;
 

@@ -206,8 +206,8 @@ mod unix {
             &files,
             &["fifo", "socket"],
             expect![[r"
-                not-a-file: `fifo` is not a regular file
-                not-a-file: `socket` is not a regular file"]],
+                not-a-file: `fifo` is not a regular file; only regular files can be read
+                not-a-file: `socket` is not a regular file; only regular files can be read"]],
         );
         assert_eq!(files.list(99).total(), 4);
     }

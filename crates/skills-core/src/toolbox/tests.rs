@@ -233,7 +233,7 @@ async fn reading() {
     check(
         tool,
         json!({"skill": "pdf", "path": "references/forms.md", "offset": 9}),
-        expect!["ERROR PastEnd: `references/forms.md` has only 3 lines, so there is no line 9."],
+        expect!["ERROR PastEnd: `references/forms.md` has only 3 lines, so use an `offset` below 9."],
     )
     .await;
     check(

@@ -107,9 +107,24 @@ mod on_unix {
 
     #[test]
     fn a_missing_interpreter_is_an_error() {
-        check("a.rb", "", &[], Err("`a.rb` needs `ruby`, which is not installed"));
-        check("a.py", "", &[], Err("`a.py` needs `python3` or `python`, which is not installed"));
-        check("a", "#!/usr/bin/env lua\n", &[], Err("`a` needs `lua`, which is not installed"));
+        check(
+            "a.rb",
+            "",
+            &[],
+            Err("`a.rb` needs `ruby`, which is not installed; ask the user to install it"),
+        );
+        check(
+            "a.py",
+            "",
+            &[],
+            Err("`a.py` needs `python3` or `python`, which is not installed; ask the user to install it"),
+        );
+        check(
+            "a",
+            "#!/usr/bin/env lua\n",
+            &[],
+            Err("`a` needs `lua`, which is not installed; ask the user to install it"),
+        );
         let unknown =
             "cannot tell which program runs `a.md`: it has neither a `#!` line nor a known extension";
         check("a.md", "# Title\n", &["sh"], Err(unknown));
@@ -174,7 +189,7 @@ mod on_windows {
             check("a.py", head, programs, expected);
         }
         check("a", "#!/usr/bin/env python3\n", &[STORE_PYTHON3, PYTHON], python);
-        let none = "`a.py` needs `py` or `python` or `python3`, which is not installed: the `python` that comes with \
+        let none = "`a.py` needs `py` or `python` or `python3`, which is not installed; ask the user to install it, because the `python` that comes with \
                     Windows only opens the Microsoft Store";
         check_with("a.py", "", (&[STORE_PYTHON, STORE_PYTHON3], &[]), &[], Err(none));
         check_with("a.py", "#!/usr/bin/env python3\n", (&[STORE_PYTHON3], &[]), &[], Err(none));
@@ -222,7 +237,7 @@ mod on_windows {
         }
         let options = r"C:\Program Files\Git\bin\bash.exe [-eu]";
         check_with("a.sh", "#!/bin/bash -eu\n", (&[], &[GIT_BASH]), &[], Ok(options));
-        let none = "needs `bash`, which is not installed: install Git for Windows; the `bash` that comes with Windows \
+        let none = "needs `bash`, which is not installed; ask the user to install Git for Windows, because the `bash` that comes with Windows \
                     runs in WSL, where it does not find the files of this system";
         check_with("a.bash", "", (&[WSL_BASH, STORE_BASH], &[]), &[], Err(&format!("`a.bash` {none}")));
         check_with("a", "#!/bin/bash\n", (&[WSL_BASH], &[]), &[], Err(&format!("`a` {none}")));
@@ -248,7 +263,7 @@ mod on_windows {
         }
         let perl = r"C:\Program Files\Git\usr\bin\perl.exe";
         check_with("a.pl", "", (&[GIT], &[perl]), &[], Ok(perl));
-        let none = "`a.rb` needs `ruby`, which is not installed";
+        let none = "`a.rb` needs `ruby`, which is not installed; ask the user to install it";
         check_with("a.rb", "", (&[], &[]), &[], Err(none));
         let unknown =
             "cannot tell which program runs `a.md`: it has neither a `#!` line nor a known extension";
@@ -258,7 +273,7 @@ mod on_windows {
             "#!/usr/bin/lua\n",
             (&[], &[]),
             &[],
-            Err("`a` needs `/usr/bin/lua`, which is not installed"),
+            Err("`a` needs `/usr/bin/lua`, which is not installed; ask the user to install it"),
         );
     }
 }

@@ -26,7 +26,9 @@ const LANGUAGES: &[Language] = &[
         takes_options: true,
         // Without this, Python writes to pipes in the system's code page, which lacks most characters.
         env: &[("PYTHONUTF8", "1")],
-        advice: Some("the `python` that comes with Windows only opens the Microsoft Store"),
+        advice: Some(
+            "ask the user to install it, because the `python` that comes with Windows only opens the Microsoft Store",
+        ),
         ..language(
             &["py"],
             &[
@@ -93,8 +95,8 @@ const LANGUAGES: &[Language] = &[
     language(&["bat", "cmd"], &[]),
 ];
 
-const GIT: &str = "install Git for Windows; the `bash` that comes with Windows runs in WSL, where it does not find the files \
-                   of this system";
+const GIT: &str = "ask the user to install Git for Windows, because the `bash` that comes with Windows runs in WSL, where it \
+                   does not find the files of this system";
 
 /// The directory in which the Microsoft Store puts programs on the search path.
 const APP_ALIASES: &str = r"\Microsoft\WindowsApps";

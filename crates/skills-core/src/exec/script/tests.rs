@@ -158,14 +158,15 @@ async fn each_failure_has_a_kind_and_a_message() {
             &json!("out\n"),
             &json!("err\n"),
             &json!("ExecutionFailed"),
-            &json!("the script ended with exit code 7"),
+            &json!("the script failed with exit code 7; see `stdout` and `stderr`"),
         ),
     );
     let result = fixture.run("kill.sh").await;
     assert_eq!((&result["exitCode"], &result["error"]), (&Value::Null, &json!("ExecutionFailed")));
     let result = fixture.run("slow.sh").await;
     assert_eq!((&result["stdout"], &result["error"]), (&json!("begun\n"), &json!("ExecutionTimeout")));
-    assert_eq!(result["message"], "the script was stopped after its timeout of 1 s");
+    let message = "the script was stopped after its timeout of 1 s; give it less work, or ask the user to raise the timeout";
+    assert_eq!(result["message"], message);
 
     for (script, error, expected) in [
         ("scripts/fial.sh", "ScriptNotFound", "did you mean `scripts/fail.sh`"),
