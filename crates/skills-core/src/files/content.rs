@@ -360,7 +360,7 @@ mod tests {
         let FileContent::Text { text, note, .. } = content else { panic!() };
         assert!(text.chars().all(|c| c == '€'));
         assert!(text.len() as u64 > SOFT_CAP_BYTES - 3 && text.len() as u64 <= SOFT_CAP_BYTES);
-        expect![[r"Line 1 is longer than 2 MiB; the rest of it is left out. These are lines 1 to 1 of 2; to read the next lines, use `offset` 2."]]
+        expect![[r"Line 1 is longer than 2 MiB, so the rest of it is missing. These are lines 1 to 1 of 2; to read the next lines, use `offset` 2."]]
             .assert_eq(&note.unwrap());
     }
 

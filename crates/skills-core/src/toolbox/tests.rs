@@ -189,7 +189,7 @@ async fn reading() {
         part,
         expect![[r#"
         two
-        [These are lines 2 to 2 of 3; read on with `offset` 3.]"#]],
+        [These are lines 2 to 2 of 3; to read the next lines, use `offset` 3.]"#]],
     )
     .await;
     check(
