@@ -66,7 +66,7 @@ impl Interceptor {
                 // What was kept back is the last that is heard of it.
                 actions.to_client.append(&mut self.reader.flush(&id));
                 if open.method == "session/delete" {
-                    actions.effects.push(Effect::Remember { id, active: Vec::new() });
+                    actions.effects.push(Effect::SaveActiveSkills { id, active: Vec::new() });
                 }
                 Pass::Untouched
             }
@@ -119,7 +119,7 @@ impl Interceptor {
         match turn {
             Turn::Over { forgotten } => {
                 session.briefing.turn_over(id, forgotten);
-                session.vouching.turn_over(forgotten);
+                session.claims.turn_over(forgotten);
             }
             Turn::Accepted => {
                 session.turns.accepted();
@@ -137,7 +137,7 @@ impl Interceptor {
         if !is_busy {
             let forgotten = version::forgets(update);
             session.briefing.turns_over(forgotten);
-            session.vouching.turn_over(forgotten);
+            session.claims.turn_over(forgotten);
         }
     }
 }

@@ -7,13 +7,13 @@
 //! for the agent. Programs that are built with the SDK can neither send nor read fields that it does not have, so that each
 //! of them may stand in `_meta` beside where it belongs, and `_skills/list` is the same request.
 
-mod brought;
+mod client_skills;
 
 use acp_skills_wire::{Edit, INVALID_PARAMS, Id, Message, Node, build};
 use serde_json::{Value, json};
 use skills_core::{Skill, SkillName, SkillSet, text::shown};
 
-use self::brought::{AGENT_SKILLS, Brought};
+use self::client_skills::{AGENT_SKILLS, ClientSkills};
 use crate::{
     Interceptor,
     keys::{SessionKey, Ticket},
@@ -70,20 +70,24 @@ impl Interceptor {
             return Some(self.begin_with(message, id, None, actions));
         }
         let offered = self.agent.drafts;
-        let brought = match Brought::read(message, !offered.field, !offered.meta) {
+        let provided = match ClientSkills::read(message, !offered.field, !offered.meta) {
             Ok(None) => return Some(self.begin_with(message, id, None, actions)),
-            Ok(Some(brought)) => brought,
-            Err(why) => {
-                actions.to_client.push(build::error(id, INVALID_PARAMS, &format!("`{AGENT_SKILLS}`: {why}")));
+            Ok(Some(provided)) => provided,
+            Err(error) => {
+                actions.to_client.push(build::error(
+                    id,
+                    INVALID_PARAMS,
+                    &format!("`{AGENT_SKILLS}`: {error}"),
+                ));
                 return None;
             }
         };
-        for warning in brought.warnings {
+        for warning in provided.warnings {
             actions.warn(warning);
         }
-        let line = brought.edit.apply(message.line);
+        let line = provided.edit.apply(message.line);
         let without = Message::parse(&line)?;
-        let (purpose, pass) = self.begin_with(&without, id, Some(brought.skills), actions);
+        let (purpose, pass) = self.begin_with(&without, id, Some(provided.skills), actions);
         Some((purpose, if pass == Pass::Untouched { Pass::Edited(line) } else { pass }))
     }
 
@@ -91,12 +95,12 @@ impl Interceptor {
         &mut self,
         message: &Message<'_>,
         id: &Id,
-        brought: Option<SkillSet>,
+        client_skills: Option<SkillSet>,
         actions: &mut Actions,
     ) -> (Purpose, Pass) {
         match message.method().as_ref() {
-            "session/new" | "session/fork" => self.new_session(message, id, brought, actions),
-            _ => self.enter_session(message, id, brought, actions),
+            "session/new" | "session/fork" => self.new_session(message, id, client_skills, actions),
+            _ => self.enter_session(message, id, client_skills, actions),
         }
     }
 
@@ -106,7 +110,7 @@ impl Interceptor {
             return Pass::Untouched;
         }
         let offered = self.agent.drafts;
-        let bring = json!({ "supported": true, "maxSkills": brought::MAX_SKILLS });
+        let bring = json!({ "supported": true, "maxSkills": client_skills::MAX_SKILLS });
         let members = |bring_too: bool| {
             let list = (!offered.list).then(|| (LIST, json!({ "list": {} })));
             list.into_iter().chain(bring_too.then(|| (BRING, bring.clone()))).collect::<Vec<_>>()
@@ -202,15 +206,16 @@ impl Interceptor {
 impl Session {
     /// From now on it has these skills of the client's. Names of the library's stay the library's: what the user set up is
     /// not replaced by what a program sends.
-    pub(crate) fn bring(&mut self, brought: SkillSet, actions: &mut Actions) {
-        for skill in brought.iter().filter(|skill| self.switches.library().get(skill.name.as_str()).is_some())
+    pub(crate) fn set_client_skills(&mut self, client_skills: SkillSet, actions: &mut Actions) {
+        for skill in
+            client_skills.iter().filter(|skill| self.switches.library().get(skill.name.as_str()).is_some())
         {
             let name = &skill.name;
             actions.warn(format!(
                 "the client's skill `{name}` is left out: there is one of this name already; the client can give it another"
             ));
         }
-        self.skills = self.switches.bring(brought);
+        self.skills = self.switches.set_client_skills(client_skills);
     }
 }
 

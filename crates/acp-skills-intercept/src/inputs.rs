@@ -7,7 +7,7 @@ use skills_core::SkillName;
 use crate::{
     events::EventKind,
     keys::{SessionKey, Ticket, Timer},
-    queries::{Decided, Fetched, NotFetched, Provisions, Refreshed, Resolved, Switched},
+    queries::{Fetched, NotFetched, Provisions, Refreshed, Resolved, SavedSwitches, TrustOutcome},
 };
 
 /// Something that happened.
@@ -47,17 +47,17 @@ pub enum Input {
         /// Where it leads.
         resolved: Resolved,
     },
-    /// The answer to [`Query::Remember`](crate::Query::Remember).
-    Switched {
+    /// The answer to [`Query::SaveSwitches`](crate::Query::SaveSwitches).
+    SwitchesSaved {
         /// Whose user wanted it.
         session: SessionKey,
         /// The number of the query.
         ticket: Ticket,
         /// What became of it.
-        switched: Switched,
+        saved: SavedSwitches,
     },
     /// The answer to [`Query::Trust`](crate::Query::Trust).
-    Decided {
+    TrustSaved {
         /// Whose user decided.
         session: SessionKey,
         /// The number of the query.
@@ -65,7 +65,7 @@ pub enum Input {
         /// Whether the skills are trusted.
         trusted: bool,
         /// What became of it.
-        decided: Decided,
+        outcome: TrustOutcome,
         /// The skills of all sessions, as they are now.
         refreshed: Refreshed,
     },

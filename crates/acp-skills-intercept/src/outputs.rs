@@ -64,14 +64,14 @@ pub enum Effect {
         kind: EventKind,
     },
     /// Remember what is active in a session; nothing forgets it.
-    Remember {
+    SaveActiveSkills {
         /// The agent's id of it.
         id: String,
         /// All of it.
         active: ActiveSkills,
     },
     /// Remember for other runs whether this agent comes to our server by itself.
-    RememberAgent {
+    SaveAgentConnects {
         /// Its name and version.
         agent: String,
         /// Whether it does.
@@ -90,9 +90,9 @@ pub enum Effect {
         cwd: Option<PathBuf>,
     },
     /// A session is over: close its MCP server.
-    Close(SessionKey),
+    CloseServer(SessionKey),
     /// No session works in this directory any more.
-    Leave(PathBuf),
+    ReleaseDirectory(PathBuf),
 }
 
 /// Something to do that takes its time.

@@ -6,12 +6,18 @@
 use std::{path::PathBuf, time::Duration};
 
 use skills_core::{SkillName, SkillSet, set::Unapproved};
+use thiserror::Error;
 
 use crate::{
     active_skills::ActiveSkills,
     events::EventKind,
     keys::{SessionKey, Ticket},
 };
+
+/// An error of the host: a clause for the user, such as `the disk is full`.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub struct HostError(pub String);
 
 /// How the agent reaches our MCP server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,8 +100,8 @@ pub enum Query {
         /// Where the session works.
         cwd: Option<PathBuf>,
     },
-    /// Keep for new sessions which skills are off in a directory; answered with [`Input::Switched`](crate::Input::Switched).
-    Remember {
+    /// Keep for new sessions which skills are off in a directory; answered with [`Input::SwitchesSaved`](crate::Input::SwitchesSaved).
+    SaveSwitches {
         /// Whose user wants that.
         session: SessionKey,
         /// Tells the answer from others.
@@ -108,7 +114,7 @@ pub enum Query {
         on: bool,
     },
     /// Keep what the user decided about skills of their project that wait; answered with
-    /// [`Input::Decided`](crate::Input::Decided).
+    /// [`Input::TrustSaved`](crate::Input::TrustSaved).
     Trust {
         /// Whose user decided.
         session: SessionKey,
@@ -133,31 +139,31 @@ pub enum Query {
     },
 }
 
-/// What became of [`Query::Remember`].
+/// What became of [`Query::SaveSwitches`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Switched {
+pub struct SavedSwitches {
     /// Which skills.
     pub names: Vec<SkillName>,
     /// Whether they are on.
     pub on: bool,
     /// Or a clause that says why it is not kept.
-    pub kept: Result<(), String>,
+    pub saved: Result<(), HostError>,
 }
 
 /// What became of [`Query::Trust`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Decided {
+pub struct TrustOutcome {
     /// The skills that the decision holds for.
     pub done: Vec<SkillName>,
     /// The others, each with a clause that says why.
     pub failed: Vec<(SkillName, String)>,
     /// Or a clause that says why it is not kept; it holds for this run.
-    pub kept: Result<(), String>,
+    pub saved: Result<(), HostError>,
 }
 
-impl Default for Decided {
+impl Default for TrustOutcome {
     fn default() -> Self {
-        Self { done: Vec::new(), failed: Vec::new(), kept: Ok(()) }
+        Self { done: Vec::new(), failed: Vec::new(), saved: Ok(()) }
     }
 }
 
@@ -169,7 +175,7 @@ pub struct Needs {
     /// Its skills, when they are known; else those of `cwd` are looked for.
     pub skills: Option<SkillSet>,
     /// The skills that the client brings for it.
-    pub brought: SkillSet,
+    pub client_skills: SkillSet,
     /// The agent's id of a session that is to be remembered.
     pub recall: Option<String>,
     /// How the agent is to reach our server, if at all. A session without skills needs none.
@@ -188,7 +194,7 @@ pub struct Provisions {
     /// What was active in the session when it was open last.
     pub active: ActiveSkills,
     /// Where its server is, or a sentence that says why there is none; nothing when none was needed.
-    pub endpoint: Option<Result<Endpoint, String>>,
+    pub endpoint: Option<Result<Endpoint, HostError>>,
     /// Whether the agent did not come to our server in the last run that waited for it.
     pub never_connects: bool,
 }

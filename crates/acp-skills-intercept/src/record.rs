@@ -47,7 +47,7 @@ impl Interceptor {
         if kind.is_reading_call() {
             self.agent.has_called = true;
             if let Some(session) = self.sessions.get(key) {
-                session.vouching.arrived();
+                session.claims.arrived();
             }
         }
         let session = self.sessions.get(key).and_then(|session| Some(session.id()?.to_owned()));
@@ -67,6 +67,6 @@ pub(crate) fn put_in_front(session: &mut Session, kind: &EventKind, actions: &mu
 
 fn remember(session: &Session, actions: &mut Actions) {
     if let (Some(id), Some(active)) = (session.id(), session.activations.to_remember()) {
-        actions.effects.push(Effect::Remember { id: id.to_owned(), active });
+        actions.effects.push(Effect::SaveActiveSkills { id: id.to_owned(), active });
     }
 }

@@ -13,13 +13,14 @@
 //! | `first_words` | how the user began, for titles |
 //! | `calls` | tool calls that the client was told of, and which are ours |
 //! | `decisions` | what was decided about requests for permission |
-//! | `vouching` | whether calls that are said to be ours turned out to be |
+//! | `claims` | whether the agent can be trusted when it claims that a call is ours |
 //!
 //! The id that the agent gives is not known while `session/new` is under way, so the proxy has a key of its own.
 
 pub(crate) mod activations;
 pub(crate) mod briefing;
 pub(crate) mod calls;
+mod claims;
 mod decisions;
 pub(crate) mod first_words;
 pub(crate) mod menu;
@@ -28,16 +29,15 @@ pub(crate) mod server;
 mod switches;
 pub(crate) mod tools;
 mod turns;
-mod vouching;
 
 use std::{collections::HashMap, path::PathBuf};
 
 use skills_core::SkillSet;
 
 pub(crate) use self::{
-    activations::Activations, briefing::Briefing, calls::Calls, decisions::Decisions,
+    activations::Activations, briefing::Briefing, calls::Calls, claims::TrustedClaims, decisions::Decisions,
     first_words::FirstWords, menu::Menu, options::Options, server::SessionServer, switches::Switches,
-    turns::Turns, vouching::Vouching,
+    turns::Turns,
 };
 use crate::{keys::SessionKey, marks::Mark, outputs::Effect};
 
@@ -72,8 +72,8 @@ pub(crate) struct Session {
     pub(crate) calls: Calls,
     /// What was decided about requests for permission.
     pub(crate) decisions: Decisions,
-    /// Whether its agent can be believed about that.
-    pub(crate) vouching: Vouching,
+    /// Whether the agent's claims about calls of our tools are trusted.
+    pub(crate) claims: TrustedClaims,
 }
 
 impl Session {
@@ -95,7 +95,7 @@ impl Session {
             first_words: FirstWords::default(),
             calls: Calls::default(),
             decisions: Decisions::default(),
-            vouching: Vouching::default(),
+            claims: TrustedClaims::default(),
         }
     }
 

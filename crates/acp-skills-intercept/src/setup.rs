@@ -31,7 +31,7 @@ impl Interceptor {
         &mut self,
         message: &Message<'_>,
         id: &Id,
-        brought: Option<SkillSet>,
+        client_skills: Option<SkillSet>,
         actions: &mut Actions,
     ) -> (Purpose, Pass) {
         let is_fork = message.method() == "session/fork";
@@ -40,13 +40,13 @@ impl Interceptor {
         let cwd = cwd(message);
         let switches = parent_key.and_then(|key| self.sessions.get(key)).map(|parent| &parent.switches);
         let skills = switches.map(|it| it.library().clone());
-        let inherited = switches.map(|it| it.brought().clone());
-        let needed = brought.clone().or(inherited).unwrap_or_default();
-        let needs = Needs { cwd: cwd.clone(), skills, brought: needed, ..Needs::default() };
+        let inherited = switches.map(|it| it.client_skills().clone());
+        let needed = client_skills.clone().or(inherited).unwrap_or_default();
+        let needs = Needs { cwd: cwd.clone(), skills, client_skills: needed, ..Needs::default() };
         let session = self.sessions.new_key();
         let target = Target::New { cwd };
         let about = parent.map(std::borrow::Cow::into_owned);
-        self.wait_for(message, id, session, target, parent_key, about, brought, needs, actions)
+        self.wait_for(message, id, session, target, parent_key, about, client_skills, needs, actions)
     }
 
     /// The client opens a session again that the agent has, and brings these skills for it.
@@ -54,7 +54,7 @@ impl Interceptor {
         &mut self,
         message: &Message<'_>,
         id: &Id,
-        brought: Option<SkillSet>,
+        client_skills: Option<SkillSet>,
         actions: &mut Actions,
     ) -> (Purpose, Pass) {
         let Some(about) = message.session_id().map(std::borrow::Cow::into_owned) else {
@@ -63,22 +63,32 @@ impl Interceptor {
         let Some(key) = self.sessions.key_of(&about) else {
             let cwd = cwd(message);
             let recall = Some(about.clone());
-            let needed = brought.clone().unwrap_or_default();
-            let needs = Needs { cwd: cwd.clone(), recall, brought: needed, ..Needs::default() };
+            let needed = client_skills.clone().unwrap_or_default();
+            let needs = Needs { cwd: cwd.clone(), recall, client_skills: needed, ..Needs::default() };
             let session = self.sessions.new_key();
             let target = Target::New { cwd };
-            return self.wait_for(message, id, session, target, None, Some(about), brought, needs, actions);
+            return self.wait_for(
+                message,
+                id,
+                session,
+                target,
+                None,
+                Some(about),
+                client_skills,
+                needs,
+                actions,
+            );
         };
         let transport = servers::choose(self.policy.mcp, &self.agent);
         let Some(session) = self.sessions.get(key) else { return (Purpose::Other, Pass::Untouched) };
-        if let Some(brought) = brought {
-            session.bring(brought, actions);
+        if let Some(client_skills) = client_skills {
+            session.set_client_skills(client_skills, actions);
         }
         let is_open = transport.is_none_or(|transport| session.server.endpoint(transport).is_some());
         if !is_open && !session.switches.all().will_offer_nothing() {
-            let (skills, brought) =
-                (Some(session.switches.library().clone()), session.switches.brought().clone());
-            let needs = Needs { cwd: session.cwd.clone(), skills, brought, ..Needs::default() };
+            let (skills, client_skills) =
+                (Some(session.switches.library().clone()), session.switches.client_skills().clone());
+            let needs = Needs { cwd: session.cwd.clone(), skills, client_skills, ..Needs::default() };
             return self.wait_for(message, id, key, Target::Known, None, Some(about), None, needs, actions);
         }
         // All that it needs is here.
@@ -102,7 +112,7 @@ impl Interceptor {
         target: Target,
         parent: Option<SessionKey>,
         about: Option<String>,
-        brought: Option<SkillSet>,
+        client_skills: Option<SkillSet>,
         needs: Needs,
         actions: &mut Actions,
     ) -> (Purpose, Pass) {
@@ -120,7 +130,7 @@ impl Interceptor {
             parent,
             transport,
             refreshes: self.memory.refreshes,
-            client_skills: brought,
+            client_skills,
             about,
         };
         self.pending.insert(ticket, Some(session), Some(id.clone()), Kind::Setup(setup));
@@ -138,7 +148,7 @@ impl Interceptor {
         let Some((id, setup)) = self.pending.take_setup(ticket) else {
             // Nobody waits for it any more.
             if self.sessions.get(key).is_none() {
-                actions.effects.push(Effect::Close(key));
+                actions.effects.push(Effect::CloseServer(key));
             }
             return;
         };
@@ -165,8 +175,8 @@ impl Interceptor {
             if let Some(parent) = setup.parent.and_then(|parent| self.sessions.get(parent)) {
                 session.fork(parent);
             }
-            if let Some(brought) = setup.client_skills {
-                session.bring(brought, actions);
+            if let Some(client_skills) = setup.client_skills {
+                session.set_client_skills(client_skills, actions);
             }
         }
         match (setup.transport, provisions.endpoint) {

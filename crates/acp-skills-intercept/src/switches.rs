@@ -6,6 +6,7 @@ use std::{path::Path, time::Duration};
 
 use acp_skills_wire::{Id, Message};
 use skills_core::SkillName;
+use thiserror::Error;
 
 use crate::{
     Interceptor,
@@ -13,12 +14,15 @@ use crate::{
     menu::{self, spelling},
     outputs::Actions,
     overview,
-    queries::{Query, Switched},
+    queries::{HostError, Query, SavedSwitches},
     session::Session,
 };
 
 /// What remembers a switch.
 const HERE: &str = "--here";
+
+/// The maximum number of skills that an error names.
+const MAX_NAMED: usize = 20;
 
 /// A command to turn skills on or off.
 #[derive(Debug, PartialEq, Eq)]
@@ -30,11 +34,11 @@ pub(crate) struct Switch {
 }
 
 impl Switch {
-    /// What the words behind `/skills` say; `None` when they say something else.
+    /// Reads the words after `/skills`. Returns `None` if they are another command.
     ///
     /// # Errors
-    /// A sentence for the user: what is not known, or not said.
-    pub(crate) fn read(session: &Session, words: &str) -> Option<Result<Self, String>> {
+    /// Returns [`SwitchError::NoName`] without a name, and [`SwitchError::Unknown`] if a name is not that of a skill.
+    pub(crate) fn read(session: &Session, words: &str) -> Option<Result<Self, SwitchError>> {
         let (verb, rest) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
         let on = match verb {
             "on" => true,
@@ -44,9 +48,7 @@ impl Switch {
         let words: Vec<_> = rest.split_whitespace().filter(|&word| word != HERE).collect();
         let here = rest.split_whitespace().any(|word| word == HERE);
         if words.is_empty() {
-            return Some(Err(format!(
-                "Which skill? `/skills {verb} NAME` turns it {verb}; `/skills` lists them."
-            )));
+            return Some(Err(SwitchError::NoName { on }));
         }
         // A name may have spaces.
         let names = match find(session, &words.join(" ")) {
@@ -55,7 +57,7 @@ impl Switch {
         };
         Some(match names {
             Ok(names) => Ok(Self { names, on, here }),
-            Err(word) => Err(unknown(session, word)),
+            Err(word) => Err(SwitchError::unknown(session, word)),
         })
     }
 
@@ -78,13 +80,34 @@ fn find(session: &Session, word: &str) -> Option<SkillName> {
     spelled.map(|(_, skill)| skill.name.clone()).or_else(|| session.switches.name_of(word).cloned())
 }
 
-fn unknown(session: &Session, word: &str) -> String {
-    let word = skills_core::text::shown(word);
-    let names: Vec<_> = session.switches.all().iter().map(|skill| format!("`{}`", skill.name)).collect();
-    match names.as_slice() {
-        [] => format!("There is no skill `{word}`, and no other."),
-        names if names.len() <= 20 => format!("There is no skill `{word}`. There are {}.", names.join(", ")),
-        _ => format!("There is no skill `{word}`. `/skills` lists those that are."),
+/// The reason why a command cannot turn a skill on or off, as sentences for the user.
+#[derive(Debug, PartialEq, Eq, Error)]
+pub(crate) enum SwitchError {
+    /// The command names no skill.
+    #[error("Which skill? `/skills {0} NAME` turns it {0}; `/skills` lists all skills.", if *on { "on" } else { "off" })]
+    NoName {
+        /// True for `/skills on`.
+        on: bool,
+    },
+    /// The session has no such skill.
+    #[error("There is no skill `{word}`. {known}")]
+    Unknown {
+        /// The word in the command.
+        word: String,
+        /// A sentence that names the skills of the session.
+        known: String,
+    },
+}
+
+impl SwitchError {
+    fn unknown(session: &Session, word: &str) -> Self {
+        let names: Vec<_> = session.switches.all().iter().map(|skill| format!("`{}`", skill.name)).collect();
+        let known = match names.as_slice() {
+            [] => "This session has no skills.".to_owned(),
+            names if names.len() <= MAX_NAMED => format!("The skills are {}.", names.join(", ")),
+            _ => "`/skills` lists all skills.".to_owned(),
+        };
+        Self::Unknown { word: skills_core::text::shown(word).into_owned(), known }
     }
 }
 
@@ -105,11 +128,11 @@ impl Interceptor {
         let Some(session) = self.sessions.get(key) else { return false };
         if let Some(cwd) = session.cwd.clone().filter(|_| here) {
             self.hold_command(key, ticket, id, prompt);
-            actions.ask(Query::Remember { session: key, ticket, cwd, names, on });
+            actions.ask(Query::SaveSwitches { session: key, ticket, cwd, names, on });
             return true;
         }
-        let kept = here.then(|| Err("this session has no directory".to_owned()));
-        let text = overview::switched(session, &names, on, kept.as_ref());
+        let saved = here.then(|| Err(HostError("this session has no directory".to_owned())));
+        let text = overview::switched(session, &names, on, saved.as_ref());
         self.reply(key, prompt, id, &text, actions);
         false
     }
@@ -158,22 +181,22 @@ impl Interceptor {
     }
 
     /// The host has kept a switch for new sessions, or could not.
-    pub(crate) fn switched(
+    pub(crate) fn switches_saved(
         &mut self,
         key: SessionKey,
         ticket: Ticket,
-        switched: Switched,
+        saved: SavedSwitches,
         actions: &mut Actions,
     ) {
-        let Switched { names, on, kept } = switched;
+        let SavedSwitches { names, on, saved } = saved;
         let Some(session) = self.sessions.get(key) else { return };
-        if kept.is_ok() {
+        if saved.is_ok() {
             for name in &names {
                 session.switches.remember(name, on);
             }
         }
-        let text = overview::switched(session, &names, on, Some(&kept));
-        let cwd = session.cwd.clone().filter(|_| kept.is_ok());
+        let text = overview::switched(session, &names, on, Some(&saved));
+        let cwd = session.cwd.clone().filter(|_| saved.is_ok());
         self.turn_everywhere(key, cwd.as_deref(), &names, on, actions);
         self.answer_command(key, ticket, &text, actions);
     }

@@ -13,6 +13,7 @@ use skills_core::{
     set::Unapproved,
     text::{shown, shown_path},
 };
+use thiserror::Error;
 
 use crate::{
     Interceptor,
@@ -21,7 +22,7 @@ use crate::{
     outputs::{Actions, Pass},
     overview,
     pending::{Kind, Question},
-    queries::{Decided, Query, Refreshed},
+    queries::{Query, Refreshed, TrustOutcome},
     session::Session,
 };
 
@@ -37,22 +38,23 @@ const ANSWER: &str = "trust";
 /// A version of a skill: its directory and the checksum of its files.
 pub(crate) type SkillVersion = (Option<PathBuf>, String);
 
-/// The waiting skills that the words behind `/skills trust` name: all, without words.
+/// Returns the unapproved skills that the words after `/skills trust` name. Without words, returns all of them.
 ///
 /// # Errors
-/// A sentence for the user.
-pub(crate) fn named(session: &Session, words: &str) -> Result<Vec<Unapproved>, String> {
-    let waiting = session.switches.all().unapproved();
-    if waiting.is_empty() {
-        return Err("No skill of this project waits for your trust.".to_owned());
+/// Returns [`TrustError::NothingPending`] if no skill is unapproved, and [`TrustError::Unknown`] if a word does not name an
+/// unapproved skill.
+pub(crate) fn named(session: &Session, words: &str) -> Result<Vec<Unapproved>, TrustError> {
+    let unapproved = session.switches.all().unapproved();
+    if unapproved.is_empty() {
+        return Err(TrustError::NothingPending);
     }
     if words.is_empty() {
-        return Ok(waiting.to_vec());
+        return Ok(unapproved.to_vec());
     }
     let of = |word: &str| -> Vec<Unapproved> {
         let word = word.trim_start_matches('/');
         let key = SkillName::key_of(word.strip_prefix(menu::PREFIX).unwrap_or(word));
-        waiting.iter().filter(|it| it.skill.name.key() == key).cloned().collect()
+        unapproved.iter().filter(|entry| entry.skill.name.key() == key).cloned().collect()
     };
     // A name may have spaces.
     let whole = of(words);
@@ -64,12 +66,28 @@ pub(crate) fn named(session: &Session, words: &str) -> Result<Vec<Unapproved>, S
         let found = of(word);
         if found.is_empty() {
             let names: Vec<_> =
-                waiting.iter().take(MAX_NAMED).map(|it| format!("`{}`", it.skill.name)).collect();
-            return Err(format!("No skill `{}` waits. There are {}.", shown(word), names.join(", ")));
+                unapproved.iter().take(MAX_NAMED).map(|entry| format!("`{}`", entry.skill.name)).collect();
+            return Err(TrustError::Unknown { word: shown(word).into_owned(), names: names.join(", ") });
         }
         all.extend(found);
     }
     Ok(all)
+}
+
+/// The reason why a command cannot approve skills, as sentences for the user.
+#[derive(Debug, PartialEq, Eq, Error)]
+pub(crate) enum TrustError {
+    /// All skills are approved.
+    #[error("No skill of this project waits for your approval.")]
+    NothingPending,
+    /// No unapproved skill has this name.
+    #[error("No skill `{word}` waits for your approval. These do: {names}.")]
+    Unknown {
+        /// The word in the command.
+        word: String,
+        /// The names of unapproved skills.
+        names: String,
+    },
 }
 
 /// Whether the words behind `/skills` are about skills that wait here, so that no other `/skills` is meant.
@@ -108,21 +126,21 @@ impl Interceptor {
     }
 
     /// A decision is kept, or is not, and these are the skills of all sessions now.
-    pub(crate) fn decided(
+    pub(crate) fn trust_saved(
         &mut self,
         key: SessionKey,
         ticket: Ticket,
         trusted: bool,
-        decided: &Decided,
+        outcome: &TrustOutcome,
         refreshed: Refreshed,
         actions: &mut Actions,
     ) {
         self.refreshed(refreshed, actions);
-        let text = overview::decided(decided);
+        let text = overview::trust_outcome(outcome);
         // A decision in a form has no command to answer.
         if !self.answer_command(key, ticket, &text, actions)
             && trusted
-            && !(decided.failed.is_empty() && decided.kept.is_ok())
+            && !(outcome.failed.is_empty() && outcome.saved.is_ok())
         {
             actions.warn(text);
         }

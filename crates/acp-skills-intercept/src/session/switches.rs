@@ -12,7 +12,7 @@ pub(crate) struct Switches {
     /// Those of the library.
     library: SkillSet,
     /// Those that the client brought.
-    brought: SkillSet,
+    client_skills: SkillSet,
     all: SkillSet,
     /// By key.
     off: BTreeMap<String, SkillName>,
@@ -38,8 +38,8 @@ impl Switches {
     }
 
     /// Those that the client brought, on or off.
-    pub(crate) fn brought(&self) -> &SkillSet {
-        &self.brought
+    pub(crate) fn client_skills(&self) -> &SkillSet {
+        &self.client_skills
     }
 
     /// These are the skills of the library now. Returns those that are on.
@@ -50,14 +50,15 @@ impl Switches {
 
     /// These are the skills that the client brings, for this session alone; names of the library's stay the library's.
     /// Returns those that are on.
-    pub(crate) fn bring(&mut self, brought: SkillSet) -> SkillSet {
-        self.brought = brought;
+    pub(crate) fn set_client_skills(&mut self, client_skills: SkillSet) -> SkillSet {
+        self.client_skills = client_skills;
         self.join()
     }
 
     fn join(&mut self) -> SkillSet {
-        let brought = self.brought.filtered(|skill| self.library.get(skill.name.as_str()).is_none());
-        self.all = self.library.with(&brought);
+        let client_skills =
+            self.client_skills.filtered(|skill| self.library.get(skill.name.as_str()).is_none());
+        self.all = self.library.with(&client_skills);
         self.on()
     }
 

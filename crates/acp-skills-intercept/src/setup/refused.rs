@@ -45,7 +45,7 @@ impl Interceptor {
                 actions.effects.push(Effect::Record { session: session.id().map(str::to_owned), kind });
                 actions
                     .log(Level::Info, format!("{method} failed with the skills server; trying without it"));
-                actions.effects.push(Effect::Close(key));
+                actions.effects.push(Effect::CloseServer(key));
                 session.server.closed();
                 session.briefing.forget();
             }
