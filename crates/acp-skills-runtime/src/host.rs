@@ -261,7 +261,8 @@ impl RunningHost {
         let transport = transport.filter(|_| !all.will_offer_nothing());
         let endpoint = transport.map(|transport| {
             let context = cwd.as_deref().map(CallContext::in_directory).unwrap_or_default();
-            self.0.servers.open(session, transport, &all, context)
+            let opened = self.0.servers.open(session, transport, &all, context);
+            opened.map_err(|error| HostError(error.to_string()))
         });
         let kept = self.0.switches.as_ref().zip(cwd.as_deref());
         let off = kept.map(|(switches, cwd)| switches.load(cwd)).unwrap_or_default();
