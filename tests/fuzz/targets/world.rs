@@ -179,7 +179,7 @@ impl World {
                 let path = self.leads_to.clone().unwrap_or(path);
                 Input::Resolved { ticket, resolved: Resolved { path: Some(path), cwd } }
             }
-            Query::Remember { session, ticket, names, on, .. } => {
+            Query::SaveSwitches { session, ticket, names, on, .. } => {
                 let saved = if is_there { Ok(()) } else { Err(HostError("the disk is full".to_owned())) };
                 Input::SwitchesSaved { session, ticket, saved: SavedSwitches { names, on, saved } }
             }
