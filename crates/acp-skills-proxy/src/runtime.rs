@@ -2,7 +2,7 @@
 
 use std::{io, time::Duration};
 
-use acp_skills::threads;
+use skills_core::exec::probe_threads;
 use tokio::runtime::{Builder, Runtime};
 
 /// The maximum number of descriptors that a start needs at once. Tokio panics if it cannot get one, while we can return an error.
@@ -21,7 +21,7 @@ pub(crate) fn new() -> io::Result<Runtime> {
     // A pipe has two descriptors.
     let spare: Vec<_> = (0..DESCRIPTORS / 2).map(|_| io::pipe()).collect::<io::Result<_>>()?;
     drop(spare);
-    threads::probe(SPARE_THREADS)?;
+    probe_threads(SPARE_THREADS)?;
     let runtime = Builder::new_current_thread().enable_all().thread_keep_alive(FOREVER).build()?;
     // Start the first thread for blocking work now.
     let _ = runtime.spawn_blocking(|| ());

@@ -12,9 +12,7 @@ mod tables;
 
 use askama::Template;
 
-use acp_skills::evaluation::{
-    AgentReport, Case, Configuration, Evaluation, Outcome, Report, Spread, Workspace,
-};
+use acp_skills_eval::{AgentReport, Case, Configuration, Evaluation, Outcome, Report, Spread, Workspace};
 
 use self::{
     runs::Runs,

@@ -4,7 +4,7 @@ use std::{fs::File, io::Read, path::Path};
 
 use askama::Template;
 
-use acp_skills::evaluation::{AgentReport, Case, Evaluation, Outcome, Report, Status, Workspace};
+use acp_skills_eval::{AgentReport, Case, Evaluation, Outcome, Report, Status, Workspace};
 
 use super::{super::summary, anchor};
 use crate::words::count;

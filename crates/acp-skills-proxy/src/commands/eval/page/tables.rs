@@ -2,7 +2,7 @@
 
 use askama::Template;
 
-use acp_skills::evaluation::{self, AgentReport, Configuration, ConfigurationSummary, Rates, Report, Spread};
+use acp_skills_eval::{AgentReport, Configuration, ConfigurationSummary, Rates, Report, Spread};
 
 use super::{dash, percent, shown};
 
@@ -65,7 +65,7 @@ impl<'a> Triggers<'a> {
             rates.extend(old.map(|old| (format!("{name}, older version"), cells(&old.summary))));
         }
         let results = |number: usize| agents.iter().map(move |(_, triggers)| &triggers.queries[number]);
-        let query = |(number, query): (usize, &'a evaluation::QueryResult)| {
+        let query = |(number, query): (usize, &'a acp_skills_eval::QueryResult)| {
             let loaded = results(number).flat_map(|result| result.loaded_instead.keys());
             let mut instead: Vec<_> = loaded.map(String::as_str).collect();
             instead.sort_unstable();
@@ -88,7 +88,7 @@ impl<'a> Triggers<'a> {
     }
 }
 
-fn result(result: &evaluation::QueryResult) -> QueryResult {
+fn result(result: &acp_skills_eval::QueryResult) -> QueryResult {
     let picture = result.trigger_rate.zip(result.interval);
     QueryResult {
         is_pass: result.pass,
