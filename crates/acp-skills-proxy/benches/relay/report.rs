@@ -1,4 +1,4 @@
-//! The tables, and which goals are met.
+//! Prints the tables and the goals.
 
 use std::{fs, process::Command, time::Duration};
 
@@ -63,7 +63,7 @@ pub(crate) fn print(
         goals::at_most("binary, stripped", 9.0, size, " MB");
     }
     let skills = many.rates[0] / few.rates[0];
-    // Nothing is to cost a tenth more because there is more of it.
+    // More skills or sessions may cost at most 10 % more.
     goals::at_least(&format!("updates/s with {} skills, over {}", SKILLS[2], SKILLS[0]), 0.9, skills, "×");
     let rates = growth.iter().map(|growth| growth.rates[1] / growth.rates[0]).collect();
     goals::at_least(
@@ -100,17 +100,17 @@ pub(crate) fn print(
     }
 }
 
-/// Medians of one peer.
+/// The medians of a peer.
 struct Row {
     rates: Vec<f64>,
-    /// Microseconds.
+    /// In microseconds.
     p50: f64,
     p99: f64,
-    /// Milliseconds.
+    /// In milliseconds.
     start: f64,
-    /// MiB.
+    /// In MiB.
     memory: f64,
-    /// MiB that no other process shares.
+    /// Memory that no other process shares, in MiB.
     own: f64,
 }
 
@@ -130,7 +130,7 @@ impl Row {
     }
 }
 
-/// Prints goals as they are judged.
+/// Prints goals with their results.
 mod goals {
     pub(super) fn at_least(what: &str, goal: f64, measured: f64, unit: &str) {
         line(what, &format!("≥ {goal}{unit}"), measured, unit, measured >= goal);
@@ -152,7 +152,7 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// In microseconds.
+/// Returns a percentile in microseconds. `share` is from 0 to 1.
 fn percentile(times: &[Duration], share: f64) -> f64 {
     let mut times: Vec<_> = times.iter().map(|time| time.as_secs_f64() * 1e6).collect();
     times.sort_by(f64::total_cmp);
@@ -166,7 +166,7 @@ fn percentile(times: &[Duration], share: f64) -> f64 {
     times[index]
 }
 
-/// The size of the program without its symbols, in MB; `None` where there is no `strip`.
+/// Returns the size of the program without its symbols, in MB. `None` if `strip` is not installed.
 fn stripped() -> Option<f64> {
     let directory = tempfile::tempdir().ok()?;
     let copy = directory.path().join("stripped");
