@@ -32,7 +32,7 @@ use self::{
     progress::Bar,
 };
 use crate::{
-    args::{ProxyArgs, ScriptArgs},
+    args::{ProxyArgs, ScriptArgs, SessionArgs},
     error::UsageError,
     log, output, runtime,
     words::count,
@@ -109,7 +109,8 @@ async fn run_all(evaluation: &Evaluation, workspace: &Workspace) -> anyhow::Resu
 fn evaluation(args: EvalArgs) -> anyhow::Result<Evaluation> {
     let EvalArgs { skill, agents, cases, runs, catalog, server, allow_scripts, log, command, .. } = args;
     let scripts = ScriptArgs { allow_scripts, ..ScriptArgs::default() };
-    let mut config = ProxyArgs { catalog, server, scripts, log, ..ProxyArgs::default() }.config()?;
+    let session = SessionArgs { catalog, server, scripts, ..SessionArgs::default() };
+    let mut config = ProxyArgs { session, log, ..ProxyArgs::default() }.config()?;
     // Errors of runs are part of their outcomes, and libraries log errors if an agent is stopped during a request.
     config.log.get_or_insert(LogLevel::Off);
     log::start(&config)?;

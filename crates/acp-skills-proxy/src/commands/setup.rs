@@ -324,7 +324,7 @@ fn flags(mut args: SkillArgs) -> anyhow::Result<Flags> {
     let words = if has_flags { Some(texts(&args.words()?)?) } else { None };
     // Sources are not fetched, because they may change and the network may be unavailable.
     let here = SkillArgs { sources: Vec::new(), ..args.clone() };
-    let config = ProxyArgs { skills: here, ..ProxyArgs::default() }.config()?;
+    let config = ProxyArgs { session: here.into(), ..ProxyArgs::default() }.config()?;
     let loaded = skills::load(Settings::resolve(config)?.skills)?;
     let notes = match loaded.here.is_empty() && args.sources.is_empty() {
         true if !is_named => vec![

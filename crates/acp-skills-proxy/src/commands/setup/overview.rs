@@ -104,7 +104,7 @@ fn agents_in(file: &std::path::Path, settings: &EditorSettings) -> String {
 
 fn user_skills(home: &Home) -> anyhow::Result<String> {
     let here = SkillArgs { discover: vec![Discover::User], ..SkillArgs::default() };
-    let config = ProxyArgs { skills: here, ..ProxyArgs::default() }.config()?;
+    let config = ProxyArgs { session: here.into(), ..ProxyArgs::default() }.config()?;
     let loaded = skills::load(Settings::resolve(config)?.skills)?;
     let mut dirs = Vec::new();
     for entry in loaded.here.entries() {
