@@ -77,8 +77,15 @@ fn files_follow_the_standard() {
         assert!(metrics[field].is_u64(), "{field} in {metrics}");
     }
     assert!(metrics["tool_calls"].is_object());
+    assert_benchmark(&fixture.json("iteration-1/benchmark.json"));
+    let with = fixture.text(&format!("{RUN}/acp.jsonl"));
+    assert!(!with.contains("evals.json"), "the model must not see the assertions: {with}");
+    let without = fixture.text("iteration-1/eval-it/without_skill/run-1/acp.jsonl");
+    assert!(without.contains("\"mcpServers\":[]") && !without.contains("activate_skill"), "{without}");
+}
 
-    let benchmark = fixture.json("iteration-1/benchmark.json");
+/// Checks `benchmark.json` of two runs of the task in each configuration.
+fn assert_benchmark(benchmark: &Value) {
     let metadata = &benchmark["metadata"];
     assert_eq!(
         (&metadata["skill_name"], &metadata["executor_model"]),
@@ -116,10 +123,6 @@ fn files_follow_the_standard() {
     assert_eq!((&summary["delta"]["pass_rate"], &summary["delta"]["tokens"]), (&json!(1.0), &json!(0.0)));
     let notes = benchmark["notes"].to_string();
     assert!(notes.contains("holds only with the skill: the file `out.txt` exists"), "{notes}");
-    let with = fixture.text(&format!("{RUN}/acp.jsonl"));
-    assert!(!with.contains("evals.json"), "the model must not see the assertions: {with}");
-    let without = fixture.text("iteration-1/eval-it/without_skill/run-1/acp.jsonl");
-    assert!(without.contains("\"mcpServers\":[]") && !without.contains("activate_skill"), "{without}");
 }
 
 fn the_program_checks_files_and_answers() {

@@ -12,37 +12,37 @@ fn unknown_names() {
     let machine = Machine::new();
     machine.write(ZED_FILE, ZED);
     machine.check(&["setup", "zed", "--agent", "nonsense"], expect![[r#"
-        error: no agent is known as `nonsense`
-        hint: `acp-skills-proxy setup --agents` lists those that are; the command of any other goes after `--`; the settings have `Mine`
+        error: unknown agent `nonsense`
+        hint: `acp-skills-proxy setup --agents` lists those that are; the command of any other goes after `--`; the agents in the settings are `Mine`
         exit 2
     "#]]);
     machine.check(
         &["setup", "zed", "--agent", "gemni"],
         expect![[r#"
-        error: no agent is known as `gemni`
-        hint: did you mean `gemini`? `acp-skills-proxy setup --agents` lists all; the settings have `Mine`
-        exit 2
-    "#]],
+            error: unknown agent `gemni`
+            hint: did you mean `gemini`? `acp-skills-proxy setup --agents` lists all; the agents in the settings are `Mine`
+            exit 2
+        "#]],
     );
     machine.check(
         &["setup", "zde"],
         expect![[r#"
-        error: no editor is known as `zde`
-        hint: did you mean `zed`?
-        exit 2
-    "#]],
+            error: unknown editor `zde`
+            hint: did you mean `zed`?
+            exit 2
+        "#]],
     );
     machine.check(
         &["setup", "vim"],
         expect![[r#"
-        error: no editor is known as `vim`
-        hint: did you mean `neovim`?
-        exit 2
-    "#]],
+            error: unknown editor `vim`
+            hint: did you mean `neovim`?
+            exit 2
+        "#]],
     );
     machine.check(&["setup", "jetbrains"], expect![[r#"
-        error: which agent?
-        hint: `acp-skills-proxy setup jetbrains --agent claude`, for example; `acp-skills-proxy setup --agents` lists those that are known, and the command of any other goes after `--`
+        error: no agent is named
+        hint: try `acp-skills-proxy setup jetbrains --agent claude`; `acp-skills-proxy setup --agents` lists the known agents, and the command of any other agent goes after `--`
         exit 2
     "#]]);
     machine.check(&["setup", "jetbrains", "--agent", "goose"], expect![[r#"
@@ -110,7 +110,7 @@ fn programs_outside_of_an_editors_path() {
         +    }
         +  }
         +}
-        note: an editor may not have `npx` in its PATH: it is in …/home/.nvm/versions/node/v22.1.0/bin, of nvm; written with its directory, which another version changes, so run this again then
+        note: `npx` may not be in the PATH of an editor: it is in …/home/.nvm/versions/node/v22.1.0/bin, which nvm manages, so its full path is written; run this again after an update, which changes the path
         exit 0
     "#]].assert_eq(&printed(&[node]));
     // A script, and its interpreter in another directory.
@@ -127,8 +127,8 @@ fn programs_outside_of_an_editors_path() {
         +    }
         +  }
         +}
-        note: `npx` is run by `node`, which an editor may not have in its PATH: it is in …/home/.nvm/versions/node/v22.1.0/bin, of nvm; written with its directory, which another version changes, so run this again then
-        note: an editor may not have `npx` in its PATH: it is in …/bin; written with its directory
+        note: `npx` needs `node`, which may not be in the PATH of an editor: it is in …/home/.nvm/versions/node/v22.1.0/bin, which nvm manages, so its full path is written; run this again after an update, which changes the path
+        note: `npx` may not be in the PATH of an editor: it is in …/bin, so its full path is written
         exit 0
     "#]].assert_eq(&printed(&["bin", node]));
     expect![[r#"

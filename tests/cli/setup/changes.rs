@@ -36,9 +36,9 @@ fn a_change_of_zed_and_its_undo() {
            },
            "telemetry": { "metrics": false },
          }
-        Written. Choose it behind the + of the agent panel.
-        What was there before is in ~/.local/state/acp-skills-proxy/setup/0001/before.json. To take it back: acp-skills-proxy setup zed --undo
-        note: an editor may not have `npx` in its PATH: it is in …/bin; written with its directory
+        Written. Choose the agent from the + menu of the agent panel.
+        The previous settings are in ~/.local/state/acp-skills-proxy/setup/0001/before.json. To revert the change: acp-skills-proxy setup zed --undo
+        note: `npx` may not be in the PATH of an editor: it is in …/bin, so its full path is written
         exit 0
     "#]]);
     let settings = machine.read(ZED_FILE);
@@ -66,44 +66,32 @@ fn a_change_of_zed_and_its_undo() {
                  "acp",
                  /* quiet */ "-q",
                ],
-        Written. Choose it behind the + of the agent panel.
-        What was there before is in ~/.local/state/acp-skills-proxy/setup/0002/before.json. To take it back: acp-skills-proxy setup zed --undo
-        exit 0
-    "#]]);
-    machine.check(&["setup"], expect![[r#"
-        EDITOR  SETTINGS                     AGENTS
-        zed     ~/.config/zed/settings.json  claude-acp (the editor's own), Mine (through the proxy), Claude with skills (through the proxy)
-
-        No agent that is known by name is in your PATH.
-        N agents are known by name (`acp-skills-proxy setup --agents`); packages of npm and PyPI are run by npx and uvx (not here).
-
-        1 skill of your own in ~/.agents/skills: `acp-skills-proxy list --discover user` shows them.
-
-        To put the proxy in front of an agent: acp-skills-proxy setup zed --agent claude
+        Written. Choose the agent from the + menu of the agent panel.
+        The previous settings are in ~/.local/state/acp-skills-proxy/setup/0002/before.json. To revert the change: acp-skills-proxy setup zed --undo
         exit 0
     "#]]);
     machine.check(
         &["setup", "zed", "--undo", "--yes"],
         expect![[r#"
-        --- ~/.config/zed/settings.json
-        +++ ~/.config/zed/settings.json
-        @@ -29,12 +29,8 @@
-             },
-             "Mine": {
-               "type": "custom",
-        -      "command": "PROGRAM", // built at home
-        +      "command": "/opt/my-agent", // built at home
-               "args": [
-        -        "--skills",
-        -        "…/home/.agents",
-        -        "--",
-        -        "/opt/my-agent",
-                 "acp",
-                 /* quiet */ "-q",
-               ],
-        Taken back.
-        exit 0
-    "#]],
+            --- ~/.config/zed/settings.json
+            +++ ~/.config/zed/settings.json
+            @@ -29,12 +29,8 @@
+                 },
+                 "Mine": {
+                   "type": "custom",
+            -      "command": "PROGRAM", // built at home
+            +      "command": "/opt/my-agent", // built at home
+                   "args": [
+            -        "--skills",
+            -        "…/home/.agents",
+            -        "--",
+            -        "/opt/my-agent",
+                     "acp",
+                     /* quiet */ "-q",
+                   ],
+            Reverted.
+            exit 0
+        "#]],
     );
     assert_eq!(machine.read(ZED_FILE), settings);
     assert!(machine.output(&["setup", "zed", "--undo", "--yes"]).ends_with("Reverted.\nexit 0\n"));
@@ -111,15 +99,37 @@ fn a_change_of_zed_and_its_undo() {
     machine.check(
         &["setup", "zed", "--undo", "--yes"],
         expect![[r#"
-        Nothing to take back in ~/.config/zed/settings.json.
-        exit 0
-    "#]],
+            Nothing to revert in ~/.config/zed/settings.json.
+            exit 0
+        "#]],
     );
     // Each change keeps the previous settings in a directory of its own, which only the owner can read.
     let records = machine.path(STATE).join("acp-skills-proxy/setup");
     assert_eq!(fs::read_to_string(records.join("0001/before.json")).unwrap(), ZED);
     assert_eq!(fs::read_to_string(records.join("0002/before.json")).unwrap(), settings);
     assert_private(&records);
+}
+
+/// Without an editor, `setup` lists editors, agents and skills.
+#[test]
+fn an_overview_of_the_machine() {
+    let machine = Machine::new();
+    machine.write(ZED_FILE, ZED);
+    machine.output(&["setup", "zed", "--agent", "claude", "--yes"]);
+    machine.output(&["setup", "zed", "--agent", "mine", "--yes"]);
+    machine.check(&["setup"], expect![[r#"
+        EDITOR  SETTINGS                     AGENTS
+        zed     ~/.config/zed/settings.json  claude-acp (the editor's own), Mine (through the proxy), Claude with skills (through the proxy)
+
+        None of the known agents is in your PATH.
+        N agents are known by name: acp-skills-proxy setup --agents
+        Agents that are packages of npm and PyPI are started with npx and uvx (not installed).
+
+        You have 1 skill in ~/.agents/skills. To list them: acp-skills-proxy list --discover user
+
+        To put the proxy in front of an agent: acp-skills-proxy setup zed --agent claude
+        exit 0
+    "#]]);
 }
 
 /// Without `--agent`, all agents of the settings are changed, except for those that the editor starts itself.

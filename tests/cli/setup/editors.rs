@@ -43,25 +43,25 @@ fn texts_to_paste() {
     machine.check(
         &["setup", "emacs", "--agent", "gemini"],
         expect![[r#"
-        agent-shell, in your init.el:
+            agent-shell, in your init.el:
 
-        (setq agent-shell-google-gemini-acp-command
-              '("PROGRAM" "--discover" "user" "--" "…/bin/npx" "-y" "@google/gemini-cli" "--acp"))
-        note: an editor may not have `npx` in its PATH: it is in …/bin; written with its directory
-        exit 0
-    "#]],
+            (setq agent-shell-google-gemini-acp-command
+                  '("PROGRAM" "--discover" "user" "--" "…/bin/npx" "-y" "@google/gemini-cli" "--acp"))
+            note: `npx` may not be in the PATH of an editor: it is in …/bin, so its full path is written
+            exit 0
+        "#]],
     );
     // The text is for a POSIX shell.
     #[cfg(unix)]
     machine.check(
         &["setup", "toad", "--", "my agent", "--acp"],
         expect![[r#"
-        Toad, on a command line:
+            Toad, on a command line:
 
-        toad acp 'PROGRAM --discover user -- '\''my agent'\'' --acp'
-        note: `my agent` is not in your PATH: is it installed?
-        exit 0
-    "#]],
+            toad acp 'PROGRAM --discover user -- '\''my agent'\'' --acp'
+            note: `my agent` is not in your PATH; check that it is installed
+            exit 0
+        "#]],
     );
     machine.check(
         &["setup", "emacs", "--agent", "pi", "--undo"],
@@ -75,13 +75,13 @@ fn texts_to_paste() {
     "#]],
     );
     machine.check(&["setup", "emacs", "--agent", "cline"], expect![[r#"
-        error: Emacs has no place for the command of this agent
-        hint: it has one for claude-acp, codex-acp, gemini, github-copilot-cli, opencode, qwen-code, goose, pi-acp
+        error: Emacs does not support the command of this agent
+        hint: it supports claude-acp, codex-acp, gemini, github-copilot-cli, opencode, qwen-code, goose, pi-acp
         exit 2
     "#]]);
     machine.check(&["setup", "emacs"], expect![[r#"
-        error: which agent?
-        hint: `acp-skills-proxy setup emacs --agent claude`, for example; `acp-skills-proxy setup --agents` lists those that are known, and the command of any other goes after `--`
+        error: no agent is named
+        hint: try `acp-skills-proxy setup emacs --agent claude`; `acp-skills-proxy setup --agents` lists the known agents, and the command of any other agent goes after `--`
         exit 2
     "#]]);
 }
@@ -117,8 +117,8 @@ fn other_editors() {
         @@ -1 +1 @@
         -{"agents": {"mine": {"argv": ["./x", "acp"]}}, "ttl": 1}
         +{"agents": {"mine": {"argv": ["PROGRAM", "--discover", "user", "--", "./x", "acp"]}}, "ttl": 1}
-        Written. Name it behind `acpx`.
-        What was there before is in ~/.local/state/acp-skills-proxy/setup/0003/before.json. To take it back: acp-skills-proxy setup acpx --undo
+        Written. Start it with `acpx NAME`.
+        The previous settings are in ~/.local/state/acp-skills-proxy/setup/0003/before.json. To revert the change: acp-skills-proxy setup acpx --undo
         exit 0
     "#]]);
     let config: Value = serde_json::from_str(&machine.read("home/.acpx/config.json")).unwrap();
@@ -142,8 +142,8 @@ fn paths_of_settings() {
     assert!(machine.read(flatpak).contains("Claude with skills"));
     machine.write(xdg, "{}");
     expect![[r#"
-        error: there are several settings files: …/xdg/zed/settings.json, ~/.var/app/dev.zed.Zed/config/zed/settings.json
-        hint: choose one: `--file …/xdg/zed/settings.json`
+        error: found several settings files: …/xdg/zed/settings.json, ~/.var/app/dev.zed.Zed/config/zed/settings.json
+        hint: choose one with `--file …/xdg/zed/settings.json`
         exit 2
     "#]].assert_eq(&printed(&["setup", "zed", "--agent", "claude", "--yes"]));
     assert!(printed(&["setup", "zed", "--agent", "claude", "--yes", "--file", xdg]).ends_with("exit 0\n"));

@@ -21,56 +21,61 @@ fn invalid_settings_are_not_changed() {
         (
             "{\n  \"theme\": \"One\"\n  \"vim_mode\": true\n}\n",
             expect![[r#"
-            error: …/home/.config/zed/settings.json:2:17: this is no valid JSON: expected comma
-            hint: nothing was changed; correct it in the editor, then run this again
-            exit 2
-        "#]],
+                error: …/home/.config/zed/settings.json:2:17: invalid JSON: expected comma
+                hint: nothing was changed; fix the error in the editor, then run this again
+                exit 2
+            "#]],
         ),
         (
             "{ \"agent_servers\": [] }",
             expect![[r#"
-            error: …/home/.config/zed/settings.json:1:20: `agent_servers` is not an object `{ … }`
-            hint: nothing was changed; correct it in the editor, then run this again
-            exit 2
-        "#]],
+                error: …/home/.config/zed/settings.json:1:20: `agent_servers` must be an object `{ … }`
+                hint: nothing was changed; fix the error in the editor, then run this again
+                exit 2
+            "#]],
         ),
         (
             "{\n\"agent_servers\": {},\n\"agent_servers\": {}\n}",
             expect![[r#"
-            error: …/home/.config/zed/settings.json:3:1: `agent_servers` is here a second time; the first is in line 2
-            hint: nothing was changed; correct it in the editor, then run this again
-            exit 2
-        "#]],
+                error: …/home/.config/zed/settings.json:3:1: duplicate key `agent_servers`; the first one is in line 2
+                hint: nothing was changed; fix the error in the editor, then run this again
+                exit 2
+            "#]],
         ),
         (
             "[]",
             expect![[r#"
-            error: …/home/.config/zed/settings.json:1:1: the settings are not an object `{ … }`
-            hint: nothing was changed; correct it in the editor, then run this again
-            exit 2
-        "#]],
+                error: …/home/.config/zed/settings.json:1:1: expected an object `{ … }`
+                hint: nothing was changed; fix the error in the editor, then run this again
+                exit 2
+            "#]],
         ),
         (
             "{ \"agent_servers\": { \"claude\": { \"command\": {\"path\": \"x\"} } } }",
             expect![[r#"
-            error: …/home/.config/zed/settings.json:1:45: `command` of the agent `claude` is not a text
-            hint: nothing was changed; correct it in the editor, then run this again
-            exit 2
-        "#]],
+                error: …/home/.config/zed/settings.json:1:45: `command` of the agent `claude` must be a string
+                hint: nothing was changed; fix the error in the editor, then run this again
+                exit 2
+            "#]],
         ),
         (
             "{ \"agent_servers\": { \"Claude with skills\": { \"command\": \"x\" } } }",
             expect![[r#"
-            error: there is an agent `Claude with skills` in line 1
-            hint: `--agent 'Claude with skills'` puts the proxy in front of that one; `--name` calls the new one something else
-            exit 2
-        "#]],
+                error: the settings already have an agent `Claude with skills`, in line 1
+                hint: `--agent 'Claude with skills'` puts the proxy in front of that agent; `--name` chooses another name for the new one
+                exit 2
+            "#]],
         ),
     ] {
         machine.write(ZED_FILE, text);
         machine.check(&["setup", "zed", "--agent", "claude", "--yes"], expected);
         assert_eq!(machine.read(ZED_FILE), text);
     }
+}
+
+#[test]
+fn files_that_cannot_be_edited() {
+    let machine = Machine::new();
     // A program such as home-manager generates read-only files.
     machine.write(ZED_FILE, "{}");
     let path = machine.path(ZED_FILE);

@@ -137,7 +137,12 @@ fn a_new_agent() {
                 }
               },"ttl":300}"#]],
     );
-    check(&ZED, "{\"agent_servers\": {\"New\": {}}}", &add(), expect!["the agent `New` is not as it was"]);
+    check(
+        &ZED,
+        "{\"agent_servers\": {\"New\": {}}}",
+        &add(),
+        expect!["the agent `New` has changed in the meantime"],
+    );
 }
 
 #[test]
@@ -189,7 +194,7 @@ fn an_existing_agent() {
             }
         "#]],
     );
-    check(&ZED, "{}", &wrap("a", "x"), expect!["the agent `a` is not as it was"]);
+    check(&ZED, "{}", &wrap("a", "x"), expect!["the agent `a` has changed in the meantime"]);
 }
 
 #[test]
