@@ -41,7 +41,7 @@ fn unknown_names() {
         "#]],
     );
     machine.check(&["setup", "jetbrains"], expect![[r#"
-        error: no agent is named
+        error: no agent was given
         hint: try `acp-skills-proxy setup jetbrains --agent claude`; `acp-skills-proxy setup --agents` lists the known agents, and the command of any other agent goes after `--`
         exit 2
     "#]]);

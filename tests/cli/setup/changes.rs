@@ -166,8 +166,8 @@ fn all_agents_of_the_settings() {
     assert_eq!(machine.read(ZED_FILE), settings);
     machine.write(ZED_FILE, "{ \"agent_servers\": { \"claude-acp\": { \"type\": \"registry\" } } }");
     machine.check(&["setup", "zed"], expect![[r#"
-        error: which agent?
-        hint: `acp-skills-proxy setup zed --agent claude-acp`, for example; `acp-skills-proxy setup --agents` lists those that are known, and the command of any other goes after `--`
+        error: no agent was given
+        hint: try `acp-skills-proxy setup zed --agent claude-acp`; `acp-skills-proxy setup --agents` lists the known agents, and the command of any other agent goes after `--`
         exit 2
     "#]]);
 }
@@ -299,14 +299,14 @@ fn undo_keeps_later_edits() {
         expect![[r#"
         --- ~/.config/zed/settings.json
         +++ ~/.config/zed/settings.json
-        Taken back.
+        Reverted.
         exit 0
     "#]],
     );
     machine.check(
         &["setup", "zed", "--undo", "--yes"],
         expect![[r#"
-        Nothing to take back in ~/.config/zed/settings.json.
+        Nothing to revert in ~/.config/zed/settings.json.
         exit 0
     "#]],
     );
@@ -315,7 +315,7 @@ fn undo_keeps_later_edits() {
     machine
         .write(ZED_FILE, r#"{"agent_servers": {"a": {"command": "acp-skills-proxy", "args": ["--", "x"]}}}"#);
     machine.check(&["setup", "zed", "--undo"], expect![[r#"
-        Nothing to take back in ~/.config/zed/settings.json. a goes through the proxy, but not by a change of `setup` that is known here.
+        Nothing to revert in ~/.config/zed/settings.json. a goes through the proxy, but `setup` has no record of that change.
         exit 0
     "#]]);
 }

@@ -80,7 +80,7 @@ fn texts_to_paste() {
         exit 2
     "#]]);
     machine.check(&["setup", "emacs"], expect![[r#"
-        error: no agent is named
+        error: no agent was given
         hint: try `acp-skills-proxy setup emacs --agent claude`; `acp-skills-proxy setup --agents` lists the known agents, and the command of any other agent goes after `--`
         exit 2
     "#]]);

@@ -291,7 +291,7 @@ fn is_wanted(snippet: Snippet, name: &str) -> bool {
 }
 
 fn no_agent(editor: &Editor, example: &str) -> UsageError {
-    UsageError::new("no agent is named").hint(format!(
+    UsageError::new("no agent was given").hint(format!(
         "try `acp-skills-proxy setup {} --agent {example}`; `acp-skills-proxy setup --agents` lists the known agents, and the \
          command of any other agent goes after `--`",
         editor.id
