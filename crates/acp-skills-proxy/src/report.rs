@@ -20,7 +20,9 @@ use skills_core::name::sanitize;
 
 pub(crate) use self::{durations::Durations, page::page};
 use crate::words::plural;
-use acp_skills::events::{By, Decision, EventKind, FallbackReason, Outcome, Record, Rule, read::Line};
+use acp_skills::events::{
+    ActivatedBy, Decision, EventKind, FallbackReason, Outcome, Record, Rule, read::Line,
+};
 
 /// The maximum number of lines that are listed because they are not events.
 const MAX_NAMED_LINES: usize = 20;
@@ -35,7 +37,8 @@ pub(crate) const CALLS: [(&str, &str); 5] = [
 ];
 
 /// The sources of activations, in display order.
-pub(crate) const AUTHORS: [(By, &str); 3] = [(By::Model, "model"), (By::User, "user"), (By::Prompt, "proxy")];
+pub(crate) const AUTHORS: [(ActivatedBy, &str); 3] =
+    [(ActivatedBy::Model, "model"), (ActivatedBy::User, "user"), (ActivatedBy::Prompt, "proxy")];
 
 /// A summary of events.
 #[derive(Debug, Default)]
@@ -51,7 +54,7 @@ pub(crate) struct Summary {
     /// The number of sessions of each agent, by the name that the agent reports.
     pub agents: BTreeMap<String, u64>,
     /// All skills that sessions offered or that were used.
-    pub skills: BTreeMap<String, Use>,
+    pub skills: BTreeMap<String, Usage>,
     /// Calls, by the index of their kind in [`CALLS`].
     pub calls: [Calls; CALLS.len()],
     /// The time at which each call ended, with the index of its kind.
@@ -74,7 +77,7 @@ pub(crate) struct Summary {
 
 /// The usage of a skill.
 #[derive(Debug, Default)]
-pub(crate) struct Use {
+pub(crate) struct Usage {
     /// The number of successful activations, in the order of [`AUTHORS`].
     pub activations: [u64; AUTHORS.len()],
     /// The number of other successful calls, in the order of [`CALLS`]. The first one is always 0.
@@ -89,7 +92,7 @@ pub(crate) struct Use {
     pub last: Option<Timestamp>,
 }
 
-impl Use {
+impl Usage {
     /// Returns the number of activations.
     pub(crate) fn activated(&self) -> u64 {
         self.activations.iter().sum()
@@ -202,7 +205,7 @@ impl Summary {
     }
 
     /// Returns the skills with successful or failed calls, most used first.
-    pub(crate) fn used(&self) -> Vec<(&str, &Use)> {
+    pub(crate) fn used(&self) -> Vec<(&str, &Usage)> {
         let used = self.skills.iter().filter(|(_, skill)| skill.used() + skill.errors > 0);
         let mut used: Vec<_> = used.map(|(name, skill)| (name.as_str(), skill)).collect();
         used.sort_by_key(|(_, skill)| std::cmp::Reverse((skill.activated(), skill.used(), skill.errors)));

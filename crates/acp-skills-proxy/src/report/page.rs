@@ -5,7 +5,7 @@ use askama::Template;
 use jiff::Timestamp;
 
 use super::{
-    AUTHORS, CALLS, Calls, Summary, Use,
+    AUTHORS, CALLS, Calls, Summary, Usage,
     chart::{self, Bar, Chart, Range, Series},
     durations, minute, shown,
 };
@@ -145,7 +145,7 @@ fn skills(summary: &Summary) -> Option<Section> {
     use Column::{Number, Text};
     let used = summary.used();
     let (top, others) = used.split_at(used.len().min(TOP));
-    let bar = |(name, skill): &(&str, &Use)| Bar {
+    let bar = |(name, skill): &(&str, &Usage)| Bar {
         name: (*name).to_owned(),
         parts: skill.activations.to_vec(),
         label: grouped(skill.activated()),
@@ -161,7 +161,7 @@ fn skills(summary: &Summary) -> Option<Section> {
         Number("Failed"),
         Number("p50"),
     ];
-    let cells = |(name, skill): &(&str, &Use)| {
+    let cells = |(name, skill): &(&str, &Usage)| {
         let [model, user, proxy] = skill.activations;
         let other = skill.calls.iter().sum();
         let mut cells = row(name, &[model, user, proxy, skill.tokens, other, skill.errors]);
