@@ -254,7 +254,7 @@ fn answer(id: &Value, result: &Value) {
 
 fn write(message: &Value) {
     let mut stdout = io::stdout().lock();
-    // Writing fails if the client has closed its end, and then it ends this process.
+    // If this fails, the client has closed its end and will end this process.
     let _ = writeln!(stdout, "{message}").and_then(|()| stdout.flush());
 }
 

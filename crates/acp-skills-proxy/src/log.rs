@@ -26,8 +26,8 @@ pub(crate) fn start(config: &Config) -> Result<(), UsageError> {
         Layer, filter::Targets, fmt, layer::SubscriberExt, registry, util::SubscriberInitExt,
     };
     let level = level_filter(config.log.unwrap_or(LogLevel::Warn));
-    // Dependencies log at a lower level. Their detailed messages may include the contents of messages, and they warn in normal
-    // situations, such as a client that asks again for a stream that has ended.
+    // We log dependencies at a lower level. Their detailed messages may include contents of the protocol's messages, and some of
+    // their warnings are about normal situations, such as a client that asks again for a stream that has ended.
     let dependencies = level.min(match level {
         LevelFilter::TRACE => LevelFilter::TRACE,
         LevelFilter::DEBUG => LevelFilter::WARN,
@@ -53,7 +53,7 @@ pub(crate) fn start(config: &Config) -> Result<(), UsageError> {
             let layer = layer.with_writer(std::sync::Mutex::new(file)).with_filter(ours);
             let _ = registry().with(layer).try_init();
         }
-        // At `info` and below, repeated messages are shown, because their number can help to find a bug.
+        // Users who ask for `info` or more may want to see how often a message is repeated.
         None if level > LevelFilter::WARN => {
             let layer = layer.with_writer(output::log_to_stderr).without_time();
             let _ = registry().with(layer.with_filter(ours)).try_init();
@@ -90,7 +90,7 @@ impl<W: Write> Write for LogFile<W> {
         if !mem::replace(&mut self.has_failed, true) {
             let path = shown_path(&self.path);
             let warning = format!(" WARN cannot write the log to {path}: {error}; logging to stderr instead");
-            // In one write, because each write is a message.
+            // Write it at once, since each write is a message of its own.
             stderr.write_all(warning.as_bytes())?;
         }
         stderr.write(message)

@@ -203,8 +203,8 @@ fn json_escaped(json: &str) -> Cow<'_, str> {
     if shown_lines(json) == json {
         return Cow::Borrowed(json);
     }
-    // Checks each character alone, so joiners are escaped too, although they are safe within some sequences. Parsers read the
-    // same text.
+    // This checks each character on its own, so it also escapes joiners that would be safe within a sequence. That's fine, since
+    // a parser reads the same text.
     let mut escaped = String::with_capacity(json.len() + 16);
     for c in json.chars() {
         let mut alone = [0; 4];
@@ -247,7 +247,7 @@ mod tests {
             let shown = json_escaped(&value.to_string()).into_owned();
             assert_eq!(shown_lines(&shown), shown);
             assert_eq!(serde_json::from_str::<Value>(&shown).unwrap(), value);
-            // A text with an unsafe character may have its joiners escaped too.
+            // Joiners may be escaped too if the text contains an unsafe character.
             let value = json!(["👩\u{200d}💻", c]);
             assert_eq!(serde_json::from_str::<Value>(&json_escaped(&value.to_string())).unwrap(), value);
         }

@@ -33,7 +33,7 @@ pub(crate) fn answer(
     // A blocking read cannot be cancelled, so the thread runs until the program ends.
     let reader = thread::Builder::new().spawn(move || {
         let mut client = BufReader::new(client);
-        // Sending fails after the timeout. The channel closes when the client has closed its end.
+        // This fails if the caller has stopped waiting. When the client closes its end, this thread ends and closes the channel.
         if found.send(first_request(&mut client)).is_ok() {
             let _ = io::copy(&mut client, &mut io::sink());
         }
@@ -45,7 +45,7 @@ pub(crate) fn answer(
         let message = hint.map_or_else(|| message.to_owned(), |hint| format!("{message}\nhint: {hint}"));
         let error = json!({ "code": NOT_STARTED, "message": shown_lines(&message) });
         let line = format!("{}\n", json!({ "jsonrpc": "2.0", "id": id, "error": error }));
-        // Writing fails if the client has closed its end.
+        // If this fails, the client has already closed its end.
         if to_client.write_all(line.as_bytes()).and_then(|()| to_client.flush()).is_ok() {
             let _ = request.recv_timeout(CLOSE_TIMEOUT);
         }

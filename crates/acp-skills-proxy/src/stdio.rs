@@ -9,7 +9,7 @@
 
 #[cfg(unix)]
 mod hangup;
-// Compiled for its tests on other systems too.
+// Also compiled on other systems, to run its tests there.
 #[cfg(any(test, windows))]
 mod read_ahead;
 #[cfg_attr(unix, path = "stdio/unix.rs")]

@@ -12,17 +12,17 @@ fn unknown_names() {
     let machine = Machine::new();
     machine.write(ZED_FILE, ZED);
     machine.check(&["setup", "zed", "--agent", "nonsense"], expect![[r#"
-        error: unknown agent `nonsense`
-        hint: `acp-skills-proxy setup --agents` lists those that are; the command of any other goes after `--`; the agents in the settings are `Mine`
+        error: no agent is known as `nonsense`
+        hint: `acp-skills-proxy setup --agents` lists the known agents; to use another one, give its command after `--`; the agents in the settings are `Mine`
         exit 2
     "#]]);
     machine.check(
         &["setup", "zed", "--agent", "gemni"],
         expect![[r#"
-            error: unknown agent `gemni`
-            hint: did you mean `gemini`? `acp-skills-proxy setup --agents` lists all; the agents in the settings are `Mine`
-            exit 2
-        "#]],
+        error: no agent is known as `gemni`
+        hint: did you mean `gemini`? `acp-skills-proxy setup --agents` lists all agents; the agents in the settings are `Mine`
+        exit 2
+    "#]],
     );
     machine.check(
         &["setup", "zde"],
@@ -46,8 +46,8 @@ fn unknown_names() {
         exit 2
     "#]]);
     machine.check(&["setup", "jetbrains", "--agent", "goose"], expect![[r#"
-        error: `goose` is not in PATH, and `goose` is no package that `npx` or `uvx` could run
-        hint: install it from https://block.github.io/goose; when it is not in PATH, give its command after `--`: `-- /path/to/goose acp`
+        error: `goose` is not in PATH, and `goose` is not a package that `npx` or `uvx` could run
+        hint: install it from https://block.github.io/goose; if it is installed outside of PATH, give its command after `--`: `-- /path/to/goose acp`
         exit 127
     "#]]);
     machine.check(
@@ -110,7 +110,7 @@ fn programs_outside_of_an_editors_path() {
         +    }
         +  }
         +}
-        note: `npx` may not be in the PATH of an editor: it is in …/home/.nvm/versions/node/v22.1.0/bin, which nvm manages, so its full path is written; run this again after an update, which changes the path
+        note: `npx` may not be in the PATH of an editor: it is in …/home/.nvm/versions/node/v22.1.0/bin (managed by nvm), so setup writes its full path; run setup again after an update, because that changes the path
         exit 0
     "#]].assert_eq(&printed(&[node]));
     // A script, and its interpreter in another directory.
@@ -127,8 +127,8 @@ fn programs_outside_of_an_editors_path() {
         +    }
         +  }
         +}
-        note: `npx` needs `node`, which may not be in the PATH of an editor: it is in …/home/.nvm/versions/node/v22.1.0/bin, which nvm manages, so its full path is written; run this again after an update, which changes the path
-        note: `npx` may not be in the PATH of an editor: it is in …/bin, so its full path is written
+        note: `npx` needs `node`, which may not be in the PATH of an editor: it is in …/home/.nvm/versions/node/v22.1.0/bin (managed by nvm), so setup writes its full path; run setup again after an update, because that changes the path
+        note: `npx` may not be in the PATH of an editor: it is in …/bin, so setup writes its full path
         exit 0
     "#]].assert_eq(&printed(&["bin", node]));
     expect![[r#"
@@ -197,13 +197,13 @@ fn agents_by_identifier() {
         &["--skills", "home/.agents", "--agent", "gemni"],
         expect![[r#"
         error: no agent is known as `gemni`
-        hint: did you mean `gemini`? `acp-skills-proxy setup --agents` lists all
+        hint: did you mean `gemini`? `acp-skills-proxy setup --agents` lists all agents
         exit 2
     "#]],
     );
     machine.check(&["try", "--skills", "home/.agents", "--agent", "goose"], expect![[r#"
-        error: `goose` is not in PATH, and `goose` is no package that `npx` or `uvx` could run
-        hint: install it from https://block.github.io/goose; when it is not in PATH, give its command after `--`: `-- /path/to/goose acp`
+        error: `goose` is not in PATH, and `goose` is not a package that `npx` or `uvx` could run
+        hint: install it from https://block.github.io/goose; if it is installed outside of PATH, give its command after `--`: `-- /path/to/goose acp`
         exit 127
     "#]]);
     machine.check(

@@ -38,7 +38,7 @@ fn a_change_of_zed_and_its_undo() {
          }
         Written. Choose the agent from the + menu of the agent panel.
         The previous settings are in ~/.local/state/acp-skills-proxy/setup/0001/before.json. To revert the change: acp-skills-proxy setup zed --undo
-        note: `npx` may not be in the PATH of an editor: it is in …/bin, so its full path is written
+        note: `npx` may not be in the PATH of an editor: it is in …/bin, so setup writes its full path
         exit 0
     "#]]);
     let settings = machine.read(ZED_FILE);

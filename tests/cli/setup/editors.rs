@@ -47,7 +47,7 @@ fn texts_to_paste() {
 
             (setq agent-shell-google-gemini-acp-command
                   '("PROGRAM" "--discover" "user" "--" "…/bin/npx" "-y" "@google/gemini-cli" "--acp"))
-            note: `npx` may not be in the PATH of an editor: it is in …/bin, so its full path is written
+            note: `npx` may not be in the PATH of an editor: it is in …/bin, so setup writes its full path
             exit 0
         "#]],
     );

@@ -118,7 +118,7 @@ fn missing_and_empty_files() {
     assert_eq!(agent["args"].as_array().unwrap()[..3], ["--discover", "user", "--strict"]);
     let program = dunce::canonicalize(PROGRAM).unwrap();
     assert_eq!((&agent["command"], &agent["env"]), (&program.to_str().into(), &serde_json::json!({})));
-    assert!(undo().contains("`setup` created the file, so it is removed"));
+    assert!(undo().contains("the file is removed, because `setup` created it"));
     assert!(!file.exists());
     for text in ["", "\n", "\u{feff}{\r\n}\r\n", "{}", "// nothing yet\n"] {
         machine.write(path, text);

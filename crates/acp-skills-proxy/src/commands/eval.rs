@@ -95,7 +95,7 @@ async fn run_all(evaluation: &Evaluation, workspace: &Workspace) -> anyhow::Resu
     let mut signals = agent::signals()?;
     let interrupted = std::cell::Cell::new(false);
     let stop = async {
-        // Agents run in process groups of their own, so Ctrl-C in a terminal signals only us.
+        // Agents run in their own process groups, so Ctrl-C in a terminal only signals us.
         let _: Option<Signal> = signals.recv().await;
         interrupted.set(true);
     };
@@ -197,7 +197,8 @@ fn announce(evaluation: &Evaluation, plan: &Plan, json: bool) -> anyhow::Result<
     Ok(())
 }
 
-/// Returns the error to report: an error of the user's input with a hint, except for results that cannot be written.
+/// Returns the error to report. An error in the user's input gets a hint. An error about results that cannot be written is
+/// returned as it is.
 fn usage_error(error: EvaluationError) -> anyhow::Error {
     let hint = match &error {
         EvaluationError::NoCases(_) => Some(

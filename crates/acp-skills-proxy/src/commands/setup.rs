@@ -254,7 +254,7 @@ fn paste(editor: &Editor, snippets: &[Snippet], args: &SetupArgs) -> anyhow::Res
     let (agent, words): (Option<&Agent>, Vec<String>) = match (&args.agent, args.command.is_empty()) {
         (Some(name), _) => {
             let agent = agents::find(name)?;
-            (Some(agent), agent.words(|program| which::which(program).ok())?)
+            (Some(agent), agents::words(agent, |program| which::which(program).ok())?)
         }
         (None, false) => (None, texts(&args.command)?),
         (None, true) => return Err(no_agent(editor, "claude").into()),
@@ -322,7 +322,7 @@ fn flags(mut args: SkillArgs) -> anyhow::Result<Flags> {
         args.discover = vec![Discover::User];
     }
     let words = if has_flags { Some(texts(&args.words()?)?) } else { None };
-    // Sources are not fetched, because they may change and the network may be unavailable.
+    // Don't fetch sources here, since they may change and we may be offline.
     let here = SkillArgs { sources: Vec::new(), ..args.clone() };
     let config = ProxyArgs { session: here.into(), ..ProxyArgs::default() }.config()?;
     let loaded = skills::load(Settings::resolve(config)?.skills)?;

@@ -151,7 +151,7 @@ fn splice(
     let text = match agent.get_array("args") {
         Some(args) => {
             let (range, new) = replace_first(text, args, count - 1, arguments)?;
-            // `args` may come before `command`. The two ranges do not overlap.
+            // `args` may come before `command`, but the two ranges never overlap.
             let program_range = command.value.range();
             let mut pieces = [(range, new), (program_range.start..program_range.end, quoted(program))];
             pieces.sort_by_key(|piece| std::cmp::Reverse(piece.0.start));

@@ -88,7 +88,7 @@ pub(crate) fn our_own(is_desktop: bool) -> Result<Words, UsageError> {
         );
         return Ok(found);
     }
-    // Prefer a link in `PATH`, because an update keeps it. The path that it points to may contain a version.
+    // Prefer a link in `PATH`, since it should still work after an update. Its target may have a version in its path.
     let real = dunce::canonicalize(&program).unwrap_or_else(|_| program.clone());
     let link = which::which(NAME).ok().filter(|link| link.is_absolute());
     let stays = link.filter(|link| dunce::canonicalize(link).is_ok_and(|target| target == real));
@@ -178,12 +178,13 @@ fn why(path: &Path) -> String {
         |name: &str| path.components().any(|part| matches!(part, Component::Normal(part) if part == name));
     match MANAGERS.iter().find(|(part, ..)| is_part(part)) {
         Some((_, manager, true)) => format!(
-            "it is in {dir}, which {manager} manages, so its full path is written; run this again after an update, which changes the path"
+            "it is in {dir} (managed by {manager}), so setup writes its full path; run setup again after an update, because that \
+             changes the path"
         ),
         Some((_, manager, false)) => {
-            format!("it is in {dir}, which {manager} manages, so its full path is written")
+            format!("it is in {dir} (managed by {manager}), so setup writes its full path")
         }
-        None => format!("it is in {dir}, so its full path is written"),
+        None => format!("it is in {dir}, so setup writes its full path"),
     }
 }
 

@@ -17,7 +17,7 @@ use by_queue as by_system;
 /// Returns when the other end is closed. Never returns for descriptors that cannot be watched, such as regular files.
 pub(super) fn wait(file: &File) {
     if by_system(file).is_err() {
-        // A descriptor that cannot be watched never counts as closed.
+        // We treat a descriptor that cannot be watched as always open.
         loop {
             thread::park();
         }
@@ -38,7 +38,7 @@ fn by_poll(file: &File) -> io::Result<()> {
     }
 }
 
-// Compiled for its tests on Linux too.
+// Also compiled on Linux, to run its tests there.
 #[cfg(any(test, not(target_os = "linux")))]
 fn by_queue(file: &File) -> io::Result<()> {
     use std::os::fd::AsRawFd;
@@ -49,7 +49,7 @@ fn by_queue(file: &File) -> io::Result<()> {
     let mut events = Events::with_capacity(1);
     loop {
         match poll.poll(&mut events, None) {
-            // Each message is an event too, so check for the end.
+            // Each message is also an event, so check if this one is the end.
             Ok(()) if events.iter().any(Event::is_read_closed) => return Ok(()),
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

@@ -28,7 +28,7 @@ const KEPT_BYTES: usize = 64 * CHUNK_BYTES;
 pub(super) fn read_ahead<R: Read + Send + 'static>(source: R) -> (ReadAhead<R>, impl FnOnce() + Send) {
     let (open, end) = channel();
     let wait = move || {
-        // Fails if the thread has ended or will never start.
+        // This fails if the thread has ended or was never started.
         let _ = end.recv();
     };
     (ReadAhead::Waiting(source, open), wait)

@@ -1,6 +1,6 @@
 //! Takes the descriptors of stdin and stdout.
 
-#![expect(clippy::disallowed_methods, reason = "the descriptors themselves are what is taken")]
+#![expect(clippy::disallowed_methods, reason = "this module takes the descriptors")]
 
 use std::{fs::File, io, os::fd::AsFd};
 

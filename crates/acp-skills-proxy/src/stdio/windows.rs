@@ -1,6 +1,6 @@
 //! Takes the handles of stdin and stdout.
 
-#![expect(clippy::disallowed_methods, reason = "the handles themselves are what is taken")]
+#![expect(clippy::disallowed_methods, reason = "this module takes the handles")]
 
 use std::{fs::File, io, os::windows::io::AsHandle};
 

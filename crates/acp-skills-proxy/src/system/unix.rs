@@ -36,6 +36,6 @@ pub(crate) fn make_executable_hint(shown: &str) -> String {
 pub(crate) fn report_large_files() {
     // Never read, because the failed write reports the problem.
     static WAS_RAISED: AtomicBool = AtomicBool::new(false);
-    // If the signal cannot be caught, such a write still ends the process.
+    // If we can't catch the signal, such a write still ends the process.
     let _ = flag::register(Signal::XFSZ.as_raw(), &WAS_RAISED);
 }

@@ -30,7 +30,7 @@ pub(super) fn named(
     for text in flags {
         let Some((name, command)) = text.split_once('=') else {
             let agent = agents::find(text).map_err(|error| unknown(text, &error))?;
-            named.push((agent.id.clone(), agent.command()?));
+            named.push((agent.id.to_owned(), agents::command(agent)?));
             continue;
         };
         named.push((name.to_owned(), words(command)?));
@@ -41,8 +41,10 @@ pub(super) fn named(
 /// Returns the error for an unknown agent. The text may also be a command without a name.
 fn unknown(text: &str, error: &AgentError) -> UsageError {
     match error {
-        AgentError::Unknown { similar: None, .. } => UsageError::new(format!("unknown agent `{text}`"))
-            .hint(format!("give a command a name: `--agent NAME='{text}'`")),
+        AgentError::Unknown { similar: None, .. } => {
+            UsageError::new(format!("no agent is known as `{text}`"))
+                .hint(format!("give a command a name: `--agent NAME='{text}'`"))
+        }
         _ => UsageError::new(error.to_string()).hint(error.hint()),
     }
 }

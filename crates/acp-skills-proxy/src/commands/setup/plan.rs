@@ -117,7 +117,7 @@ impl Plan {
                     has_command = true;
                     self.existing(request, entry)?;
                 }
-                // Skipped, because the user asked for all agents and not for this one.
+                // Skip it, since the user asked for all agents and not for this one.
                 Start::Unclear(error) => self.notes.push(format!("unchanged: {}", error.message)),
                 Start::Editor => {}
             }
@@ -125,7 +125,7 @@ impl Plan {
         if has_command {
             return Ok(());
         }
-        // Suggest an agent that the editor starts itself, because the user probably uses that one.
+        // Suggest the agent that the editor starts itself, since it is probably the one in use.
         let known = request.entries.iter().find(|entry| agents::find(&entry.name).is_ok());
         Err(no_agent(request.editor, known.map_or("claude", |entry| &entry.name)).into())
     }
@@ -135,7 +135,7 @@ impl Plan {
         let words = match &entry.start {
             Start::Command(words) => words,
             Start::Unclear(error) => return Err(Refused::Settings(error.clone())),
-            // The editor starts this agent itself, so add a second one that has a command.
+            // The editor starts this agent itself, so we add a second one with a command.
             Start::Editor => return self.known(request, &entry.name),
         };
         match (entry.ours(), request.name) {
@@ -191,7 +191,7 @@ impl Plan {
     /// Plans the addition of a known agent.
     fn known(&mut self, request: &Request<'_>, name: &str) -> Result<(), Refused> {
         let agent = agents::find(name).map_err(|error| unknown(request, name, error))?;
-        let words = agent.words(|program| which::which(program).ok())?;
+        let words = agents::words(agent, |program| which::which(program).ok())?;
         let new_name = match request.name {
             Some(name) => name.to_owned(),
             // Names in this format are typed on a command line.
@@ -241,7 +241,7 @@ fn unknown(request: &Request<'_>, name: &str, error: AgentError) -> Refused {
     if theirs.is_empty() {
         return error.into();
     }
-    UsageError::new(format!("unknown agent `{name}`"))
+    UsageError::new(format!("no agent is known as `{name}`"))
         .hint(format!("{}; the agents in the settings are {}", error.hint(), theirs.join(", ")))
         .into()
 }

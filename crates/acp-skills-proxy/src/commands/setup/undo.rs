@@ -54,7 +54,7 @@ pub(super) fn undo(place: &Place<'_>, how: How) -> anyhow::Result<ExitCode> {
     let result = Document::new(bytes.as_deref().unwrap_or_default()).map_err(|error| place.broken(&error))?;
     output::print_colored(&show::diff(&place.shown(), document.text(), result.text()))?;
     if bytes.is_none() {
-        output::note("note: `setup` created the file, so it is removed");
+        output::note("note: the file is removed, because `setup` created it");
     }
     if !show::confirmed(how, "Revert this change?")? {
         return Ok(ExitCode::SUCCESS);
