@@ -236,11 +236,12 @@ async fn a_wrong_hash() {
     let output = activate(&toolbox).await;
     assert!(output.is_error);
     let url = site.url("/.well-known/skills/pdf/SKILL.md");
-    let expected = format!("ActivationFailed: {url} is not what its index says: its SHA-256 is ");
+    let expected =
+        format!("ActivationFailed: cannot fetch {url}: the checksum does not match: expected SHA-256 ");
     assert!(output.to_text().starts_with(&expected), "{}", output.to_text());
     let text = read(&toolbox, "references/forms.md").await;
     assert!(text.starts_with("FileNotFetched: cannot read `references/forms.md`: "), "{text}");
-    assert!(text.contains("is not what its index says") && !text.contains("One"), "{text}");
+    assert!(text.contains("the checksum does not match") && !text.contains("One"), "{text}");
 
     // What was wrong is not kept.
     site.has("/.well-known/skills/pdf/SKILL.md", "another body");
@@ -278,7 +279,7 @@ async fn slow() {
     for path in [INDEX, "/.well-known/skills/pdf/SKILL.md", "/.well-known/skills/pdf/references/forms.md"] {
         site.does(path, Reply::Hang);
     }
-    let error = RemoteIndex::fetch_within(&site.url(INDEX), SOON).unwrap_err().to_string();
+    let error = RemoteIndex::fetch_with_timeout(&site.url(INDEX), SOON).unwrap_err().to_string();
     assert!(error.starts_with(&format!("cannot fetch {}: ", site.url(INDEX))), "{error}");
     let text = activate(&toolbox).await.to_text();
     assert!(text.starts_with("ActivationFailed: cannot fetch http://"), "{text}");

@@ -32,7 +32,7 @@ pub(crate) fn session(session: &Session) -> String {
     let mut text = String::new();
     let skills = &session.skills;
     let _ = match skills.len() {
-        0 if !session.switches.all().waiting().is_empty() && session.switches.all().is_empty() => {
+        0 if !session.switches.all().unapproved().is_empty() && session.switches.all().is_empty() => {
             writeln!(text, "No skill is on in this session.")
         }
         0 if !session.switches.all().is_empty() => writeln!(text, "All skills of this session are off."),
@@ -83,7 +83,7 @@ pub(crate) fn session(session: &Session) -> String {
             let _ = writeln!(text, "- and {} more", off.len() - MAX_SHOWN);
         }
     }
-    let waiting = session.switches.all().waiting();
+    let waiting = session.switches.all().unapproved();
     if !waiting.is_empty() {
         let _ = writeln!(text, "\n**Waiting for your trust**\n");
         for it in waiting.iter().take(MAX_SHOWN) {

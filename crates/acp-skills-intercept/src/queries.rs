@@ -5,7 +5,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use skills_core::{SkillName, SkillSet, set::Waiting};
+use skills_core::{SkillName, SkillSet, set::Unapproved};
 
 use crate::{events::EventKind, session::activations::Active, session::key::SessionKey};
 
@@ -113,7 +113,7 @@ pub enum Query {
         /// Where the session works.
         cwd: Option<PathBuf>,
         /// About which skills, as they were told of them.
-        skills: Vec<Waiting>,
+        skills: Vec<Unapproved>,
         /// Whether they are trusted.
         trusted: bool,
         /// The working directories of all sessions, whose skills may be others afterwards.

@@ -58,14 +58,14 @@ impl Interceptor {
         for (cwd, skills) in skills {
             missing.remove(&cwd);
             for session in self.sessions.iter_mut().filter(|session| session.cwd == cwd) {
-                if skills.is(session.switches.library()) {
+                if skills.ptr_eq(session.switches.library()) {
                     continue;
                 }
-                let had_waiting = !session.switches.all().waiting().is_empty();
+                let had_waiting = !session.switches.all().unapproved().is_empty();
                 let skills = session.switches.replace(skills.clone());
                 changed.push(session.key());
                 // Who may have something to trust for the first time gets the command for it.
-                let gets_waiting = !had_waiting && !session.switches.all().waiting().is_empty();
+                let gets_waiting = !had_waiting && !session.switches.all().unapproved().is_empty();
                 if session.equip(skills, took, actions) || gets_waiting {
                     with_menu.push(session.key());
                 }
@@ -133,7 +133,7 @@ impl Session {
         if !difference.is_empty() {
             actions.effects.push(record(self, &difference, took));
         }
-        !difference.is_only_inside()
+        !difference.changes_only_instructions()
     }
 }
 

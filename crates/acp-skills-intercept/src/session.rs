@@ -125,7 +125,7 @@ impl Session {
     pub(crate) fn has_menu(&self) -> bool {
         // Also when all skills are gone: they may come back.
         let all = self.switches.all();
-        let is_nothing = all.is_empty() && all.waiting().is_empty() && self.skills.skipped().is_empty();
+        let is_nothing = all.is_empty() && all.unapproved().is_empty() && self.skills.skipped().is_empty();
         !is_nothing || self.menu.was_sent()
     }
 

@@ -101,7 +101,7 @@ impl Outside {
                 let mut now = SkillSet::builder();
                 now.extend(&self.skills.filtered(|_| true));
                 let mut waiting = Vec::new();
-                for it in self.skills.waiting() {
+                for it in self.skills.unapproved() {
                     match skills.contains(it) {
                         true if trusted => drop(now.add_shared(it.skill.clone(), Vec::new())),
                         is_meant => {
@@ -117,7 +117,7 @@ impl Outside {
                     rest.add_shared(skill.clone(), Vec::new());
                 }
                 for it in waiting {
-                    rest.wait(it);
+                    rest.add_unapproved(it);
                 }
                 self.skills = rest.build();
                 self.decisions.push((done.clone(), trusted));

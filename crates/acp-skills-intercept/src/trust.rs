@@ -13,7 +13,7 @@ use acp_skills_wire::{Id, Message, Node};
 use serde_json::json;
 use skills_core::{
     SkillName,
-    set::Waiting,
+    set::Unapproved,
     text::{shown, shown_path},
 };
 
@@ -43,7 +43,7 @@ const ANSWER: &str = "trust";
 pub(crate) struct Questions {
     last: u64,
     /// Those without an answer, by the id of the request: whose, and about which skills.
-    open: HashMap<String, (SessionKey, Vec<Waiting>)>,
+    open: HashMap<String, (SessionKey, Vec<Unapproved>)>,
     /// The versions of skills that somebody was asked about in this run.
     asked: HashSet<(Option<PathBuf>, String)>,
 }
@@ -52,15 +52,15 @@ pub(crate) struct Questions {
 ///
 /// # Errors
 /// A sentence for the user.
-pub(crate) fn named(session: &Session, words: &str) -> Result<Vec<Waiting>, String> {
-    let waiting = session.switches.all().waiting();
+pub(crate) fn named(session: &Session, words: &str) -> Result<Vec<Unapproved>, String> {
+    let waiting = session.switches.all().unapproved();
     if waiting.is_empty() {
         return Err("No skill of this project waits for your trust.".to_owned());
     }
     if words.is_empty() {
         return Ok(waiting.to_vec());
     }
-    let of = |word: &str| -> Vec<Waiting> {
+    let of = |word: &str| -> Vec<Unapproved> {
         let word = word.trim_start_matches('/');
         let key = SkillName::key_of(word.strip_prefix(menu::PREFIX).unwrap_or(word));
         waiting.iter().filter(|it| it.skill.name.key() == key).cloned().collect()
@@ -96,7 +96,7 @@ impl Interceptor {
         key: SessionKey,
         prompt: &Message<'_>,
         id: &Id,
-        skills: Vec<Waiting>,
+        skills: Vec<Unapproved>,
         actions: &mut Actions,
     ) -> bool {
         let ticket = self.new_ticket();
@@ -111,7 +111,7 @@ impl Interceptor {
         &mut self,
         key: SessionKey,
         ticket: Ticket,
-        skills: Vec<Waiting>,
+        skills: Vec<Unapproved>,
         trusted: bool,
         actions: &mut Actions,
     ) {
@@ -151,7 +151,7 @@ impl Interceptor {
         }
         let session = self.sessions.get(key)?;
         let id = session.id()?.to_owned();
-        let waiting = session.switches.all().waiting().iter();
+        let waiting = session.switches.all().unapproved().iter();
         let new: Vec<_> = waiting
             .filter(|it| !it.is_refused && !self.questions.asked.contains(&version(it)))
             .take(MAX_NAMED)
@@ -205,12 +205,12 @@ impl Interceptor {
 }
 
 /// Tells a version of a skill from others, and from the same in another project.
-fn version(waiting: &Waiting) -> (Option<PathBuf>, String) {
+fn version(waiting: &Unapproved) -> (Option<PathBuf>, String) {
     (waiting.skill.dir().map(Path::to_owned), waiting.digest.clone())
 }
 
 /// What the user reads.
-fn message(skills: &[Waiting]) -> String {
+fn message(skills: &[Unapproved]) -> String {
     let mut lines = vec![match skills {
         [_] => "This project brings a skill, which your agent would follow as it follows you:".to_owned(),
         _ => format!(

@@ -7,11 +7,9 @@ use std::{
     sync::Arc,
 };
 
-use acp_skills::{
-    config::{Config, LogLevel},
-    private,
-};
+use acp_skills::config::{Config, LogLevel};
 use skills_core::text::shown_path;
+use skills_sources::disk::private;
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::{

@@ -2,7 +2,7 @@
 
 use std::{io, time::Duration};
 
-use acp_skills::threads;
+use skills_core::exec::probe_threads;
 use tokio::runtime::{Builder, Runtime};
 
 /// How many descriptors a start takes at most at once; the runtime panics when there are none for it, where we can tell.
@@ -21,7 +21,7 @@ pub(crate) fn new() -> io::Result<Runtime> {
     // Each pipe is two.
     let spare: Vec<_> = (0..DESCRIPTORS / 2).map(|_| io::pipe()).collect::<io::Result<_>>()?;
     drop(spare);
-    threads::probe(SPARE_THREADS)?;
+    probe_threads(SPARE_THREADS)?;
     let runtime = Builder::new_current_thread().enable_all().thread_keep_alive(FOREVER).build()?;
     // The first is there before it is needed.
     drop(runtime.spawn_blocking(|| ()));

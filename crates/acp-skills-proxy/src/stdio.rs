@@ -21,7 +21,7 @@ use std::{
     io::{self, IsTerminal},
 };
 
-use acp_skills::relay::Ends;
+use acp_skills_runtime::relay::Ends;
 
 /// Whether a person sits at both ends.
 #[expect(clippy::disallowed_methods, reason = "nothing is printed")]

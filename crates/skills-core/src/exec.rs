@@ -14,6 +14,7 @@ mod output;
 mod process;
 mod sandbox;
 mod script;
+mod threads;
 
 use std::{
     ffi::OsString,
@@ -37,6 +38,7 @@ pub use output::{CapturedText, TRUNCATED};
 pub use process::{ProcessGroup, ProcessObserver};
 pub use sandbox::{DirectoryProblem, Sandbox, SandboxError, SandboxWarning};
 pub use script::{ScriptCall, ScriptCwd, ScriptError, ScriptOptions, ScriptResult, run_script};
+pub use threads::probe_threads;
 
 /// Default time limit of a program.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);

@@ -11,7 +11,7 @@ use std::{
 
 use ureq::http::{StatusCode, Uri, header};
 
-use crate::text::shown;
+use crate::{skill::Sha256, text::shown};
 
 /// Size limit of instructions behind a URL, in bytes.
 pub const MAX_BODY_BYTES: u64 = 1024 * 1024;
@@ -76,6 +76,19 @@ pub enum FetchError {
         /// The address that was asked for.
         url: String,
     },
+    /// The content does not have the expected checksum.
+    #[error(
+        "cannot fetch {}: the checksum does not match: expected SHA-256 {expected}, got {actual}",
+        shown(url)
+    )]
+    ChecksumMismatch {
+        /// The requested address.
+        url: String,
+        /// The SHA-256 that the caller passed.
+        expected: Sha256,
+        /// The SHA-256 of the received content.
+        actual: Sha256,
+    },
     /// Network, TLS, time limit.
     #[error("cannot fetch {}: {source}", shown(url))]
     Transport {
@@ -89,7 +102,7 @@ pub enum FetchError {
 /// What a server answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Answer {
+pub struct Response {
     /// The content.
     pub bytes: Vec<u8>,
     /// What the server calls this state of it ([RFC 9110 §8.8.3](https://www.rfc-editor.org/rfc/rfc9110#section-8.8.3)).
@@ -112,7 +125,7 @@ pub fn get(url: &str, limits: Limits) -> Result<Vec<u8>, FetchError> {
 ///
 /// # Errors
 /// As [`get`].
-pub fn get_if_changed(url: &str, etag: Option<&str>, limits: Limits) -> Result<Option<Answer>, FetchError> {
+pub fn get_if_changed(url: &str, etag: Option<&str>, limits: Limits) -> Result<Option<Response>, FetchError> {
     let deadline = Instant::now() + limits.timeout;
     let mut uri = allowed(url).ok_or_else(|| FetchError::Refused { url: url.to_owned() })?;
     for _ in 0..=MAX_REDIRECTS {
@@ -140,7 +153,7 @@ pub fn get_if_changed(url: &str, etag: Option<&str>, limits: Limits) -> Result<O
             response.headers().get(header::ETAG).and_then(|etag| etag.to_str().ok()).map(str::to_owned);
         // One byte more than allowed, so that content of exactly the limit is told from content beyond it.
         return match response.body_mut().with_config().limit(limits.max_bytes + 1).read_to_vec() {
-            Ok(bytes) if bytes.len() as u64 <= limits.max_bytes => Ok(Some(Answer { bytes, etag })),
+            Ok(bytes) if bytes.len() as u64 <= limits.max_bytes => Ok(Some(Response { bytes, etag })),
             Ok(_) | Err(ureq::Error::BodyExceedsLimit(_)) => {
                 Err(FetchError::TooLarge { url: url.to_owned(), max_bytes: limits.max_bytes })
             }
@@ -148,6 +161,23 @@ pub fn get_if_changed(url: &str, etag: Option<&str>, limits: Limits) -> Result<O
         };
     }
     Err(FetchError::Redirect { url: url.to_owned(), to: "too many other addresses".to_owned() })
+}
+
+/// Fetches `url` and compares the content with its expected checksum.
+///
+/// If `expected` is `None`, the content isn't checked, as with [`get`]. Blocks.
+///
+/// # Errors
+/// Returns [`FetchError::ChecksumMismatch`] if the content has another SHA-256, and otherwise the errors of [`get`].
+pub fn get_verified(url: &str, expected: Option<Sha256>, limits: Limits) -> Result<Vec<u8>, FetchError> {
+    let bytes = get(url, limits)?;
+    match expected {
+        Some(expected) if Sha256::of(&bytes) != expected => {
+            let actual = Sha256::of(&bytes);
+            Err(FetchError::ChecksumMismatch { url: url.to_owned(), expected, actual })
+        }
+        _ => Ok(bytes),
+    }
 }
 
 /// The text of `url`, without a byte order mark.

@@ -37,8 +37,8 @@ use cap_std::{
 pub use bundled::{Bundled, bundled, read};
 pub use content::{FileContent, ReadOptions};
 pub use error::FileError;
-pub use every::{Bounds, See};
-pub use guarded::is_as_found;
+pub use every::{Bounds, VisitEntry};
+pub use guarded::is_unchanged;
 pub use list::{FileEntry, Listing};
 use open::{Opened, in_plain_words, open_any};
 #[cfg(feature = "fetch")]

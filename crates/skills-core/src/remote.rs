@@ -1,15 +1,16 @@
-//! Skills that a web site offers: [`RemoteIndex`] lists them, [`Remote`] is where one of them is.
+//! Reads the skills that a web site publishes: [`RemoteIndex`] lists them, [`Remote`] is the location of one of them.
 //!
-//! Sites publish skills below a [well-known address](https://agentskills.io/well-known-uri): an index with names and
-//! descriptions, and the files, which are fetched when they are asked for. Everything goes through [`crate::fetch`]:
-//! `https` or loopback, limits of size and time, redirects checked. Where the index gives a SHA-256, only content that
-//! matches it is used.
+//! A site publishes its skills below a [well-known URL](https://agentskills.io/well-known-uri): an index with names and
+//! descriptions, and the files, which we fetch on demand. All requests go through [`crate::fetch`]: only `https` (or `http`
+//! on loopback), with limits on size and time, and with checked redirects. If the index has a SHA-256 for a file, content
+//! with another checksum is rejected.
 //!
-//! A model reads what the index names; where the index does not say which files a skill has, whatever is below the
-//! skill's address. Nothing is stored, and scripts are never run: install a skill first to run its scripts, so that you
-//! can read them.
+//! The model can read the files that the index lists. If the index doesn't list the files of a skill, the model can read any
+//! path below the skill's URL. Files are not stored on disk, and scripts are never run: install the skill first to run its
+//! scripts, so that you can review them.
 
-pub(crate) mod error;
+mod entry;
+mod error;
 mod index;
 
 pub use error::RemoteError;

@@ -19,11 +19,11 @@ mod summary;
 use std::{fmt::Write, process::ExitCode};
 
 use acp_skills::{
-    agent::{self, Signal},
     config::{LogLevel, Settings},
-    evaluation::{EMBEDDED, Evaluation, EvaluationError, Grader, Options, Plan, Report, Workspace},
     skills_core::exec::Sandbox,
 };
+use acp_skills_eval::{EMBEDDED, Evaluation, EvaluationError, Grader, Options, Plan, Report, Workspace};
+use acp_skills_runtime::agent::{self, Signal};
 
 pub(crate) use self::args::EvalArgs;
 use self::{

@@ -8,8 +8,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use acp_skills::private;
 use serde::{Deserialize, Serialize};
+use skills_sources::disk::private;
 
 use super::edit::Change;
 

@@ -4,7 +4,7 @@
 
 use std::{fs::File, io, os::fd::AsFd};
 
-use acp_skills::relay::Ends;
+use acp_skills_runtime::relay::Ends;
 
 use super::{Spare, hangup};
 

@@ -34,10 +34,6 @@ pub enum ActivationError {
     #[cfg(feature = "fetch")]
     #[error(transparent)]
     Fetch(#[from] crate::fetch::FetchError),
-    /// The instructions of a remote skill cannot be fetched, or are not what its index says.
-    #[cfg(feature = "fetch")]
-    #[error(transparent)]
-    Remote(#[from] crate::remote::RemoteError),
     /// What is on disk cannot be used, and the last text that could is not kept.
     #[error("the instructions in {} cannot be used now: {}", shown_path(path), diagnostic.message)]
     Broken {

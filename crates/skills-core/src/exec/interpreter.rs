@@ -24,6 +24,23 @@ pub(super) struct Interpreter {
     pub(super) env: Vec<(OsString, OsString)>,
 }
 
+/// The reason that a script has no interpreter on this machine. Written for the model that asked to run the script.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum InterpreterError {
+    /// The script's `#!` line or extension names a language, but none of its interpreters is installed.
+    #[error("`{path}` needs {programs}, which is not installed{}{advice}", if advice.is_empty() { "" } else { ": " })]
+    NotInstalled {
+        path: String,
+        /// The names of the interpreters, quoted and joined with "or".
+        programs: String,
+        /// An additional sentence for this system; empty if there is none.
+        advice: &'static str,
+    },
+    /// The script has neither a `#!` line nor a known extension.
+    #[error("cannot tell which program runs `{path}`: it has neither a `#!` line nor a known extension")]
+    Unknown { path: String },
+}
+
 /// What the choice depends on: which programs and files a machine has.
 trait Machine {
     /// Every program that a shell would find under `name`, the first one first. A path finds itself.
@@ -94,7 +111,7 @@ const POWERSHELL: &[&str] = &["-NoProfile", "-NonInteractive", "-ExecutionPolicy
 
 impl Interpreter {
     /// What runs the script `path`, which begins with `head`, on this machine. The error is for the model.
-    pub(super) fn choose(path: &str, head: &[u8]) -> Result<Self, String> {
+    pub(super) fn choose(path: &str, head: &[u8]) -> Result<Self, InterpreterError> {
         let platform: &dyn Platform = if cfg!(windows) { &windows::Windows } else { &unix::Unix };
         choose(path, head, platform, &ThisMachine)
     }
@@ -110,7 +127,7 @@ fn choose(
     head: &[u8],
     platform: &dyn Platform,
     machine: &dyn Machine,
-) -> Result<Interpreter, String> {
+) -> Result<Interpreter, InterpreterError> {
     let extension = path.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase());
     let extension = extension.unwrap_or_default();
     let shebang = Shebang::parse(head);
@@ -136,9 +153,13 @@ fn choose(
     Err(match &shebang {
         Some(shebang) => match languages.iter().find(|it| it.interpreters.contains(&shebang.name())) {
             Some(language) => language.missing(path),
-            None => format!("`{path}` needs `{}`, which is not installed", shebang.program),
+            None => InterpreterError::NotInstalled {
+                path: path.to_owned(),
+                programs: format!("`{}`", shebang.program),
+                advice: "",
+            },
         },
-        None => format!("nothing is known to run `{path}`: it has no `#!` line and no known extension"),
+        None => InterpreterError::Unknown { path: path.to_owned() },
     })
 }
 
@@ -155,14 +176,14 @@ impl Language {
         })
     }
 
-    fn missing(&self, path: &str) -> String {
+    fn missing(&self, path: &str) -> InterpreterError {
         let names = self.candidates.iter().filter_map(|candidate| match candidate.place {
             Place::SearchPath(name) => Some(format!("`{name}`")),
             Place::Below(..) | Place::BelowGit(_) => None,
         });
-        let names = names.collect::<Vec<_>>().join(" or ");
-        let advice = self.advice.map(|advice| format!(": {advice}")).unwrap_or_default();
-        format!("`{path}` needs {names}, which is not installed{advice}")
+        let programs = names.collect::<Vec<_>>().join(" or ");
+        let advice = self.advice.unwrap_or_default();
+        InterpreterError::NotInstalled { path: path.to_owned(), programs, advice }
     }
 }
 

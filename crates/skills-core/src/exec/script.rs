@@ -10,7 +10,8 @@ use super::{
 };
 use crate::{
     files::{Bounds, FileError, SkillFiles},
-    skill::{CallContext, Skill},
+    skill::Skill,
+    tool::CallContext,
 };
 
 /// How scripts are run, by whoever allowed them.
@@ -211,7 +212,8 @@ fn prepare(
     let head = files.head(&call.script, HEAD_BYTES).map_err(|error| refused(&error))?;
     // It may read or run what lies beside it.
     files.check_all(Bounds::SKILL).map_err(|error| refused(&error))?;
-    let interpreter = Interpreter::choose(&call.script, &head.bytes).map_err(failed)?;
+    let interpreter =
+        Interpreter::choose(&call.script, &head.bytes).map_err(|error| failed(error.to_string()))?;
     let dir = skill.dir().unwrap_or_else(|| "".as_ref());
     let cwd = match options.cwd {
         ScriptCwd::Session => context.cwd.as_deref().unwrap_or(dir),

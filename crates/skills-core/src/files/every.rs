@@ -47,7 +47,7 @@ pub(crate) struct Entry {
 }
 
 /// Is shown what is at a path, and its content where it is a file.
-pub type See<'a> = dyn FnMut(&str, Option<&mut dyn Read>) -> io::Result<()> + 'a;
+pub type VisitEntry<'a> = dyn FnMut(&str, Option<&mut dyn Read>) -> io::Result<()> + 'a;
 
 /// What a look at all files of a skill may cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,14 +70,14 @@ impl SkillFiles {
         every(&self.dir, max)
     }
 
-    /// Shows `see` everything below the directory, hidden or not, sorted by path: a file with its content, and without one
+    /// Shows `visit` everything below the directory, hidden or not, sorted by path: a file with its content, and without one
     /// whatever is no file to read: a device, a directory of git, and as `PATH -> "TARGET"` a link that leads out or to a
     /// directory. What was looked at is taken from `bounds`, also when that fails.
     ///
     /// # Errors
-    /// There is more than `bounds` allow, of which nothing is read then; a file or directory cannot be read, or `see` fails. No
+    /// There is more than `bounds` allow, of which nothing is read then; a file or directory cannot be read, or `visit` fails. No
     /// two things are shown by one path, so a name that is not Unicode is an error, too.
-    pub fn each(&self, bounds: &mut Bounds, see: &mut See<'_>) -> io::Result<()> {
+    pub fn visit(&self, bounds: &mut Bounds, visit: &mut VisitEntry<'_>) -> io::Result<()> {
         let (entries, is_all) = self.every(bounds.entries);
         if !is_all {
             return Err(io::Error::other(format!("it has more than {} files", bounds.entries)));
@@ -95,11 +95,11 @@ impl SkillFiles {
             match &entry.kind {
                 Kind::File => {}
                 Kind::LinkIn(target) | Kind::LinkOut(target) => {
-                    see(&link_path(&entry.path, target), None)?;
+                    visit(&link_path(&entry.path, target), None)?;
                     continue;
                 }
                 Kind::Special | Kind::Repository => {
-                    see(&entry.path, None)?;
+                    visit(&entry.path, None)?;
                     continue;
                 }
                 Kind::Unread => {
@@ -108,12 +108,12 @@ impl SkillFiles {
                 }
             }
             let Opened::File(file, metadata) = open_any(&self.dir, Path::new(&entry.path))? else {
-                see(&entry.path, None)?;
+                visit(&entry.path, None)?;
                 continue;
             };
             bounds.bytes = bounds.bytes.checked_sub(metadata.len()).ok_or_else(too_long)?;
             // Not more than it said, should it grow meanwhile.
-            see(&entry.path, Some(&mut file.take(metadata.len())))?;
+            visit(&entry.path, Some(&mut file.take(metadata.len())))?;
         }
         Ok(())
     }

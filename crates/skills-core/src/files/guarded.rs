@@ -71,7 +71,7 @@ impl SkillFiles {
     pub(crate) fn check_all(&self, mut bounds: Bounds) -> Result<(), FileError> {
         let Some(guard) = &self.guard else { return Ok(()) };
         let mut refused = None;
-        let seen = self.each(&mut bounds, &mut |path, content| {
+        let seen = self.visit(&mut bounds, &mut |path, content| {
             if !guard.allows(path, content)? && refused.is_none() {
                 refused = Some(path.to_owned());
             }
@@ -89,7 +89,7 @@ impl SkillFiles {
 ///
 /// # Errors
 /// The file cannot be read, or the guard does not allow it.
-pub fn is_as_found(skill: &Skill) -> Result<bool, FileError> {
+pub fn is_unchanged(skill: &Skill) -> Result<bool, FileError> {
     let Source::Stored(stored) = &skill.source else { return Ok(true) };
     let head = SkillFiles::of(skill)?.head(stored.file_name, MAX_FRONTMATTER_BYTES as u64)?;
     Ok(!stored.was_found() || head.stamp() == stored.stamp)

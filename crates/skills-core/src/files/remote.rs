@@ -1,4 +1,4 @@
-//! The files of a skill that a web site offers: each is fetched when it is read, and nothing is stored.
+//! Reads the files of a remote skill. Each read fetches the file again; nothing is cached or stored here.
 
 use super::{
     SKILL_FILE_NAMES,
@@ -10,36 +10,38 @@ use super::{
 use crate::{
     fetch::{self, FetchError, Limits},
     frontmatter,
-    remote::error::RemoteError,
     skill::{Remote, Sha256},
 };
 
-/// Largest file of a remote skill that is fetched. 8 MiB.
+/// The maximum size of a file of a remote skill, apart from its `SKILL.md`: 8 MiB.
 pub const MAX_REMOTE_FILE_BYTES: u64 = 8 * 1024 * 1024;
 
-/// Entries of a directory that an error names.
-const MAX_NAMED: usize = 50;
+/// The maximum number of directory entries that an error lists.
+const MAX_LISTED_ENTRIES: usize = 50;
 
 impl Remote {
-    /// The text of the `SKILL.md`, with its frontmatter.
-    pub(crate) fn skill_md(&self) -> Result<String, RemoteError> {
+    /// Fetches the text of the `SKILL.md`, including its frontmatter.
+    pub(crate) fn skill_md(&self) -> Result<String, FetchError> {
         let bytes = self.fetch(&self.url, self.sha256, frontmatter::MAX_FILE_BYTES as u64)?;
         Ok(frontmatter::decode(&bytes).into_owned())
     }
 
-    /// Identifies the text of its `SKILL.md`.
+    /// Returns a key for caches of the `SKILL.md`: its URL, and its checksum if the index has one.
     pub(crate) fn key(&self) -> String {
         self.sha256.map_or_else(|| self.url.to_string(), |sha256| format!("{}#{sha256}", self.url))
     }
 
-    /// Fetches a file. Blocks.
+    /// Fetches a file of the skill. Blocks.
+    ///
+    /// `path` is relative to the skill's URL and separated by `/`. No request leaves that URL, whatever the path contains.
     ///
     /// # Errors
-    /// A [`FileError`] that says why the path is not served. Nothing is fetched from anywhere else than below the skill's
-    /// address.
+    /// Returns [`FileError::Invalid`] or [`FileError::Outside`] if the path cannot name a file of the skill,
+    /// [`FileError::NotFound`] if the index doesn't list it or the server answers 404 or 410, [`FileError::IsDirectory`] if
+    /// the index lists files below it, and [`FileError::Fetch`] if the request fails or the checksum doesn't match.
     pub fn read(&self, path: &str, options: ReadOptions) -> Result<FileContent, FileError> {
         let wanted = canonical(path)?;
-        let (url, sha256, max) = if SKILL_FILE_NAMES.contains(&wanted.as_str()) {
+        let (url, sha256, max_bytes) = if SKILL_FILE_NAMES.contains(&wanted.as_str()) {
             (self.url.to_string(), self.sha256, frontmatter::MAX_FILE_BYTES as u64)
         } else {
             let (Some(base), false) = (&self.base, wanted.is_empty()) else {
@@ -52,29 +54,22 @@ impl Remote {
                     Err(_) => return Err(self.not_found(path, &wanted)),
                 },
             };
-            (format!("{base}{}", encoded(&wanted)), sha256, MAX_REMOTE_FILE_BYTES)
+            (format!("{base}{}", percent_encoded(&wanted)), sha256, MAX_REMOTE_FILE_BYTES)
         };
-        match self.fetch(&url, sha256, max) {
+        match self.fetch(&url, sha256, max_bytes) {
             Ok(bytes) => content::read(path, &bytes[..], bytes.len() as u64, options),
-            Err(RemoteError::Fetch(FetchError::Status { status: 404 | 410, .. })) => {
+            Err(FetchError::Status { status: 404 | 410, .. }) => {
                 Err(FileError::NotFound { path: path.to_owned(), similar: Vec::new() })
             }
             Err(error) => Err(FileError::Fetch { path: path.to_owned(), source: error.into() }),
         }
     }
 
-    fn fetch(&self, url: &str, expected: Option<Sha256>, max_bytes: u64) -> Result<Vec<u8>, RemoteError> {
-        let bytes = fetch::get(url, Limits { max_bytes, timeout: self.timeout })?;
-        if let Some(expected) = expected {
-            let actual = Sha256::of(&bytes);
-            if actual != expected {
-                return Err(RemoteError::Changed { url: url.to_owned(), expected, actual });
-            }
-        }
-        Ok(bytes)
+    fn fetch(&self, url: &str, expected: Option<Sha256>, max_bytes: u64) -> Result<Vec<u8>, FetchError> {
+        fetch::get_verified(url, expected, Limits { max_bytes, timeout: self.timeout })
     }
 
-    /// The error for what the index does not name: perhaps a directory, perhaps a mistake.
+    /// Returns the error for a path that the index doesn't list: the path of a directory, or of a file that doesn't exist.
     fn not_found(&self, path: &str, wanted: &str) -> FileError {
         let files = self.files.as_deref().unwrap_or_default();
         let prefix = if wanted.is_empty() { String::new() } else { format!("{wanted}/") };
@@ -86,8 +81,8 @@ impl Remote {
         entries.dedup();
         let path = path.to_owned();
         if !entries.is_empty() {
-            let more = entries.len().saturating_sub(MAX_NAMED);
-            entries.truncate(MAX_NAMED);
+            let more = entries.len().saturating_sub(MAX_LISTED_ENTRIES);
+            entries.truncate(MAX_LISTED_ENTRIES);
             return FileError::IsDirectory { path, entries, more };
         }
         let files = files.iter().map(|file| FileEntry { path: file.path.clone(), size: 0 }).collect();
@@ -96,32 +91,34 @@ impl Remote {
     }
 }
 
-/// `path` without `.`, `..` and empty parts.
+/// Removes `.`, `..` and empty parts from `path`.
 ///
 /// # Errors
-/// It has a form that names no file of a skill, or leads out.
+/// Returns [`FileError::Invalid`] or [`FileError::Outside`] if the path cannot name a file of a skill.
 pub(crate) fn canonical(path: &str) -> Result<String, FileError> {
     path::check_form(path)?;
     let mut parts: Vec<&str> = Vec::new();
     for part in path.split('/') {
         match part {
             "" | "." => {}
-            ".." => drop(parts.pop()),
+            ".." => {
+                let _ = parts.pop();
+            }
             part => parts.push(part),
         }
     }
     Ok(parts.join("/"))
 }
 
-/// A relative path as it stands in an address ([RFC 3986 §2](https://www.rfc-editor.org/rfc/rfc3986#section-2)): whatever
-/// could mean something there is encoded, `%` too.
-pub(crate) fn encoded(path: &str) -> String {
+/// Percent-encodes a relative path for a URL ([RFC 3986 §2](https://www.rfc-editor.org/rfc/rfc3986#section-2)). Everything
+/// except unreserved characters and `/` is encoded, including `%` itself.
+pub(crate) fn percent_encoded(path: &str) -> String {
     use std::fmt::Write;
     path.bytes().fold(String::with_capacity(path.len()), |mut text, byte| {
         if byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte) {
             text.push(char::from(byte));
         } else {
-            // Writing into a string does not fail.
+            // Writing to a string cannot fail.
             let _ = write!(text, "%{byte:02X}");
         }
         text

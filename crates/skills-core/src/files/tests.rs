@@ -382,7 +382,7 @@ fn bounds_of_a_look() {
     let files = SkillFiles::open(dir.path()).unwrap();
     let look = |bytes, fails_at: &str| {
         let (mut bounds, mut seen) = (Bounds { entries: 10, bytes }, String::new());
-        let looked = files.each(&mut bounds, &mut |path, _| {
+        let looked = files.visit(&mut bounds, &mut |path, _| {
             seen += path;
             if path == fails_at { Err(io::ErrorKind::Other.into()) } else { Ok(()) }
         });

@@ -1,38 +1,28 @@
-//! [`RemoteError`]: why the skills of a site, or one of their files, cannot be had.
+//! [`RemoteError`]: the reason that the index of a site is not available.
 
-use crate::{fetch::FetchError, skill::Sha256, text::shown};
+use crate::{fetch::FetchError, text::shown};
 
-/// Why a site's skills, or one of their files, cannot be had. Every message names the address.
+/// An error while fetching or parsing the index of a site. Each message contains the URL.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RemoteError {
-    /// It cannot be fetched.
+    /// A request failed.
     #[error(transparent)]
     Fetch(#[from] FetchError),
-    /// No address at which an index may be has one.
-    #[error("there is no index of skills at {}: neither {}", shown(url), shown(&tried.join(" nor ")))]
+    /// Each URL at which the site may have an index answered 404.
+    #[error("there is no index of skills at {}; tried {}", shown(url), shown(&tried.join(" and ")))]
     NoIndex {
-        /// The address that was given.
+        /// The URL that the caller passed.
         url: String,
-        /// The addresses that answered 404.
+        /// The URLs that answered 404, in the order in which they were tried.
         tried: Vec<String>,
     },
-    /// What is at the address is not an index.
-    #[error("the index of skills at {} cannot be read: {}", shown(url), shown(message))]
+    /// The text is not an index.
+    #[error("cannot read the index of skills at {}: {}", shown(url), shown(message))]
     Index {
-        /// The address.
+        /// The URL of the text.
         url: String,
-        /// What is wrong.
+        /// The parser's message, with line and column.
         message: String,
-    },
-    /// The content is not what the index promised.
-    #[error("{} is not what its index says: its SHA-256 is {actual} instead of {expected}", shown(url))]
-    Changed {
-        /// The address.
-        url: String,
-        /// By the index.
-        expected: Sha256,
-        /// Of what came.
-        actual: Sha256,
     },
 }

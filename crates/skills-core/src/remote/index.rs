@@ -1,38 +1,40 @@
-//! [`RemoteIndex`]: what a site says of its skills.
+//! [`RemoteIndex`]: the list of skills that a site publishes.
 //!
-//! Both drafts of the [format](https://github.com/cloudflare/agent-skills-discovery-rfc) are read. In the first, a skill
-//! has `files`, below a directory with its name; in the second, an `url` and a `digest`. Archives, which the second also
-//! has, are not unpacked: such a skill is left out, and that is said. Beyond the drafts, a file may be
-//! `{"path", "sha256", "size"}`, and index or skill may name the directory with `baseUrl`.
+//! Reads both drafts of the [format](https://github.com/cloudflare/agent-skills-discovery-rfc). In the first draft, a skill
+//! has `files` in a directory with its name; in the second, it has a `url` and a `digest`. The second draft also has archives,
+//! which we don't unpack: such a skill is skipped with a diagnostic. Beyond the drafts, a file may be an object
+//! `{"path", "sha256", "size"}`, and both the index and a skill may name their directory with `baseUrl`.
 
 use std::{sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::error::RemoteError;
+use super::{
+    entry::{Entry, EntryError},
+    error::RemoteError,
+};
 use crate::{
     catalog::shorten,
     diagnostic::Diagnostic,
     fetch::{self, FetchError, Limits},
-    files::{
-        SKILL_FILE_NAMES,
-        remote::{canonical, encoded},
-    },
-    name::{MAX_LOADED_NAME_CHARS, MAX_NAME_CHARS, SkillName},
+    name::MAX_NAME_CHARS,
     search::{Hits, Query},
     set::{SkillSet, Skipped},
-    skill::{Remote, RemoteFile, Scope, Sha256, Skill, Source},
+    skill::Skill,
     source::{SkillSource, SourceError},
 };
 
-/// Largest index that is read. 4 MiB.
+/// The maximum size of an index: 4 MiB.
 pub const MAX_INDEX_BYTES: u64 = 4 * 1024 * 1024;
 
-/// Where a site has its index, newest draft first.
-const PLACES: [&str; 2] = ["/.well-known/agent-skills", "/.well-known/skills"];
+/// The directories below a site in which an index may be, newest draft first.
+const WELL_KNOWN_DIRECTORIES: [&str; 2] = ["/.well-known/agent-skills", "/.well-known/skills"];
 
-/// The skills that a site lists, as of when it was asked.
+/// A snapshot of the skills that a site lists.
+///
+/// The snapshot isn't refreshed; fetch the index again to see changes. Entries that cannot be used are in
+/// [`SkillSet::skipped`] of [`skills`](Self::skills), each with a diagnostic.
 ///
 /// ```
 /// use skills_core::{SkillSource, remote::RemoteIndex};
@@ -48,14 +50,14 @@ pub struct RemoteIndex {
     skills: SkillSet,
 }
 
-/// An index as a site sent it.
+/// The unparsed text of an index, to be stored and parsed later.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IndexText {
-    /// Its own address.
+    /// The URL of the index itself.
     pub url: String,
-    /// Its text.
+    /// The JSON text.
     pub text: String,
-    /// What the site calls this state of it.
+    /// The `ETag` that the server sent, if any. It saves the next transfer if the index hasn't changed.
     pub etag: Option<String>,
 }
 
@@ -66,125 +68,110 @@ struct Document {
     skills: Vec<Value>,
 }
 
-#[derive(Deserialize)]
-struct Item {
-    name: String,
-    description: String,
-    #[serde(rename = "type")]
-    kind: Option<String>,
-    url: Option<String>,
-    #[serde(rename = "baseUrl", alias = "base_url")]
-    base: Option<String>,
-    #[serde(alias = "sha256")]
-    digest: Option<String>,
-    files: Option<Vec<FileItem>>,
-}
-
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum FileItem {
-    Path(String),
-    Entry {
-        path: String,
-        #[serde(alias = "sha256")]
-        digest: Option<String>,
-        size: Option<u64>,
-    },
-}
-
 impl RemoteIndex {
-    /// Fetches an index. `url` is that of the index (it ends with `.json`), of its directory, or of the site. Blocks.
+    /// Fetches and parses an index, with the default timeout ([`fetch::TIMEOUT`]). Blocks.
+    ///
+    /// `url` is the URL of the index (it ends with `.json`), of the directory that contains it, or of the site. For a site,
+    /// the well-known directories of both drafts are tried.
     ///
     /// # Errors
-    /// The index cannot be fetched or read. A problem with one skill in it is not an error, see
-    /// [`SkillSet::skipped`].
+    /// Returns [`RemoteError::Fetch`] if a request fails, [`RemoteError::NoIndex`] if all candidates answer 404, and
+    /// [`RemoteError::Index`] if the text is not an index. An unusable entry is not an error; see [`SkillSet::skipped`].
     pub fn fetch(url: &str) -> Result<Self, RemoteError> {
-        Self::fetch_within(url, fetch::TIMEOUT)
+        Self::fetch_with_timeout(url, fetch::TIMEOUT)
     }
 
-    /// The same with another time limit, for the index and for each file that is fetched later.
+    /// Fetches and parses an index like [`fetch`](Self::fetch), with another timeout.
+    ///
+    /// The timeout applies to the index and, later, to each file of its skills.
     ///
     /// # Errors
-    /// As [`RemoteIndex::fetch`].
-    pub fn fetch_within(url: &str, timeout: Duration) -> Result<Self, RemoteError> {
+    /// Returns the errors of [`RemoteIndex::fetch`].
+    pub fn fetch_with_timeout(url: &str, timeout: Duration) -> Result<Self, RemoteError> {
         match Self::fetch_text(url, None, timeout)? {
-            Some(index) => Self::parse_within(&index.text, &index.url, timeout),
-            None => Err(RemoteError::NoIndex { url: url.to_owned(), tried: places(url.trim()) }),
+            Some(index) => Self::parse_with_timeout(&index.text, &index.url, timeout),
+            None => Err(RemoteError::NoIndex { url: url.to_owned(), tried: candidates(url.trim()) }),
         }
     }
 
-    /// The text of an index, to be kept and read with [`parse`](Self::parse); `None` when it is still as `known`, which a
-    /// server can tell without sending it again. Blocks.
+    /// Fetches the text of an index, to be stored and parsed later with [`parse`](Self::parse). Blocks.
+    ///
+    /// Returns `None` if the index is the same as `known`. If `known` has an `ETag`, the server can confirm that without
+    /// sending the index again.
     ///
     /// # Errors
-    /// As [`RemoteIndex::fetch`].
+    /// Returns the errors of [`RemoteIndex::fetch`].
     pub fn fetch_text(
         url: &str,
         known: Option<&IndexText>,
         timeout: Duration,
     ) -> Result<Option<IndexText>, RemoteError> {
         let url = url.trim();
-        let places = places(url);
-        let mut failed = None;
-        for place in &places {
-            let known = known.filter(|known| known.url == *place);
+        let candidates = candidates(url);
+        let mut first_error = None;
+        for candidate in &candidates {
+            let known = known.filter(|known| known.url == *candidate);
             let limits = Limits { max_bytes: MAX_INDEX_BYTES, timeout };
-            match fetch::get_if_changed(place, known.and_then(|known| known.etag.as_deref()), limits) {
+            match fetch::get_if_changed(candidate, known.and_then(|known| known.etag.as_deref()), limits) {
                 Ok(None) => return Ok(None),
-                Ok(Some(answer)) => {
-                    let text = fetch::text_of(place, answer.bytes)?;
-                    // Some sites show their front page for what they do not have.
-                    match Self::parse_within(&text, place, timeout) {
+                Ok(Some(response)) => {
+                    let text = fetch::text_of(candidate, response.bytes)?;
+                    // Some sites answer with their front page instead of 404, so text that isn't an index is not final.
+                    match Self::parse_with_timeout(&text, candidate, timeout) {
                         Ok(_) if known.is_some_and(|known| known.text == text) => return Ok(None),
-                        Ok(_) => return Ok(Some(IndexText { url: place.clone(), text, etag: answer.etag })),
-                        Err(error) => failed = failed.or(Some(error)),
+                        Ok(_) => {
+                            return Ok(Some(IndexText { url: candidate.clone(), text, etag: response.etag }));
+                        }
+                        Err(error) => first_error = first_error.or(Some(error)),
                     }
                 }
-                Err(FetchError::Status { status: 404, .. }) if places.len() > 1 => {}
+                Err(FetchError::Status { status: 404, .. }) if candidates.len() > 1 => {}
                 Err(error) => return Err(error.into()),
             }
         }
-        Err(failed.unwrap_or_else(|| RemoteError::NoIndex { url: url.to_owned(), tried: places }))
+        Err(first_error.unwrap_or_else(|| RemoteError::NoIndex { url: url.to_owned(), tried: candidates }))
     }
 
-    /// Reads the text of an index that is at `url`. Fetches nothing.
+    /// Parses the text of an index. `url` is the URL of the index; relative URLs in the text are resolved against it.
     ///
     /// # Errors
-    /// The text is not an index.
+    /// Returns [`RemoteError::Index`] if the text is not JSON with a list of `skills`.
     pub fn parse(text: &str, url: &str) -> Result<Self, RemoteError> {
-        Self::parse_within(text, url, fetch::TIMEOUT)
+        Self::parse_with_timeout(text, url, fetch::TIMEOUT)
     }
 
-    fn parse_within(text: &str, url: &str, timeout: Duration) -> Result<Self, RemoteError> {
+    fn parse_with_timeout(text: &str, url: &str, timeout: Duration) -> Result<Self, RemoteError> {
         let document: Document = serde_json::from_str(text)
             .map_err(|error| RemoteError::Index { url: url.to_owned(), message: error.to_string() })?;
         let base = document.base.unwrap_or_default();
         let mut skills = SkillSet::builder();
-        for (index, value) in document.skills.into_iter().enumerate() {
+        for (position, value) in document.skills.into_iter().enumerate() {
             let name = match value["name"].as_str() {
                 Some(name) => format!("`{}`", shorten(name, MAX_NAME_CHARS)),
-                None => format!("skill {index}"),
+                None => format!("skill {position}"),
             };
             let skill = serde_json::from_value(value)
-                .map_err(|error| error.to_string())
-                .and_then(|item: Item| item.into_skill(url, &base, timeout));
+                .map_err(EntryError::from)
+                .and_then(|entry: Entry| entry.into_skill(url, &base, timeout));
             match skill {
-                Ok(skill) => drop(skills.add(skill, Vec::new())),
-                Err(why) => {
-                    let why = Diagnostic::error("remote-skill", format!("{name} cannot be offered: {why}"));
-                    skills.skip(Skipped::new(url, vec![why]));
+                Ok(skill) => {
+                    let _ = skills.add(skill, Vec::new());
+                }
+                Err(error) => {
+                    let error = Diagnostic::error("remote-skill", format!("{name} is skipped: {error}"));
+                    skills.skip(Skipped::new(url, vec![error]));
                 }
             }
         }
         Ok(Self { url: url.to_owned(), skills: skills.build() })
     }
 
-    /// The address of the index.
+    /// Returns the URL of the index.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// Its skills, and what was left out of them.
+    /// Returns the skills of the index, including the list of skipped entries.
     pub fn skills(&self) -> &SkillSet {
         &self.skills
     }
@@ -208,122 +195,15 @@ impl SkillSource for RemoteIndex {
     }
 }
 
-/// Where the index may be.
-fn places(url: &str) -> Vec<String> {
+/// Returns the URLs at which the index may be, in the order to try them.
+fn candidates(url: &str) -> Vec<String> {
     let path = url.split(['?', '#']).next().unwrap_or(url);
     if path.to_ascii_lowercase().ends_with(".json") {
         return vec![url.to_owned()];
     }
     let path = path.trim_end_matches('/');
-    if PLACES.iter().any(|place| path.ends_with(place)) {
+    if WELL_KNOWN_DIRECTORIES.iter().any(|directory| path.ends_with(directory)) {
         return vec![format!("{path}/index.json")];
     }
-    PLACES.iter().map(|place| format!("{path}{place}/index.json")).collect()
-}
-
-impl Item {
-    fn into_skill(self, index: &str, base: &str, timeout: Duration) -> Result<Skill, String> {
-        match self.kind.as_deref() {
-            None | Some("skill-md") => {}
-            Some("archive") => {
-                return Err("it is an archive; download and unpack it, then use --skill".into());
-            }
-            Some(other) => return Err(format!("its type `{other}` is not known")),
-        }
-        let name = SkillName::new(&self.name).ok_or("it has no name")?;
-        if name.as_str().chars().count() > MAX_LOADED_NAME_CHARS {
-            return Err(format!("its name has more than {MAX_LOADED_NAME_CHARS} characters"));
-        }
-        if self.description.trim().is_empty() {
-            return Err("it has no description".into());
-        }
-        let files = self.files.map(read_files).transpose()?;
-        let place = match &self.url {
-            Some(url) => Place::of_file(index, url)?,
-            None => Place::of_directory(index, self.base.as_deref(), base, &self.name, files.as_deref())?,
-        };
-        let (own, mut others): (Vec<_>, Vec<_>) =
-            files.into_iter().flatten().partition(|file| file.path == place.file_name);
-        others.sort_unstable_by(|a, b| a.path.cmp(&b.path));
-        others.dedup_by(|a, b| a.path == b.path);
-        let sha256 = digest(self.digest.as_deref())?.or_else(|| own.first()?.sha256);
-        let known = !own.is_empty() || !others.is_empty();
-        let remote = Remote {
-            url: place.url.into(),
-            sha256,
-            base: place.base.map(Into::into),
-            files: known.then(|| others.into()),
-            timeout,
-        };
-        let mut skill = Skill::new(name, self.description.trim(), Source::Remote(remote));
-        skill.scope = Scope::Remote;
-        Ok(skill)
-    }
-}
-
-/// Where a `SKILL.md` is.
-struct Place {
-    url: String,
-    file_name: String,
-    base: Option<String>,
-}
-
-impl Place {
-    /// At an address of its own. Other files are beside it only when it has the name that a skill's file has.
-    fn of_file(index: &str, url: &str) -> Result<Self, String> {
-        let url = resolve(index, url)?;
-        let path = url.split(['?', '#']).next().unwrap_or(&url);
-        let (parent, file_name) = path.rsplit_once('/').unwrap_or((path, ""));
-        let base = SKILL_FILE_NAMES.contains(&file_name).then(|| format!("{parent}/"));
-        Ok(Self { file_name: file_name.to_owned(), base, url })
-    }
-
-    /// In a directory: its own, or the one with its name beside the others.
-    fn of_directory(
-        index: &str,
-        own: Option<&str>,
-        common: &str,
-        name: &str,
-        files: Option<&[RemoteFile]>,
-    ) -> Result<Self, String> {
-        let slash =
-            |url: &str| if url.is_empty() || url.ends_with('/') { url.to_owned() } else { format!("{url}/") };
-        let base = match own {
-            Some(own) => resolve(index, &slash(own))?,
-            None if name.contains(['/', '\\']) || name.trim().starts_with('.') => {
-                return Err("its name cannot be part of an address".into());
-            }
-            None => resolve(index, &format!("{}{}/", slash(common), encoded(name.trim())))?,
-        };
-        let named = |wanted: &str| files.is_none_or(|files| files.iter().any(|file| file.path == wanted));
-        let mut names = SKILL_FILE_NAMES.into_iter();
-        let file_name = names.find(|wanted| named(wanted)).ok_or("its files have no SKILL.md")?;
-        Ok(Self { url: format!("{base}{file_name}"), file_name: file_name.to_owned(), base: Some(base) })
-    }
-}
-
-fn resolve(index: &str, reference: &str) -> Result<String, String> {
-    fetch::resolve(index, reference)
-        .ok_or_else(|| format!("its address `{reference}` is none that may be fetched from there"))
-}
-
-fn read_files(files: Vec<FileItem>) -> Result<Vec<RemoteFile>, String> {
-    let read = |file| {
-        let (path, sha256, size) = match file {
-            FileItem::Path(path) => (path, None, None),
-            FileItem::Entry { path, digest: text, size } => (path, digest(text.as_deref())?, size),
-        };
-        let canonical = canonical(&path).map_err(|error| error.to_string())?;
-        if canonical.is_empty() || path.ends_with('/') {
-            return Err(format!("`{path}` is no file"));
-        }
-        Ok(RemoteFile { path: canonical, size, sha256 })
-    };
-    files.into_iter().map(read).collect()
-}
-
-/// A digest that we cannot check must not pass for one that was checked.
-fn digest(text: Option<&str>) -> Result<Option<Sha256>, String> {
-    text.map(|text| Sha256::parse(text).ok_or_else(|| format!("its digest `{text}` is no SHA-256")))
-        .transpose()
+    WELL_KNOWN_DIRECTORIES.iter().map(|directory| format!("{path}{directory}/index.json")).collect()
 }

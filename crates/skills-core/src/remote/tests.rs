@@ -1,14 +1,14 @@
-//! What an index means, without a network; `tests/skills_core/remote.rs` has the other half.
+//! Tests of parsing an index, without a network. `tests/skills_core/remote.rs` tests fetching.
 
 use expect_test::{Expect, expect};
 
 use super::*;
 use crate::{
-    files::remote::{canonical, encoded},
+    files::remote::{canonical, percent_encoded},
     skill::Source,
 };
 
-/// What comes of these entries in the index of a site.
+/// Parses an index with these entries, and compares the resulting skills and diagnostics.
 fn check(entries: &str, expected: Expect) {
     check_at(
         "https://example.com/.well-known/skills/index.json",
@@ -24,11 +24,13 @@ fn check_at(url: &str, text: &str, expected: Expect) {
                 let Source::Remote(remote) = &skill.source else { panic!("{skill:?}") };
                 let base = remote.base.as_deref().unwrap_or("alone");
                 let files: Option<Vec<_>> =
-                    remote.files.as_ref().map(|files| files.iter().map(|it| it.path.as_str()).collect());
-                let digest = remote.sha256.map_or(String::new(), |it| format!(" {}", &it.to_string()[..4]));
+                    remote.files.as_ref().map(|files| files.iter().map(|file| file.path.as_str()).collect());
+                let digest =
+                    remote.sha256.map_or(String::new(), |sha256| format!(" {}", &sha256.to_string()[..4]));
                 format!("{} {}{digest} {base} {files:?}", skill.name, remote.url)
             });
-            let skipped = index.skills().skipped().iter().map(|it| it.diagnostics[0].message.clone());
+            let skipped =
+                index.skills().skipped().iter().map(|skipped| skipped.diagnostics[0].message.clone());
             skills.chain(skipped).collect::<Vec<_>>().join("\n")
         }
         Err(error) => error.to_string(),
@@ -37,7 +39,7 @@ fn check_at(url: &str, text: &str, expected: Expect) {
 }
 
 #[test]
-fn the_first_draft() {
+fn entries_of_the_first_draft() {
     check(
         r#"{"name":"pdf","description":"d","files":["SKILL.md","b.md","a/ü 100%.md"],"unknown":{}},
            {"name":"Ex Cel","description":"d"},
@@ -49,7 +51,7 @@ fn the_first_draft() {
     );
 }
 
-/// What a colon means to Windows does not matter on the web, on any platform.
+/// On Windows, a colon in a local path names a drive or a stream. In a URL it has no such meaning, on any platform.
 #[test]
 fn colons_are_part_of_names() {
     check(
@@ -58,16 +60,16 @@ fn colons_are_part_of_names() {
            {"name":"c","description":"d","files":["SKILL.md","c:/../../b.md"]}"#,
         expect![[r#"
             a https://example.com/.well-known/skills/a/SKILL.md https://example.com/.well-known/skills/a/ Some(["C:/b.md", "c:", "notes: a.md"])
-            `b` cannot be offered: `C:\\b.md` is not a path to a file of the skill: it contains a backslash; separate the parts with `/`
-            `c` cannot be offered: `c:/../../b.md` leads outside of the skill's directory, and only files inside can be read"#]],
+            `b` is skipped: `C:\\b.md` is not a path to a file of the skill: it contains a backslash; separate the parts with `/`
+            `c` is skipped: `c:/../../b.md` leads outside of the skill's directory, and only files inside can be read"#]],
     );
     for (path, url) in [("notes: a.md", "notes%3A%20a.md"), ("C:/b.md", "C%3A/b.md")] {
-        assert_eq!(encoded(&canonical(path).unwrap()), url);
+        assert_eq!(percent_encoded(&canonical(path).unwrap()), url);
     }
 }
 
 #[test]
-fn the_second_draft() {
+fn entries_of_the_second_draft() {
     let digest = "sha256:ABCD000000000000000000000000000000000000000000000000000000000000";
     check(
         &format!(
@@ -81,8 +83,8 @@ fn the_second_draft() {
             a https://example.com/s/a/SKILL.md?v=1 abcd https://example.com/s/a/ None
             b https://example.com/.well-known/skills/b.md abcd alone None
             c https://cdn.example.com/c/SKILL.md https://cdn.example.com/c/ None
-            `d` cannot be offered: it is an archive; download and unpack it, then use --skill
-            `e` cannot be offered: its type `hologram` is not known"#]],
+            `d` is skipped: it is an archive; download and unpack it, then use --skill
+            `e` is skipped: its type `hologram` is unknown"#]],
     );
 }
 
@@ -103,18 +105,18 @@ fn directories_and_digests_of_files() {
 }
 
 #[test]
-fn a_name_without_end() {
+fn an_overlong_name_is_shortened_in_the_diagnostic() {
     let name = "n".repeat(1000);
     check(
         &format!(r#"{{"name":"{name}","description":"d"}}"#),
         expect![
-            "`nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn…` cannot be offered: its name has more than 256 characters"
+            "`nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn…` is skipped: its name has more than 256 characters"
         ],
     );
 }
 
 #[test]
-fn what_is_left_out() {
+fn invalid_entries_are_skipped() {
     check(
         r#"{"description":"d"}, 7, {"name":"","description":"d"}, {"name":"empty","description":" "},
            {"name":"..","description":"d"}, {"name":"a/b","description":"d"}, {"name":"a\\b","description":"d"},
@@ -129,41 +131,41 @@ fn what_is_left_out() {
            {"name":"twice","description":"first"}, {"name":"Twice","description":"second"}"#,
         expect![[r#"
             twice https://example.com/.well-known/skills/twice/SKILL.md https://example.com/.well-known/skills/twice/ None
-            skill 0 cannot be offered: missing field `name`
-            skill 1 cannot be offered: invalid type: integer `7`, expected struct Item
-            `` cannot be offered: it has no name
-            `empty` cannot be offered: it has no description
-            `..` cannot be offered: its name cannot be part of an address
-            `a/b` cannot be offered: its name cannot be part of an address
-            `a\b` cannot be offered: its name cannot be part of an address
-            `up` cannot be offered: `../up` leads outside of the skill's directory, and only files inside can be read
-            `rooted` cannot be offered: `/etc/passwd` is not a path to a file of the skill: it is absolute; give it relative to the skill's directory
-            `dir` cannot be offered: `dir/` is no file
-            `bare` cannot be offered: its files have no SKILL.md
-            `md5` cannot be offered: its digest `md5:1cb251ec0d568de6a929b520c4aed8d1` is no SHA-256
-            `plain` cannot be offered: its address `http://example.com/SKILL.md` is none that may be fetched from there
-            `inside` cannot be offered: its address `http://127.0.0.1:8080/SKILL.md` is none that may be fetched from there
-            `file` cannot be offered: its address `file:///etc/` is none that may be fetched from there"#]],
+            skill 0 is skipped: missing field `name`
+            skill 1 is skipped: invalid type: integer `7`, expected struct Entry
+            `` is skipped: it has no name
+            `empty` is skipped: it has no description
+            `..` is skipped: its name cannot be part of a URL
+            `a/b` is skipped: its name cannot be part of a URL
+            `a\b` is skipped: its name cannot be part of a URL
+            `up` is skipped: `../up` leads outside of the skill's directory, and only files inside can be read
+            `rooted` is skipped: `/etc/passwd` is not a path to a file of the skill: it is absolute; give it relative to the skill's directory
+            `dir` is skipped: `dir/` is a directory, but only files can be listed
+            `bare` is skipped: its files include no SKILL.md
+            `md5` is skipped: its digest `md5:1cb251ec0d568de6a929b520c4aed8d1` is not a SHA-256
+            `plain` is skipped: its URL `http://example.com/SKILL.md` may not be fetched from this index
+            `inside` is skipped: its URL `http://127.0.0.1:8080/SKILL.md` may not be fetched from this index
+            `file` is skipped: its URL `file:///etc/` may not be fetched from this index"#]],
     );
     check_at(
         "https://example.com/i.json",
         "<html>",
         expect![
-            "the index of skills at https://example.com/i.json cannot be read: expected value at line 1 column 1"
+            "cannot read the index of skills at https://example.com/i.json: expected value at line 1 column 1"
         ],
     );
     check_at(
         "https://example.com/i.json",
         "{}",
         expect![
-            "the index of skills at https://example.com/i.json cannot be read: missing field `skills` at line 1 column 2"
+            "cannot read the index of skills at https://example.com/i.json: missing field `skills` at line 1 column 2"
         ],
     );
 }
 
 #[test]
-fn a_digest_is_that_of_the_standard() {
-    // The example of FIPS 180-4.
+fn a_digest_matches_the_example_of_the_standard() {
+    // The example in FIPS 180-4.
     let known = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
     assert_eq!(Sha256::of(b"abc").to_string(), known);
     for wrong in ["", "sha256:", &known[1..], &format!("{}g", &known[1..]), &format!("{}é", &known[2..])] {
@@ -175,7 +177,7 @@ proptest::proptest! {
     #[test]
     fn no_path_leaves_the_directory(path in "([a-c./%\\\\:é ]|\\.\\./){0,12}") {
         if let Ok(path) = canonical(&path) {
-            let encoded = encoded(&path);
+            let encoded = percent_encoded(&path);
             let uri: ureq::http::Uri = format!("https://h/base/{encoded}").parse().unwrap();
             proptest::prop_assert!(uri.path().starts_with("/base/"));
             proptest::prop_assert!(uri.path().split('/').all(|part| part != ".." && part != "."), "{}", uri);

@@ -2,7 +2,7 @@
 
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 
-use acp_skills::evaluation::Allow;
+use acp_skills_eval::Allow;
 use clap::{Args, ValueEnum};
 
 use crate::args::{CatalogArgs, LogArgs, ServerArgs};

@@ -12,7 +12,7 @@ mod tables;
 
 use std::fmt::Write;
 
-use acp_skills::evaluation::{AgentReport, Case, Configuration, Evaluation, Outcome, Report, Workspace};
+use acp_skills_eval::{AgentReport, Case, Configuration, Evaluation, Outcome, Report, Workspace};
 
 use crate::html::{escape, fill, source_of};
 
@@ -100,8 +100,7 @@ fn tiles(report: &Report) -> String {
         }
         if let Some(benchmark) = &agent.benchmark {
             let all = &benchmark.run_summary;
-            let rate =
-                |spread: Option<acp_skills::evaluation::Spread>| shown(spread.map(|spread| spread.mean));
+            let rate = |spread: Option<acp_skills_eval::Spread>| shown(spread.map(|spread| spread.mean));
             tiles.push((rate(all.with_skill.pass_rate), format!("of assertions hold with it{name}")));
             let delta =
                 all.delta.pass_rate.map_or_else(|| "–".to_owned(), |it| format!("{:+.0}", it * 100.0));

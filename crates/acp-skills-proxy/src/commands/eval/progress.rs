@@ -3,7 +3,7 @@
 
 use std::{fmt::Write, time::Duration};
 
-use acp_skills::evaluation::{Outcome, Progress, Status};
+use acp_skills_eval::{Outcome, Progress, Status};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::output;

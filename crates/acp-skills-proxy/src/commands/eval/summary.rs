@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use acp_skills::evaluation::{AgentReport, Rates, Report, Spread, Status, Triggers, Workspace};
+use acp_skills_eval::{AgentReport, Rates, Report, Spread, Status, Triggers, Workspace};
 use serde_json::{Value, json};
 
 use super::super::table::{Align, Table, terminal_width};

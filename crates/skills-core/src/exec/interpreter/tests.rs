@@ -46,7 +46,8 @@ mod on_unix {
     fn check(path: &str, head: &str, installed: &[&'static str], expected: Result<&str, &str>) {
         let programs: Vec<_> = installed.iter().map(|name| &*format!("/bin/{name}").leak()).collect();
         let machine = TestMachine { programs, files: Vec::new(), variables: Vec::new() };
-        let actual = choose(path, head.as_bytes(), &unix::Unix, &machine).map(line);
+        let actual =
+            choose(path, head.as_bytes(), &unix::Unix, &machine).map(line).map_err(|error| error.to_string());
         let expected = expected.map(str::to_owned).map_err(str::to_owned);
         assert_eq!(actual, expected, "{path} {head:?} {installed:?}");
     }
@@ -109,7 +110,8 @@ mod on_unix {
         check("a.rb", "", &[], Err("`a.rb` needs `ruby`, which is not installed"));
         check("a.py", "", &[], Err("`a.py` needs `python3` or `python`, which is not installed"));
         check("a", "#!/usr/bin/env lua\n", &[], Err("`a` needs `lua`, which is not installed"));
-        let unknown = "nothing is known to run `a.md`: it has no `#!` line and no known extension";
+        let unknown =
+            "cannot tell which program runs `a.md`: it has neither a `#!` line nor a known extension";
         check("a.md", "# Title\n", &["sh"], Err(unknown));
         check("a.md", "#!\n", &["sh"], Err(unknown));
         check("a.md", "#!/usr/bin/env\n", &["sh"], Err(unknown));
@@ -142,7 +144,9 @@ mod on_windows {
     ) {
         let variables = [&VARIABLES, variables].concat();
         let machine = TestMachine { programs: programs.to_vec(), files: files.to_vec(), variables };
-        let actual = choose(path, head.as_bytes(), &windows::Windows, &machine).map(line);
+        let actual = choose(path, head.as_bytes(), &windows::Windows, &machine)
+            .map(line)
+            .map_err(|error| error.to_string());
         let expected = expected.map(str::to_owned).map_err(str::to_owned);
         assert_eq!(actual, expected, "{path} {head:?} {programs:?} {files:?}");
     }
@@ -246,7 +250,8 @@ mod on_windows {
         check_with("a.pl", "", (&[GIT], &[perl]), &[], Ok(perl));
         let none = "`a.rb` needs `ruby`, which is not installed";
         check_with("a.rb", "", (&[], &[]), &[], Err(none));
-        let unknown = "nothing is known to run `a.md`: it has no `#!` line and no known extension";
+        let unknown =
+            "cannot tell which program runs `a.md`: it has neither a `#!` line nor a known extension";
         check_with("a.md", "", (&[], &[]), &[], Err(unknown));
         check_with(
             "a",

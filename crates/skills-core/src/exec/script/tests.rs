@@ -172,7 +172,7 @@ async fn failures_have_a_type() {
         ("/bin/ls", "ScriptNotAllowed", "absolute"),
         ("scripts/link.sh", "ScriptNotAllowed", "outside"),
         ("scripts/relative.sh", "ScriptNotAllowed", "outside"),
-        ("scripts/notes.md", "ExecutionFailed", "nothing is known to run `scripts/notes.md`"),
+        ("scripts/notes.md", "ExecutionFailed", "cannot tell which program runs `scripts/notes.md`"),
     ] {
         let result = kit.call(json!({"skill": "kit", "script": script})).await;
         assert_eq!(result["error"], error, "{script}: {result}");

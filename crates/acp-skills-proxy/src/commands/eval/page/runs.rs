@@ -3,7 +3,7 @@
 
 use std::{fmt::Write, fs::File, io::Read};
 
-use acp_skills::evaluation::{Case, Evaluation, Outcome, Report, Status, Workspace};
+use acp_skills_eval::{Case, Evaluation, Outcome, Report, Status, Workspace};
 
 use super::anchor;
 use crate::html::escape;

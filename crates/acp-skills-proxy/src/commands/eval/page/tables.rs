@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use acp_skills::evaluation::{Configuration, ConfigurationSummary, Rates, Report, Spread};
+use acp_skills_eval::{Configuration, ConfigurationSummary, Rates, Report, Spread};
 
 use super::shown;
 use crate::html::escape;

@@ -1,0 +1,185 @@
+//! [`Entry`]: one skill in the index of a site, and its conversion to a [`Skill`].
+
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use crate::{
+    fetch,
+    files::{
+        FileError, SKILL_FILE_NAMES,
+        remote::{canonical, percent_encoded},
+    },
+    name::{MAX_LOADED_NAME_CHARS, SkillName},
+    skill::{Remote, RemoteFile, Scope, Sha256, Skill, Source},
+};
+
+/// An entry of an index, in the form of either draft.
+#[derive(Deserialize)]
+pub(super) struct Entry {
+    name: String,
+    description: String,
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    url: Option<String>,
+    #[serde(rename = "baseUrl", alias = "base_url")]
+    base: Option<String>,
+    #[serde(alias = "sha256")]
+    digest: Option<String>,
+    files: Option<Vec<FileEntry>>,
+}
+
+/// A file of an entry: a path, or an object with a path.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum FileEntry {
+    Path(String),
+    Object {
+        path: String,
+        #[serde(alias = "sha256")]
+        digest: Option<String>,
+        size: Option<u64>,
+    },
+}
+
+/// The reason that an entry cannot become a skill. Displays as a clause about the entry.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum EntryError {
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    #[error("it is an archive; download and unpack it, then use --skill")]
+    Archive,
+    #[error("its type `{0}` is unknown")]
+    UnknownType(String),
+    #[error("it has no name")]
+    NoName,
+    #[error("its name has more than {MAX_LOADED_NAME_CHARS} characters")]
+    LongName,
+    #[error("its name cannot be part of a URL")]
+    NameNotInUrl,
+    #[error("it has no description")]
+    NoDescription,
+    #[error("its files include no SKILL.md")]
+    NoSkillMd,
+    #[error("its URL `{0}` may not be fetched from this index")]
+    UrlNotAllowed(String),
+    #[error(transparent)]
+    Path(#[from] FileError),
+    #[error("`{0}` is a directory, but only files can be listed")]
+    Directory(String),
+    #[error("its digest `{0}` is not a SHA-256")]
+    Digest(String),
+}
+
+impl Entry {
+    /// Converts the entry to a skill.
+    ///
+    /// `index` is the URL of the index, `base` the `baseUrl` of the whole index (empty if there is none), and `timeout` the
+    /// time limit for each file that is fetched later.
+    pub(super) fn into_skill(self, index: &str, base: &str, timeout: Duration) -> Result<Skill, EntryError> {
+        match self.kind.as_deref() {
+            None | Some("skill-md") => {}
+            Some("archive") => return Err(EntryError::Archive),
+            Some(other) => return Err(EntryError::UnknownType(other.to_owned())),
+        }
+        let name = SkillName::new(&self.name).ok_or(EntryError::NoName)?;
+        if name.as_str().chars().count() > MAX_LOADED_NAME_CHARS {
+            return Err(EntryError::LongName);
+        }
+        if self.description.trim().is_empty() {
+            return Err(EntryError::NoDescription);
+        }
+        let files = self.files.map(read_files).transpose()?;
+        let location = match &self.url {
+            Some(url) => Location::of_file(index, url)?,
+            None => Location::of_directory(index, self.base.as_deref(), base, &self.name, files.as_deref())?,
+        };
+        let (skill_md, mut other_files): (Vec<_>, Vec<_>) =
+            files.into_iter().flatten().partition(|file| file.path == location.file_name);
+        other_files.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+        other_files.dedup_by(|a, b| a.path == b.path);
+        let sha256 = digest(self.digest.as_deref())?.or_else(|| skill_md.first()?.sha256);
+        let lists_files = !skill_md.is_empty() || !other_files.is_empty();
+        let remote = Remote {
+            url: location.url.into(),
+            sha256,
+            base: location.base.map(Into::into),
+            files: lists_files.then(|| other_files.into()),
+            timeout,
+        };
+        let mut skill = Skill::new(name, self.description.trim(), Source::Remote(remote));
+        skill.scope = Scope::Remote;
+        Ok(skill)
+    }
+}
+
+/// The location of a `SKILL.md`.
+struct Location {
+    url: String,
+    /// The last part of the URL's path, for example `SKILL.md`.
+    file_name: String,
+    /// The URL of the directory with the skill's other files, with a `/` at its end; `None` if there are no other files.
+    base: Option<String>,
+}
+
+impl Location {
+    /// Locates a skill by the URL of its file (second draft).
+    ///
+    /// The skill has other files only if this file is called `SKILL.md` (or one of the accepted variants), because any other
+    /// name doesn't promise a directory of its own.
+    fn of_file(index: &str, url: &str) -> Result<Self, EntryError> {
+        let url = resolve(index, url)?;
+        let path = url.split(['?', '#']).next().unwrap_or(&url);
+        let (parent, file_name) = path.rsplit_once('/').unwrap_or((path, ""));
+        let base = SKILL_FILE_NAMES.contains(&file_name).then(|| format!("{parent}/"));
+        Ok(Self { file_name: file_name.to_owned(), base, url })
+    }
+
+    /// Locates a skill by its directory (first draft): `own` if the entry names one, otherwise a directory with the skill's
+    /// name below `common`.
+    fn of_directory(
+        index: &str,
+        own: Option<&str>,
+        common: &str,
+        name: &str,
+        files: Option<&[RemoteFile]>,
+    ) -> Result<Self, EntryError> {
+        let with_slash =
+            |url: &str| if url.is_empty() || url.ends_with('/') { url.to_owned() } else { format!("{url}/") };
+        let base = match own {
+            Some(own) => resolve(index, &with_slash(own))?,
+            None if name.contains(['/', '\\']) || name.trim().starts_with('.') => {
+                return Err(EntryError::NameNotInUrl);
+            }
+            None => resolve(index, &format!("{}{}/", with_slash(common), percent_encoded(name.trim())))?,
+        };
+        let is_listed = |wanted: &str| files.is_none_or(|files| files.iter().any(|file| file.path == wanted));
+        let mut names = SKILL_FILE_NAMES.into_iter();
+        let file_name = names.find(|wanted| is_listed(wanted)).ok_or(EntryError::NoSkillMd)?;
+        Ok(Self { url: format!("{base}{file_name}"), file_name: file_name.to_owned(), base: Some(base) })
+    }
+}
+
+fn resolve(index: &str, reference: &str) -> Result<String, EntryError> {
+    fetch::resolve(index, reference).ok_or_else(|| EntryError::UrlNotAllowed(reference.to_owned()))
+}
+
+fn read_files(files: Vec<FileEntry>) -> Result<Vec<RemoteFile>, EntryError> {
+    let read = |file| {
+        let (path, sha256, size) = match file {
+            FileEntry::Path(path) => (path, None, None),
+            FileEntry::Object { path, digest: text, size } => (path, digest(text.as_deref())?, size),
+        };
+        let canonical = canonical(&path)?;
+        if canonical.is_empty() || path.ends_with('/') {
+            return Err(EntryError::Directory(path));
+        }
+        Ok(RemoteFile { path: canonical, size, sha256 })
+    };
+    files.into_iter().map(read).collect()
+}
+
+/// Parses a digest. An unsupported kind is an error, because content must not look verified if we can't verify it.
+fn digest(text: Option<&str>) -> Result<Option<Sha256>, EntryError> {
+    text.map(|text| Sha256::parse(text).ok_or_else(|| EntryError::Digest(text.to_owned()))).transpose()
+}

@@ -1,0 +1,97 @@
+//! [`TrustStore`]: what was decided about the skills of projects, in the directory `trust` below that of the state.
+
+use std::{
+    collections::BTreeMap,
+    io,
+    path::{Path, PathBuf},
+};
+
+use serde::{Deserialize, Serialize};
+
+use crate::disk::state::{self, StateDir};
+
+const VERSION: u32 = 1;
+
+/// The decisions, a file for each project.
+#[derive(Debug, Clone)]
+pub(super) struct TrustStore(StateDir);
+
+/// What was decided about the skills of a project, by where they are in it: hashes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Decisions {
+    v: u32,
+    #[serde(default)]
+    trusted: BTreeMap<String, String>,
+    #[serde(default)]
+    refused: BTreeMap<String, String>,
+}
+
+impl TrustStore {
+    pub(super) fn new(state: &Path) -> Self {
+        Self(StateDir::later(state.join("trust")))
+    }
+
+    /// The file about a project.
+    pub(super) fn file(&self, project: &Path) -> PathBuf {
+        self.0.about_directory(project)
+    }
+
+    /// What was decided. A file that cannot be read is a warning, and nothing is trusted.
+    pub(super) fn load(&self, project: &Path) -> Decisions {
+        let file = self.file(project);
+        let read = state::read::<Decisions>(&file).unwrap_or_else(|error| {
+            tracing::warn!(
+                "cannot read {}: {error}; the project's skills wait for your trust",
+                file.display()
+            );
+            None
+        });
+        read.filter(|decisions| decisions.v == VERSION).unwrap_or_default()
+    }
+
+    /// Adds decisions.
+    ///
+    /// # Errors
+    /// The file cannot be locked or written; then it is as it was.
+    pub(super) fn save(&self, project: &Path, more: &Decisions) -> io::Result<()> {
+        self.0.change(&self.file(project), |old: Option<Decisions>| {
+            let mut all = old.filter(|old| old.v == VERSION).unwrap_or_default();
+            all.add(more);
+            all.v = VERSION;
+            Some(all)
+        })
+    }
+}
+
+impl Decisions {
+    pub(super) fn trusts(&self, place: &str, digest: &str) -> bool {
+        self.trusted.get(place).is_some_and(|known| known == digest)
+    }
+
+    pub(super) fn refuses(&self, place: &str, digest: &str) -> bool {
+        self.refused.get(place).is_some_and(|known| known == digest)
+    }
+
+    /// Whether any version of a skill was trusted.
+    pub(super) fn knows(&self, place: &str) -> bool {
+        self.trusted.contains_key(place)
+    }
+
+    pub(super) fn set(&mut self, place: String, digest: String, trusted: bool) {
+        if trusted {
+            self.refused.remove(&place);
+            self.trusted.insert(place, digest);
+        } else {
+            self.refused.insert(place, digest);
+        }
+    }
+
+    /// The same with what was decided later.
+    pub(super) fn add(&mut self, later: &Self) {
+        for (decisions, trusted) in [(&later.trusted, true), (&later.refused, false)] {
+            for (place, digest) in decisions {
+                self.set(place.clone(), digest.clone(), trusted);
+            }
+        }
+    }
+}
