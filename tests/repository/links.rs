@@ -86,7 +86,8 @@ fn links_lead_somewhere() {
 #[test]
 fn the_manual_lists_every_page() {
     let summary = read(&format!("{MANUAL}/SUMMARY.md"));
-    let listed: BTreeSet<_> = links(&summary).into_iter().map(|link| format!("{MANUAL}/{}", link.target)).collect();
+    let listed: BTreeSet<_> =
+        links(&summary).into_iter().map(|link| format!("{MANUAL}/{}", link.target)).collect();
     let missing: Vec<_> = files(MANUAL, ".md")
         .into_iter()
         .filter(|path| !path.ends_with("/SUMMARY.md") && !listed.contains(path))

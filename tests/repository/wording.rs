@@ -46,7 +46,8 @@ fn findings(text: &str) -> Vec<(usize, String)> {
             is_inside = false;
             continue;
         };
-        let first = doc.trim_start().split(|letter: char| !letter.is_alphanumeric()).next().unwrap_or_default();
+        let first =
+            doc.trim_start().split(|letter: char| !letter.is_alphanumeric()).next().unwrap_or_default();
         if !is_inside && OPENINGS.contains(&first) {
             found.push((number + 1, format!("opens with \"{first}\": {}", line.trim_end())));
         }
@@ -87,7 +88,10 @@ fn doc_comments_open_with_a_verb_or_a_noun() {
 #[test]
 fn every_allowed_use_exists() {
     for (path, part) in ALLOWED {
-        assert!(findings(&read(path)).iter().any(|(_, complaint)| complaint.contains(part)), "{path}: {part}");
+        assert!(
+            findings(&read(path)).iter().any(|(_, complaint)| complaint.contains(part)),
+            "{path}: {part}"
+        );
     }
 }
 

@@ -35,7 +35,9 @@ pub(super) fn paths(text: &str) -> Vec<Path> {
                 reader.next += 1;
                 reader.tree(&[], true);
             }
-            "crate" | "self" | "super" if !is_after_path && reader.peek(1) == Some("::") => reader.tree(&[], false),
+            "crate" | "self" | "super" if !is_after_path && reader.peek(1) == Some("::") => {
+                reader.tree(&[], false)
+            }
             _ => reader.next += 1,
         }
     }
@@ -120,12 +122,18 @@ fn tokens(code: &str) -> Vec<Token<'_>> {
                 2
             }
             _ if first.is_alphanumeric() || first == '_' => {
-                let end = rest.find(|letter: char| !letter.is_alphanumeric() && letter != '_').unwrap_or(rest.len());
+                let end = rest
+                    .find(|letter: char| !letter.is_alphanumeric() && letter != '_')
+                    .unwrap_or(rest.len());
                 let after = &rest[end..];
                 let is_raw_name = &rest[..end] == "r"
-                    && after.strip_prefix('#').is_some_and(|name| name.starts_with(|letter: char| letter.is_alphabetic()));
+                    && after
+                        .strip_prefix('#')
+                        .is_some_and(|name| name.starts_with(|letter: char| letter.is_alphabetic()));
                 let is_prefix = matches!(&rest[..end], "r" | "br" | "b" | "c" | "cr");
-                if is_prefix && (after.starts_with('"') || after.starts_with("#\"") || after.starts_with("##")) {
+                if is_prefix
+                    && (after.starts_with('"') || after.starts_with("#\"") || after.starts_with("##"))
+                {
                     end + if rest[..end].contains('r') { raw_length(after) } else { string_length(after) }
                 } else if is_raw_name {
                     end + 1
@@ -172,7 +180,9 @@ fn raw_length(text: &str) -> usize {
 fn character_length(text: &str) -> usize {
     let mut letters = text.char_indices().skip(1);
     match letters.next() {
-        Some((_, '\\')) => text[2..].char_indices().skip(1).find(|(_, letter)| *letter == '\'').map_or(1, |(at, _)| at + 3),
+        Some((_, '\\')) => {
+            text[2..].char_indices().skip(1).find(|(_, letter)| *letter == '\'').map_or(1, |(at, _)| at + 3)
+        }
         Some(_) => letters.next().filter(|(_, letter)| *letter == '\'').map_or(1, |(at, _)| at + 1),
         None => 1,
     }
@@ -182,7 +192,10 @@ fn character_length(text: &str) -> usize {
 fn paths_of_a_file() {
     let cases: &[(&str, &[&str])] = &[
         ("use crate::a::B;", &["crate::a::B"]),
-        ("pub(super) use super::{a, b::{C, self}, d::*};", &["super::a", "super::b::C", "super::b", "super::d"]),
+        (
+            "pub(super) use super::{a, b::{C, self}, d::*};",
+            &["super::a", "super::b::C", "super::b", "super::d"],
+        ),
         ("use self::a::B as C;", &["self::a::B as C"]),
         ("use {crate::a, std::fs,};", &["crate::a", "std::fs"]),
         ("fn f() -> crate::a::B { super::super::c::<D>(self.e) }", &["crate::a::B", "super::super::c"]),
@@ -211,6 +224,7 @@ fn paths_of_a_file() {
 
 #[test]
 fn lines_count_from_one() {
-    let lines: Vec<_> = paths("\n\"a\nb\"\nuse crate::{\n    a,\n    b,\n};").iter().map(|path| path.line).collect();
+    let lines: Vec<_> =
+        paths("\n\"a\nb\"\nuse crate::{\n    a,\n    b,\n};").iter().map(|path| path.line).collect();
     assert_eq!(lines, [5, 6]);
 }
