@@ -7,21 +7,21 @@ use acp_skills::agents::{self, Agent, Means, Seen};
 const HEAD: &str = "| agent | skills server | catalog | skills by | notes |\n|---|---|---|---|---|\n";
 
 fn row(agent: &Agent, seen: &Seen) -> String {
-    let version = seen.version.as_deref().unwrap_or_default();
-    let program = if seen.program.eq_ignore_ascii_case(&agent.name) {
+    let version = seen.version.unwrap_or_default();
+    let program = if seen.program.eq_ignore_ascii_case(agent.name) {
         format!("{} {version}", agent.name)
     } else {
         format!("{} (`{}` {version})", agent.name, seen.program)
     };
     let open = if seen.login { "–" } else { "?" };
-    let or_open = |text: &Option<String>| text.clone().unwrap_or_else(|| open.to_owned());
+    let or_open = |text: Option<&'static str>| text.unwrap_or(open);
     let skills = match seen.skills {
         Some(Means::Tools) => "tools",
         Some(Means::Files) => "files",
         _ => open,
     };
     let program = program.replace(" )", ")");
-    let cells = [program.trim(), &or_open(&seen.server), &or_open(&seen.catalog), skills, &agent.notes];
+    let cells = [program.trim(), or_open(seen.server), or_open(seen.catalog), skills, agent.notes];
     format!("| {} |\n", cells.join(" | ").trim_end()).replace(" |  |", " | |")
 }
 
@@ -42,5 +42,7 @@ fn the_manual_shows_the_table() {
         fs::write(file, format!("{before}{HEAD}{table}{}", &rest[end..])).unwrap();
         return;
     }
-    panic!("the manual's table of agents differs from agents.json (UPDATE_EXPECT=1 writes it):\n{table}");
+    panic!(
+        "the manual's table of agents differs from the known agents (UPDATE_EXPECT=1 writes it):\n{table}"
+    );
 }

@@ -4,7 +4,12 @@ use std::{path::PathBuf, time::Duration};
 
 use skills_core::{SkillName, SkillSet};
 
-use crate::{events::EventKind, queries::Query, session::activations::Active, session::key::SessionKey};
+use crate::{
+    active_skills::ActiveSkills,
+    events::EventKind,
+    keys::{SessionKey, Timer},
+    queries::Query,
+};
 
 /// What becomes of a line.
 #[derive(Debug, PartialEq, Eq)]
@@ -63,7 +68,7 @@ pub enum Effect {
         /// The agent's id of it.
         id: String,
         /// All of it.
-        active: Active,
+        active: ActiveSkills,
     },
     /// Remember for other runs whether this agent comes to our server by itself.
     RememberAgent {
@@ -95,10 +100,22 @@ pub enum Effect {
 pub enum Task {
     /// Answer this query.
     Ask(Query),
-    /// Send [`Input::WaitOver`](crate::Input::WaitOver) for this session after this time.
-    Wait(SessionKey, Duration),
-    /// Send [`Input::MenuDue`](crate::Input::MenuDue) for this session after this time.
-    WaitForMenu(SessionKey, Duration),
+    /// Send [`Input::ToolsTimerEnded`](crate::Input::ToolsTimerEnded) after some time.
+    ToolsTimer {
+        /// The session.
+        session: SessionKey,
+        /// The number of the timer, which the input repeats.
+        timer: Timer,
+        /// The time.
+        time: Duration,
+    },
+    /// Send [`Input::MenuTimerEnded`](crate::Input::MenuTimerEnded) after some time.
+    MenuTimer {
+        /// The session.
+        session: SessionKey,
+        /// The time.
+        time: Duration,
+    },
     /// Give this MCP request to the session's server; its answer goes to the agent as the response to the request.
     Mcp {
         /// Whose server.

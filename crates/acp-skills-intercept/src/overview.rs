@@ -12,9 +12,10 @@ use skills_core::{
 };
 
 use crate::{
+    active_skills::ActivatedBy,
     menu::{self, spelling},
     queries::Decided,
-    session::{Session, activations::By},
+    session::Session,
 };
 
 /// What to type.
@@ -54,9 +55,9 @@ pub(crate) fn session(session: &Session) -> String {
         };
         let mut notes = Vec::new();
         match session.activations.by(&skill.name) {
-            Some(By::User) => notes.push("active, by you"),
-            Some(By::Model) => notes.push("active, by the model"),
-            Some(By::Prompt) => notes.push("active, because it fits a prompt"),
+            Some(ActivatedBy::User) => notes.push("active, by you"),
+            Some(ActivatedBy::Model) => notes.push("active, by the model"),
+            Some(ActivatedBy::Prompt) => notes.push("active, because it fits a prompt"),
             None => {}
         }
         if skill.properties.disable_model_invocation {

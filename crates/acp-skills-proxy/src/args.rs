@@ -118,7 +118,7 @@ impl AgentArgs {
     /// No agent has the name, or neither its program nor what runs its package is in PATH.
     pub(crate) fn words(self) -> Result<Vec<OsString>, AgentError> {
         if let Some(id) = &self.id {
-            return agents::find(id)?.command();
+            return agents::command(agents::find(id)?);
         }
         let Some((program, arguments)) = self.command.split_first() else { return Ok(Vec::new()) };
         // What comes after it is the agent's own affair.

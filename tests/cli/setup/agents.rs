@@ -13,14 +13,14 @@ fn names_that_are_not_known() {
     machine.write(ZED_FILE, ZED);
     machine.check(&["setup", "zed", "--agent", "nonsense"], expect![[r#"
         error: no agent is known as `nonsense`
-        hint: `acp-skills-proxy setup --agents` lists those that are; the command of any other goes after `--`; the settings have `Mine`
+        hint: `acp-skills-proxy setup --agents` lists the known agents; to use another one, give its command after `--`; the settings have `Mine`
         exit 2
     "#]]);
     machine.check(
         &["setup", "zed", "--agent", "gemni"],
         expect![[r#"
         error: no agent is known as `gemni`
-        hint: did you mean `gemini`? `acp-skills-proxy setup --agents` lists all; the settings have `Mine`
+        hint: did you mean `gemini`? `acp-skills-proxy setup --agents` lists all agents; the settings have `Mine`
         exit 2
     "#]],
     );
@@ -46,8 +46,8 @@ fn names_that_are_not_known() {
         exit 2
     "#]]);
     machine.check(&["setup", "jetbrains", "--agent", "goose"], expect![[r#"
-        error: `goose` is not in PATH, and `goose` is no package that `npx` or `uvx` could run
-        hint: install it from https://block.github.io/goose; when it is not in PATH, give its command after `--`: `-- /path/to/goose acp`
+        error: `goose` is not in PATH, and `goose` is not a package that `npx` or `uvx` could run
+        hint: install it from https://block.github.io/goose; if it is installed outside of PATH, give its command after `--`: `-- /path/to/goose acp`
         exit 127
     "#]]);
     machine.check(
@@ -197,13 +197,13 @@ fn agents_by_identifier() {
         &["--skills", "home/.agents", "--agent", "gemni"],
         expect![[r#"
         error: no agent is known as `gemni`
-        hint: did you mean `gemini`? `acp-skills-proxy setup --agents` lists all
+        hint: did you mean `gemini`? `acp-skills-proxy setup --agents` lists all agents
         exit 2
     "#]],
     );
     machine.check(&["try", "--skills", "home/.agents", "--agent", "goose"], expect![[r#"
-        error: `goose` is not in PATH, and `goose` is no package that `npx` or `uvx` could run
-        hint: install it from https://block.github.io/goose; when it is not in PATH, give its command after `--`: `-- /path/to/goose acp`
+        error: `goose` is not in PATH, and `goose` is not a package that `npx` or `uvx` could run
+        hint: install it from https://block.github.io/goose; if it is installed outside of PATH, give its command after `--`: `-- /path/to/goose acp`
         exit 127
     "#]]);
     machine.check(

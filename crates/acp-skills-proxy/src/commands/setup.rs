@@ -254,7 +254,7 @@ fn paste(editor: &Editor, snippets: &[Snippet], args: &SetupArgs) -> anyhow::Res
     let (agent, words): (Option<&Agent>, Vec<String>) = match (&args.agent, args.command.is_empty()) {
         (Some(name), _) => {
             let agent = agents::find(name)?;
-            (Some(agent), agent.words(|program| which::which(program).ok())?)
+            (Some(agent), agents::words(agent, |program| which::which(program).ok())?)
         }
         (None, false) => (None, texts(&args.command)?),
         (None, true) => return Err(no_agent(editor, "claude").into()),

@@ -83,8 +83,7 @@ impl Snippet {
                 ))
             }
             Self::Avante => {
-                let provider =
-                    known.and_then(|names| names.provider).or(agent.map(|agent| agent.id.as_str()));
+                let provider = known.and_then(|names| names.provider).or(agent.map(|agent| agent.id));
                 let provider = provider.unwrap_or("acp-skills");
                 let (program, arguments) = (lua().remove(0), lua()[1..].join(", "));
                 Some(format!(

@@ -24,7 +24,7 @@ pub(super) fn named(said: &[String], command: Vec<OsString>) -> anyhow::Result<V
     for text in said {
         let Some((name, command)) = text.split_once('=') else {
             let agent = agents::find(text).map_err(|error| unknown(text, &error))?;
-            named.push((agent.id.clone(), agent.command()?));
+            named.push((agent.id.to_owned(), agents::command(agent)?));
             continue;
         };
         named.push((name.to_owned(), words(command)?));

@@ -39,9 +39,9 @@ pub(super) fn of(home: &Home) -> anyhow::Result<String> {
     let mut agents = Table::new([("AGENT", Align::Left), ("NAME", Align::Left), ("PROGRAM", Align::Path)]);
     let mut has_agent = false;
     for agent in agents::all() {
-        if let Ok(path) = which::which(&agent.program[0]) {
+        if let Ok(path) = which::which(agent.program[0]) {
             has_agent = true;
-            agents.row([agent.id.clone(), agent.name.clone(), home.shown(&path)]);
+            agents.row([agent.id.to_owned(), agent.name.to_owned(), home.shown(&path)]);
         }
     }
     let agents = if has_agent {
@@ -149,18 +149,18 @@ fn known(is_short: bool) -> Table<5> {
     ]);
     for agent in agents::all() {
         let [version, skills] = seen(agent);
-        table.row([agent.id.clone(), agent.name.clone(), version, skills, command(agent, is_short)]);
+        table.row([agent.id.to_owned(), agent.name.to_owned(), version, skills, command(agent, is_short)]);
         if !agent.notes.is_empty() {
-            table.note(&agent.notes);
+            table.note(agent.notes);
         }
     }
     table
 }
 
 fn command(agent: &'static Agent, is_short: bool) -> String {
-    match agent.words(|program| which::which(program).ok()) {
+    match agents::words(agent, |program| which::which(program).ok()) {
         Ok(words) => words[..if is_short { 1 } else { words.len() }].join(" "),
-        Err(_) => match (&agent.npx, &agent.uvx) {
+        Err(_) => match (agent.npx, agent.uvx) {
             (Some(_), _) => "(needs npx)".to_owned(),
             (_, Some(_)) => "(needs uvx)".to_owned(),
             _ => format!("({})", agent.home),
@@ -171,8 +171,8 @@ fn command(agent: &'static Agent, is_short: bool) -> String {
 /// The version that was tried, and what its model works with.
 fn seen(agent: &Agent) -> [String; 2] {
     let Some(seen) = &agent.seen else { return ["–".to_owned(), "–".to_owned()] };
-    let version = seen.version.clone().unwrap_or_else(|| "yes".to_owned());
-    let means = match (seen.skills, seen.server.as_deref()) {
+    let version = seen.version.unwrap_or("yes").to_owned();
+    let means = match (seen.skills, seen.server) {
         (Some(Means::Tools), Some(server)) => format!("tools ({server})"),
         (Some(Means::Tools), None) => "tools".to_owned(),
         (Some(Means::Files), _) => "files".to_owned(),

@@ -184,7 +184,7 @@ impl Plan {
     /// One that is known by name.
     fn known(&mut self, request: &Request<'_>, name: &str) -> Result<(), Refused> {
         let agent = agents::find(name).map_err(|error| unknown(request, name, error))?;
-        let words = agent.words(|program| which::which(program).ok())?;
+        let words = agents::words(agent, |program| which::which(program).ok())?;
         let new_name = match request.name {
             Some(name) => name.to_owned(),
             // There a name is a word of a command line.
