@@ -1,6 +1,7 @@
-//! `/skills off NAME` and `/skills on NAME`: what they mean, and what becomes of the session. Its skills change as on a
-//! reload; with `--here` the host keeps it for new sessions of the same directory, the open ones follow, and the answer waits
-//! for that.
+//! `/skills off NAME` and `/skills on NAME`.
+//!
+//! The skills of the session change as on a reload. With `--here`, the host saves the change for new sessions of the same
+//! directory, other open sessions of the directory change too, and the answer is held until the host has saved the change.
 
 use std::{path::Path, time::Duration};
 
@@ -18,7 +19,7 @@ use crate::{
     session::Session,
 };
 
-/// What remembers a switch.
+/// The flag that applies a command to the directory.
 const HERE: &str = "--here";
 
 /// The maximum number of skills that an error names.
@@ -27,7 +28,7 @@ const MAX_NAMED: usize = 20;
 /// A command to turn skills on or off.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Switch {
-    /// Which, as the session spells them.
+    /// The skills, in the spelling of the session.
     names: Vec<SkillName>,
     on: bool,
     here: bool,
@@ -61,13 +62,13 @@ impl Switch {
         })
     }
 
-    /// Whether the words behind `/skills` name skills of ours alone, so that no other `/skills` is meant.
+    /// Returns true if the words after `/skills` are a valid command for our skills, so that it cannot be meant for another proxy.
     pub(crate) fn is_ours(session: &Session, words: &str) -> bool {
         matches!(Self::read(session, words), Some(Ok(_)))
     }
 }
 
-/// The skill that `word` names: by its name, or as it is spelled in the menu.
+/// Returns the skill that `word` names: by its name, or by its word in the menu.
 fn find(session: &Session, word: &str) -> Option<SkillName> {
     let word = word.trim_start_matches('/');
     let word = word.strip_prefix(menu::PREFIX).unwrap_or(word);
@@ -112,7 +113,7 @@ impl SwitchError {
 }
 
 impl Interceptor {
-    /// Does what the user wants, and says so. Returns whether the answer has to wait.
+    /// Carries out a command, and answers it. Returns true if the answer is held until the host has saved the change.
     pub(crate) fn switch(
         &mut self,
         key: SessionKey,
@@ -137,8 +138,7 @@ impl Interceptor {
         false
     }
 
-    /// Turns skills on or off. Whatever serves them follows, and so does the menu; the model hears of it with its next
-    /// prompt.
+    /// Turns skills on or off. Tools and the menu change immediately; the model gets the change with its next prompt.
     pub(crate) fn turn(&mut self, key: SessionKey, names: &[SkillName], on: bool, actions: &mut Actions) {
         let Some(session) = self.sessions.get(key) else { return };
         let mut differs = false;
@@ -153,7 +153,7 @@ impl Interceptor {
         }
     }
 
-    /// The other open sessions of a directory follow what was said for all of it in one.
+    /// Applies a command with `--here` to the other open sessions of the directory.
     fn turn_everywhere(
         &mut self,
         said_in: SessionKey,
@@ -180,7 +180,7 @@ impl Interceptor {
         }
     }
 
-    /// The host has kept a switch for new sessions, or could not.
+    /// Answers a command with `--here` once the host has saved the change, or could not.
     pub(crate) fn switches_saved(
         &mut self,
         key: SessionKey,
