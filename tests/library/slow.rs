@@ -16,12 +16,14 @@ use std::{
 };
 
 use acp_skills::{
-    activation_store::ActivationStore,
-    host::Host,
     intercept::Policy,
     library::SkillLibrary,
-    relay::{Ends, Relay},
     skills_core::{Skill, SkillSet, remote::Sha256},
+};
+use acp_skills_runtime::{
+    activation_store::ActivationStore,
+    host::Host,
+    relay::{Ends, Relay},
 };
 use libtest_mimic::Trial;
 use serde_json::{Value, json};

@@ -31,7 +31,7 @@ crate::trials!(
     nothing_is_remembered_unless_asked,
 );
 
-const SCHEMA: &str = include_str!("../../crates/acp-skills/src/events/schema.md");
+const SCHEMA: &str = include_str!("../../crates/acp-skills-runtime/src/events/schema.md");
 
 /// A script that says something and fails.
 const FAILING: (&str, &str) = if cfg!(windows) {

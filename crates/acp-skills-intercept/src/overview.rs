@@ -12,9 +12,10 @@ use skills_core::{
 };
 
 use crate::{
+    active_skills::ActivatedBy,
     menu::{self, spelling},
-    queries::Decided,
-    session::{Session, activations::By},
+    queries::{HostError, TrustOutcome},
+    session::Session,
 };
 
 /// What to type.
@@ -32,7 +33,7 @@ pub(crate) fn session(session: &Session) -> String {
     let mut text = String::new();
     let skills = &session.skills;
     let _ = match skills.len() {
-        0 if !session.switches.all().waiting().is_empty() && session.switches.all().is_empty() => {
+        0 if !session.switches.all().unapproved().is_empty() && session.switches.all().is_empty() => {
             writeln!(text, "No skill is on in this session.")
         }
         0 if !session.switches.all().is_empty() => writeln!(text, "All skills of this session are off."),
@@ -54,9 +55,9 @@ pub(crate) fn session(session: &Session) -> String {
         };
         let mut notes = Vec::new();
         match session.activations.by(&skill.name) {
-            Some(By::User) => notes.push("active, by you"),
-            Some(By::Model) => notes.push("active, by the model"),
-            Some(By::Prompt) => notes.push("active, because it fits a prompt"),
+            Some(ActivatedBy::User) => notes.push("active, by you"),
+            Some(ActivatedBy::Model) => notes.push("active, by the model"),
+            Some(ActivatedBy::Prompt) => notes.push("active, because it fits a prompt"),
             None => {}
         }
         if skill.properties.disable_model_invocation {
@@ -83,7 +84,7 @@ pub(crate) fn session(session: &Session) -> String {
             let _ = writeln!(text, "- and {} more", off.len() - MAX_SHOWN);
         }
     }
-    let waiting = session.switches.all().waiting();
+    let waiting = session.switches.all().unapproved();
     if !waiting.is_empty() {
         let _ = writeln!(text, "\n**Waiting for your trust**\n");
         for it in waiting.iter().take(MAX_SHOWN) {
@@ -210,7 +211,7 @@ pub(crate) fn switched(
     session: &Session,
     names: &[SkillName],
     on: bool,
-    kept: Option<&Result<(), String>>,
+    saved: Option<&Result<(), HostError>>,
 ) -> String {
     let (state, other) = if on { ("on", "off") } else { ("off", "on") };
     let list: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
@@ -218,10 +219,11 @@ pub(crate) fn switched(
     let mut text = format!("{} {are} {state}", list.join(", "));
     let is_missing = |name: &&SkillName| session.switches.all().get(name.as_str()).is_none();
     let missing: Vec<_> = names.iter().filter(is_missing).map(|name| format!("`{name}`")).collect();
-    match kept {
+    match saved {
         Some(Ok(())) => text.push_str(" in this session and in new ones of this directory."),
-        Some(Err(why)) => {
-            let _ = write!(text, " in this session, and that is not remembered: {}.", shown(why));
+        Some(Err(error)) => {
+            let _ =
+                write!(text, " in this session. This was not saved for new sessions: {}.", shown(&error.0));
         }
         None => {
             text.push_str(" in this session.");
@@ -240,18 +242,18 @@ pub(crate) fn switched(
 }
 
 /// What became of a decision about skills of the project.
-pub(crate) fn decided(decided: &Decided) -> String {
+pub(crate) fn trust_outcome(outcome: &TrustOutcome) -> String {
     let mut text = String::new();
-    let list: Vec<_> = decided.done.iter().map(|name| format!("`{name}`")).collect();
+    let list: Vec<_> = outcome.done.iter().map(|name| format!("`{name}`")).collect();
     if !list.is_empty() {
         let (are, they) = if list.len() == 1 { ("is", "it is") } else { ("are", "they are") };
         let _ = write!(text, "{} {are} trusted, as {they} now; what changes waits again.", list.join(", "));
     }
-    for (name, why) in &decided.failed {
+    for (name, why) in &outcome.failed {
         let _ = write!(text, " `{name}` is not trusted: {}.", shown(why));
     }
-    if let Err(why) = &decided.kept {
-        let _ = write!(text, " That is not remembered for other sessions: {}.", shown(why));
+    if let Err(error) = &outcome.saved {
+        let _ = write!(text, " This was not saved for other sessions: {}.", shown(&error.0));
     }
     text.trim_start().to_owned()
 }

@@ -42,7 +42,7 @@ pub(super) struct Outside {
     /// What is found when a user asks for a reload.
     pub(super) after_reload: Option<SkillSet>,
     /// What is remembered of any session.
-    pub(super) recalled: Active,
+    pub(super) recalled: ActiveSkills,
     /// What is off in any directory, and what was asked to be kept; an error instead when nothing can be.
     pub(super) off: Vec<SkillName>,
     pub(super) kept: Vec<(PathBuf, Vec<SkillName>, bool)>,
@@ -62,7 +62,7 @@ impl Outside {
         match query {
             Query::SetUp { session, ticket, needs } => {
                 let skills = needs.skills.unwrap_or_else(|| self.skills.clone());
-                let all = skills.with(&needs.brought);
+                let all = skills.with(&needs.client_skills);
                 let transport = needs.transport.filter(|_| !all.will_offer_nothing());
                 let endpoint = transport.map(|transport| Ok(self.open(session, transport)));
                 let active = needs.recall.map(|_| self.recalled.clone()).unwrap_or_default();
@@ -91,17 +91,18 @@ impl Outside {
                     path.strip_prefix("/project/notes/link").map(|rest| PathBuf::from("/etc").join(rest));
                 Ok(Input::Resolved { ticket, resolved: Resolved { path: Some(link.unwrap_or(path)), cwd } })
             }
-            Query::Remember { session, ticket, cwd, names, on } => {
-                let kept = if self.keeps_nothing { Err("the disk is full".to_owned()) } else { Ok(()) };
+            Query::SaveSwitches { session, ticket, cwd, names, on } => {
+                let saved =
+                    if self.keeps_nothing { Err(HostError("the disk is full".to_owned())) } else { Ok(()) };
                 self.kept.push((cwd, names.clone(), on));
-                Ok(Input::Switched { session, ticket, switched: Switched { names, on, kept } })
+                Ok(Input::SwitchesSaved { session, ticket, saved: SavedSwitches { names, on, saved } })
             }
             Query::Trust { session, ticket, skills, trusted, directories, .. } => {
                 let done: Vec<_> = skills.iter().map(|it| it.skill.name.clone()).collect();
                 let mut now = SkillSet::builder();
                 now.extend(&self.skills.filtered(|_| true));
                 let mut waiting = Vec::new();
-                for it in self.skills.waiting() {
+                for it in self.skills.unapproved() {
                     match skills.contains(it) {
                         true if trusted => drop(now.add_shared(it.skill.clone(), Vec::new())),
                         is_meant => {
@@ -117,15 +118,15 @@ impl Outside {
                     rest.add_shared(skill.clone(), Vec::new());
                 }
                 for it in waiting {
-                    rest.wait(it);
+                    rest.add_unapproved(it);
                 }
                 self.skills = rest.build();
                 self.decisions.push((done.clone(), trusted));
                 let skills = directories.into_iter().map(|cwd| (cwd, self.skills.clone())).collect();
                 let reason = Reason::Changed(Duration::ZERO);
                 let refreshed = Refreshed { skills, took: Duration::ZERO, reason };
-                let decided = Decided { done, ..Decided::default() };
-                Ok(Input::Decided { session, ticket, trusted, decided, refreshed })
+                let outcome = TrustOutcome { done, ..TrustOutcome::default() };
+                Ok(Input::TrustSaved { session, ticket, trusted, outcome, refreshed })
             }
             query @ Query::Fetch { .. } => Err(query),
         }
@@ -152,16 +153,16 @@ impl Outside {
         match effect {
             Effect::Log(..) => {}
             Effect::Record { session, kind } => out.records.push((session, kind)),
-            Effect::Remember { id, active } => out.remembered.push((id, active)),
-            Effect::RememberAgent { agent, connects } => self.agents.push((agent, connects)),
+            Effect::SaveActiveSkills { id, active } => out.remembered.push((id, active)),
+            Effect::SaveAgentConnects { agent, connects } => self.agents.push((agent, connects)),
             Effect::Serve { session, skills, unlocked, .. } => {
                 let names =
                     |names: &mut dyn Iterator<Item = &SkillName>| names.map(ToString::to_string).collect();
                 let served = names(&mut skills.iter().map(|skill| &skill.name));
                 self.served = Some((session, served, names(&mut unlocked.iter())));
             }
-            Effect::Close(session) => self.closed.push(session),
-            Effect::Leave(cwd) => self.left.push(cwd),
+            Effect::CloseServer(session) => self.closed.push(session),
+            Effect::ReleaseDirectory(cwd) => self.left.push(cwd),
         }
     }
 }
@@ -176,7 +177,7 @@ pub(super) struct Out {
     /// What is recorded: the session and the event.
     pub(super) records: Vec<(Option<String>, EventKind)>,
     /// What is remembered.
-    pub(super) remembered: Vec<(String, Active)>,
+    pub(super) remembered: Vec<(String, ActiveSkills)>,
 }
 
 impl Out {
@@ -232,6 +233,8 @@ static RUNS: AtomicU64 = AtomicU64::new(1);
 /// An interceptor between a client and an agent that the test plays.
 pub(super) struct World {
     interceptor: Interceptor,
+    /// The timers that run for the tools, the oldest first.
+    timers: Vec<(SessionKey, Timer)>,
     pub(super) outside: Outside,
 }
 
@@ -254,6 +257,7 @@ impl World {
     pub(super) fn with_skills(policy: Policy, skills: SkillSet) -> Self {
         Self {
             interceptor: Interceptor::new(policy, RUNS.fetch_add(1, Ordering::Relaxed)),
+            timers: Vec::new(),
             outside: Outside { skills, ..Outside::default() },
         }
     }
@@ -301,10 +305,22 @@ impl World {
                     Ok(input) => out.append(self.handle(input)),
                     Err(query) => out.tasks.push(Task::Ask(query)),
                 },
-                task => out.tasks.push(task),
+                task => {
+                    if let Task::ToolsTimer { session, timer, .. } = task {
+                        self.timers.push((session, timer));
+                    }
+                    out.tasks.push(task);
+                }
             }
         }
         out
+    }
+
+    /// Ends the oldest timer of a session.
+    pub(super) fn timer_ends(&mut self, session: SessionKey) -> Out {
+        let index = self.timers.iter().position(|(key, _)| *key == session).expect("a timer");
+        let (session, timer) = self.timers.remove(index);
+        self.handle(Input::ToolsTimerEnded { session, timer })
     }
 
     /// The bytes that the agent gets for a line from the client.
@@ -414,7 +430,7 @@ impl World {
 
     /// What stands around what is added.
     pub(super) fn mark(&self) -> Mark {
-        self.interceptor.mark
+        self.interceptor.ids.mark
     }
 
     pub(super) fn sessions(&self) -> usize {

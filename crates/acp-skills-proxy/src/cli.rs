@@ -7,9 +7,10 @@ mod tests;
 
 use std::{env, ffi::OsString, process};
 
+use acp_skills::config::Config;
+use acp_skills_runtime::mcp::bridge;
 #[cfg(unix)]
-use acp_skills::processes::watchdog;
-use acp_skills::{config::Config, mcp::bridge};
+use acp_skills_runtime::processes::watchdog;
 use clap::{Parser, Subcommand, error::ErrorKind};
 
 use crate::{args::ProxyArgs, commands, error, log, output, refusal, stdio};

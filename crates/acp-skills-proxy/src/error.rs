@@ -8,8 +8,8 @@ use acp_skills::{
     agents::AgentError,
     config::ConfigError,
     one_shot::{ClientError, OneShotError, StartError},
-    relay::standalone::StandaloneError,
 };
+use acp_skills_runtime::relay::standalone::StandaloneError;
 use skills_core::{
     discovery::{Discovery, LoadError, Root},
     files::SKILL_FILE_NAMES,

@@ -36,9 +36,9 @@ mod words;
 
 use std::process::ExitCode;
 
-use acp_skills::mcp::bridge;
+use acp_skills_runtime::mcp::bridge;
 #[cfg(unix)]
-use acp_skills::processes::watchdog;
+use acp_skills_runtime::processes::watchdog;
 
 use clap::CommandFactory;
 

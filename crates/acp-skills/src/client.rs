@@ -9,14 +9,15 @@ use std::{
     io::{BufRead, BufReader, PipeReader, PipeWriter, Write},
     mem,
     path::Path,
-    sync::{Arc, Mutex, MutexGuard},
+    sync::Arc,
 };
+
+use parking_lot::{Mutex, MutexGuard};
 
 use serde_json::{Value, json};
 
 pub use self::error::ClientError;
 use crate::{
-    lock::lock,
     permission::{self, PermissionDecision, PermissionHandler, PermissionRequest},
     trace::{Trace, Tracer},
 };
@@ -48,7 +49,7 @@ struct WriterState {
 
 impl ClientWriter {
     fn state(&self) -> MutexGuard<'_, WriterState> {
-        lock(&self.state)
+        self.state.lock()
     }
 
     fn open(&self, pipe: PipeWriter) {

@@ -14,9 +14,8 @@ use skills_core::{Skill, SkillSet, SkillTool, Toolbox, exec::Sandbox};
 
 pub use self::attached::AttachError;
 use self::attached::Attached;
-use crate::{
+use acp_skills_runtime::{
     activity::Observer,
-    config::{Config, ConfigError, Settings},
     demo,
     host::Host,
     library::{Library, MakeToolbox},
@@ -26,6 +25,8 @@ use crate::{
         chain::{self, ChainEnd},
     },
 };
+
+use crate::config::{Config, ConfigError, Settings};
 use acp_skills_intercept::Policy;
 
 /// The proxy as one of the components of an ACP chain, or right in front of an agent.

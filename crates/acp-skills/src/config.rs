@@ -8,10 +8,8 @@
 //! | `choices` | words that only this crate acts on |
 //! | `words` | a command line, as a list or as one word |
 //! | `settings` | what a configuration comes to: a policy, skills, tools |
-//! | `home` | `~` in paths |
 //! | `edit` | adding sources to the text of a file |
 //! | `project` | what differs for sessions in some directories |
-//! | `locations` | where this program's own files are |
 //! | `scripts` | how scripts run |
 //! | `error` | what can be wrong |
 //! | `schema` | the JSON schema of a file |
@@ -21,8 +19,6 @@ mod choices;
 pub mod edit;
 mod entries;
 mod error;
-mod home;
-mod locations;
 mod project;
 mod schema;
 mod scripts;
@@ -44,12 +40,12 @@ use skills_core::{
     exec::{Environment, ScriptCwd},
 };
 
+pub use skills_sources::disk::{cache_dir, config_file, expand_home, state_dir};
+
 pub use self::{
     choices::{CatalogLocation, Discover, LogLevel, SandboxKind, SearchTool, Trusted, Validation},
     entries::{SkillEntry, SourceEntry},
     error::ConfigError,
-    home::expand_home,
-    locations::{cache_dir, config_file, state_dir},
     project::{Globs, Project},
     schema::schema,
     settings::{Settings, SkillSources},
@@ -114,6 +110,7 @@ pub struct Config {
     pub mcp_wait: Option<Duration>,
     /// `--exit-wait`; in the file, in seconds.
     #[serde(deserialize_with = "seconds")]
+    #[schemars(with = "Option<f64>")]
     pub exit_wait: Option<Duration>,
     /// `--activation`
     pub activation: Option<Activation>,
@@ -182,7 +179,7 @@ impl Config {
         let base = base.parent().unwrap_or(Path::new(""));
         let mut config =
             Self::parse(&text, base).map_err(|error| SyntaxError::new(path.to_owned(), &text, &error))?;
-        let lock = base.join(crate::sources::LOCK_NAME);
+        let lock = base.join(skills_sources::LOCK_NAME);
         let sources = config.projects.iter_mut().flat_map(|project| &mut project.sources);
         sources.chain(&mut config.sources).for_each(|source| source.lock = Some(lock.clone()));
         Ok(config)

@@ -31,15 +31,9 @@
 //! | [`component`] | [`SkillsProxy`], the proxy as a component of the ACP SDK |
 //! | [`agents`] | agents that are known by name: how they are started, what was seen of them |
 //! | [`config`] | everything that can be decided before the start |
-//! | [`sources`] | skills from git repositories and web sites: pinned, kept on this disk, approved by hash |
 //! | [`library`] | where the skills of sessions come from, and how changes of them are noticed |
 //! | [`activity`] | what the model does with the skills, as it happens |
 //! | [`events`] | the record of that: what an event says, writing it, reading it |
-//!
-//! Inside: `relay` moves bytes, `host` answers what the interceptor asks, `mcp` is the server of a session and the ways to it,
-//! `agent` and `processes` are the child processes, and `trust` is what the user has approved of a project's skills. On disk,
-//! `activation_store` keeps which skills are active in a session, `switch_store` which are off in a directory, and `agent_store`
-//! which agents never come to our server. `client` plays the editor, `demo` the agent.
 //!
 //! # What always holds
 //!
@@ -51,46 +45,24 @@
 //! 5. A bad skill is a diagnostic and never an outage; a disk that is slow or full holds up no message.
 //! 6. The listener is on loopback, and whoever connects needs the token of a session.
 
-pub mod activity;
 pub mod agents;
 mod client;
 pub mod component;
 pub mod config;
-mod demo;
-pub mod evaluation;
-pub mod events;
-mod file_lock;
-pub mod library;
-mod lock;
 pub mod one_shot;
 mod permission;
-pub mod sources;
-mod state_file;
 mod trace;
-mod trust;
-mod worker;
 
-// What the program `acp-skills-proxy` is made of beside these. It changes with the program, so it is no part of the API.
-#[doc(hidden)]
-pub mod activation_store;
-#[doc(hidden)]
-pub mod agent;
-#[doc(hidden)]
-pub mod agent_store;
-#[doc(hidden)]
-pub mod host;
-#[doc(hidden)]
-pub mod mcp;
-#[doc(hidden)]
-pub mod private;
-#[doc(hidden)]
-pub mod processes;
-#[doc(hidden)]
-pub mod relay;
-#[doc(hidden)]
-pub mod switch_store;
-#[doc(hidden)]
-pub mod threads;
+#[doc(inline)]
+pub use acp_skills_runtime::{activity, events};
+
+/// Where the skills of sessions come from, and how changes of them are noticed.
+pub mod library {
+    pub use acp_skills_runtime::library::{
+        DirectoryLibrary, Library, MakeToolbox, Reloaded, SkillLibrary, WhenReloaded,
+    };
+    pub use skills_sources::trust::Decided;
+}
 
 #[doc(no_inline)]
 pub use acp_skills_intercept as intercept;

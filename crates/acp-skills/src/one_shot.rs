@@ -4,7 +4,7 @@
 //! ([`OneShot::stream`]), or as a Rust type ([`OneShot::parse`]).
 
 mod error;
-pub(crate) mod parse;
+pub mod parse;
 mod turn;
 
 use std::{
@@ -25,10 +25,9 @@ pub use self::{
     parse::NotParsed,
     turn::{Piece, Turn},
 };
-use crate::{
+pub use acp_skills_runtime::agent::StartError;
+use acp_skills_runtime::{
     activity::Activity,
-    client::ClientWriter,
-    component::SkillsProxy,
     demo,
     library::{Library, MakeToolbox},
     relay::{
@@ -36,8 +35,9 @@ use crate::{
         standalone::{Standalone, Tap, tapped},
     },
 };
+
+use crate::{client::ClientWriter, component::SkillsProxy};
 pub use crate::{
-    agent::StartError,
     client::{Client, ClientError},
     component::AttachError,
     permission::{PermissionDecision, PermissionHandler, PermissionOption, PermissionRequest},

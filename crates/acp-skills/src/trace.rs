@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::{
-    activity::Activity,
-    permission::{PermissionOption, PermissionRequest},
-};
+use acp_skills_runtime::activity::Activity;
+
+use crate::permission::{PermissionOption, PermissionRequest};
 
 /// One thing that happened.
 #[derive(Debug)]

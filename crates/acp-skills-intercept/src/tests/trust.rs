@@ -1,6 +1,6 @@
 //! Skills that wait until the user has approved them.
 
-use skills_core::set::Waiting;
+use skills_core::set::Unapproved;
 
 use super::*;
 
@@ -10,7 +10,7 @@ fn world(names: &[&str], form: &Value) -> World {
     all.extend(&skills(&["review"]));
     for name in names {
         let skill = Skill::builder(*name, format!("Does {name}.")).body("x").build().unwrap();
-        all.wait(Waiting::new(skill.into(), format!("hash of {name}")));
+        all.add_unapproved(Unapproved::new(skill.into(), format!("hash of {name}")));
     }
     let mut world = World::with_skills(policy(), all.build());
     let capabilities = json!({ "elicitation": form });
@@ -46,8 +46,8 @@ fn by_command() {
     let said = says(&world.prompt(2, "s", &["/skills"]));
     assert!(said.contains("**Waiting for your trust**\n\n- `deploy`: Does deploy."), "{said}");
     for (words, expected) in [
-        ("nothing", "No skill `nothing` waits. There are `deploy`, `Release Notes`."),
-        ("deploy review", "No skill `review` waits. There are `deploy`, `Release Notes`."),
+        ("nothing", "No skill `nothing` waits for your approval. These do: `deploy`, `Release Notes`."),
+        ("deploy review", "No skill `review` waits for your approval. These do: `deploy`, `Release Notes`."),
     ] {
         assert_eq!(says(&world.prompt(3, "s", &[&format!("/skills trust {words}")])), expected);
     }
@@ -65,7 +65,7 @@ fn by_command() {
     assert_eq!(says(&out), "`deploy` is trusted, as it is now; what changes waits again.");
     assert_eq!(
         says(&world.prompt(8, "s", &["/skills trust"])),
-        "No skill of this project waits for your trust."
+        "No skill of this project waits for your approval."
     );
 }
 
@@ -131,7 +131,7 @@ fn what_comes_while_the_session_is_open() {
     let mut now = SkillSet::builder();
     now.extend(&skills(&["review"]));
     let skill = Skill::builder("deploy", "Does it.").body("x").build().unwrap();
-    now.wait(Waiting::new(skill.into(), "1"));
+    now.add_unapproved(Unapproved::new(skill.into(), "1"));
     let out = world.notices(now.build());
     assert_eq!(out.to_client.iter().filter(|it| it["method"] == "elicitation/create").count(), 1, "{out:?}");
 }
@@ -141,7 +141,7 @@ fn a_session_that_has_nothing_else() {
     let mut world = World::with_skills(policy(), {
         let mut all = SkillSet::builder();
         let skill = Skill::builder("deploy", "Does it.").body("x").build().unwrap();
-        all.wait(Waiting::new(skill.into(), "1"));
+        all.add_unapproved(Unapproved::new(skill.into(), "1"));
         all.build()
     })
     .initialized("x", &json!({ "mcpCapabilities": { "http": true } }));

@@ -16,7 +16,7 @@ use skills_core::{
     catalog::{self, Guide},
     estimate_tokens,
     files::{SKILL_FILE_NAMES, bundled},
-    set::{Entry, Shadowed, Skipped, Waiting},
+    set::{Entry, Shadowed, Skipped, Unapproved},
     text::shown_path,
 };
 
@@ -25,7 +25,7 @@ use super::{
     skills, table,
 };
 use crate::{
-    args::{CatalogArgs, LogArgs, ProxyArgs, ScriptArgs, ServerArgs, SkillArgs, path},
+    args::{LogArgs, ProxyArgs, SessionArgs, path},
     error::UsageError,
     log, output,
     progress::Progress,
@@ -50,13 +50,7 @@ pub(crate) struct ListArgs {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    skills: SkillArgs,
-    #[command(flatten)]
-    catalog: CatalogArgs,
-    #[command(flatten)]
-    server: ServerArgs,
-    #[command(flatten)]
-    scripts: ScriptArgs,
+    session: SessionArgs,
     #[command(flatten)]
     log: LogArgs,
 }
@@ -129,9 +123,9 @@ struct CatalogSize {
 /// # Errors
 /// The command line, the configuration or a named skill is wrong, or stdout cannot be written.
 pub(crate) fn run(args: ListArgs) -> anyhow::Result<ExitCode> {
-    let ListArgs { paths, json, mut skills, catalog, server, scripts, log } = args;
+    let ListArgs { paths, json, mut session, log } = args;
     for path in &paths {
-        skills.roots.push(match meaning(path, "list")? {
+        session.skills.roots.push(match meaning(path, "list")? {
             Meaning::Skill(file) if !is_skill_file(&file) => {
                 let message = format!("`{}` is no SKILL.md", shown_path(path));
                 return Err(UsageError::new(message)
@@ -142,7 +136,7 @@ pub(crate) fn run(args: ListArgs) -> anyhow::Result<ExitCode> {
             Meaning::Root(dir) => dir,
         });
     }
-    let config = ProxyArgs { skills, catalog, server, scripts, log, ..ProxyArgs::default() }.config()?;
+    let config = ProxyArgs { session, log, ..ProxyArgs::default() }.config()?;
     log::start(&config)?;
     let settings = Settings::resolve(config)?;
     let loaded = skills::load(settings.skills)?;
@@ -195,7 +189,7 @@ impl<'a> Report<'a> {
             skills: set.entries().iter().map(row).collect(),
             shadowed: set.shadowed(),
             skipped: set.skipped(),
-            waiting: set.waiting().iter().map(WaitingRow::new).collect(),
+            waiting: set.unapproved().iter().map(WaitingRow::new).collect(),
             catalog: catalog.unwrap_or_default(),
             tools,
             fixed_tokens,
@@ -204,7 +198,7 @@ impl<'a> Report<'a> {
 }
 
 impl<'a> WaitingRow<'a> {
-    fn new(waiting: &'a Waiting) -> Self {
+    fn new(waiting: &'a Unapproved) -> Self {
         let skill = &*waiting.skill;
         Self {
             name: skill.name.as_str(),

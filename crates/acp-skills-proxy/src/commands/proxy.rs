@@ -9,11 +9,14 @@ use crate::{
     log, refusal, runtime, stdio,
 };
 use acp_skills::{
-    activation_store::ActivationStore,
-    activity, agent,
-    agent_store::AgentStore,
+    activity,
     config::{Config, Settings},
     events::EventFile,
+};
+use acp_skills_runtime::{
+    activation_store::ActivationStore,
+    agent,
+    agent_store::AgentStore,
     host::Host,
     relay::{
         chain::{self, ChainEnd},

@@ -18,16 +18,15 @@ use std::{
     fs,
     io::{self, IsTerminal},
     path::{Path, PathBuf},
+    sync::Arc,
     time::Duration,
 };
 
-use acp_skills::{
-    config::{Config, SourceEntry},
-    processes::Processes,
-    sources::{Address, LockFile, Updater, lock_beside, user_lock},
-};
+use acp_skills::config::{Config, SourceEntry};
+use acp_skills_runtime::processes::Processes;
 use clap::Args;
 use skills_core::text::shown_path;
+use skills_sources::{Address, LockFile, Updater, lock_beside, user_lock};
 
 use crate::{
     args::{ConfigArgs, LogArgs},
@@ -101,7 +100,7 @@ impl Target {
         let write = || -> io::Result<()> {
             let parent = self.path.parent().unwrap_or(Path::new("."));
             fs::create_dir_all(parent)?;
-            acp_skills::config::edit::write(&self.path, &edited)
+            skills_sources::disk::write(&self.path, &edited)
         };
         write().map_err(|error| failed("write", error))
     }
@@ -155,7 +154,7 @@ pub(super) fn updater(args: &CommonArgs) -> anyhow::Result<Updater> {
     log::start(&config)?;
     let processes = Processes::default();
     processes.prepare(&std::env::current_exe()?);
-    Updater::new(processes).map_err(source_error)
+    Updater::new(Some(Arc::new(processes))).map_err(source_error)
 }
 
 /// How long nobody has used what is removed by itself.
@@ -168,12 +167,12 @@ pub(super) fn tidy(updater: &Updater) {
     }
 }
 
-pub(super) fn source_error(error: acp_skills::sources::SourceError) -> anyhow::Error {
+pub(super) fn source_error(error: skills_sources::SourceError) -> anyhow::Error {
     let hint = error.hint();
     UsageError::of(error).hint(hint).into()
 }
 
-pub(super) fn lock_error(error: acp_skills::sources::LockError) -> anyhow::Error {
+pub(super) fn lock_error(error: skills_sources::LockError) -> anyhow::Error {
     let hint = error.hint();
     UsageError::of(error).hint(hint).into()
 }

@@ -5,13 +5,13 @@ use std::{
     sync::Arc,
 };
 
-use acp_skills_intercept::Decided;
 use skills_core::{
     LoadError, Skill, SkillName, SkillSet, SkillTool, load_dir,
-    set::{ToolNameError, Waiting},
+    set::{ToolNameError, Unapproved},
 };
 
-use crate::library::{Library, SkillLibrary, WhenReloaded};
+use acp_skills_runtime::library::{Library, SkillLibrary, WhenReloaded};
+use skills_sources::trust::Decided;
 
 /// Skills and tools, in the order in which they were attached.
 #[derive(Default, Clone)]
@@ -103,7 +103,7 @@ impl SkillLibrary for InFront {
         self.library.reload();
     }
 
-    fn decide(&self, cwd: Option<&Path>, skills: &[Waiting], trusted: bool) -> Decided {
+    fn decide(&self, cwd: Option<&Path>, skills: &[Unapproved], trusted: bool) -> Decided {
         self.library.decide(cwd, skills, trusted)
     }
 

@@ -9,7 +9,7 @@ use futures::{
     executor::block_on,
 };
 
-use crate::relay::Ends;
+use acp_skills_runtime::relay::Ends;
 
 /// The ends of the side that is behind `channel`.
 pub(super) fn ends(channel: Channel) -> Ends {

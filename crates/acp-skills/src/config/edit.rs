@@ -4,37 +4,12 @@
 //! Lines are edited, and the result is read again: unless it is the old configuration with just that source more or less,
 //! nothing is written, and the user is told what to write.
 
-use std::{
-    fs,
-    io::{self, Write},
-    path::Path,
-};
+use std::path::Path;
 
 use super::{Config, SourceEntry};
-use crate::private;
 
 /// What a new file begins with; editors then know its keys.
 pub const HEADER: &str = "# yaml-language-server: $schema=https://raw.githubusercontent.com/acp-skills/acp-skills-proxy/main/crates/acp-skills-proxy/skills.schema.json\n";
-
-/// Writes a file whole or not at all, with the rights that it has. A link is written through; one to nothing stays as it is.
-///
-/// # Errors
-/// As the system says.
-pub fn write(path: &Path, text: &str) -> io::Result<()> {
-    let path = match fs::canonicalize(path) {
-        Ok(path) => path,
-        // What it leads to may be on a disk that is not here now.
-        Err(error) if fs::symlink_metadata(path).is_ok() => {
-            return Err(io::Error::new(error.kind(), format!("it is a link that leads nowhere: {error}")));
-        }
-        Err(_) => path.to_owned(),
-    };
-    let mut file = tempfile::NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")))?;
-    file.write_all(text.as_bytes())?;
-    private::take_rights(file.as_file(), &path)?;
-    file.persist(path)?;
-    Ok(())
-}
 
 const KEY: &str = "sources:";
 
@@ -211,27 +186,6 @@ mod tests {
     fn add(text: &str) -> String {
         add_source(text, &SourceEntry::new("github:a/b@v1"))
             .unwrap_or_else(|error| format!("wants {}", error.lines))
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn links() {
-        use std::os::unix::fs::symlink;
-        let dir = tempfile::tempdir().unwrap();
-        let (link, file) = (dir.path().join("link"), dir.path().join("dotfiles/file"));
-        symlink(&file, &link).unwrap();
-        let error = write(&link, "x").unwrap_err();
-        assert!(
-            error.to_string().contains("leads nowhere") && fs::read_link(&link).unwrap() == file,
-            "{error}"
-        );
-        fs::create_dir(file.parent().unwrap()).unwrap();
-        fs::write(&file, "").unwrap();
-        write(&link, "x").unwrap();
-        assert_eq!(
-            (fs::read_link(&link).unwrap(), fs::read_to_string(&file).unwrap()),
-            (file, "x".to_owned())
-        );
     }
 
     #[test]

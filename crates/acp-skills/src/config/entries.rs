@@ -48,7 +48,7 @@ impl<'de> Deserialize<'de> for SkillEntry {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SourceEntry {
-    /// Where the skills are; see [`Address`](crate::sources::Address).
+    /// Where the skills are; see [`Address`](skills_sources::Address).
     pub source: String,
     /// Only skills whose names match, beside what the whole configuration says.
     pub include: Vec<String>,

@@ -4,7 +4,7 @@ use std::{io, path::PathBuf};
 
 use skills_core::LoadError;
 
-use crate::sources::AddressError;
+use skills_sources::AddressError;
 
 use super::SyntaxError;
 

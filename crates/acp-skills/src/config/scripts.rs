@@ -5,7 +5,7 @@ use std::sync::Arc;
 use skills_core::exec::{Executor, Limits, Sandbox, ScriptOptions};
 
 use super::{Config, ConfigError, SandboxKind};
-use crate::processes::Processes;
+use acp_skills_runtime::processes::Processes;
 
 /// How many scripts run at once.
 const CONCURRENCY: usize = 4;

@@ -17,14 +17,13 @@ use skills_core::{
 
 use super::{
     CatalogLocation, Config, ConfigError, Discover, Project, SearchTool, SkillEntry, SourceEntry, Trusted,
-    Validation, locations, scripts,
+    Validation, scripts,
 };
-use crate::{
+use acp_skills_runtime::{
     library::{DirectoryLibrary, MakeToolbox, Named, ProjectSkills, Scan, load_named},
     processes::Processes,
-    sources::{Address, LOCK_NAME, Options, Sources, Spec},
-    trust::Trust,
 };
+use skills_sources::{Address, LOCK_NAME, Options, Sources, Spec, disk::locations, trust::Trust};
 
 /// What a configuration comes to: what the proxy does, with which skills.
 #[non_exhaustive]
@@ -40,7 +39,6 @@ pub struct Settings {
     /// The sandbox of scripts that work in the directory of their session.
     pub sandbox: Option<Sandbox>,
     /// The programs that tools run.
-    #[doc(hidden)]
     pub processes: Processes,
 }
 
@@ -209,7 +207,7 @@ impl SkillSources {
             cache: locations::cache_dir(),
             max_skills: scanned.limits.max_skills,
             locked: self.locked,
-            processes: self.processes.clone(),
+            observer: Some(Arc::new(self.processes.clone())),
         };
         let mut projects = Vec::new();
         for it in self.projects {

@@ -12,7 +12,7 @@ use skills_core::{
 };
 
 use super::{choices::Validation, error::ConfigError, words::Words};
-use crate::processes::Processes;
+use acp_skills_runtime::processes::Processes;
 
 /// A virtual skill.
 #[derive(Debug, Deserialize, JsonSchema)]

@@ -3,9 +3,9 @@
 use std::io;
 
 use super::parse::NotParsed;
-use crate::{
-    agent::StartError, client::ClientError, component::AttachError, relay::standalone::StandaloneError,
-};
+use acp_skills_runtime::{agent::StartError, relay::standalone::StandaloneError};
+
+use crate::{client::ClientError, component::AttachError};
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::{Deserializer, Value};
-use skills_core::typed::schema_of;
+use skills_core::tool::schema_of;
 
 /// An answer that is not what was asked for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -17,13 +17,13 @@ pub struct NotParsed {
 }
 
 /// A prompt that asks for a `T`.
-pub(crate) fn request<T: JsonSchema>(prompt: &str) -> String {
+pub fn request<T: JsonSchema>(prompt: &str) -> String {
     let schema = schema_of::<T>().unwrap_or(Value::Bool(true));
     format!("{prompt}\n\nAnswer with JSON that fits this schema, and nothing else:\n{schema}")
 }
 
 /// The `T` in an answer: in a fenced block, the last one first, or anywhere in the text.
-pub(crate) fn read<T: DeserializeOwned>(text: &str) -> Result<T, NotParsed> {
+pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, NotParsed> {
     let mut problem = None;
     let fenced: Vec<_> = fenced(text).collect();
     for part in fenced.into_iter().rev().chain([text]) {

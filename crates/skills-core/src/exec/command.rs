@@ -6,7 +6,7 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 
 use super::{CapturedText, Completed, Environment, Executor, Invocation, Limits, Outcome, find_program};
-use crate::skill::{CallContext, ToolError, ToolHandler};
+use crate::tool::{CallContext, ToolError, ToolHandler};
 
 /// A tool handler that runs a program.
 ///

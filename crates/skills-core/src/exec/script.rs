@@ -10,7 +10,8 @@ use super::{
 };
 use crate::{
     files::{Bounds, FileError, SkillFiles},
-    skill::{CallContext, Skill},
+    skill::Skill,
+    tool::CallContext,
 };
 
 /// The settings with which scripts are run.

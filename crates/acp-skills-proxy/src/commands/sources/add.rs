@@ -2,13 +2,11 @@
 
 use std::{path::Path, process::ExitCode};
 
-use acp_skills::{
-    config::{ConfigError, SourceEntry, edit, expand_home},
-    sources::Address,
-};
+use acp_skills::config::{ConfigError, SourceEntry, edit, expand_home};
 use clap::Args;
 use serde_json::json;
 use skills_core::text::shown_path;
+use skills_sources::Address;
 
 use super::{CommonArgs, Target, agreed, findings, lock_error, show, source_error, updater};
 use crate::{error::UsageError, output, progress::Progress};

@@ -1,7 +1,7 @@
 //! What a scan finds in skills before they are approved.
 
-use acp_skills::sources::{OfferedSkill, SkillChange};
 use skills_core::scan::{Finding, Rules, scan, scan_text};
+use skills_sources::{OfferedSkill, SkillChange};
 
 /// What is found in a skill. Of a web site's skill only the description is here.
 pub(super) fn of(skill: &OfferedSkill) -> Vec<Finding> {

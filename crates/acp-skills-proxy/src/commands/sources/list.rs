@@ -2,11 +2,11 @@
 
 use std::{path::PathBuf, process::ExitCode, time::Duration};
 
-use acp_skills::sources::{LockFile, Pinned};
 use clap::Args;
 use serde::Serialize;
 use serde_json::json;
 use skills_core::text::shown_path;
+use skills_sources::{LockFile, Pinned};
 
 use super::{CommonArgs, Target, known, lock_error, updater};
 use crate::{

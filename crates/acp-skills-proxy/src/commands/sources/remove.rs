@@ -2,13 +2,11 @@
 
 use std::process::ExitCode;
 
-use acp_skills::{
-    config::{SourceEntry, edit},
-    sources::Address,
-};
+use acp_skills::config::{SourceEntry, edit};
 use clap::Args;
 use serde_json::json;
 use skills_core::text::shown_path;
+use skills_sources::Address;
 
 use super::{CommonArgs, Target, known, lock_error, named, tidy, updater};
 use crate::{error::UsageError, output};

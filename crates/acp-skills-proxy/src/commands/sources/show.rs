@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use acp_skills::sources::{FileChangeKind, Offer, OfferedSkill, SkillChange};
 use skills_core::scan::{Finding, Risk};
+use skills_sources::{FileChangeKind, Offer, OfferedSkill, SkillChange};
 
 use super::findings;
 use crate::words::count;

@@ -2,10 +2,10 @@
 
 use std::{collections::BTreeMap, process::ExitCode};
 
-use acp_skills::sources::{LockFile, Pinned, SkillChange};
 use clap::Args;
 use serde::Serialize;
 use skills_core::{scan::Finding, text::shown};
+use skills_sources::{LockFile, Pinned, SkillChange};
 
 use super::{CommonArgs, Known, Target, agreed, findings, known, lock_error, named, show, tidy, updater};
 use crate::{error::UsageError, output, progress::Progress, words::count};

@@ -1,0 +1,34 @@
+//! The runtime of the program `acp-skills-proxy`: it moves bytes between client and agent, and answers what the interceptor asks.
+//!
+//! **This crate has no stable API.** It changes with the program. Rust programs use the crate `acp-skills` instead.
+//!
+//! # Modules
+//!
+//! | module | responsible for |
+//! |---|---|
+//! | [`relay`] | moving bytes between client and agent, or inside a proxy chain |
+//! | [`host`] | answering the interceptor's queries, and carrying out its effects |
+//! | [`mcp`] | the MCP server of each session and its transports |
+//! | [`library`] | the skills of sessions, and watching them for changes |
+//! | [`agent`] | the agent's process |
+//! | [`processes`] | all child processes, so that none outlives the proxy |
+//! | [`activity`] | the observer that is called with tool calls and events |
+//! | [`events`] | the event record: its format, writing it and reading it |
+//! | [`activation_store`] | active skills of sessions, on disk |
+//! | [`switch_store`] | skills that are turned off in a directory, on disk |
+//! | [`agent_store`] | agents that never connect to our MCP server, on disk |
+//! | [`demo`] | the embedded scripted agent |
+
+pub mod activation_store;
+pub mod activity;
+pub mod agent;
+pub mod agent_store;
+pub mod demo;
+pub mod events;
+pub mod host;
+pub mod library;
+pub mod mcp;
+pub mod processes;
+pub mod relay;
+pub mod switch_store;
+mod worker;

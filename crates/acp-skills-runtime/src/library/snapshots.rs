@@ -1,0 +1,334 @@
+//! [`Snapshots`]: the sets of skills that sessions get, kept, and replaced where something has changed.
+
+use std::{
+    collections::{HashMap, HashSet},
+    path::{Path, PathBuf},
+    sync::{Arc, OnceLock},
+    time::Instant,
+};
+
+use parking_lot::Mutex;
+
+use skills_core::{Diagnostic, Difference, Skill, SkillSet, discovery::Changes, set::Unapproved};
+
+use super::{
+    Library, Reloaded, SkillLibrary, WhenReloaded,
+    directories::{DirectoryLibrary, Named, load_named},
+    scan::{Search, is_alike},
+    watch::{self, Coverage, Debounce, Watched},
+};
+use skills_sources::{Notify, Sources, trust::Decided};
+
+impl DirectoryLibrary {
+    /// A library that keeps what it found, and finds what has changed.
+    pub fn into_library(self) -> Library {
+        Arc::new(Snapshots::over(self))
+    }
+}
+
+/// A set of skills for each directory that was asked for.
+pub(super) struct Snapshots {
+    watch: bool,
+    /// Whether the skills of a session depend on its directory.
+    by_directory: bool,
+    /// Guards what reads the disk, and is held while it does. Taken before `found`.
+    finder: Mutex<Finder>,
+    /// Guards what sessions get. Held for a moment.
+    found: Mutex<HashMap<Option<PathBuf>, SkillSet>>,
+    /// Where changes arrive, once somebody watches.
+    debounce: OnceLock<Arc<Debounce>>,
+}
+
+/// Reads the disk.
+struct Finder {
+    skills: DirectoryLibrary,
+    /// By the working directory of their sessions.
+    projects: HashMap<PathBuf, Search>,
+    /// Warnings that were logged, and still apply.
+    warned: HashSet<String>,
+}
+
+impl Finder {
+    /// The skills of a directory that nobody asked for before.
+    fn find(&mut self, cwd: Option<&Path>) -> SkillSet {
+        let project = cwd.and_then(|cwd| {
+            let discovery = self.skills.project_search(cwd)?;
+            let search = self.projects.entry(cwd.to_owned()).or_insert_with(|| Search::run(&discovery));
+            Some(search.skills.clone())
+        });
+        self.skills.assemble(cwd, project.as_ref())
+    }
+
+    /// Searches where something has changed.
+    fn rescan(&mut self, changes: &Changes) {
+        for sources in self.skills.all_sources() {
+            if sources.lock_files().into_iter().any(|file| is_touched(file, changes)) {
+                sources.reload();
+            }
+        }
+        let strict = self.skills.strict;
+        for named in &mut self.skills.named {
+            if let Named::Stored(skill) = named
+                && is_touched(skill.path(), changes)
+            {
+                let loaded = load_named(skill.path(), strict);
+                skill.update(loaded);
+            }
+        }
+        for scan in self.skills.scans() {
+            scan.search().rescan(&scan.discovery, changes);
+        }
+        for (cwd, search) in &mut self.projects {
+            if let Some(discovery) = self.skills.project_search(cwd) {
+                search.rescan(&discovery, changes);
+            }
+        }
+    }
+
+    /// A bad skill is a warning in the log, never an outage, and is logged once for as long as it is bad.
+    fn warn<'s>(&mut self, sets: impl IntoIterator<Item = &'s SkillSet>, all: bool) {
+        let missing = self.skills.missing();
+        let (mut now, mut noted): (HashSet<String>, HashSet<String>) =
+            (missing.into_iter().collect(), HashSet::new());
+        for set in sets {
+            now.extend(warnings(set));
+            noted.extend(notes(set));
+        }
+        for warning in now.difference(&self.warned) {
+            tracing::warn!("{warning}");
+        }
+        for note in noted.difference(&self.warned) {
+            tracing::info!("{note}");
+        }
+        now.extend(noted);
+        if all {
+            self.warned = now;
+        } else {
+            self.warned.extend(now);
+        }
+    }
+}
+
+impl Snapshots {
+    /// The library over these skills.
+    pub(super) fn over(skills: DirectoryLibrary) -> Self {
+        let (watch, by_directory) = (
+            skills.watch && skills.has_directories(),
+            skills.project.is_some() || !skills.projects.is_empty(),
+        );
+        let finder = Finder { skills, projects: HashMap::new(), warned: HashSet::new() };
+        let debounce = OnceLock::new();
+        let (finder, found) = (Mutex::new(finder), Mutex::default());
+        Self { watch, by_directory, finder, found, debounce }
+    }
+
+    /// Searches where something has changed, and replaces the sets that differ now. `None` when none does.
+    fn rescan(&self, changes: &Changes) -> Option<Reloaded> {
+        let started = Instant::now();
+        let mut finder = self.finder.lock();
+        finder.rescan(changes);
+        let before = self.found.lock().clone();
+        let mut after = HashMap::with_capacity(before.len());
+        let (mut added, mut removed, mut changed) = (HashSet::new(), HashSet::new(), HashSet::new());
+        for (cwd, old) in &before {
+            let new = finder.find(cwd.as_deref());
+            if is_alike(old, &new) {
+                after.insert(cwd.clone(), old.clone());
+                continue;
+            }
+            let difference = Difference::between(old, &new);
+            let paths = |skills: Vec<Arc<Skill>>| {
+                skills.into_iter().map(|skill| (skill.name.key(), skill.dir().map(Path::to_owned)))
+            };
+            added.extend(paths(difference.added));
+            removed.extend(paths(difference.removed));
+            changed.extend(paths(difference.changed));
+            after.insert(cwd.clone(), new);
+        }
+        finder.warn(after.values(), true);
+        let is_same = after.iter().all(|(cwd, new)| before.get(cwd).is_some_and(|old| old.ptr_eq(new)));
+        let mut found = self.found.lock();
+        // A session may have ended in the meantime.
+        after.retain(|cwd, _| found.contains_key(cwd));
+        finder.projects.retain(|cwd, _| after.contains_key(&Some(cwd.clone())));
+        *found = after;
+        drop(found);
+        let took = started.elapsed();
+        let (added, removed, changed) = (added.len(), removed.len(), changed.len());
+        (!is_same).then_some(Reloaded { added, removed, changed, took })
+    }
+}
+
+impl Watched for Snapshots {
+    fn rescan(&self, changes: &Changes) -> Option<Reloaded> {
+        Self::rescan(self, changes)
+    }
+
+    fn coverage(&self) -> Coverage {
+        let finder = self.finder.lock();
+        let mut coverage = Coverage::default();
+        for named in &finder.skills.named {
+            if let Named::Stored(skill) = named {
+                coverage.add_named(skill.path());
+            }
+        }
+        for file in finder.skills.all_sources().flat_map(Sources::lock_files) {
+            coverage.add_file(file);
+        }
+        for scan in finder.skills.scans() {
+            coverage.add_search(&scan.discovery, &scan.search().visits);
+        }
+        for (cwd, search) in &finder.projects {
+            if let Some(discovery) = finder.skills.project_search(cwd) {
+                coverage.add_search(&discovery, &search.visits);
+                // Another session may have asked, whose proxy is another.
+                if let Some(file) = finder.skills.trust_file(cwd) {
+                    coverage.add_file(&file);
+                }
+            }
+        }
+        coverage
+    }
+}
+
+impl SkillLibrary for Snapshots {
+    fn at(&self, cwd: Option<&Path>) -> SkillSet {
+        let cwd = cwd.filter(|_| self.by_directory).map(Path::to_owned);
+        // A rescan that is under way holds up no session that has its set.
+        if let Some(known) = self.found.lock().get(&cwd) {
+            return known.clone();
+        }
+        let mut finder = self.finder.lock();
+        if let Some(known) = self.found.lock().get(&cwd) {
+            return known.clone();
+        }
+        if let Some(left) = &cwd {
+            finder.projects.remove(left);
+        }
+        let skills = finder.find(cwd.as_deref());
+        finder.warn([&skills], false);
+        self.found.lock().insert(cwd, skills.clone());
+        if let Some(debounce) = self.debounce.get().filter(|_| self.by_directory) {
+            debounce.recheck();
+        }
+        skills
+    }
+
+    fn reload(&self) {
+        self.rescan(&Changes::everything());
+    }
+
+    fn decide(&self, cwd: Option<&Path>, skills: &[Unapproved], trusted: bool) -> Decided {
+        let decided = self.finder.lock().skills.decide(cwd, skills, trusted);
+        self.rescan(&Changes::default());
+        decided
+    }
+
+    fn leave(&self, cwd: &Path) {
+        self.found.lock().remove(&Some(cwd.to_owned()));
+        // This does not wait for the disk either: a search that is under way, or the next, drops the project.
+        if let Some(mut finder) = self.finder.try_lock() {
+            finder.projects.remove(cwd);
+        }
+    }
+
+    fn watch(self: Arc<Self>, changed: WhenReloaded) {
+        // Told by the watch, and by sources that come in the background.
+        let changed = Arc::new(Mutex::new(changed));
+        let (library, told) = (Arc::downgrade(&self), Arc::clone(&changed));
+        let notify: Notify = Arc::new(move || {
+            let reloaded = library.upgrade().and_then(|library| library.rescan(&Changes::default()));
+            if let Some(reloaded) = reloaded {
+                told.lock()(reloaded);
+            }
+        });
+        let sources: Vec<Sources> = self.finder.lock().skills.all_sources().cloned().collect();
+        for sources in sources {
+            sources.watch(Arc::clone(&notify));
+        }
+        if self.watch {
+            let debounce = self.debounce.get_or_init(Arc::default);
+            let changed = move |reloaded| changed.lock()(reloaded);
+            watch::start(Arc::downgrade(&self), Arc::clone(debounce), Box::new(changed));
+        }
+    }
+}
+
+impl Drop for Snapshots {
+    fn drop(&mut self) {
+        if let Some(debounce) = self.debounce.get() {
+            debounce.close();
+        }
+    }
+}
+
+/// Whether a named skill has to be loaded again. What `path` leads to may have changed with any link on the way.
+fn is_touched(path: &Path, changes: &Changes) -> bool {
+    let real = dunce::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    changes.touches(&real) || changes.replaces(&real) || changes.replaces(path)
+}
+
+/// What to do about it, in the same line: some clients show each as an error of its own.
+fn remedy(finding: &Diagnostic) -> String {
+    finding.help.as_ref().map_or_else(String::new, |help| format!("; {help}"))
+}
+
+/// How many skills that wait are told of one by one.
+const MAX_WAITING_TOLD: usize = 10;
+
+/// What is wrong with the skills of a set.
+fn warnings(skills: &SkillSet) -> Vec<String> {
+    let mut lines = Vec::new();
+    for skipped in skills.skipped() {
+        // Sources have said already what they cannot give.
+        let is_new = |finding: &&Diagnostic| finding.is_error() && !finding.code.starts_with("source-");
+        for finding in skipped.diagnostics.iter().filter(is_new) {
+            let remedy = remedy(finding);
+            lines.push(format!("skipped {}: {}{remedy}", skipped.path.display(), finding.message));
+        }
+    }
+    let new = || skills.unapproved().iter().filter(|it| !it.is_refused);
+    let more = new().count().saturating_sub(MAX_WAITING_TOLD);
+    if more > 0 {
+        lines.push(format!(
+            "{more} more skills of the project are not used until you trust them; `/skills` lists them"
+        ));
+    }
+    for waiting in new().take(MAX_WAITING_TOLD) {
+        let name = &waiting.skill.name;
+        let place = waiting.skill.dir().map(|dir| dir.display().to_string()).unwrap_or_default();
+        let changed = if waiting.has_changed { ", and has changed since you did" } else { "" };
+        lines.push(format!(
+            "the project's skill `{name}` in {place} is not used until you trust it{changed}: `/skills trust {name}` in a \
+             session, or `--trust project` for all"
+        ));
+    }
+    for entry in skills.entries() {
+        for finding in entry.diagnostics.iter().filter(|finding| finding.is_error()) {
+            let name = &entry.skill.name;
+            lines.push(format!(
+                "the skill `{name}` cannot be loaded again and stays as it was: {}{}",
+                finding.message,
+                remedy(finding)
+            ));
+        }
+    }
+    lines
+}
+
+/// What a user need do nothing about: the order of the places is known.
+fn notes(skills: &SkillSet) -> Vec<String> {
+    let mut lines = Vec::new();
+    for shadowed in skills.shadowed() {
+        let place = |path: &Option<PathBuf>| match path {
+            Some(path) => path.display().to_string(),
+            None => "the configuration".to_owned(),
+        };
+        let (loser, winner) = (place(&shadowed.path), place(&shadowed.by));
+        lines.push(format!("the skill `{}` in {loser} is hidden by the one in {winner}", shadowed.name));
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,277 @@
+//! [`Coverage`]: which directories count, and what an event in one of them means.
+
+use std::{
+    collections::{HashMap, HashSet},
+    ffi::{OsStr, OsString},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use notify::{
+    Event, EventKind, RecursiveMode,
+    event::{AccessKind, AccessMode, ModifyKind},
+};
+use skills_core::{
+    discovery::{Changes, Discovery, DiscoveryCache},
+    files::SKILL_FILE_NAMES,
+};
+
+/// The directories in which something may happen that counts, by their canonical paths, which are shared with the search
+/// that found them: there may be ten thousand.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(in crate::library) struct Coverage(HashMap<Arc<Path>, Interest>);
+
+/// What counts in a directory.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(super) struct Interest {
+    /// Its `SKILL.md`, and what becomes of the directory itself.
+    pub(super) skill: bool,
+    /// Which directories are in it.
+    pub(super) directories: bool,
+    /// What has one of these names.
+    pub(super) names: Vec<OsString>,
+}
+
+/// What an event says of a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Change {
+    /// It was read.
+    Nothing,
+    /// It was written to.
+    Content,
+    /// It came, went or has another name; or the event does not tell.
+    Existence,
+}
+
+impl Change {
+    fn of(kind: EventKind) -> Self {
+        match kind {
+            EventKind::Access(AccessKind::Close(AccessMode::Write))
+            // `Any` is what Windows says of a file that was written, and of a directory in which something came or went.
+            | EventKind::Modify(ModifyKind::Any | ModifyKind::Data(_) | ModifyKind::Metadata(_)) => Self::Content,
+            EventKind::Access(_) => Self::Nothing,
+            _ => Self::Existence,
+        }
+    }
+}
+
+impl Coverage {
+    /// Adds the directory of a skill that was named.
+    pub(in crate::library) fn add_named(&mut self, path: &Path) {
+        match dunce::canonicalize(path) {
+            Ok(real) => self.at(real).skill = true,
+            Err(_) => self.add_missing(path),
+        }
+        self.add_link(path);
+    }
+
+    /// Adds a file, which may not exist yet.
+    pub(in crate::library) fn add_file(&mut self, path: &Path) {
+        self.add_missing(path);
+        self.add_link(path);
+    }
+
+    /// Adds what a search saw, and where it will find more when that comes to be.
+    pub(in crate::library) fn add_search(&mut self, discovery: &Discovery, visits: &DiscoveryCache) {
+        for seen in visits.directories() {
+            let interest = self.at(Arc::clone(seen.dir));
+            interest.skill = true;
+            interest.directories |= !seen.is_skill;
+        }
+        for root in &discovery.roots {
+            if !root.path.exists() {
+                self.add_missing(&root.path);
+            }
+            self.add_link(&root.path);
+        }
+    }
+
+    /// Adds the directory above each that has a watch, for what becomes of that one.
+    pub(super) fn add_parents(&mut self, one_level: bool) {
+        let watched: Vec<_> = self.watches(one_level).into_keys().map(Arc::clone).collect();
+        for dir in watched {
+            if let (Some(parent), Some(name)) = (dir.parent(), dir.file_name()) {
+                self.add_name(parent.to_owned(), name.to_owned());
+            }
+        }
+    }
+
+    /// The watches that see all of it, where a watch sees only one level or else a whole tree.
+    pub(super) fn watches(&self, one_level: bool) -> HashMap<&Arc<Path>, RecursiveMode> {
+        if one_level {
+            return self.0.keys().map(|dir| (dir, RecursiveMode::NonRecursive)).collect();
+        }
+        let searched: HashSet<&Path> =
+            self.0.iter().filter(|(_, interest)| interest.directories).map(|(dir, _)| &**dir).collect();
+        let is_seen = |dir: &Path| dir.ancestors().skip(1).any(|above| searched.contains(above));
+        let mode = |dir: &Path| {
+            if searched.contains(dir) { RecursiveMode::Recursive } else { RecursiveMode::NonRecursive }
+        };
+        self.0.keys().filter(|dir| !is_seen(dir)).map(|dir| (dir, mode(dir))).collect()
+    }
+
+    fn at(&mut self, dir: impl Into<Arc<Path>>) -> &mut Interest {
+        self.0.entry(dir.into()).or_default()
+    }
+
+    /// The nearest directory that exists is where `path` will begin to be.
+    fn add_missing(&mut self, path: &Path) {
+        let parents = path.ancestors().zip(path.ancestors().skip(1));
+        let found = parents.into_iter().find_map(|(child, parent)| {
+            let real = dunce::canonicalize(parent).ok().filter(|real| real.is_dir())?;
+            Some((real, child.file_name()?.to_owned()))
+        });
+        if let Some((dir, name)) = found {
+            self.add_name(dir, name);
+        }
+    }
+
+    /// A link may come to lead to another place.
+    fn add_link(&mut self, path: &Path) {
+        let parent = path.parent().and_then(|parent| dunce::canonicalize(parent).ok());
+        if path.is_symlink()
+            && let (Some(parent), Some(name)) = (parent, path.file_name())
+        {
+            self.add_name(parent, name.to_owned());
+        }
+    }
+
+    fn add_name(&mut self, dir: PathBuf, name: OsString) {
+        let names = &mut self.at(dir).names;
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+
+    /// What an event changes.
+    pub(super) fn changes(&self, event: &Event) -> Changes {
+        // Events were lost.
+        if event.need_rescan() {
+            return Changes::everything();
+        }
+        let mut changes = Changes::default();
+        let change = Change::of(event.kind);
+        for path in event.paths.iter().filter(|_| change != Change::Nothing) {
+            self.add_change(path, change, &mut changes);
+        }
+        changes
+    }
+
+    fn add_change(&self, path: &Path, change: Change, changes: &mut Changes) {
+        if self.0.get(path).is_some_and(|interest| interest.skill) {
+            match change {
+                Change::Existence => changes.trees.insert(path.to_owned()),
+                _ => changes.directories.insert(path.to_owned()),
+            };
+        }
+        let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else { return };
+        let Some(interest) = self.0.get(dir) else { return };
+        if interest.skill && is_skill_file(name) {
+            changes.directories.insert(dir.to_owned());
+            return;
+        }
+        if change == Change::Existence
+            && (interest.directories || interest.names.iter().any(|known| known == name))
+        {
+            changes.trees.insert(path.to_owned());
+            if interest.directories {
+                changes.directories.insert(dir.to_owned());
+            }
+        }
+    }
+}
+
+fn is_skill_file(name: &OsStr) -> bool {
+    SKILL_FILE_NAMES.iter().any(|known| name.eq_ignore_ascii_case(known))
+}
+
+#[cfg(test)]
+mod tests {
+    use notify::event::{CreateKind, DataChange, Flag, MetadataKind, RemoveKind, RenameMode};
+    use skills_core::discovery::Root;
+
+    use super::*;
+
+    const WRITE: EventKind = EventKind::Modify(ModifyKind::Data(DataChange::Any));
+    const CREATE: EventKind = EventKind::Create(CreateKind::Any);
+    const REMOVE: EventKind = EventKind::Remove(RemoveKind::Any);
+    const RENAME: EventKind = EventKind::Modify(ModifyKind::Name(RenameMode::Any));
+    const MODE: EventKind = EventKind::Modify(ModifyKind::Metadata(MetadataKind::Any));
+    const ANY: EventKind = EventKind::Modify(ModifyKind::Any);
+    const READ: EventKind = EventKind::Access(AccessKind::Open(AccessMode::Any));
+
+    /// A root with a skill `a`, a skill `deep/b`, and one that is not there yet.
+    fn coverage(base: &Path) -> Coverage {
+        for (dir, text) in [
+            ("root/a", "---\nname: a\ndescription: x\n---\n"),
+            ("root/deep/b", "---\nname: b\ndescription: x\n---\n"),
+        ] {
+            std::fs::create_dir_all(base.join(dir)).unwrap();
+            std::fs::write(base.join(dir).join("SKILL.md"), text).unwrap();
+        }
+        let discovery = Discovery::new([
+            Root::scanned(base.join("root")),
+            Root::new(skills_core::Scope::Project, base.join("later/.agents/skills")),
+        ]);
+        let mut visits = DiscoveryCache::default();
+        discovery.run_incremental(&mut visits, &Changes::default(), &mut skills_core::SkillSet::builder());
+        let mut coverage = Coverage::default();
+        coverage.add_search(&discovery, &visits);
+        coverage
+    }
+
+    #[test]
+    fn what_events_mean() {
+        let base = tempfile::tempdir().unwrap();
+        let base = dunce::canonicalize(base.path()).unwrap();
+        let coverage = coverage(&base);
+        let shown = |paths: &std::collections::HashSet<PathBuf>| {
+            let mut paths: Vec<_> = paths
+                .iter()
+                .map(|path| path.strip_prefix(&base).unwrap().to_str().unwrap().replace('\\', "/"))
+                .collect();
+            paths.sort();
+            paths.join(" ")
+        };
+        for (kind, path, directories, trees) in [
+            (WRITE, "root/a/SKILL.md", "root/a", ""),
+            (CREATE, "root/a/SKILL.md", "root/a", ""),
+            (RENAME, "root/a/skill.md", "root/a", ""),
+            (REMOVE, "root/a/SKILL.md", "root/a", ""),
+            (MODE, "root/a/SKILL.md", "root/a", ""),
+            (ANY, "root/a/SKILL.md", "root/a", ""),
+            (ANY, "root/a", "root/a", ""),
+            (ANY, "root/notes.txt", "", ""),
+            (READ, "root/a/SKILL.md", "", ""),
+            // What stands beside it is read when it is needed.
+            (WRITE, "root/a/notes.md", "", ""),
+            (CREATE, "root/a/references", "", ""),
+            (CREATE, "root/a/.SKILL.md.swp", "", ""),
+            // The directories themselves.
+            (REMOVE, "root/a", "root", "root/a"),
+            (RENAME, "root/deep", "root", "root/deep"),
+            (REMOVE, "root", "", "root"),
+            (MODE, "root/a", "root/a", ""),
+            (CREATE, "root/new", "root", "root/new"),
+            (CREATE, "root/deep/new", "root/deep", "root/deep/new"),
+            (WRITE, "root/notes.txt", "", ""),
+            (CREATE, "root/SKILL.md", "root", ""),
+            // A root that is not there yet.
+            (CREATE, "later", "", "later"),
+            (CREATE, "elsewhere", "", ""),
+            (WRITE, "later", "", ""),
+            (CREATE, "nowhere/at/all", "", ""),
+        ] {
+            let event = Event::new(kind).add_path(base.join(path));
+            let changes = coverage.changes(&event);
+            assert_eq!(
+                (shown(&changes.directories).as_str(), shown(&changes.trees).as_str()),
+                (directories, trees),
+                "{kind:?} {path}"
+            );
+            assert!(!changes.everything);
+        }
+        let lost = Event::new(EventKind::Other).set_flag(Flag::Rescan);
+        assert_eq!(coverage.changes(&lost), Changes::everything());
+    }
+}

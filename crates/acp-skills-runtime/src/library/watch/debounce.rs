@@ -1,0 +1,201 @@
+//! [`Debounce`]: changes on their way, until they have settled.
+
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex, MutexGuard};
+
+use skills_core::discovery::Changes;
+
+use super::coverage::Coverage;
+
+/// Saving a file is several changes in a row. They have settled when nothing more has happened for this long,
+pub(super) const QUIET: Duration = Duration::from_millis(200);
+/// or, where something happens all the time, this long after the first.
+pub(super) const MAX_DELAY: Duration = Duration::from_secs(2);
+/// More paths than this are not kept: everything is searched instead.
+pub(super) const MAX_PATHS: usize = 4_096;
+
+/// Where changes arrive, from a thread of the watcher's, and wait until they have settled.
+#[derive(Default)]
+pub(in crate::library) struct Debounce {
+    /// Guards everything. Taken alone, and for a moment.
+    state: Mutex<State>,
+    /// Something arrived that [`settled`](Self::settled) waits for.
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    coverage: Coverage,
+    pending: Pending,
+    /// There are directories that nobody watches yet.
+    recheck: bool,
+    is_closed: bool,
+}
+
+/// What has changed, and when that has settled.
+#[derive(Debug, Default)]
+pub(super) struct Pending {
+    changes: Changes,
+    /// When the first and the last of them happened.
+    times: Option<(Instant, Instant)>,
+}
+
+impl Pending {
+    /// Adds a change that happened at `now`.
+    pub(super) fn add(&mut self, changes: Changes, now: Instant) {
+        if changes.is_empty() {
+            return;
+        }
+        self.times = Some((self.times.map_or(now, |(first, _)| first), now));
+        if !self.changes.everything {
+            self.changes.extend(changes);
+        }
+        if self.changes.directories.len() + self.changes.trees.len() > MAX_PATHS {
+            self.changes = Changes::everything();
+        }
+    }
+
+    /// When all this will have settled, if nothing more happens.
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.times.map(|(first, last)| (last + QUIET).min(first + MAX_DELAY))
+    }
+
+    /// Takes all of it when it has settled at `now`.
+    pub(super) fn take_settled(&mut self, now: Instant) -> Option<Changes> {
+        self.due().filter(|due| *due <= now)?;
+        Some(std::mem::take(self).changes)
+    }
+}
+
+impl Debounce {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock()
+    }
+
+    /// Takes what the operating system says.
+    pub(super) fn put(&self, event: notify::Result<notify::Event>) {
+        let mut state = self.state();
+        let changes = match event {
+            Ok(event) => state.coverage.changes(&event),
+            Err(error) => {
+                // Nobody knows what was not reported.
+                tracing::debug!(%error, "the watcher failed");
+                Changes::everything()
+            }
+        };
+        if !changes.is_empty() {
+            state.pending.add(changes, Instant::now());
+            self.changed.notify_one();
+        }
+    }
+
+    /// Judges events by this coverage from now on.
+    pub(super) fn expect(&self, coverage: Coverage) {
+        self.state().coverage = coverage;
+    }
+
+    /// Says that there are new directories to watch.
+    pub(in crate::library) fn recheck(&self) {
+        self.state().recheck = true;
+        self.changed.notify_one();
+    }
+
+    /// Nobody needs to hear of changes any more.
+    pub(in crate::library) fn close(&self) {
+        self.state().is_closed = true;
+        self.changed.notify_one();
+    }
+
+    /// Waits for changes that have settled. Returns no changes when there are new directories to watch, everything once the
+    /// watches have to be trusted no longer (`trusted_until`), and `None` when nobody needs to hear of changes any more.
+    pub(super) fn settled(&self, trusted_until: Option<Instant>) -> Option<Changes> {
+        let mut state = self.state();
+        loop {
+            if state.is_closed {
+                return None;
+            }
+            let now = Instant::now();
+            if let Some(changes) = state.pending.take_settled(now) {
+                return Some(changes);
+            }
+            if trusted_until.is_some_and(|end| end <= now) {
+                state.pending = Pending::default();
+                return Some(Changes::everything());
+            }
+            if std::mem::take(&mut state.recheck) {
+                return Some(Changes::default());
+            }
+            let next = state.pending.due().into_iter().chain(trusted_until).min();
+            match next {
+                Some(next) => {
+                    self.changed.wait_until(&mut state, next);
+                }
+                None => self.changed.wait(&mut state),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn change(name: &str) -> Changes {
+        Changes { directories: [name.into()].into(), ..Changes::default() }
+    }
+
+    #[test]
+    fn changes_settle_when_it_is_quiet() {
+        let start = Instant::now();
+        let at = |millis| start + Duration::from_millis(millis);
+        let mut pending = Pending::default();
+        assert_eq!((pending.due(), pending.take_settled(at(0))), (None, None));
+        pending.add(Changes::default(), at(0));
+        assert_eq!(pending.due(), None);
+        pending.add(change("a"), at(0));
+        pending.add(change("b"), at(150));
+        assert_eq!(pending.take_settled(at(349)), None);
+        assert_eq!(pending.take_settled(at(350)).unwrap().directories.len(), 2);
+        assert_eq!((pending.due(), pending.take_settled(at(9_000))), (None, None));
+    }
+
+    #[test]
+    fn a_storm_settles_now_and_then_and_stays_small() {
+        let start = Instant::now();
+        let mut pending = Pending::default();
+        let (mut reloads, mut most) = (Vec::new(), 0);
+        // Something happens each millisecond, for ten seconds.
+        for millis in 0..10_000 {
+            let now = start + Duration::from_millis(millis);
+            pending.add(change(&millis.to_string()), now);
+            most = most.max(pending.changes.directories.len());
+            reloads.extend(pending.take_settled(now).map(|_| millis));
+        }
+        assert_eq!(reloads, [2_000, 4_001, 6_002, 8_003]);
+        assert!(most <= 2_001, "{most}");
+        // More than may be kept in that time.
+        for number in 0..100_000 {
+            pending.add(change(&format!("x{number}")), start);
+            assert!(pending.changes.directories.len() <= MAX_PATHS);
+        }
+        assert_eq!(pending.changes, Changes::everything());
+    }
+
+    #[test]
+    fn what_cannot_be_trusted_changes_everything() {
+        let debounce = Debounce::default();
+        let settled = || debounce.settled(None);
+        debounce.put(Err(notify::Error::generic("no more events")));
+        assert_eq!(settled(), Some(Changes::everything()));
+        debounce.put(Ok(notify::Event::new(notify::EventKind::Other).set_flag(notify::event::Flag::Rescan)));
+        assert_eq!(settled(), Some(Changes::everything()));
+        // Watches that were trusted for long enough; what was pending is part of everything.
+        debounce.put(Err(notify::Error::generic("no more events")));
+        assert_eq!(debounce.settled(Some(Instant::now())), Some(Changes::everything()));
+        debounce.recheck();
+        assert_eq!(settled(), Some(Changes::default()));
+        debounce.close();
+        assert_eq!(debounce.settled(Some(Instant::now())), None);
+    }
+}

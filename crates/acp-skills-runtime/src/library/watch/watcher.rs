@@ -1,0 +1,315 @@
+//! [`Watches`]: the watches of the operating system.
+//!
+//! A watch that cannot be had is a warning, once: the proxy works without.
+
+use std::{
+    collections::{HashMap, HashSet},
+    mem,
+    path::Path,
+    sync::Arc,
+};
+
+use notify::{ErrorKind, RecursiveMode, Watcher};
+use skills_core::discovery::Changes;
+
+use super::{coverage::Coverage, platform::Platform};
+
+/// The watches that there are.
+pub(super) struct Watches {
+    watcher: Box<dyn Watcher>,
+    platform: Platform,
+    watched: HashMap<Arc<Path>, RecursiveMode>,
+    /// Directories that are there and could not be watched when that was tried last.
+    refused: HashSet<Arc<Path>>,
+    /// Watches were removed since the last update.
+    has_forgotten: bool,
+    has_warned: bool,
+}
+
+impl Watches {
+    /// None yet.
+    pub(super) fn new(watcher: Box<dyn Watcher>, platform: Platform) -> Self {
+        let (watched, refused) = (HashMap::new(), HashSet::new());
+        Self { watcher, platform, watched, refused, has_forgotten: false, has_warned: false }
+    }
+
+    /// Watches what `coverage` has and nothing else. Returns where something may have happened that no watch saw.
+    pub(super) fn update(&mut self, coverage: &Coverage) -> Changes {
+        let wanted = coverage.watches(self.platform.one_level);
+        let is_stale = |(path, mode): &(&Arc<Path>, &RecursiveMode)| wanted.get(path) != Some(mode);
+        let stale: Vec<_> = self.watched.iter().filter(is_stale).map(|(path, _)| Arc::clone(path)).collect();
+        self.remove(&stale);
+        let added = self.add(wanted);
+        let has_changed = mem::take(&mut self.has_forgotten) || !added.is_empty();
+        if has_changed && self.platform.one_stream {
+            return Changes::everything();
+        }
+        added
+    }
+
+    /// Drops the watches in trees that came or went: a path may be another directory now. When anything may have
+    /// happened, that is all of them.
+    pub(super) fn forget(&mut self, changes: &Changes) {
+        let is_forgotten = |path: &&Arc<Path>| changes.replaces(path);
+        let forgotten: Vec<_> = self.watched.keys().filter(is_forgotten).cloned().collect();
+        self.remove(&forgotten);
+        // What was refused may be granted now.
+        self.refused.clear();
+    }
+
+    /// Whether there should be watches, and is none.
+    pub(super) fn are_lost(&self) -> bool {
+        self.watched.is_empty() && !self.refused.is_empty()
+    }
+
+    fn remove(&mut self, paths: &[Arc<Path>]) {
+        if paths.is_empty() {
+            return;
+        }
+        self.has_forgotten = true;
+        let mut batch = self.watcher.paths_mut();
+        for path in paths {
+            self.watched.remove(path);
+            // The directory may be gone, and the watch with it.
+            drop(batch.remove(path));
+        }
+        if let Err(error) = batch.commit() {
+            self.lost_all(&error);
+        }
+    }
+
+    /// Watches what is not watched yet. Returns what is watched now.
+    fn add(&mut self, wanted: HashMap<&Arc<Path>, RecursiveMode>) -> Changes {
+        // Where each attempt interrupts all other watches, nothing is asked for in vain.
+        let is_vain =
+            |path: &Arc<Path>| self.platform.one_stream && (self.refused.contains(path) || !path.exists());
+        let is_new = |(path, _): &(&Arc<Path>, _)| !self.watched.contains_key(*path) && !is_vain(path);
+        let new: Vec<_> = wanted.into_iter().filter(is_new).collect();
+        let mut added = Changes::default();
+        if new.is_empty() {
+            return added;
+        }
+        let mut batch = self.watcher.paths_mut();
+        let mut failure = None;
+        for (path, mode) in new {
+            match batch.add(path, mode) {
+                Ok(()) => {
+                    self.watched.insert(Arc::clone(path), mode);
+                    match mode {
+                        RecursiveMode::NonRecursive => added.directories.insert(path.to_path_buf()),
+                        RecursiveMode::Recursive => added.trees.insert(path.to_path_buf()),
+                    };
+                }
+                // It has just gone.
+                Err(_) if !path.exists() => {}
+                Err(error) => {
+                    self.refused.insert(Arc::clone(path));
+                    // The next ones cannot be had either, and asking for ten thousand takes its time.
+                    let is_limit = matches!(error.kind, ErrorKind::MaxFilesWatch);
+                    failure.get_or_insert(error);
+                    if is_limit {
+                        break;
+                    }
+                }
+            }
+        }
+        let committed = batch.commit();
+        if let Some(error) = failure {
+            self.warn(&error);
+        }
+        if let Err(error) = committed {
+            self.lost_all(&error);
+            return Changes::default();
+        }
+        if !added.is_empty() {
+            tracing::debug!(directories = self.watched.len(), "watching");
+        }
+        added
+    }
+
+    /// There are no watches any more.
+    fn lost_all(&mut self, error: &notify::Error) {
+        self.refused.extend(mem::take(&mut self.watched).into_keys());
+        self.warn(error);
+    }
+
+    fn warn(&mut self, error: &notify::Error) {
+        if mem::replace(&mut self.has_warned, true) {
+            return;
+        }
+        let hint = match error.kind {
+            ErrorKind::MaxFilesWatch => {
+                " (fs.inotify.max_user_watches says how many directories a user may watch)"
+            }
+            _ => "",
+        };
+        tracing::warn!(
+            "cannot watch all directories with skills: {error}{hint}; `/skills reload` finds what changes in the others"
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{path::PathBuf, sync::Mutex};
+
+    use notify::{Config, Error, EventHandler, NullWatcher, WatcherKind};
+    use skills_core::{
+        SkillSet,
+        discovery::{Discovery, DiscoveryCache, Root},
+    };
+
+    use super::*;
+
+    /// A system that lets us watch so many directories.
+    #[derive(Default)]
+    struct System {
+        watched: HashSet<PathBuf>,
+        limit: usize,
+        asked: usize,
+    }
+
+    struct Limited(Arc<Mutex<System>>);
+
+    impl Watcher for Limited {
+        fn new<F: EventHandler>(_: F, _: Config) -> notify::Result<Self> {
+            Ok(Self(Arc::default()))
+        }
+
+        fn watch(&mut self, path: &Path, _: RecursiveMode) -> notify::Result<()> {
+            let mut system = self.0.lock().unwrap();
+            system.asked += 1;
+            if system.watched.len() >= system.limit {
+                return Err(Error::new(ErrorKind::MaxFilesWatch));
+            }
+            system.watched.insert(path.to_owned());
+            Ok(())
+        }
+
+        fn unwatch(&mut self, path: &Path) -> notify::Result<()> {
+            let known = self.0.lock().unwrap().watched.remove(path);
+            if known { Ok(()) } else { Err(Error::watch_not_found()) }
+        }
+
+        fn kind() -> WatcherKind {
+            NullWatcher::kind()
+        }
+    }
+
+    /// Coverage over a root with ten skills, two of them deeper.
+    fn coverage(base: &Path) -> Coverage {
+        for number in 0..10 {
+            let dir = base.join(if number < 8 { format!("s{number}") } else { format!("deep/s{number}") });
+            std::fs::create_dir_all(&dir).unwrap();
+            let text = format!("---\nname: s{number}\ndescription: x\n---\n");
+            std::fs::write(dir.join("SKILL.md"), text).unwrap();
+        }
+        let (discovery, mut visits) = (Discovery::new([Root::scanned(base)]), DiscoveryCache::default());
+        discovery.run_incremental(&mut visits, &Changes::default(), &mut SkillSet::builder());
+        let mut coverage = Coverage::default();
+        coverage.add_search(&discovery, &visits);
+        coverage
+    }
+
+    fn limited(limit: usize, platform: Platform) -> (Watches, Arc<Mutex<System>>) {
+        let system = Arc::new(Mutex::new(System { limit, ..System::default() }));
+        (Watches::new(Box::new(Limited(Arc::clone(&system))), platform), system)
+    }
+
+    #[test]
+    fn what_is_new_is_looked_at_once_more() {
+        let base = tempfile::tempdir().unwrap();
+        let base = dunce::canonicalize(base.path()).unwrap();
+        let (mut watches, system) = limited(100, Platform::LINUX);
+        assert_eq!(watches.update(&coverage(&base)).directories.len(), 12);
+        assert!(watches.update(&coverage(&base)).is_empty());
+        // A directory that was replaced is another one.
+        watches.forget(&Changes { trees: [base.join("deep")].into(), ..Changes::default() });
+        assert_eq!(system.lock().unwrap().watched.len(), 9);
+        assert_eq!(watches.update(&coverage(&base)).directories.len(), 3);
+        std::fs::remove_dir_all(base.join("s0")).unwrap();
+        let fewer = {
+            let (discovery, mut visits) = (Discovery::new([Root::scanned(&base)]), DiscoveryCache::default());
+            discovery.run_incremental(&mut visits, &Changes::default(), &mut SkillSet::builder());
+            let mut coverage = Coverage::default();
+            coverage.add_search(&discovery, &visits);
+            coverage
+        };
+        assert!(watches.update(&fewer).is_empty());
+        assert!(!system.lock().unwrap().watched.contains(&base.join("s0")));
+    }
+
+    #[test]
+    fn nothing_is_trusted_after_a_loss() {
+        let base = tempfile::tempdir().unwrap();
+        let base = dunce::canonicalize(base.path()).unwrap();
+        for (platform, count) in [(Platform::LINUX, 12), (Platform::MACOS, 1), (Platform::WINDOWS, 1)] {
+            let (mut watches, system) = limited(100, platform);
+            watches.update(&coverage(&base));
+            watches.forget(&Changes::everything());
+            assert!(system.lock().unwrap().watched.is_empty());
+            assert!(!watches.update(&coverage(&base)).is_empty());
+            assert_eq!(system.lock().unwrap().watched.len(), count, "{platform:?}");
+        }
+    }
+
+    #[test]
+    fn falling_short_is_no_outage() {
+        let base = tempfile::tempdir().unwrap();
+        let base = dunce::canonicalize(base.path()).unwrap();
+        let (mut watches, system) = limited(5, Platform::LINUX);
+        assert_eq!(watches.update(&coverage(&base)).directories.len(), 5);
+        assert!(watches.has_warned);
+        // It does not go on asking for all of them, nor look at the same ones again and again.
+        for asked in [6, 7, 8] {
+            assert_eq!(system.lock().unwrap().asked, asked);
+            assert!(watches.update(&coverage(&base)).is_empty());
+        }
+        system.lock().unwrap().limit = 100;
+        assert_eq!(watches.update(&coverage(&base)).directories.len(), 7);
+    }
+
+    #[test]
+    fn a_stream_that_begins_anew_has_missed_everything() {
+        let base = tempfile::tempdir().unwrap();
+        let base = dunce::canonicalize(base.path()).unwrap();
+        let coverage = coverage(&base);
+        let (mut watches, system) = limited(100, Platform::MACOS);
+        assert_eq!(watches.update(&coverage), Changes::everything());
+        assert!(watches.update(&coverage).is_empty());
+        // A watch less is a new stream, too.
+        watches.forget(&Changes { trees: [base.clone()].into(), ..Changes::default() });
+        std::fs::remove_dir_all(&base).unwrap();
+        assert_eq!(watches.update(&coverage), Changes::everything());
+        assert!(watches.update(&coverage).is_empty());
+        assert!(system.lock().unwrap().watched.is_empty());
+    }
+
+    #[test]
+    fn what_was_refused_does_not_interrupt_the_stream_again() {
+        let base = tempfile::tempdir().unwrap();
+        let base = dunce::canonicalize(base.path()).unwrap();
+        let coverage = coverage(&base);
+        let (mut watches, system) = limited(0, Platform::MACOS);
+        for _ in 0..3 {
+            assert!(watches.update(&coverage).is_empty());
+        }
+        assert!(watches.are_lost());
+        assert_eq!(system.lock().unwrap().asked, 1);
+        // Until nothing is trusted any more.
+        system.lock().unwrap().limit = 1;
+        watches.forget(&Changes::everything());
+        assert_eq!(watches.update(&coverage), Changes::everything());
+        assert!(!watches.are_lost());
+    }
+
+    #[test]
+    fn one_watch_for_a_tree_where_that_is_possible() {
+        let base = tempfile::tempdir().unwrap();
+        let base = dunce::canonicalize(base.path()).unwrap();
+        let coverage = coverage(&base);
+        assert_eq!(coverage.watches(true).len(), 12);
+        let base: Arc<Path> = base.into();
+        assert_eq!(coverage.watches(false), [(&base, RecursiveMode::Recursive)].into());
+    }
+}

@@ -1,0 +1,159 @@
+//! MCP over the ACP connection (unstable): `mcp/message` requests of the agent's, answered by the same server.
+//!
+//! The agent sends `{serverId, requestId, method, params}` and gets `{result}` or `{error}` of the inner request as the
+//! result of the outer one
+//! ([RFD](https://agentclientprotocol.com/rfds/mcp-over-acp)). Inside, each session has one connection of newline-delimited
+//! MCP to its server, on which requests get ids of our own. What the server says on a subscription goes to the agent as
+//! notifications with the id of the request that opened it.
+
+use std::{collections::HashMap, sync::Arc};
+
+use parking_lot::Mutex;
+
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, WriteHalf},
+    sync::{
+        Mutex as AsyncMutex,
+        mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
+    },
+};
+use tokio_util::sync::CancellationToken;
+
+use super::handler::Handler;
+use acp_skills_wire::{INTERNAL_ERROR, INVALID_PARAMS, Message, build};
+
+/// How much may wait between the connection and the server, in bytes.
+const PIPE_BYTES: usize = 64 * 1024;
+
+/// The connection of one session; it opens with the first request.
+#[derive(Default)]
+pub(super) struct Connection(AsyncMutex<Option<Inner>>);
+
+struct Inner {
+    writer: WriteHalf<DuplexStream>,
+    pending: Pending,
+    last_id: u64,
+}
+
+/// By the id of a request, where the answer goes, and the notifications that come before it. The lock guards the map; it is
+/// taken alone, and for a moment.
+type Pending = Arc<Mutex<HashMap<u64, UnboundedSender<Value>>>>;
+
+/// Names the request that a notification belongs to.
+const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
+
+impl Connection {
+    /// Answers one `mcp/message` request.
+    pub(super) async fn answer(
+        &self,
+        handler: &Handler,
+        end: &CancellationToken,
+        line: &[u8],
+        say: &mut (dyn FnMut(Vec<u8>) + Send),
+    ) {
+        let Some(message) = Message::parse(line) else { return };
+        let Some(id) = message.id() else { return };
+        let request = message.params.and_then(|params| serde_json::from_slice::<Value>(params.raw()).ok());
+        let Some(method) = request.as_ref().and_then(|request| request["method"].as_str()) else {
+            return say(build::error(&id, INVALID_PARAMS, "`mcp/message` needs a method"));
+        };
+        let params = request.as_ref().map_or(Value::Null, |request| request["params"].clone());
+        let mut messages = self.request(handler, end, method, params).await;
+        let last = loop {
+            match next(&mut messages).await {
+                Some(message) if message["id"].is_null() => say(notification(request.as_ref(), message)),
+                last => break last,
+            }
+        };
+        say(match last {
+            Some(mut answer) => {
+                // An error of the inner request is a result of the outer one.
+                let outcome = match answer.get_mut("error") {
+                    Some(error) => json!({ "error": error.take() }),
+                    None => json!({ "result": answer["result"].take() }),
+                };
+                build::result(&id, &outcome)
+            }
+            None => build::error(&id, INTERNAL_ERROR, "the session's skills server is closed"),
+        });
+    }
+
+    /// Sends a request to the server. Returns what it says to it; nothing when there is no server any more.
+    async fn request(
+        &self,
+        handler: &Handler,
+        end: &CancellationToken,
+        method: &str,
+        params: Value,
+    ) -> Option<UnboundedReceiver<Value>> {
+        let mut connection = self.0.lock().await;
+        let inner = connection.get_or_insert_with(|| Inner::open(handler.clone(), end.child_token()));
+        inner.last_id += 1;
+        let mut request = json!({ "jsonrpc": "2.0", "id": inner.last_id, "method": method });
+        if !params.is_null() {
+            request["params"] = params;
+        }
+        let (sender, messages) = unbounded_channel();
+        inner.pending.lock().insert(inner.last_id, sender);
+        let mut line = request.to_string();
+        line.push('\n');
+        inner.writer.write_all(line.as_bytes()).await.ok()?;
+        Some(messages)
+    }
+}
+
+/// What the server says next to a request; `None` when it will say nothing more.
+async fn next(messages: &mut Option<UnboundedReceiver<Value>>) -> Option<Value> {
+    messages.as_mut()?.recv().await
+}
+
+/// A notification on the subscription that `request` opened, for the agent.
+fn notification(request: Option<&Value>, mut message: Value) -> Vec<u8> {
+    let id = |key: &str| request.map_or(Value::Null, |request| request[key].clone());
+    let mut params = message["params"].take();
+    params["_meta"][SUBSCRIPTION] = id("requestId");
+    let params = json!({
+        "serverId": id("serverId"),
+        "requestId": id("requestId"),
+        "method": message["method"],
+        "params": params,
+    });
+    build::notification("mcp/message", &params)
+}
+
+impl Inner {
+    fn open(handler: Handler, end: CancellationToken) -> Self {
+        let (ours, theirs) = tokio::io::duplex(PIPE_BYTES);
+        tokio::spawn(async move {
+            // A server that does not come up shows in every request that stays without an answer.
+            if let Ok(running) =
+                rmcp::service::serve_server_with_ct(handler, tokio::io::split(theirs), end).await
+            {
+                drop(running.waiting().await);
+            }
+        });
+        let (reader, writer) = tokio::io::split(ours);
+        let pending = Pending::default();
+        let answers = Arc::clone(&pending);
+        tokio::spawn(async move {
+            let mut lines = BufReader::new(reader).lines();
+            while let Ok(Some(line)) = lines.next_line().await {
+                let Ok(message) = serde_json::from_str::<Value>(&line) else { continue };
+                let subscription = message["params"]["_meta"][SUBSCRIPTION].as_u64();
+                let sender = match (message["id"].as_u64(), subscription) {
+                    (Some(id), _) => answers.lock().remove(&id),
+                    (None, Some(id)) => answers.lock().get(&id).cloned(),
+                    (None, None) => None,
+                };
+                if let Some(sender) = sender {
+                    // Whoever asked may have given up.
+                    drop(sender.send(message));
+                }
+            }
+            // Nobody will be answered any more.
+            answers.lock().clear();
+        });
+        Self { writer, pending, last_id: 0 }
+    }
+}

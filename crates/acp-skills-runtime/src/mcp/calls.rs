@@ -1,0 +1,113 @@
+//! What the record says of a call: which skill, and how it ended.
+//!
+//! Of what the model wrote only that goes in which names something that is there: a skill, its tool, a file of it.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+use skills_core::{
+    CallContext, Skill, Source, ToolOutput, Toolbox,
+    toolbox::{ACTIVATE_SKILL, Content, READ_SKILL_FILE, RUN_SKILL_SCRIPT, SEARCH_SKILLS},
+};
+
+use crate::events::{ActivatedBy, End, EventKind, Outcome};
+
+/// A call of one of our tools, as it begins.
+pub(super) struct Call<'a> {
+    pub(super) toolbox: &'a Toolbox,
+    pub(super) context: &'a CallContext,
+    pub(super) tool: &'a str,
+    pub(super) arguments: &'a Map<String, Value>,
+}
+
+impl<'a> Call<'a> {
+    /// The skill that it is about.
+    pub(super) fn skill(&self) -> Option<&'a Skill> {
+        let argument = if self.tool == ACTIVATE_SKILL { "name" } else { "skill" };
+        self.toolbox.usable(self.text(argument)?, self.context).map(|skill| &**skill)
+    }
+
+    fn text(&self, argument: &str) -> Option<&'a str> {
+        self.arguments.get(argument)?.as_str()
+    }
+
+    /// What happened: there is no output when nobody wanted it any more.
+    pub(super) fn event(&self, output: Option<&ToolOutput>, time: Duration) -> EventKind {
+        let found = self.skill();
+        let skill = found.map(|skill| skill.name.to_string());
+        let is_ok = output.is_some_and(|output| !output.is_error);
+        let code = output.and_then(|output| output.code);
+        let structured = |key| output.and_then(|output| output.structured.as_ref()?.get(key)?.as_i64());
+        let end = End {
+            outcome: match output {
+                None => Outcome::Cancelled,
+                Some(output) if output.is_error => Outcome::Error,
+                Some(_) => Outcome::Ok,
+            },
+            error: code.map(str::to_owned),
+            bytes: output.map_or(0, bytes),
+            ms: time.into(),
+        };
+        match self.tool {
+            ACTIVATE_SKILL => EventKind::SkillActivated {
+                skill,
+                path: found.and_then(path),
+                by: ActivatedBy::Model,
+                tokens: output.map_or(0, |output| tokens(&output.to_text())),
+                end,
+            },
+            READ_SKILL_FILE => {
+                let file = self.text("path").filter(|_| is_ok).map(str::to_owned);
+                EventKind::FileRead { skill, file, end }
+            }
+            RUN_SKILL_SCRIPT => {
+                let is_there = is_ok || matches!(code, Some("ExecutionFailed" | "ExecutionTimeout"));
+                let script = self.text("script").filter(|_| is_there).map(str::to_owned);
+                EventKind::ScriptRun { skill, script, exit_code: structured("exitCode"), end }
+            }
+            SEARCH_SKILLS => {
+                let found = structured("total").and_then(|total| total.try_into().ok());
+                EventKind::Search { found: found.unwrap_or(0), end }
+            }
+            _ => {
+                let tool = found.zip(self.text("tool")).and_then(|(skill, tool)| skill.tool(tool));
+                EventKind::ToolCalled { skill, tool: tool.map(|tool| tool.name.clone()), end }
+            }
+        }
+    }
+}
+
+/// The instructions of a skill were given to the model as `text`.
+pub(super) fn activated(skill: &Skill, by: ActivatedBy, text: &str, time: Duration) -> EventKind {
+    let bytes = text.len() as u64;
+    let end = End { outcome: Outcome::Ok, error: None, bytes, ms: time.into() };
+    let skill_name = Some(skill.name.to_string());
+    EventKind::SkillActivated { skill: skill_name, path: path(skill), by, tokens: tokens(text), end }
+}
+
+/// The instructions of a skill could not be had.
+pub(super) fn not_activated(skill: &Skill, by: ActivatedBy, time: Duration) -> EventKind {
+    let error = Some("ActivationFailed".to_owned());
+    let end = End { outcome: Outcome::Error, error, bytes: 0, ms: time.into() };
+    EventKind::SkillActivated { skill: Some(skill.name.to_string()), path: path(skill), by, tokens: 0, end }
+}
+
+fn path(skill: &Skill) -> Option<String> {
+    match &skill.source {
+        Source::Stored(stored) => Some(stored.file().to_string_lossy().into_owned()),
+        _ => None,
+    }
+}
+
+fn tokens(text: &str) -> u64 {
+    skills_core::estimate_tokens(text) as u64
+}
+
+fn bytes(output: &ToolOutput) -> u64 {
+    let parts = output.content.iter().map(|part| match part {
+        Content::Text(text) => text.len(),
+        Content::Image { data, .. } => data.len(),
+        _ => 0,
+    });
+    parts.sum::<usize>() as u64
+}

@@ -1,0 +1,65 @@
+//! Skills as MCP prompts, for agents that show those to their users: one for each skill that a user may invoke.
+
+use std::time::Instant;
+
+use rmcp::{
+    ErrorData,
+    model::{
+        GetPromptRequestParams, GetPromptResult, ListPromptsResult, Prompt, PromptArgument, PromptMessage,
+        Role,
+    },
+};
+use skills_core::{SkillName, Toolbox, catalog::Guide};
+
+use super::calls;
+use crate::events::{ActivatedBy, EventKind};
+use acp_skills_intercept::spelled;
+
+/// The name of the only argument: what the user writes behind the command.
+const ARGUMENTS: &str = "arguments";
+
+/// The prompts.
+pub(super) fn list(toolbox: &Toolbox) -> ListPromptsResult {
+    let prompts = spelled(toolbox.skills()).into_iter().map(|(word, skill)| {
+        let mut argument = PromptArgument::new(ARGUMENTS).with_required(false);
+        if let Some(hint) = skill.hint() {
+            argument = argument.with_description(hint);
+        }
+        Prompt::new(word, Some(skill.description.as_str()), Some(vec![argument]))
+            .with_title(skill.name.as_str())
+    });
+    ListPromptsResult::with_all_items(prompts.collect())
+}
+
+/// What a prompt says, which skill it activates, and that for the record.
+pub(super) async fn get(
+    toolbox: &Toolbox,
+    request: GetPromptRequestParams,
+) -> Result<(GetPromptResult, SkillName, EventKind), ErrorData> {
+    let key = SkillName::key_of(&request.name);
+    let known = spelled(toolbox.skills());
+    let found = known.iter().find(|(word, _)| SkillName::key_of(word) == key);
+    let Some((_, skill)) = found else {
+        return Err(ErrorData::invalid_params(format!("there is no prompt `{}`", request.name), None));
+    };
+    let words = request.arguments.as_ref().and_then(|arguments| arguments.get(ARGUMENTS));
+    let words = words.and_then(|words| words.as_str()).unwrap_or_default().trim();
+    let started = Instant::now();
+    let activation =
+        toolbox.activate(skill, Some(words.to_owned()), Guide::Tools).await.map_err(|error| {
+            ErrorData::internal_error(
+                format!("the skill `{}` cannot be activated: {error}", skill.name),
+                None,
+            )
+        })?;
+    let what = calls::activated(skill, ActivatedBy::Model, &activation.text, started.elapsed());
+    let mut messages = vec![PromptMessage::new_text(Role::User, activation.text)];
+    if !words.is_empty() {
+        messages.push(PromptMessage::new_text(Role::User, words));
+    }
+    Ok((
+        GetPromptResult::new(messages).with_description(skill.description.as_str()),
+        skill.name.clone(),
+        what,
+    ))
+}

@@ -1,0 +1,129 @@
+//! [`SwitchStore`]: which skills are off in which directory, kept in a directory (`--state DIR`).
+//!
+//! One small file per directory, named by a digest of its path, holds the names of the skills that are off there, and
+//! nothing else. Several proxies may write: each change is read, changed and written under a lock of the operating system.
+
+use std::{io, path::Path};
+
+use serde::{Deserialize, Serialize};
+use skills_core::SkillName;
+
+use skills_sources::disk::state::{self, StateDir};
+
+/// More names than these are nobody's.
+const MAX_NAMES: usize = 10_000;
+const VERSION: u32 = 1;
+
+/// The switches of directories, in a directory.
+#[derive(Debug, Clone)]
+pub struct SwitchStore(StateDir);
+
+/// The contents of a file.
+#[derive(Debug, Serialize, Deserialize)]
+struct Switches {
+    v: u32,
+    off: Vec<String>,
+}
+
+impl SwitchStore {
+    /// Uses the directory `off` below `state`; creates it, for nobody else to read, when there is none.
+    ///
+    /// # Errors
+    /// It cannot be created.
+    pub fn open(state: &Path) -> io::Result<Self> {
+        StateDir::open(state.join("off")).map(Self)
+    }
+
+    /// What is off in the directory `cwd`. Reads a file; one that cannot be read is a warning, and nothing is off.
+    pub fn load(&self, cwd: &Path) -> Vec<SkillName> {
+        let path = self.0.about_directory(cwd);
+        read(&path).unwrap_or_else(|error| {
+            tracing::warn!("cannot read {}: {error}", path.display());
+            Vec::new()
+        })
+    }
+
+    /// Keeps that these skills are on or off in the directory `cwd`. Blocks for as long as the disk, and another proxy that
+    /// writes there, takes.
+    ///
+    /// # Errors
+    /// The file cannot be locked or written; then it is as it was.
+    pub fn save(&self, cwd: &Path, names: &[SkillName], on: bool) -> io::Result<()> {
+        self.0.change(&self.0.about_directory(cwd), |old: Option<Switches>| {
+            let mut off = old.map(Switches::names).unwrap_or_default();
+            off.retain(|old| !names.iter().any(|name| name.key() == old.key()));
+            if !on {
+                off.extend_from_slice(names);
+            }
+            let off: Vec<_> = off.iter().map(ToString::to_string).collect();
+            (!off.is_empty()).then_some(Switches { v: VERSION, off })
+        })
+    }
+}
+
+impl Switches {
+    fn names(self) -> Vec<SkillName> {
+        self.off.iter().take(MAX_NAMES).filter_map(|name| SkillName::new(name)).collect()
+    }
+}
+
+fn read(path: &Path) -> io::Result<Vec<SkillName>> {
+    Ok(state::read::<Switches>(path)?.map(Switches::names).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn names(names: &[&str]) -> Vec<SkillName> {
+        names.iter().map(|name| SkillName::new(name).unwrap()).collect()
+    }
+
+    #[test]
+    fn what_is_off_is_kept_by_directory() {
+        let directory = tempfile::tempdir().unwrap();
+        let (project, other) = (directory.path().join("project"), directory.path().join("not-there"));
+        fs::create_dir(&project).unwrap();
+        let store = SwitchStore::open(&directory.path().join("state")).unwrap();
+        assert!(store.load(&project).is_empty());
+        store.save(&project, &names(&["pdf", "Ü b"]), false).unwrap();
+        store.save(&project, &names(&["review"]), false).unwrap();
+        store.save(&project, &names(&["review"]), false).unwrap();
+        let again = SwitchStore::open(&directory.path().join("state")).unwrap();
+        assert_eq!(again.load(&project.join(".")), names(&["pdf", "Ü b", "review"]));
+        assert!(again.load(&other).is_empty());
+        again.save(&other, &names(&["x"]), false).unwrap();
+        // Case does not count, and names alone are kept.
+        store.save(&project, &names(&["PDF"]), true).unwrap();
+        assert_eq!(store.load(&project), names(&["Ü b", "review"]));
+        let text = fs::read_to_string(store.0.about_directory(&project)).unwrap();
+        assert_eq!(text, r#"{"v":1,"off":["Ü b","review"]}"#);
+        store.save(&project, &names(&["ü b", "review"]), true).unwrap();
+        assert!(!store.0.about_directory(&project).exists());
+        // Whatever somebody else wrote there is no reason to fail.
+        fs::write(store.0.about_directory(&project), "{").unwrap();
+        assert!(store.load(&project).is_empty());
+        store.save(&project, &names(&["pdf"]), false).unwrap();
+        assert_eq!(store.load(&project), names(&["pdf"]));
+    }
+
+    #[test]
+    fn two_proxies_lose_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        let open = || SwitchStore::open(directory.path()).unwrap();
+        let cwd = directory.path();
+        std::thread::scope(|scope| {
+            for thread in 0..4 {
+                let store = open();
+                scope.spawn(move || {
+                    for number in 0..10 {
+                        store.save(cwd, &names(&[&format!("{thread}-{number}")]), false).unwrap();
+                    }
+                });
+            }
+        });
+        assert_eq!(open().load(cwd).len(), 40);
+    }
+}

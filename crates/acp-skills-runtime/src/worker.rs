@@ -1,0 +1,172 @@
+//! [`Worker`]: a thread that does work in the background, behind a bounded queue.
+//!
+//! Submitting never blocks, however slow the work is: what does not fit into the queue is counted instead. The thread
+//! takes all that waits at once, so work that comes in bursts is done in batches.
+
+use std::{
+    io, mem,
+    sync::Arc,
+    thread,
+    time::{Duration, Instant},
+};
+
+use parking_lot::{Condvar, Mutex, MutexGuard};
+
+/// How long the end waits for what is left to be done. A disk that does not answer must not keep the program.
+const DRAIN_TIME: Duration = Duration::from_secs(2);
+
+/// A thread and its queue. Dropping it waits a while for what is left to be done.
+pub(crate) struct Worker<T>(Arc<Shared<T>>);
+
+/// Where work is submitted. All clones lead to the same queue.
+pub(crate) struct Submitter<T>(Arc<Shared<T>>);
+
+/// What the thread takes out of the queue at once.
+#[derive(Debug)]
+pub(crate) struct Batch<T> {
+    /// In the order in which they were submitted.
+    pub(crate) items: Vec<T>,
+    /// How many did not fit into the queue before these were taken.
+    pub(crate) dropped: u64,
+}
+
+struct Shared<T> {
+    capacity: usize,
+    /// Guards the queue. Taken alone, and for a moment.
+    queue: Mutex<Queue<T>>,
+    /// Something was submitted, or the queue was closed.
+    submitted: Condvar,
+    /// The thread has ended.
+    finished: Condvar,
+}
+
+struct Queue<T> {
+    items: Vec<T>,
+    /// How many did not fit since the last batch.
+    dropped: u64,
+    is_closed: bool,
+    is_finished: bool,
+}
+
+impl<T> Shared<T> {
+    fn queue(&self) -> MutexGuard<'_, Queue<T>> {
+        self.queue.lock()
+    }
+
+    /// Waits for work; `None` when there will be no more.
+    fn next_batch(&self) -> Option<Batch<T>> {
+        let mut queue = self.queue();
+        loop {
+            if !queue.items.is_empty() || queue.dropped > 0 {
+                let (items, dropped) = (mem::take(&mut queue.items), mem::take(&mut queue.dropped));
+                return Some(Batch { items, dropped });
+            }
+            if queue.is_closed {
+                return None;
+            }
+            self.submitted.wait(&mut queue);
+        }
+    }
+}
+
+impl<T: Send + 'static> Worker<T> {
+    /// Starts the thread `name`, which does `work`; at most `capacity` items wait for it.
+    ///
+    /// # Errors
+    /// The thread cannot be started.
+    pub(crate) fn start(
+        name: &str,
+        capacity: usize,
+        mut work: impl FnMut(Batch<T>) + Send + 'static,
+    ) -> io::Result<Self> {
+        let queue = Queue { items: Vec::new(), dropped: 0, is_closed: false, is_finished: false };
+        let (submitted, finished) = (Condvar::new(), Condvar::new());
+        let shared = Arc::new(Shared { capacity, queue: Mutex::new(queue), submitted, finished });
+        let theirs = Arc::clone(&shared);
+        thread::Builder::new().name(name.to_owned()).spawn(move || {
+            while let Some(batch) = theirs.next_batch() {
+                work(batch);
+            }
+            theirs.queue().is_finished = true;
+            theirs.finished.notify_all();
+        })?;
+        Ok(Self(shared))
+    }
+
+    /// Where to submit work.
+    pub(crate) fn submitter(&self) -> Submitter<T> {
+        Submitter(Arc::clone(&self.0))
+    }
+}
+
+impl<T> Worker<T> {
+    /// Takes no more work, and waits a while for what is left to be done.
+    pub(crate) fn finish(&self) {
+        let mut queue = self.0.queue();
+        queue.is_closed = true;
+        self.0.submitted.notify_all();
+        let deadline = Instant::now() + DRAIN_TIME;
+        while !queue.is_finished && Instant::now() < deadline {
+            self.0.finished.wait_until(&mut queue, deadline);
+        }
+    }
+}
+
+impl<T> Drop for Worker<T> {
+    fn drop(&mut self) {
+        self.finish();
+    }
+}
+
+impl<T> Submitter<T> {
+    /// Submits work. Never blocks; what does not fit, or comes after the end, is dropped.
+    pub(crate) fn submit(&self, item: T) {
+        let mut queue = self.0.queue();
+        if queue.is_closed {
+            return;
+        }
+        if queue.items.len() < self.0.capacity {
+            queue.items.push(item);
+        } else {
+            queue.dropped += 1;
+        }
+        drop(queue);
+        self.0.submitted.notify_all();
+    }
+}
+
+impl<T> Clone for Submitter<T> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    #[test]
+    fn order_limits_and_the_end() {
+        let (entered, enters) = mpsc::channel();
+        let (leave, leaves) = mpsc::channel();
+        let (done, all) = mpsc::channel();
+        let worker = Worker::start("test", 3, move |batch: Batch<u32>| {
+            entered.send(()).unwrap();
+            leaves.recv().unwrap();
+            done.send((batch.items, batch.dropped)).unwrap();
+        });
+        let worker = worker.unwrap();
+        let submitter = worker.submitter();
+        submitter.submit(0);
+        enters.recv().unwrap();
+        // Nobody takes these, and nobody who submits waits.
+        (1..=5).for_each(|number| submitter.submit(number));
+        leave.send(()).unwrap();
+        leave.send(()).unwrap();
+        drop(worker);
+        submitter.submit(6);
+        assert_eq!(all.iter().collect::<Vec<_>>(), [(vec![0], 0), (vec![1, 2, 3], 2)]);
+    }
+}

@@ -1,0 +1,48 @@
+//! Checks of the parts of an address that are passed to git. A part must not look like an option or lead out of the repository.
+
+use skills_core::text::shown;
+
+use super::Parsed;
+
+/// The reason why an address must not contain a password.
+pub(super) const SECRET: &str = "an address is written to files that other people read, so it must not contain a user name or a \
+                      password; git gets them from its credential helper";
+
+/// Returns the authority of the part of an address after `://`: the host, with the user and the port if there are any.
+pub(super) fn authority(rest: &str) -> &str {
+    rest.split(['/', '?', '#']).next().unwrap_or_default()
+}
+
+/// Returns true if `name` can be the name of an owner or a repository.
+pub(super) fn is_name(name: &str) -> bool {
+    !name.is_empty()
+        && !name.starts_with(['-', '.'])
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+}
+
+/// Checks a branch, a tag or a commit by the rules of
+/// [`git check-ref-format`](https://git-scm.com/docs/git-check-ref-format), which commit hashes also satisfy.
+pub(super) fn read_reference(reference: &str) -> Parsed<String> {
+    let is_wrong = reference.is_empty()
+        || reference.starts_with(['-', '/', '.', '+', '@'])
+        || reference.ends_with(['/', '.'])
+        || reference
+            .split('/')
+            .any(|part| part.is_empty() || part.starts_with('.') || part.strip_suffix(".lock").is_some())
+        || reference.contains("..")
+        || reference.contains("@{")
+        || reference.chars().any(|c| c.is_control() || c.is_whitespace() || "~^:?*[\\".contains(c));
+    if is_wrong {
+        return Err(format!("`{}` is not a valid branch, tag or commit", shown(reference)).into());
+    }
+    Ok(reference.to_owned())
+}
+
+/// Normalizes a directory: removes empty segments and `.`.
+pub(super) fn read_path(path: &str) -> Parsed<String> {
+    let parts: Vec<_> = path.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
+    if path.contains('\\') || parts.iter().any(|part| *part == ".." || part.chars().any(char::is_control)) {
+        return Err(format!("`{}` is not a directory of the repository", shown(path)).into());
+    }
+    Ok(parts.join("/"))
+}

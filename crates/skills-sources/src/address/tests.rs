@@ -1,0 +1,131 @@
+use super::*;
+
+/// Returns the parsed address as `URL REF PATH` or `web URL`, or the error and its hint.
+fn read(text: &str) -> String {
+    match Address::parse(text) {
+        Ok(address) => match address.place() {
+            Place::Git(place) => {
+                let reference = place.reference.as_deref().unwrap_or("(default)");
+                format!("{} {reference} {}", place.url, place.path).trim_end().to_owned()
+            }
+            Place::Web(url) => format!("web {url}"),
+        },
+        Err(error) => format!("{}; {}", error.why, error.hint()),
+    }
+}
+
+#[test]
+fn addresses_are_parsed() {
+    for (text, expected) in [
+        ("github:acme/skills", "https://github.com/acme/skills.git (default)"),
+        (" github:acme/skills.git ", "https://github.com/acme/skills.git (default)"),
+        ("github:acme/skills@v1.2", "https://github.com/acme/skills.git v1.2"),
+        ("github:acme/skills/a/b@feature/x", "https://github.com/acme/skills.git feature/x a/b"),
+        ("github:acme/skills/./a//b/", "https://github.com/acme/skills.git (default) a/b"),
+        ("gitlab:acme/skills/pdf@main", "https://gitlab.com/acme/skills.git main pdf"),
+        ("https://github.com/acme/skills", "https://github.com/acme/skills.git (default)"),
+        ("https://www.GitHub.com/acme/skills.git/", "https://github.com/acme/skills.git (default)"),
+        (
+            "https://github.com/acme/skills/tree/main/my%20skills/pdf",
+            "https://github.com/acme/skills.git main my skills/pdf",
+        ),
+        ("https://github.com/acme/skills/tree/v1?tab=readme", "https://github.com/acme/skills.git v1"),
+        (
+            "https://github.com/acme/skills/blob/main/pdf/SKILL.md",
+            "https://github.com/acme/skills.git main pdf",
+        ),
+        (
+            "https://gitlab.com/group/sub/skills/-/tree/main/pdf",
+            "https://gitlab.com/group/sub/skills.git main pdf",
+        ),
+        ("https://git.example.com/team/skills.git", "https://git.example.com/team/skills.git (default)"),
+        ("https://git.example.com/skills.git#v1:pdf", "https://git.example.com/skills.git v1 pdf"),
+        ("git+https://example.com/skills#main", "https://example.com/skills main"),
+        ("git+https://example.com/skills#:a/b", "https://example.com/skills (default) a/b"),
+        ("git+https://example.com:8443/skills#v1:a", "https://example.com:8443/skills v1 a"),
+        ("git+ssh://git@example.com/team/skills#v1", "ssh://git@example.com/team/skills v1"),
+        ("ssh://example.com:22/skills", "ssh://example.com:22/skills (default)"),
+        ("git@github.com:acme/skills.git#main:pdf", "ssh://git@github.com/acme/skills.git main pdf"),
+        // Web sites with an index.
+        ("https://example.com", "web https://example.com"),
+        (
+            "https://example.com/.well-known/skills/index.json",
+            "web https://example.com/.well-known/skills/index.json",
+        ),
+        ("https://gist.github.com/acme/1", "web https://gist.github.com/acme/1"),
+        ("https://example.com/?repo=x.git", "web https://example.com/?repo=x.git"),
+        ("http://127.0.0.1:8000/", "web http://127.0.0.1:8000/"),
+    ] {
+        assert_eq!(read(text), expected, "{text}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn local_repositories() {
+    assert_eq!(read("git+file:///srv/skills#v1:a"), "file:///srv/skills v1 a");
+    assert!(read("git+file://skills").contains("must be absolute"));
+    assert!(!read("git+file://~/skills").contains('~'));
+}
+
+#[test]
+fn invalid_addresses_are_rejected() {
+    for (text, expected) in [
+        ("", "1 to 2048 bytes"),
+        ("a b", "a space"),
+        ("github:acme/skills\u{7}", "invisible character"),
+        ("github:acme", "an owner and a repository"),
+        ("github:-acme/skills", "an owner and a repository"),
+        ("github:acme/--upload-pack=x", "an owner and a repository"),
+        ("github:acme/..", "an owner and a repository"),
+        ("github:acme/skills@", "not a valid branch"),
+        ("github:acme/skills@-x", "not a valid branch"),
+        ("github:acme/skills@--upload-pack=touch", "not a valid branch"),
+        ("github:acme/skills@a..b", "not a valid branch"),
+        ("github:acme/skills@+main:refs/heads/x", "not a valid branch"),
+        ("github:acme/skills@main^{tree}", "not a valid branch"),
+        ("github:acme/skills/../x", "is not a directory"),
+        ("github:acme/skills/a\\b", "is not a directory"),
+        ("git+https://example.com/skills#main:../x", "is not a directory"),
+        ("https://github.com/acme/skills/issues", "is not a directory"),
+        ("git+https://me:secret@example.com/skills", "credential helper"),
+        ("git+https://token@example.com/skills", "credential helper"),
+        ("https://me:secret@example.com/", "credential helper"),
+        ("git+ssh://-oProxyCommand=x/skills", "the host or the repository is missing"),
+        ("git+ssh://git@-oProxyCommand=x/skills", "credential helper"),
+        ("git@-oProxyCommand=x:skills", "credential helper"),
+        ("git@-@2:x", "credential helper"),
+        ("git@example.com:", "the host or the repository is missing"),
+        ("git+https:///skills", "the host or the repository is missing"),
+        ("git+https://example.com", "the host or the repository is missing"),
+        ("git+http://example.com/skills", "not encrypted"),
+        ("git://example.com/skills", "not encrypted"),
+        ("http://example.com/", "only https"),
+        ("ext::sh -c x", "a space"),
+        ("ext::sh", "the form is unknown"),
+        ("git+ext::sh", "the form is unknown"),
+        ("file:///srv/skills", "git+file"),
+        ("--source", "the form is unknown"),
+        ("acme/skills", "did you mean `github:acme/skills`?"),
+        ("./skills", "`--skills DIR`"),
+        ("~/skills", "`--skills DIR`"),
+    ] {
+        let read = read(text);
+        assert!(read.contains(expected), "{text}: {read}");
+    }
+}
+
+proptest::proptest! {
+    /// No address passes an option, another protocol, or a path out of the repository to git.
+    #[test]
+    fn git_gets_no_option_or_parent_path(text in "(github:|git\\+https://|git\\+ssh://|git@|https://github.com/|)[-a.:/@#~^\\\\%20git+ ]{0,30}") {
+        if let Ok(address) = Address::parse(&text) && let Place::Git(place) = address.place() {
+            let known = ["https://", "ssh://", "file:///"];
+            proptest::prop_assert!(known.iter().any(|prefix| place.url.starts_with(prefix)), "{}", place.url);
+            proptest::prop_assert!(!place.reference.iter().any(|name| name.starts_with('-') || name.contains("..")));
+            proptest::prop_assert!(place.path.split('/').all(|part| part != ".."));
+            let host = authority(place.url.split_once("://").unwrap().1);
+            proptest::prop_assert!(!host.starts_with('-') && !host.contains("@-"), "{}", place.url);
+        }
+    }
+}

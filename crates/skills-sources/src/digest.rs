@@ -1,0 +1,132 @@
+//! The checksum of a skill, which is approved, and compared before the skill is served.
+
+use std::{collections::BTreeMap, fs, io, path::Path};
+
+use skills_core::{remote::Sha256, skill::FileGuard};
+
+/// The maximum number of entries in a stored skill. We never write more than that.
+const MAX_ENTRIES: usize = 100_000;
+
+/// Returns the checksum of all files below `dir`: the SHA-256 of one line `SHA-256 PATH` per file, sorted by path, with `/` as
+/// the separator.
+///
+/// # Errors
+/// Returns an error if a file can't be read, if an entry is not a regular file or a directory, or if a name contains a control
+/// character.
+pub(super) fn of_skill(dir: &Path) -> io::Result<Sha256> {
+    Ok(Files::of(dir)?.digest())
+}
+
+/// The checksums of the files of a skill, by path. Each file is compared again when it is read.
+pub(super) struct Files(BTreeMap<String, Sha256>);
+
+impl Files {
+    /// Computes the checksums of the files below `dir`.
+    ///
+    /// # Errors
+    /// Returns the errors of [`of_skill`].
+    pub(super) fn of(dir: &Path) -> io::Result<Self> {
+        let hashed = |path: String| {
+            let digest = Sha256::of(&fs::read(dir.join(&path))?);
+            Ok((path, digest))
+        };
+        Ok(Self(files(dir)?.into_iter().map(hashed).collect::<io::Result<_>>()?))
+    }
+
+    /// Returns the checksum of all files, see [`of_skill`].
+    pub(super) fn digest(&self) -> Sha256 {
+        let mut text = String::new();
+        for (path, digest) in &self.0 {
+            text.extend([digest.to_string().as_str(), " ", path, "\n"]);
+        }
+        Sha256::of(text.as_bytes())
+    }
+}
+
+impl FileGuard for Files {
+    fn allows(&self, path: &str, content: Option<&mut dyn io::Read>) -> io::Result<bool> {
+        let (Some(known), Some(content)) = (self.0.get(path), content) else { return Ok(false) };
+        Ok(*known == Sha256::of_content(content)?)
+    }
+}
+
+/// Returns the paths of the files below `dir`, sorted.
+///
+/// # Errors
+/// Returns the errors of [`of_skill`].
+pub(super) fn files(dir: &Path) -> io::Result<Vec<String>> {
+    let mut files = Vec::new();
+    let mut directories = vec![String::new()];
+    let mut seen = 0;
+    while let Some(prefix) = directories.pop() {
+        for entry in fs::read_dir(dir.join(&prefix))? {
+            let entry = entry?;
+            let wrong = || {
+                io::Error::new(io::ErrorKind::InvalidData, "it contains something other than regular files")
+            };
+            let name = entry.file_name().into_string().map_err(|_| wrong())?;
+            // A name with a line break could imitate two lines of the checksum.
+            if name.contains(char::is_control) {
+                return Err(wrong());
+            }
+            let kind = entry.file_type()?;
+            seen += 1;
+            if seen > MAX_ENTRIES {
+                return Err(wrong());
+            }
+            if kind.is_dir() {
+                directories.push(format!("{prefix}{name}/"));
+            } else if kind.is_file() {
+                files.push(format!("{prefix}{name}"));
+            } else {
+                return Err(wrong());
+            }
+        }
+    }
+    files.sort_unstable();
+    Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_counts_and_empty_directories_do_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |path: &str, text: &str| {
+            fs::create_dir_all(dir.path().join(path).parent().unwrap()).unwrap();
+            fs::write(dir.path().join(path), text).unwrap();
+        };
+        let hash = || of_skill(dir.path()).unwrap();
+        write("SKILL.md", "a");
+        write("b/c", "d");
+        let line = |path: &str, text: &str| format!("{} {path}\n", Sha256::of(text.as_bytes()));
+        let expected = Sha256::of((line("SKILL.md", "a") + &line("b/c", "d")).as_bytes());
+        assert_eq!(hash(), expected);
+        fs::create_dir(dir.path().join("empty")).unwrap();
+        assert_eq!(hash(), expected);
+        for (path, text) in [("SKILL.md", "b"), ("b/c", "D"), (".hidden", ""), ("b/e", "")] {
+            let before = hash();
+            write(path, text);
+            assert_ne!(hash(), before, "{path}");
+        }
+    }
+
+    /// A file name that contains a line of the checksum.
+    #[cfg(unix)]
+    #[test]
+    fn a_name_with_a_line_break_is_rejected() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join(format!("a\n{} b", Sha256::of(b""))), "").unwrap();
+        assert_eq!(of_skill(dir.path()).unwrap_err().kind(), io::ErrorKind::InvalidData);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_symbolic_link_is_rejected() {
+        let dir = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink("/etc/passwd", dir.path().join("x")).unwrap();
+        assert_eq!(of_skill(dir.path()).unwrap_err().kind(), io::ErrorKind::InvalidData);
+    }
+}

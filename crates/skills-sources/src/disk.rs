@@ -1,0 +1,78 @@
+//! Files that this program keeps for its user: where they are, who may read them, and which process may change them.
+//!
+//! | module | responsible for |
+//! |---|---|
+//! | [`locations`] | the directories for configuration, cache and state on each platform |
+//! | [`private`] | files and directories that only their owner can read |
+//! | [`lock`] | locks between processes |
+//! | [`state`] | small state files, written atomically under a lock |
+//! | [`home`] | `~` in paths |
+
+pub mod home;
+pub mod locations;
+pub mod lock;
+pub mod private;
+pub mod state;
+
+use std::{
+    fs,
+    io::{self, Write},
+    path::Path,
+};
+
+pub use self::{
+    home::expand_home,
+    locations::{cache_dir, config_file, state_dir},
+    lock::FileLock,
+    state::StateDir,
+};
+
+/// Writes `text` to a file atomically, and keeps the permissions of the file that it replaces. A symbolic link is followed.
+///
+/// # Errors
+/// Returns the system's error if the file cannot be written, and an error if `path` is a symbolic link to a file that does
+/// not exist.
+pub fn write(path: &Path, text: &str) -> io::Result<()> {
+    let path = match fs::canonicalize(path) {
+        Ok(path) => path,
+        // The target may be on a disk that is not mounted at the moment.
+        Err(error) if fs::symlink_metadata(path).is_ok() => {
+            return Err(io::Error::new(
+                error.kind(),
+                format!("it is a symbolic link to a missing file: {error}"),
+            ));
+        }
+        Err(_) => path.to_owned(),
+    };
+    let mut file = tempfile::NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")))?;
+    file.write_all(text.as_bytes())?;
+    private::copy_permissions(file.as_file(), &path)?;
+    file.persist(path)?;
+    Ok(())
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn symbolic_links_are_followed() {
+        use std::os::unix::fs::symlink;
+        let dir = tempfile::tempdir().unwrap();
+        let link = dir.path().join("link");
+        let file = dir.path().join("dotfiles/file");
+        symlink(&file, &link).unwrap();
+        let error = write(&link, "x").unwrap_err();
+        assert!(
+            error.to_string().contains("missing file") && fs::read_link(&link).unwrap() == file,
+            "{error}"
+        );
+        fs::create_dir(file.parent().unwrap()).unwrap();
+        fs::write(&file, "").unwrap();
+        write(&link, "x").unwrap();
+        assert_eq!(
+            (fs::read_link(&link).unwrap(), fs::read_to_string(&file).unwrap()),
+            (file, "x".to_owned())
+        );
+    }
+}

@@ -1,0 +1,130 @@
+//! Files and directories that only their owner can read. Code that differs by operating system is in `unix` and `windows`.
+
+#[cfg_attr(unix, path = "private/unix.rs")]
+#[cfg_attr(windows, path = "private/windows.rs")]
+mod system;
+
+use std::{
+    fs::{DirBuilder, File, OpenOptions},
+    io::{self, Read},
+    path::Path,
+};
+
+/// Opens a file for appending. A missing file is created so that only its owner can read it.
+///
+/// Never blocks. If `path` is a FIFO, writes don't block either: a write that doesn't fit into a full FIFO fails with
+/// [`WouldBlock`](io::ErrorKind::WouldBlock).
+///
+/// # Errors
+/// Returns the system's error if the file can't be opened, and an error if `path` is a FIFO without a reader, or leads to this
+/// program's stdout (such as `/dev/stdout`), because stdout carries the protocol.
+pub fn append(path: &Path) -> io::Result<File> {
+    open(OpenOptions::new().create(true).append(true), path)
+}
+
+/// Opens a file as [`append`] does, but writes block while a FIFO is full.
+///
+/// # Errors
+/// Returns the errors of [`append`].
+pub fn append_and_wait(path: &Path) -> io::Result<File> {
+    let file = append(path)?;
+    system::wait_when_full(&file)?;
+    Ok(file)
+}
+
+/// Opens a lock file as [`append`] does.
+///
+/// # Errors
+/// Returns the errors of [`append`].
+pub fn lockable(path: &Path) -> io::Result<File> {
+    // Windows can't lock a file that is opened for appending only. On Unix, opening a FIFO for reading as well would succeed
+    // without a reader.
+    open(OpenOptions::new().create(true).append(true).read(cfg!(windows)), path)
+}
+
+/// Reads a file of at most `max_bytes` bytes. Blocks if the file is a FIFO or on a slow disk.
+///
+/// # Errors
+/// Returns the system's error if the file can't be read, and [`InvalidData`](io::ErrorKind::InvalidData) if it is larger, or if it is
+/// a device, which may be endless.
+pub fn read(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
+    let invalid = |what| Err(io::Error::new(io::ErrorKind::InvalidData, what));
+    let file = File::open(path)?;
+    if system::is_device(&file.metadata()?) {
+        return invalid("it is not a regular file");
+    }
+    let mut bytes = Vec::new();
+    file.take(max_bytes + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > max_bytes {
+        return invalid("it is larger than this program's files can be");
+    }
+    Ok(bytes)
+}
+
+/// Copies the permissions of the file at `path` to `file`, which will replace it. If there is no file at `path`, the default
+/// permissions of new files are set.
+///
+/// # Errors
+/// Returns the system's error.
+pub fn copy_permissions(file: &File, path: &Path) -> io::Result<()> {
+    system::copy_permissions(file, path)
+}
+
+/// Creates a directory and its missing parents so that only their owner can read them. Existing directories are unchanged.
+///
+/// # Errors
+/// Returns the system's error if a directory can't be created.
+pub fn create_dir(path: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    system::private_dir(&mut builder);
+    builder.create(path)
+}
+
+fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    system::private_file(options);
+    let file = options.open(path).map_err(|error| system::explained(error, path))?;
+    if system::is_stdout(&file) {
+        return Err(io::Error::other("it leads to stdout, which carries the protocol"));
+    }
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn writers_append_to_the_same_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let dir = directory.path().join("a/b");
+        let file = directory.path().join("a/b/file");
+        for _ in 0..2 {
+            create_dir(&dir).unwrap();
+        }
+        append(&file).unwrap().write_all(b"one").unwrap();
+        append_and_wait(&file).unwrap().write_all(b"two").unwrap();
+        assert_eq!(std::fs::read(&file).unwrap(), b"onetwo");
+        // Two writers at once, as when several proxies share an event file.
+        let mut first = append(&file).unwrap();
+        let mut second = append(&file).unwrap();
+        first.write_all(b"three").unwrap();
+        second.write_all(b"four").unwrap();
+        first.write_all(b"five").unwrap();
+        assert_eq!(std::fs::read(&file).unwrap(), b"onetwothreefourfive");
+    }
+
+    #[test]
+    fn files_and_directories_that_cannot_be_created() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("file");
+        append(&file).unwrap();
+        create_dir(&file).unwrap_err();
+        create_dir(&file.join("below")).unwrap_err();
+        append(&file.join("below")).unwrap_err();
+        append(directory.path()).unwrap_err();
+        assert_eq!(append(&directory.path().join("none/file")).unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+}

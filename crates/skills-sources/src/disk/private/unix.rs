@@ -1,0 +1,110 @@
+//! File modes and FIFOs on Unix.
+
+use std::{
+    fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions},
+    io,
+    os::unix::fs::{DirBuilderExt, FileTypeExt, OpenOptionsExt, PermissionsExt},
+    path::Path,
+};
+
+use rustix::{
+    fs::{FileType, OFlags},
+    io::Errno,
+};
+
+pub(super) fn private_file(options: &mut OpenOptions) {
+    // Without this flag, opening a FIFO blocks until a reader opens it.
+    options.mode(0o600).custom_flags(OFlags::NONBLOCK.bits().cast_signed());
+}
+
+pub(super) fn private_dir(builder: &mut DirBuilder) {
+    builder.mode(0o700);
+}
+
+pub(super) fn copy_permissions(file: &File, path: &Path) -> io::Result<()> {
+    let mode = fs::metadata(path).map_or(0o644, |metadata| metadata.permissions().mode() & 0o777);
+    file.set_permissions(Permissions::from_mode(mode))
+}
+
+pub(super) fn is_device(metadata: &Metadata) -> bool {
+    metadata.file_type().is_char_device() || metadata.file_type().is_block_device()
+}
+
+/// Returns true if a file, a FIFO or a pipe is also our stdout. Devices such as terminals don't count, because they have other uses.
+pub(super) fn is_stdout(file: &File) -> bool {
+    let (Ok(file), Ok(stdout)) = (rustix::fs::fstat(file), rustix::fs::fstat(io::stdout())) else {
+        return false;
+    };
+    let is_device = FileType::from_raw_mode(file.st_mode).is_char_device();
+    !is_device && (file.st_dev, file.st_ino) == (stdout.st_dev, stdout.st_ino)
+}
+
+/// Replaces the system's message for a FIFO without a reader, which is `No such device or address`.
+pub(super) fn explained(error: io::Error, path: &Path) -> io::Error {
+    let is_fifo = || fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_fifo());
+    if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) && is_fifo() {
+        return io::Error::new(io::ErrorKind::NotConnected, "it is a FIFO without a reader");
+    }
+    error
+}
+
+pub(super) fn wait_when_full(file: &File) -> io::Result<()> {
+    Ok(rustix::io::ioctl_fionbio(file, false)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io::{Read, Write},
+        process::Command,
+    };
+
+    use super::{
+        super::{append, append_and_wait, create_dir},
+        *,
+    };
+
+    #[test]
+    fn new_files_are_private() {
+        let directory = tempfile::tempdir().unwrap();
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        let dir = directory.path().join("a/b");
+        let file = directory.path().join("a/b/file");
+        create_dir(&dir).unwrap();
+        append(&file).unwrap();
+        assert_eq!((mode(&directory.path().join("a")), mode(&dir), mode(&file)), (0o700, 0o700, 0o600));
+    }
+
+    #[test]
+    fn a_fifo_does_not_block() {
+        let directory = tempfile::tempdir().unwrap();
+        let fifo = directory.path().join("fifo");
+        assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+        for open in [append, append_and_wait] {
+            let error = open(&fifo).unwrap_err();
+            assert!(error.to_string().contains("a FIFO without a reader"), "{error}");
+        }
+        // The FIFO has a reader now.
+        let mut reader = OpenOptions::new().read(true).write(true).open(&fifo).unwrap();
+        let mut writer = append(&fifo).unwrap();
+        let full = std::iter::repeat_with(|| writer.write(&[b'x'; 1024])).find_map(Result::err).unwrap();
+        assert_eq!(full.kind(), io::ErrorKind::WouldBlock);
+        // `append_and_wait` blocks until there is space.
+        let mut blocking = append_and_wait(&fifo).unwrap();
+        let writer_thread = std::thread::spawn(move || blocking.write_all(b"last"));
+        let mut bytes = Vec::new();
+        while !bytes.ends_with(b"last") {
+            let mut buffer = [0; 4096];
+            let count = reader.read(&mut buffer).unwrap();
+            bytes.extend_from_slice(&buffer[..count]);
+        }
+        writer_thread.join().unwrap().unwrap();
+    }
+
+    #[test]
+    fn directories_and_devices() {
+        let error = append(Path::new("/")).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::IsADirectory);
+        append(Path::new("/dev/null")).unwrap();
+    }
+}

@@ -1,0 +1,36 @@
+//! Permissions on Windows: new files inherit the permissions of their directory, and the user's own directories are private. There are
+//! no FIFOs in the file system.
+
+use std::{
+    fs::{DirBuilder, File, Metadata, OpenOptions},
+    io,
+    path::Path,
+};
+
+pub(super) fn private_file(_options: &mut OpenOptions) {}
+
+pub(super) fn private_dir(_builder: &mut DirBuilder) {}
+
+/// Returns false, because no path that we open leads to a device.
+pub(super) fn is_device(_metadata: &Metadata) -> bool {
+    false
+}
+
+/// Returns false, because no path leads to stdout.
+pub(super) fn is_stdout(_file: &File) -> bool {
+    false
+}
+
+pub(super) fn explained(error: io::Error, _path: &Path) -> io::Error {
+    error
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "the interface of the other systems")]
+pub(super) fn copy_permissions(_file: &File, _path: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "the interface of the other systems")]
+pub(super) fn wait_when_full(_file: &File) -> io::Result<()> {
+    Ok(())
+}

@@ -1,0 +1,172 @@
+//! [`StateDir`]: a directory of small state files, such as one per session or per working directory.
+//!
+//! A file is named by the checksum of its key, because a key can be any text. Files are readable by their owner only and are written
+//! atomically, even if the process is killed. Invalid content is an error that a later change overwrites. Several processes may write
+//! at the same time, because each change is made under a file lock.
+
+use std::{
+    fs,
+    io::{self, Write},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use serde::{Serialize, de::DeserializeOwned};
+use skills_core::remote::Sha256;
+
+use super::{lock::FileLock, private};
+
+/// The maximum size of a state file, in bytes.
+const MAX_BYTES: u64 = 1024 * 1024;
+
+/// The timeout for the lock of the directory. A process that is stopped while it holds the lock must not block this one.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// A directory of state files.
+#[derive(Debug, Clone)]
+pub struct StateDir(PathBuf);
+
+impl StateDir {
+    /// Returns the state directory `dir`, which is created on the first write.
+    pub fn later(dir: impl Into<PathBuf>) -> Self {
+        Self(dir.into())
+    }
+
+    /// Returns the state directory `dir`, and creates it so that only its owner can read it.
+    ///
+    /// # Errors
+    /// Returns the system's error if the directory can't be created.
+    pub fn open(dir: impl Into<PathBuf>) -> io::Result<Self> {
+        let dir = Self::later(dir);
+        private::create_dir(&dir.0)?;
+        Ok(dir)
+    }
+
+    /// Returns the path of the directory.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Returns the path of the file for a key.
+    pub fn about(&self, key: &[u8]) -> PathBuf {
+        self.0.join(format!("{}.json", Sha256::of(key)))
+    }
+
+    /// Returns the path of the file for a directory. Symbolic links and trailing separators make no difference.
+    pub fn about_directory(&self, dir: &Path) -> PathBuf {
+        let real = dunce::canonicalize(dir).unwrap_or_else(|_| dir.components().collect());
+        self.about(real.as_os_str().as_encoded_bytes())
+    }
+
+    /// Changes a file under the lock of the directory. `change` receives the content, or `None` if the file is missing or invalid.
+    /// The file is removed if `change` returns `None`.
+    ///
+    /// # Errors
+    /// Returns an error if another process holds the lock for more than 3 seconds, or if the file can't be written. The file is then
+    /// unchanged.
+    pub fn change<T: Serialize + DeserializeOwned>(
+        &self,
+        file: &Path,
+        change: impl FnOnce(Option<T>) -> Option<T>,
+    ) -> io::Result<()> {
+        private::create_dir(&self.0)?;
+        let _lock = FileLock::acquire_within(&self.0.join(".lock"), LOCK_TIMEOUT)?;
+        write(file, change(read(file).unwrap_or_default()).as_ref())
+    }
+}
+
+/// Reads a state file. Returns `None` if it doesn't exist.
+///
+/// # Errors
+/// Returns an error if the file can't be read, is larger than 1 MiB, or has invalid content.
+pub fn read<T: DeserializeOwned>(file: &Path) -> io::Result<Option<T>> {
+    match private::read(file, MAX_BYTES) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        bytes => Ok(Some(serde_json::from_slice(&bytes?)?)),
+    }
+}
+
+/// Writes a state file atomically. `None` removes the file.
+///
+/// # Errors
+/// Returns the system's error if the file can't be written or removed.
+pub fn write<T: Serialize>(file: &Path, contents: Option<&T>) -> io::Result<()> {
+    let Some(contents) = contents else {
+        return match fs::remove_file(file) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        };
+    };
+    // Temporary files are private from the start.
+    let mut temporary = tempfile::NamedTempFile::new_in(file.parent().unwrap_or(Path::new(".")))?;
+    temporary.write_all(&serde_json::to_vec(contents)?)?;
+    temporary.persist(file)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_are_atomic_and_leave_nothing_behind() {
+        let directory = tempfile::tempdir().unwrap();
+        let state = StateDir::later(directory.path().join("a/b"));
+        let file = state.about(b"../../x");
+        assert_eq!(read::<Vec<u32>>(&file).unwrap(), None);
+        let add = |number| {
+            state
+                .change(&file, |old: Option<Vec<u32>>| Some([old.unwrap_or_default(), vec![number]].concat()))
+        };
+        add(1).unwrap();
+        add(2).unwrap();
+        assert_eq!(read::<Vec<u32>>(&file).unwrap(), Some(vec![1, 2]));
+        // Invalid content is overwritten.
+        fs::write(&file, "{").unwrap();
+        read::<Vec<u32>>(&file).unwrap_err();
+        add(3).unwrap();
+        assert_eq!(read::<Vec<u32>>(&file).unwrap(), Some(vec![3]));
+        let long = vec![b' '; usize::try_from(MAX_BYTES).unwrap() + 1];
+        fs::write(&file, long).unwrap();
+        assert!(read::<Vec<u32>>(&file).unwrap_err().to_string().contains("larger"));
+        state.change(&file, |_: Option<Vec<u32>>| None).unwrap();
+        state.change(&file, |_: Option<Vec<u32>>| None).unwrap();
+        assert!(!file.exists());
+        // No temporary files are left.
+        let left: Vec<_> =
+            fs::read_dir(state.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(left, [".lock"]);
+    }
+
+    /// Reading a device may never end, and opening a FIFO for writing may block.
+    #[cfg(unix)]
+    #[test]
+    fn devices_and_fifos_are_rejected() {
+        let directory = tempfile::tempdir().unwrap();
+        let state = StateDir::later(directory.path());
+        let file = state.about(b"x");
+        std::os::unix::fs::symlink("/dev/zero", &file).unwrap();
+        assert!(read::<u32>(&file).unwrap_err().to_string().contains("not a regular file"));
+        // A change replaces the link by a file.
+        state.change(&file, |_: Option<u32>| Some(1)).unwrap();
+        assert_eq!(read::<u32>(&file).unwrap(), Some(1));
+        let lock = directory.path().join(".lock");
+        fs::remove_file(&lock).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(&lock).status().unwrap().success());
+        let error = state.change(&file, |_: Option<u32>| Some(1)).unwrap_err();
+        assert!(error.to_string().contains("a FIFO without a reader"), "{error}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn state_files_are_private() {
+        use std::os::unix::fs::PermissionsExt;
+        let directory = tempfile::tempdir().unwrap();
+        let state = StateDir::open(directory.path().join("state")).unwrap();
+        let file = state.about_directory(directory.path());
+        assert_eq!(file, state.about_directory(&directory.path().join(".")));
+        write(&file, Some(&1)).unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(state.path()), mode(&file)), (0o700, 0o600));
+    }
+}

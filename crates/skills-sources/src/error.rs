@@ -1,0 +1,112 @@
+//! [`SourceError`]: why the skills of a source are not available, and how to resolve it.
+
+use std::{io, path::PathBuf};
+
+use skills_core::{remote::RemoteError, text::shown};
+
+use super::{git::GitError, lockfile::LockError, store::WebError};
+
+/// The reason why a value is invalid, as a clause of a sentence.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct Reason(String);
+
+impl<T: Into<String>> From<T> for Reason {
+    fn from(reason: T) -> Self {
+        Self(reason.into())
+    }
+}
+
+/// An error of a source. The message names the source, and [`hint`](Self::hint) says how to resolve the problem.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SourceError {
+    /// The repository can't be fetched.
+    #[error("cannot fetch `{}`: {source}", shown(address))]
+    Git {
+        /// The address of the source.
+        address: String,
+        /// The cause.
+        source: GitError,
+    },
+    /// The index of a web site can't be fetched.
+    #[error("cannot fetch the skills of `{}`: {source}", shown(address))]
+    Web {
+        /// The address of the source.
+        address: String,
+        /// The cause.
+        source: RemoteError,
+    },
+    /// The index of a web site has changed since it was approved, and the approved index is not in the cache.
+    #[error(
+        "the skills of `{}` have changed since they were approved, and the approved ones are not in the cache",
+        shown(address)
+    )]
+    Changed {
+        /// The address of the source.
+        address: String,
+    },
+    /// The source is not in the lock file, and `--locked` allows no others.
+    #[error("`{}` is not in {}", shown(address), path.display())]
+    NotLocked {
+        /// The address of the source.
+        address: String,
+        /// The lock file.
+        path: PathBuf,
+    },
+    /// The lock file can't be used.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    /// There is no cache directory on this system.
+    #[error("there is no cache directory for skills: neither a home directory nor XDG_CACHE_HOME is set")]
+    NoCache,
+    /// The fetched skills can't be stored or read.
+    #[error("cannot store the skills of `{}`: {source}", shown(address))]
+    System {
+        /// The address of the source.
+        address: String,
+        /// The system's error.
+        source: io::Error,
+    },
+}
+
+impl SourceError {
+    pub(super) fn git(address: &impl ToString, source: GitError) -> Self {
+        Self::Git { address: address.to_string(), source }
+    }
+
+    pub(super) fn web(address: &impl ToString, source: WebError) -> Self {
+        let address = address.to_string();
+        match source {
+            WebError::Remote(source) => Self::Web { address, source },
+            WebError::System(source) => Self::System { address, source },
+        }
+    }
+
+    pub(super) fn system(address: &impl ToString, source: io::Error) -> Self {
+        Self::System { address: address.to_string(), source }
+    }
+
+    /// Returns a hint about how to resolve the problem.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Git { address, source: source @ GitError::NoReference(_) } => format!(
+                "{}; `acp-skills-proxy update '{}'` shows the current version",
+                source.hint(),
+                shown(address)
+            ),
+            Self::Git { source, .. } => source.hint().to_owned(),
+            Self::Web { source: RemoteError::NoIndex { .. } | RemoteError::Index { .. }, .. } => {
+                "a source is a web site with skills, the address of its index.json, or a git repository"
+                    .to_owned()
+            }
+            Self::Web { .. } => "check the network and the address; `/skills reload` tries again".to_owned(),
+            Self::Changed { address } | Self::NotLocked { address, .. } => {
+                format!("`acp-skills-proxy update '{}'` shows them and asks for approval", shown(address))
+            }
+            Self::Lock(error) => error.hint().to_owned(),
+            Self::NoCache => "set HOME, or XDG_CACHE_HOME to an absolute path".to_owned(),
+            Self::System { .. } => "check the free space and the permissions of the disk".to_owned(),
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! [`Git`]: runs the user's own `git`, isolated from what the repository says.
+//!
+//! Git uses the user's keys, proxies and credential helpers. Arguments are passed as a list, without a shell. Everything that a
+//! repository, an address or the environment could trigger is turned off: hooks, submodules, other protocols (`ext::` runs a
+//! program), prompts on the terminal, replacement objects, and variables that name a repository. The process group ends with this
+//! process, and after a timeout.
+
+#[cfg(unix)]
+use std::os::unix::process::ExitStatusExt;
+use std::{
+    ffi::OsStr,
+    io::{self, PipeReader, Read, Write},
+    path::{Path, PathBuf},
+    process::{ExitStatus, Stdio},
+    sync::Arc,
+    thread,
+    time::{Duration, Instant},
+};
+
+use skills_core::exec::{ProcessGroup, ProcessObserver, probe_threads};
+use tokio::process::Command;
+
+use super::{super::address::Transport, GitError};
+
+/// How much of git's stderr is kept, in bytes. The end is kept, because it contains the reason.
+const MAX_STDERR_BYTES: usize = 16 * 1024;
+
+/// The number of threads for git's stdin, stdout and stderr.
+const THREADS: usize = 3;
+
+/// Environment variables that name a repository or change what is read from it. A git hook sets some of them, for example.
+const REPOSITORY_VARIABLES: [&str; 14] = [
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_CEILING_DIRECTORIES",
+    "GIT_COMMON_DIR",
+    "GIT_CONFIG_PARAMETERS",
+    "GIT_DIR",
+    "GIT_GRAFT_FILE",
+    "GIT_INDEX_FILE",
+    "GIT_NAMESPACE",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_PREFIX",
+    "GIT_REPLACE_REF_BASE",
+    "GIT_SHALLOW_FILE",
+    "GIT_TEMPLATE_DIR",
+    "GIT_WORK_TREE",
+];
+
+/// Settings that override the user's configuration.
+const SETTINGS: [&str; 9] = [
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "core.alternateRefsCommand=",
+    "submodule.recurse=false",
+    "fetch.recurseSubmodules=false",
+    "fetch.writeCommitGraph=false",
+    "transfer.bundleURI=false",
+    "gc.auto=0",
+    "maintenance.auto=false",
+];
+
+/// Runs `git` in a temporary repository.
+pub(super) struct Git<'a> {
+    program: PathBuf,
+    directory: &'a Path,
+    transport: Transport,
+    observer: Option<Arc<dyn ProcessObserver>>,
+    /// The end of the timeout for all commands together.
+    deadline: Instant,
+    timeout: Duration,
+}
+
+impl<'a> Git<'a> {
+    /// Creates a runner for the repository in `directory`, which may use no other `transport`. The `timeout` is for all commands
+    /// together.
+    ///
+    /// # Errors
+    /// Returns [`GitError::NoGit`] if `git` is not in `PATH`.
+    pub(super) fn new(
+        directory: &'a Path,
+        transport: Transport,
+        observer: Option<Arc<dyn ProcessObserver>>,
+        timeout: Duration,
+    ) -> Result<Self, GitError> {
+        // Use the absolute path, because Windows would search the working directory first.
+        let program = which::which("git").map_err(|_| GitError::NoGit)?;
+        Ok(Self { program, directory, transport, observer, deadline: Instant::now() + timeout, timeout })
+    }
+
+    /// Runs a command and ignores its output.
+    pub(super) fn run(&self, arguments: &[&str]) -> Result<(), GitError> {
+        self.talk(arguments, Vec::new(), |_output| Ok(()))
+    }
+
+    /// Runs a command and returns its output, which is one line.
+    pub(super) fn line(&self, arguments: &[&str]) -> Result<String, GitError> {
+        self.talk(arguments, Vec::new(), |output| {
+            let mut line = String::new();
+            let read = output.take(4096).read_to_string(&mut line);
+            read.map_err(|source| GitError::System { what: "rev-parse".to_owned(), source })?;
+            Ok(line.trim().to_owned())
+        })
+    }
+
+    /// Runs a command with `input` on stdin, and passes its stdout to `read`. Output that `read` leaves is discarded. An error of
+    /// `read` takes precedence.
+    pub(super) fn talk<T: Send>(
+        &self,
+        arguments: &[&str],
+        input: Vec<u8>,
+        read: impl FnOnce(&mut dyn Read) -> Result<T, GitError> + Send,
+    ) -> Result<T, GitError> {
+        let what = arguments.first().copied().unwrap_or_default().to_owned();
+        let system = |source| GitError::System { what: what.clone(), source };
+        let (stdin, to_git) = io::pipe().map_err(system)?;
+        let (from_git, stdout) = io::pipe().map_err(system)?;
+        let (errors, stderr) = io::pipe().map_err(system)?;
+        let mut command = self.command(arguments);
+        command.stdin(Stdio::from(stdin)).stdout(Stdio::from(stdout)).stderr(Stdio::from(stderr));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(system)?;
+        // Check this before git starts, because a running git would wait for the threads below.
+        probe_threads(THREADS).map_err(system)?;
+        let entered = runtime.enter();
+        let mut group = ProcessGroup::spawn(command, self.observer.clone()).map_err(system)?;
+        drop(entered);
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        thread::scope(|scope| {
+            let writes = move || {
+                let mut to_git = to_git;
+                // If git stops reading, its exit status and stderr give the reason.
+                let _ = to_git.write_all(&input);
+            };
+            scope.spawn(writes);
+            let said = scope.spawn(move || end_of(errors));
+            let reads = move || {
+                let mut from_git = from_git;
+                let read = read(&mut from_git)?;
+                // Git doesn't exit while its output is not read.
+                let _ = io::copy(&mut from_git, &mut io::sink());
+                Ok(read)
+            };
+            let read = scope.spawn(reads);
+            let ended = runtime.block_on(async { tokio::time::timeout(left, group.exited()).await });
+            // This also closes pipes that children of git have inherited.
+            group.kill();
+            let said = join(said);
+            let read = join(read)?;
+            match ended {
+                Err(_) => Err(GitError::TooLong(self.timeout)),
+                Ok(Err(source)) => Err(system(source)),
+                Ok(Ok(status)) if status.success() => Ok(read),
+                Ok(Ok(status)) => Err(match limit(status) {
+                    Some(source) => system(source),
+                    None => GitError::Failed { what: what.clone(), said },
+                }),
+            }
+        })
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(&self.program);
+        for variable in REPOSITORY_VARIABLES {
+            command.env_remove(variable);
+        }
+        let protocol = match self.transport {
+            Transport::Https => "https",
+            Transport::Ssh => "ssh",
+            Transport::File => "file",
+        };
+        command
+            .current_dir(self.directory)
+            // This also applies to addresses that the user's configuration rewrites (`url.*.insteadOf`).
+            .env("GIT_ALLOW_PROTOCOL", protocol)
+            .env("GIT_TERMINAL_PROMPT", "0")
+            .env("GCM_INTERACTIVE", "never")
+            .env("GIT_NO_REPLACE_OBJECTS", "1")
+            .env("GIT_ATTR_NOSYSTEM", "1")
+            .env("LC_ALL", "C");
+        command.arg("--git-dir").arg(self.directory).arg("--literal-pathspecs");
+        for setting in SETTINGS {
+            command.args(["-c", setting]);
+        }
+        if self.transport == Transport::Ssh && !has_ssh_command() {
+            // Otherwise ssh would ask for passwords on the terminal. The variable has the same effect on an ssh program from the
+            // user's configuration.
+            command.env("SSH_ASKPASS_REQUIRE", "never").args(["-c", "core.sshCommand=ssh -oBatchMode=yes"]);
+        }
+        command.args(arguments);
+        command
+    }
+}
+
+/// Returns true if the environment selects an ssh program.
+fn has_ssh_command() -> bool {
+    ["GIT_SSH_COMMAND", "GIT_SSH"]
+        .iter()
+        .any(|name| std::env::var_os(name).is_some_and(|value| value != *OsStr::new("")))
+}
+
+fn join<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// Returns the error if a system limit ended the process before it could report the error itself.
+#[cfg(unix)]
+fn limit(status: ExitStatus) -> Option<io::Error> {
+    let is_too_large = status.signal() == Some(rustix::process::Signal::XFSZ.as_raw());
+    is_too_large.then(|| io::ErrorKind::FileTooLarge.into())
+}
+
+/// Returns `None`, because no limit ends a process on Windows.
+#[cfg(windows)]
+fn limit(_status: ExitStatus) -> Option<io::Error> {
+    None
+}
+
+/// Reads stderr and returns its last [`MAX_STDERR_BYTES`] bytes as text.
+fn end_of(mut errors: PipeReader) -> String {
+    let mut said = Vec::new();
+    let mut buffer = [0; 4096];
+    while let Ok(count @ 1..) = errors.read(&mut buffer) {
+        said.extend_from_slice(&buffer[..count]);
+        let beyond = said.len().saturating_sub(MAX_STDERR_BYTES);
+        said.drain(..beyond);
+    }
+    String::from_utf8_lossy(&said).into_owned()
+}

@@ -1,0 +1,309 @@
+//! Fetches from repositories that the tests create with `git`.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use super::{
+    super::address::{Address, Place},
+    *,
+};
+
+/// A repository in a temporary directory.
+struct Repository(tempfile::TempDir);
+
+impl Repository {
+    fn new() -> Self {
+        let repository = Self(tempfile::tempdir().unwrap());
+        repository.git(&["init", "--quiet", "--initial-branch=main"], b"");
+        repository.git(&["config", "user.name", "t"], b"");
+        repository.git(&["config", "user.email", "t@example.com"], b"");
+        repository
+    }
+
+    fn git(&self, arguments: &[&str], input: &[u8]) -> String {
+        use std::io::Write;
+        let mut git = Command::new("git")
+            .args(arguments)
+            .current_dir(self.0.path())
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        git.stdin.take().unwrap().write_all(input).unwrap();
+        let output = git.wait_with_output().unwrap();
+        assert!(output.status.success(), "git {arguments:?}");
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    }
+
+    /// Writes files, commits them, and returns the commit's hash.
+    fn commit(&self, files: &[(&str, &str)]) -> String {
+        for (path, text) in files {
+            let path = self.0.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        self.git(&["add", "--all"], b"");
+        self.git(&["commit", "--quiet", "--message=m"], b"");
+        self.git(&["rev-parse", "HEAD"], b"")
+    }
+
+    /// Commits entries, as `MODE PATH` and content, that a file system may not be able to store.
+    fn import(&self, entries: impl Iterator<Item = (String, String)>) {
+        let mut stream =
+            "commit refs/heads/main\ncommitter t <t@example.com> 1 +0000\ndata 1\nm\n".to_owned();
+        for (entry, content) in entries {
+            let (mode, path) = entry.split_once(' ').unwrap();
+            let path = if path.contains('"') { unreachable!() } else { format!("\"{path}\"") };
+            let length = content.len().to_string();
+            stream.extend(["M ", mode, " inline ", &path, "\ndata ", &length, "\n", &content, "\n"]);
+        }
+        self.git(&["-c", "core.ignoreCase=false", "fast-import", "--quiet", "--force"], stream.as_bytes());
+    }
+
+    fn url(&self) -> String {
+        let path = self.0.path().to_str().unwrap().replace('\\', "/");
+        format!("file://{}{path}", if path.starts_with('/') { "" } else { "/" })
+    }
+
+    fn place(&self, fragment: &str) -> GitPlace {
+        let text = format!("git+{}{fragment}", self.url());
+        let address = Address::parse(&text).unwrap();
+        let Place::Git(place) = address.place() else { unreachable!() };
+        place.clone()
+    }
+}
+
+/// Fetches into a temporary directory. Returns the files and the result.
+fn fetch_from(place: &GitPlace, commit: Option<&str>) -> Result<(Vec<String>, Fetched), GitError> {
+    let directory = tempfile::tempdir().unwrap();
+    let scratch = tempfile::tempdir().unwrap();
+    let fetched = fetch(place, commit, directory.path(), scratch.path(), None, Duration::from_mins(1))?;
+    Ok((files(directory.path()), fetched))
+}
+
+fn files(dir: &Path) -> Vec<String> {
+    fn walk(dir: &Path, base: &Path, found: &mut Vec<PathBuf>) {
+        for entry in fs::read_dir(dir).unwrap() {
+            let path = entry.unwrap().path();
+            if path.symlink_metadata().unwrap().is_dir() {
+                walk(&path, base, found);
+            } else {
+                found.push(path.strip_prefix(base).unwrap().to_owned());
+            }
+        }
+    }
+    let mut found = Vec::new();
+    walk(dir, dir, &mut found);
+    found.sort();
+    found.into_iter().map(|path| path.to_str().unwrap().replace('\\', "/")).collect()
+}
+
+const SKILL: &str = "---\nname: a\ndescription: d\n---\nBody.\n";
+
+#[test]
+fn only_skills_are_fetched() {
+    let repository = Repository::new();
+    let first = repository.commit(&[
+        ("a/SKILL.md", SKILL),
+        ("a/x/y.md", "y"),
+        ("other/z.md", "z"),
+        (".gitattributes", "* filter=evil\n"),
+    ]);
+    repository.git(&["tag", "v1"], b"");
+    let second = repository.commit(&[("b/SKILL.md", SKILL)]);
+    for (fragment, commit, expected) in [
+        ("", &second, vec!["a/SKILL.md", "a/x/y.md", "b/SKILL.md"]),
+        ("#v1", &first, vec!["a/SKILL.md", "a/x/y.md"]),
+        ("#main:b", &second, vec!["SKILL.md"]),
+        (&format!("#{first}"), &first, vec!["a/SKILL.md", "a/x/y.md"]),
+        // An abbreviated commit.
+        (&format!("#{}:a", &first[..10]), &first, vec!["SKILL.md", "x/y.md"]),
+    ] {
+        let (files, fetched) = fetch_from(&repository.place(fragment), None).unwrap();
+        assert_eq!(
+            (files, &fetched.commit),
+            (expected.iter().map(ToString::to_string).collect(), commit),
+            "{fragment}"
+        );
+        assert_eq!(fetched.notes, Vec::<String>::new());
+    }
+    // A pinned commit is fetched even if the branch has moved.
+    let (files, fetched) = fetch_from(&repository.place("#main"), Some(&first)).unwrap();
+    assert_eq!((files.len(), fetched.commit), (2, first));
+}
+
+/// A server that supports filters sends only the files of skills.
+#[test]
+fn a_server_with_filters() {
+    let repository = Repository::new();
+    repository.git(&["config", "uploadpack.allowFilter", "true"], b"");
+    let noise = "never to be sent".repeat(1000);
+    let commit = repository.commit(&[("a/SKILL.md", SKILL), ("a/x.md", "x"), ("big.bin", &noise)]);
+    let directory = tempfile::tempdir().unwrap();
+    let scratch = tempfile::tempdir().unwrap();
+    let place = repository.place("");
+    let fetched = fetch(&place, None, directory.path(), scratch.path(), None, TIMEOUT).unwrap();
+    assert_eq!(
+        (fetched.commit, files(directory.path())),
+        (commit.clone(), vec!["a/SKILL.md".into(), "a/x.md".into()])
+    );
+    let git = Git::new(scratch.path(), place.transport, None, TIMEOUT).map(|_| ());
+    assert!(git.is_ok());
+    let output = Command::new("git")
+        .args(["rev-list", "--objects", "--missing=print", &commit])
+        .current_dir(scratch.path())
+        .output()
+        .unwrap();
+    let missing =
+        String::from_utf8(output.stdout).unwrap().lines().filter(|line| line.starts_with('?')).count();
+    assert_eq!(missing, 1, "the file outside of skills is not sent");
+}
+
+#[test]
+fn missing_references_and_directories() {
+    let repository = Repository::new();
+    let commit = repository.commit(&[("a/SKILL.md", SKILL)]);
+    for (fragment, expected) in [
+        ("#nowhere", "no branch, tag or commit `nowhere`"),
+        ("#0123456789", "no branch, tag or commit `0123456789`"),
+        ("#:nowhere", "no directory `nowhere`"),
+        ("#:a/SKILL.md", "no directory `a/SKILL.md`"),
+    ] {
+        let error = fetch_from(&repository.place(fragment), None).unwrap_err();
+        assert!(error.to_string().contains(expected), "{fragment}: {error}");
+    }
+    let gone = "0123456789012345678901234567890123456789";
+    let error = fetch_from(&repository.place("#main"), Some(gone)).unwrap_err();
+    assert!(error.to_string().contains(gone), "{error}");
+    let place = repository.place("");
+    drop(repository);
+    let error = fetch_from(&place, Some(&commit)).unwrap_err();
+    assert!(matches!(&error, GitError::Failed { .. }) && error.to_string().contains("fatal: "), "{error}");
+    assert!(error.hint().contains("git ls-remote"), "{error}");
+}
+
+#[test]
+fn hints_fit_the_errors_of_git() {
+    for (said, expected) in [
+        ("fatal: write error: No space left on device", "free space"),
+        ("fatal: detected dubious ownership in repository at '/r/.git'", "safe.directory"),
+        ("fatal: mismatched algorithms: client sha1; server sha256", "SHA-1"),
+        ("fatal: unable to access 'https://x/': Could not resolve host: x", "network"),
+        ("fatal: anything else", "git ls-remote"),
+    ] {
+        let error = GitError::Failed { what: "fetch".to_owned(), said: said.to_owned() };
+        assert!(error.hint().contains(expected), "{said}: {}", error.hint());
+    }
+}
+
+#[test]
+fn a_hostile_repository() {
+    let repository = Repository::new();
+    let file = |path: &str| (format!("100644 {path}"), SKILL.to_owned());
+    repository.import(
+        [
+            file("a/SKILL.md"),
+            file("a/notes.md"),
+            file("a/NOTES.md"),
+            ("120000 a/passwd".to_owned(), "/etc/passwd".to_owned()),
+            ("120000 a/up".to_owned(), "../..".to_owned()),
+            ("120000 b".to_owned(), "a".to_owned()),
+            ("100755 a/run.sh".to_owned(), "#!/bin/sh\n".to_owned()),
+            file("c/sub/.gitmodules"),
+            file("a/c:/x"),
+            file("a/back\\\\slash"),
+        ]
+        .into_iter(),
+    );
+    let hook = repository.0.path().join(".git/hooks/post-checkout");
+    fs::create_dir_all(hook.parent().unwrap()).unwrap();
+    fs::write(hook, "#!/bin/sh\ntouch /tmp/hooked\n").unwrap();
+    let (files, fetched) = fetch_from(&repository.place(""), None).unwrap();
+    assert_eq!(files, ["a/NOTES.md", "a/SKILL.md", "a/run.sh"]);
+    let notes = fetched.notes.join("\n");
+    for words in
+        ["`a/passwd` is left out: it is a link", "`a/up`", "a/notes.md` is left out: it differs", "`a/c:/x`"]
+    {
+        assert!(notes.contains(words), "{notes}");
+    }
+}
+
+/// The tree contains names that git itself would refuse to write.
+#[test]
+fn a_tree_that_leads_out() {
+    let repository = Repository::new();
+    repository.commit(&[("x", SKILL)]);
+    let blob = repository.git(&["rev-parse", "HEAD:x"], b"");
+    // The object is built by hand, because `mktree` refuses such names.
+    let object: Vec<u8> =
+        (0..blob.len()).step_by(2).map(|at| u8::from_str_radix(&blob[at..at + 2], 16).unwrap()).collect();
+    let tree = |entries: &[(&str, &str, &[u8])]| -> Vec<u8> {
+        entries
+            .iter()
+            .flat_map(|(mode, name, object)| [mode.as_bytes(), b" ", name.as_bytes(), b"\0", object].concat())
+            .collect()
+    };
+    let store = |content: &[u8]| {
+        let name = repository.git(&["hash-object", "-t", "tree", "-w", "--literally", "--stdin"], content);
+        let bytes: Vec<u8> =
+            (0..name.len()).step_by(2).map(|at| u8::from_str_radix(&name[at..at + 2], 16).unwrap()).collect();
+        (name, bytes)
+    };
+    let (_, inner) = store(&tree(&[("100644", "SKILL.md", &object), ("100644", "evil", &object)]));
+    let (_, up) = store(&tree(&[("40000", "..", &inner)]));
+    let (top, _) = store(&tree(&[("40000", "..", &up), ("40000", ".git", &inner), ("40000", "a", &inner)]));
+    let commit = repository.git(&["commit-tree", &top, "-m", "m"], b"");
+    repository.git(&["update-ref", "refs/heads/main", &commit], b"");
+    let outer = tempfile::tempdir().unwrap();
+    let directory = outer.path().join("x/y");
+    let scratch = outer.path().join("scratch");
+    fs::create_dir_all(&directory).unwrap();
+    fs::create_dir(&scratch).unwrap();
+    let fetched = fetch(&repository.place(""), None, &directory, &scratch, None, TIMEOUT).unwrap();
+    assert_eq!(files(&outer.path().join("x")), ["y/a/SKILL.md", "y/a/evil"]);
+    assert_eq!(fetched.notes.len(), 4, "{:?}", fetched.notes);
+}
+
+#[test]
+fn a_hundred_thousand_files() {
+    let repository = Repository::new();
+    let skill = [("100644 a/SKILL.md".to_owned(), SKILL.to_owned())];
+    let many = (0..100_000).map(|number| (format!("100644 b/{}/{number}", number / 300), String::new()));
+    let in_skill = (0..6_000).map(|number| (format!("100644 c/{}/{number}", number / 300), String::new()));
+    let large = [("100644 c/SKILL.md".to_owned(), SKILL.to_owned())];
+    repository.import(skill.into_iter().chain(many).chain(large).chain(in_skill));
+    let (files, fetched) = fetch_from(&repository.place(""), None).unwrap();
+    assert_eq!(files, ["a/SKILL.md"]);
+    assert_eq!(fetched.notes, ["`c` is left out: it has too many files for a skill"]);
+}
+
+/// A server that accepts the connection and never answers runs into the timeout.
+#[test]
+fn a_server_that_never_answers() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("https://{}/x.git", listener.local_addr().unwrap());
+    let place =
+        GitPlace { url, reference: None, path: String::new(), transport: super::super::Transport::Https };
+    let directory = tempfile::tempdir().unwrap();
+    let scratch = tempfile::tempdir().unwrap();
+    let timeout = Duration::from_secs(1);
+    let error = fetch(&place, None, directory.path(), scratch.path(), None, timeout).unwrap_err();
+    assert!(matches!(error, GitError::TooLong(limit) if limit == timeout), "{error}");
+}
+
+/// Only the protocol of the address is allowed, even if the URL was rewritten.
+#[test]
+fn other_protocols_are_rejected() {
+    let repository = Repository::new();
+    repository.commit(&[("a/SKILL.md", SKILL)]);
+    for url in [repository.url(), "ext::sh -c true".to_owned()] {
+        let place =
+            GitPlace { url, reference: None, path: String::new(), transport: super::super::Transport::Https };
+        let error = fetch_from(&place, None).unwrap_err();
+        assert!(error.to_string().contains("not allowed"), "{error}");
+    }
+}

@@ -1,0 +1,323 @@
+//! Selects the files of a repository to fetch: the files of its skills, and the manifests that list directories of skills. The
+//! selection uses names only, before any file is fetched.
+//!
+//! A repository is untrusted, so links, submodules, and files without a [safe path](super::paths) are left out.
+
+use std::{
+    collections::{HashMap, HashSet},
+    io::{self, BufRead, BufReader, Read},
+};
+
+use skills_core::{files::SKILL_FILE_NAMES, text::shown};
+
+use super::{
+    GitError,
+    paths::{Spellings, safe},
+};
+
+/// The maximum number of entries in a tree. A source in a larger repository needs a path.
+pub(super) const MAX_ENTRIES: usize = 500_000;
+/// The maximum number of files in a skill.
+pub(super) const MAX_SKILL_FILES: usize = 5_000;
+/// The maximum number of files in all skills of a source.
+pub(super) const MAX_FILES: usize = 50_000;
+/// The maximum number of notes about files that were left out. Further ones are counted.
+const MAX_NOTES: usize = 20;
+
+/// The directory of the manifests of a repository.
+pub(crate) const MANIFEST_DIR: &str = ".claude-plugin";
+const MANIFESTS: [&str; 2] = ["marketplace.json", "plugin.json"];
+
+/// An entry of a tree other than a directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Entry {
+    mode: Mode,
+    object: String,
+    path: Vec<u8>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    File,
+    Program,
+    Link,
+    Submodule,
+    Unknown,
+}
+
+/// A file to fetch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Wanted {
+    /// The hash of the blob.
+    pub(super) object: String,
+    /// A safe path, see [`safe`].
+    pub(super) path: String,
+    pub(super) is_program: bool,
+}
+
+/// The files to fetch, and notes about files that were left out.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Selection {
+    pub(super) wanted: Vec<Wanted>,
+    pub(super) notes: Vec<String>,
+}
+
+/// Reads the output of `git ls-tree -r -z`.
+pub(super) fn read(output: &mut dyn Read) -> Result<Vec<Entry>, GitError> {
+    let system = |source| GitError::System { what: "ls-tree".to_owned(), source };
+    let mut entries = Vec::new();
+    for record in BufReader::new(output).split(0) {
+        let record = record.map_err(system)?;
+        let unexpected =
+            || system(io::Error::new(io::ErrorKind::InvalidData, "an entry has an unknown format"));
+        let tab = record.iter().position(|byte| *byte == b'\t').ok_or_else(unexpected)?;
+        let head = std::str::from_utf8(&record[..tab]).map_err(|_| unexpected())?;
+        let [mode, _kind, object] = head.split(' ').collect::<Vec<_>>()[..] else { return Err(unexpected()) };
+        let mode = match mode {
+            "100644" | "100664" => Mode::File,
+            "100755" => Mode::Program,
+            "120000" => Mode::Link,
+            "160000" => Mode::Submodule,
+            _ => Mode::Unknown,
+        };
+        if entries.len() == MAX_ENTRIES {
+            return Err(GitError::TooMuch(format!("it has more than {MAX_ENTRIES} files")));
+        }
+        entries.push(Entry { mode, object: object.to_owned(), path: record[tab + 1..].to_vec() });
+    }
+    Ok(entries)
+}
+
+/// Selects the files to fetch.
+pub(super) fn select(entries: &[Entry]) -> Result<Selection, GitError> {
+    let mut notes = Notes::default();
+    let mut files = Vec::new();
+    for entry in entries {
+        match safe(&entry.path) {
+            Ok(path) => files.push((path, entry)),
+            Err(why) => notes.add(&String::from_utf8_lossy(&entry.path), why),
+        }
+    }
+    let skills = directories_of_skills(&files);
+    let mut wanted = Vec::new();
+    let mut counts: HashMap<&str, usize> = HashMap::new();
+    let mut spellings = Spellings::default();
+    for (path, entry) in files {
+        let skill = skill_of(path, &skills);
+        if skill.is_none() && !is_manifest(path) {
+            continue;
+        }
+        let why_not = match entry.mode {
+            Mode::File | Mode::Program => spellings.clash(path),
+            Mode::Link => Some("is a link"),
+            Mode::Submodule => Some("is a submodule"),
+            Mode::Unknown => Some("is of an unknown kind"),
+        };
+        if let Some(why) = why_not {
+            notes.add(path, why);
+            continue;
+        }
+        if let Some(skill) = skill {
+            *counts.entry(skill).or_default() += 1;
+        }
+        let is_program = entry.mode == Mode::Program;
+        wanted.push(Wanted { object: entry.object.clone(), path: path.to_owned(), is_program });
+    }
+    let too_many: HashSet<&str> =
+        counts.iter().filter(|(_, count)| **count > MAX_SKILL_FILES).map(|(skill, _)| *skill).collect();
+    for skill in &too_many {
+        notes.add(skill, "has too many files for a skill");
+    }
+    wanted.retain(|file| skill_of(&file.path, &skills).is_none_or(|skill| !too_many.contains(skill)));
+    if wanted.len() > MAX_FILES {
+        return Err(GitError::TooMuch(format!("its skills have more than {MAX_FILES} files")));
+    }
+    Ok(Selection { wanted, notes: notes.finish() })
+}
+
+/// Returns the directories that contain a `SKILL.md`.
+fn directories_of_skills<'a>(files: &[(&'a str, &Entry)]) -> HashSet<&'a str> {
+    let has_skill = files.iter().filter(|(_, entry)| matches!(entry.mode, Mode::File | Mode::Program));
+    has_skill.filter_map(|(path, _)| directory_if(path, &SKILL_FILE_NAMES)).collect()
+}
+
+/// Returns the directory of a file that has one of `names`.
+fn directory_if<'a>(path: &'a str, names: &[&str]) -> Option<&'a str> {
+    let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
+    names.contains(&name).then_some(directory)
+}
+
+/// Returns the outermost skill that contains a file.
+fn skill_of<'a>(path: &str, skills: &HashSet<&'a str>) -> Option<&'a str> {
+    let ends = std::iter::once(0).chain(path.match_indices('/').map(|(at, _)| at));
+    ends.into_iter().find_map(|end| skills.get(&path[..end]).copied())
+}
+
+fn is_manifest(path: &str) -> bool {
+    directory_if(path, &MANIFESTS)
+        .is_some_and(|directory| directory == MANIFEST_DIR || directory.ends_with("/.claude-plugin"))
+}
+
+#[derive(Default)]
+struct Notes {
+    lines: Vec<String>,
+    more: usize,
+}
+
+impl Notes {
+    fn add(&mut self, path: &str, why: &str) {
+        if self.lines.len() == MAX_NOTES {
+            self.more += 1;
+            return;
+        }
+        let path = if path.is_empty() { "the repository" } else { path };
+        self.lines.push(format!("`{}` is left out: it {why}", shown(path)));
+    }
+
+    fn finish(mut self) -> Vec<String> {
+        if self.more > 0 {
+            self.lines.push(format!("and {} more", self.more));
+        }
+        self.lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Selects from entries such as `100644 a/SKILL.md`. Returns the selected paths and the notes.
+    fn selected(entries: &[&str]) -> (Vec<String>, Vec<String>) {
+        let listed: Vec<u8> = entries
+            .iter()
+            .flat_map(|entry| {
+                let (mode, path) = entry.split_once(' ').unwrap();
+                format!("{mode} blob 0123\t{path}\0").into_bytes()
+            })
+            .collect();
+        let selection = select(&read(&mut &listed[..]).unwrap()).unwrap();
+        (selection.wanted.into_iter().map(|file| file.path).collect(), selection.notes)
+    }
+
+    #[track_caller]
+    fn check(entries: &[&str], wanted: &[&str], notes: &[&str]) {
+        let (found, said) = selected(entries);
+        assert_eq!(found, wanted, "{said:?}");
+        assert_eq!(said.len(), notes.len(), "{said:?}");
+        for (said, expected) in said.iter().zip(notes) {
+            assert!(said.contains(expected), "{said:?}");
+        }
+    }
+
+    #[test]
+    fn files_of_skills_and_manifests_are_selected() {
+        check(
+            &[
+                "100644 README.md",
+                "100644 src/main.rs",
+                "100644 .claude-plugin/marketplace.json",
+                "100644 plugins/x/.claude-plugin/plugin.json",
+                "100644 plugins/x/.claude-plugin/other.json",
+                "100644 a/SKILL.md",
+                "100755 a/scripts/run.sh",
+                "100644 ab/x.md",
+                "100644 b/c/skill.md",
+                "100644 b/c/d/SKILL.md",
+                "100644 b/x.md",
+            ],
+            &[
+                ".claude-plugin/marketplace.json",
+                "plugins/x/.claude-plugin/plugin.json",
+                "a/SKILL.md",
+                "a/scripts/run.sh",
+                "b/c/skill.md",
+                "b/c/d/SKILL.md",
+            ],
+            &[],
+        );
+        // The root of the repository is a skill.
+        check(&["100644 SKILL.md", "100644 a/b.md"], &["SKILL.md", "a/b.md"], &[]);
+    }
+
+    #[test]
+    fn unsafe_entries_are_left_out() {
+        check(
+            &[
+                "100644 a/SKILL.md",
+                "100644 a/../../x",
+                "100644 a/./x",
+                "100644 /etc/passwd",
+                "100644 a//x",
+                "100644 a/.git/config",
+                "100644 a/.GIT/config",
+                "100644 a/.g\u{200c}it/config",
+                "100644 a/git~1/config",
+                "100644 a/c:\\x",
+                "100644 a/x:stream",
+                "100644 a/nul",
+                "100644 a/Com1.txt",
+                "100644 a/lpt\u{b2}.md",
+                "100644 a/CONIN$",
+                "100644 a/x.",
+                "100644 a/x\u{202e}",
+                "120000 a/link",
+                "160000 a/module",
+                "777777 a/odd",
+            ],
+            &["a/SKILL.md"],
+            &[
+                "leads out",
+                "leads out",
+                "leads out",
+                "leads out",
+                "git's own",
+                "git's own",
+                "git's own",
+                "git's own",
+                "some operating systems",
+                "some operating systems",
+                "some operating systems",
+                "some operating systems",
+                "some operating systems",
+                "some operating systems",
+                "some operating systems",
+                "invisible characters",
+                "is a link",
+                "is a submodule",
+                "unknown kind",
+            ],
+        );
+        // A link outside of a skill needs no note.
+        check(&["100644 a/SKILL.md", "120000 link"], &["a/SKILL.md"], &[]);
+        // A link can't be a SKILL.md.
+        check(&["120000 a/SKILL.md", "100644 a/x"], &[], &[]);
+    }
+
+    #[test]
+    fn paths_that_differ_only_in_case() {
+        check(
+            &[
+                "100644 a/SKILL.md",
+                "100644 a/skill.md",
+                "100644 a/Ref/x",
+                "100644 a/ref/y",
+                "100644 A/z/SKILL.md",
+            ],
+            &["a/SKILL.md", "a/Ref/x"],
+            &["a/skill.md", "a/ref/y", "A/z"],
+        );
+    }
+
+    #[test]
+    fn limits_of_files_and_notes() {
+        let mut entries = vec!["100644 a/SKILL.md".to_owned(), "100644 b/SKILL.md".to_owned()];
+        entries.extend((0..MAX_SKILL_FILES).map(|number| format!("100644 b/{number}")));
+        let entries: Vec<_> = entries.iter().map(String::as_str).collect();
+        check(&entries, &["a/SKILL.md"], &["`b` is left out: it has too many files"]);
+        let links: Vec<_> = (0..30).map(|number| format!("120000 a/{number}")).collect();
+        let mut entries = vec!["100644 a/SKILL.md"];
+        entries.extend(links.iter().map(String::as_str));
+        let (_, notes) = selected(&entries);
+        assert_eq!((notes.len(), notes[MAX_NOTES].as_str()), (MAX_NOTES + 1, "and 10 more"));
+    }
+}

@@ -1,0 +1,76 @@
+//! Agent Skills from git repositories and web sites: pinned, stored on the local disk, and approved by checksum.
+//!
+//! A configuration lists sources as [`Address`]es. [`Sources`] serves their skills to an agent loop, and [`Updater`] shows what a
+//! source offers now and approves it. The lock file (`skills.lock`, [`LockFile`]) records the approved commit or index of each
+//! source, and the checksum of each skill.
+//!
+//! ```no_run
+//! use skills_sources::{Address, Options, Sources, Spec, disk};
+//!
+//! # fn main() -> Result<(), skills_sources::AddressError> {
+//! let spec = Spec {
+//!     address: Address::parse("github:acme/skills@v2")?,
+//!     filters: Vec::new(),
+//!     lock: "skills.lock".into(),
+//! };
+//! let options = Options { cache: disk::cache_dir(), max_skills: 500, ..Options::default() };
+//! let sources = Sources::start(vec![spec], options);
+//! // Blocks until every source is fetched. `Sources::watch` fetches in the background instead.
+//! for failure in sources.fetch() {
+//!     eprintln!("{failure}");
+//! }
+//! for skill in sources.get().iter() {
+//!     println!("{}: {}", skill.name, skill.description);
+//! }
+//! # Ok(()) }
+//! ```
+//!
+//! Starting reads the local disk only. If a source is not in the lock file yet, its first version is approved, because the user has
+//! just named the source; skills with a high-risk finding are held back. After that, only an update changes what is served.
+//!
+//! | file | responsible for |
+//! |---|---|
+//! | `address` | the syntax of addresses |
+//! | `git/` | fetching the skills of a repository with the user's `git` |
+//! | `store` | fetched sources on disk |
+//! | `manifest` | plugin manifests, in which a repository lists its directories of skills |
+//! | `prune` | removing sources that are no longer used |
+//! | `digest` | the checksum of a skill |
+//! | `lockfile/` | `skills.lock`, and a copy of its last readable version |
+//! | `load` | loading the approved skills from the store |
+//! | `live/` | serving sources to sessions, and fetching missing ones in the background |
+//! | `update` | comparing a source with its approved version, and approving it |
+//! | `trust/` | approval of skills in a user's projects |
+//! | `disk/` | locations, permissions and locks of files on disk |
+//! | `system/` | write protection and removal, by operating system |
+//! | `error` | errors of sources, and how to resolve them |
+
+mod address;
+mod digest;
+pub mod disk;
+mod error;
+mod git;
+mod live;
+mod load;
+mod lockfile;
+mod manifest;
+mod prune;
+mod store;
+#[cfg_attr(unix, path = "system/unix.rs")]
+#[cfg_attr(windows, path = "system/windows.rs")]
+mod system;
+pub mod trust;
+mod update;
+
+pub use self::{
+    address::{Address, AddressError, GitPlace, Place, Transport},
+    error::SourceError,
+    git::GitError,
+    live::{Notify, Options, Sources, Spec},
+    lockfile::{LOCK_NAME, LockError, LockFile, Pinned, PinnedGit, PinnedWeb},
+    update::{
+        FileChange, FileChangeKind, Offer, OfferedFile, OfferedSkill, SkillChange, Updater, lock_beside,
+        user_lock,
+    },
+};
+pub use crate::disk::FileLock;

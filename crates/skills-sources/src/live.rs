@@ -1,0 +1,320 @@
+//! [`Sources`]: serves the skills of all sources of a configuration to sessions.
+//!
+//! Approved skills on the local disk are served immediately. Missing sources are fetched in the background, each on its own thread,
+//! and are served once they have arrived. A source never delays a session, and a failure is only a warning.
+
+mod fetch;
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    path::{Path, PathBuf},
+    sync::Arc,
+    thread,
+};
+
+use parking_lot::{Mutex, MutexGuard};
+
+use skills_core::{
+    Diagnostic, SkillSet,
+    discovery::Filter,
+    exec::ProcessObserver,
+    set::{SOURCE_FETCHING, Skipped},
+};
+
+use super::{
+    SourceError,
+    address::{Address, Place},
+    load::{self, Wanted},
+    lockfile::{LockError, LockFile, Pinned},
+    prune::InUse,
+    store::Store,
+};
+
+/// A source in a configuration.
+#[derive(Debug, Clone)]
+pub struct Spec {
+    /// The address of the source.
+    pub address: Address,
+    /// Filters by name. A skill is served only if it passes all of them; an empty list passes every skill.
+    pub filters: Vec<Filter>,
+    /// The path of the lock file with the approved version. It need not exist.
+    pub lock: PathBuf,
+}
+
+/// Options of [`Sources`].
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// The cache directory. Without one, sources can't be fetched.
+    pub cache: Option<PathBuf>,
+    /// The maximum number of skills of each source.
+    pub max_skills: usize,
+    /// If true, sources that are not in the lock file are not fetched. The default is false.
+    pub locked: bool,
+    /// The observer that is notified when git starts and exits, so that it can be stopped with the program.
+    pub observer: Option<Arc<dyn ProcessObserver>>,
+}
+
+/// A callback for changed skills. It is called on the thread that fetched them.
+pub type Notify = Arc<dyn Fn() + Send + Sync>;
+
+/// The skills of all sources of a configuration. Clones share their state. The default has no sources.
+#[derive(Clone)]
+pub struct Sources(Arc<Inner>);
+
+struct Inner {
+    specs: Vec<Spec>,
+    store: Option<Store>,
+    options: Options,
+    /// Guards the skills that are served. Held while the disk is read, never during a fetch, and never together with another lock.
+    state: Mutex<Option<State>>,
+    /// The callback for fetched skills. Never held together with another lock.
+    notify: Mutex<Option<Notify>>,
+}
+
+struct State {
+    statuses: Vec<Status>,
+    /// Marks that protect the served versions from pruning, with their commit, by index of the source.
+    in_use: HashMap<usize, (String, InUse)>,
+    /// Approved versions that could not be written to the lock file, by index of the source.
+    unsaved: HashMap<usize, Pinned>,
+    skills: SkillSet,
+}
+
+#[derive(Clone)]
+enum Status {
+    Here(SkillSet),
+    Absent,
+    Fetching,
+    Failed(Diagnostic),
+}
+
+impl Default for Sources {
+    fn default() -> Self {
+        Self::start(Vec::new(), Options::default())
+    }
+}
+
+impl Sources {
+    /// Starts to read the store on a background thread.
+    pub fn start(specs: Vec<Spec>, options: Options) -> Self {
+        let store = options.cache.clone().map(Store::new);
+        let inner = Inner { specs, store, options, state: Mutex::default(), notify: Mutex::default() };
+        let sources = Self(Arc::new(inner));
+        if !sources.is_empty() {
+            let ahead = sources.clone();
+            // If no thread can be started, the first caller of `get` reads the store.
+            let _ = thread::Builder::new().name("sources".to_owned()).spawn(move || drop(ahead.state()));
+        }
+        sources
+    }
+
+    /// Returns true if there is no source.
+    pub fn is_empty(&self) -> bool {
+        self.0.specs.is_empty()
+    }
+
+    /// Returns the skills that are available now, and diagnostics for sources and skills that are not. May read the disk.
+    pub fn get(&self) -> SkillSet {
+        if self.is_empty() {
+            return SkillSet::default();
+        }
+        self.with_state(|state| state.skills.clone())
+    }
+
+    /// Returns the paths of the lock files.
+    pub fn lock_files(&self) -> BTreeSet<&Path> {
+        self.0.specs.iter().map(|spec| spec.lock.as_path()).collect()
+    }
+
+    /// Reads lock files and store again. Fetches missing sources in the background if [`watch`](Self::watch) was called before.
+    pub fn reload(&self) {
+        if self.is_empty() {
+            return;
+        }
+        let mut state = self.0.state.lock();
+        *state = Some(self.read(state.take()));
+        drop(state);
+        let notify = self.0.notify.lock().clone();
+        if let Some(notify) = notify {
+            self.fetch_in_background(&notify);
+        }
+    }
+
+    /// Fetches missing sources in the background, now and after each reload, and calls `notify` after each fetch.
+    pub fn watch(&self, notify: Notify) {
+        *self.0.notify.lock() = Some(Arc::clone(&notify));
+        self.fetch_in_background(&notify);
+    }
+
+    /// Fetches missing sources and waits for them. Returns a message for each failure, with a hint. Empty means success.
+    pub fn fetch(&self) -> Vec<String> {
+        thread::scope(|scope| {
+            let mut failed = Vec::new();
+            let mut fetching = Vec::new();
+            for number in self.take_missing() {
+                match thread::Builder::new().spawn_scoped(scope, move || self.fetch_one(number)) {
+                    Ok(thread) => fetching.push(thread),
+                    // The system has no more threads, so fetch on this one.
+                    Err(_) => failed.extend(self.fetch_one(number)),
+                }
+            }
+            failed.extend(fetching.into_iter().filter_map(|thread| thread.join().ok().flatten()));
+            failed
+        })
+    }
+
+    fn fetch_in_background(&self, notify: &Notify) {
+        for number in self.take_missing() {
+            let address = &self.0.specs[number].address;
+            // This is a warning so that a user who misses skills sees the reason.
+            tracing::warn!(
+                "fetching {address}, which is not in the cache yet; its skills will be available after that"
+            );
+            let (sources, notify) = (self.clone(), Arc::clone(notify));
+            let work = move || {
+                if let Some(why) = sources.fetch_one(number) {
+                    tracing::warn!("{why}");
+                }
+                notify();
+            };
+            if let Err(error) = thread::Builder::new().name("fetch".to_owned()).spawn(work) {
+                let error = SourceError::system(address, error);
+                self.with_state(|state| self.failed(state, number, &error));
+            }
+        }
+    }
+
+    /// Returns the indexes of missing sources that are not being fetched yet, and marks them as being fetched.
+    fn take_missing(&self) -> Vec<usize> {
+        if self.is_empty() {
+            return Vec::new();
+        }
+        self.with_state(|state| {
+            let is_missing = |status: &Status| matches!(status, Status::Absent | Status::Failed(_));
+            let missing: Vec<_> =
+                (0..state.statuses.len()).filter(|number| is_missing(&state.statuses[*number])).collect();
+            for number in &missing {
+                state.statuses[*number] = Status::Fetching;
+            }
+            self.assemble(state);
+            missing
+        })
+    }
+
+    /// Fetches a source and serves its skills. Returns a message if that fails.
+    fn fetch_one(&self, number: usize) -> Option<String> {
+        let span = tracing::info_span!("fetch", source = %self.0.specs[number].address);
+        let _entered = span.enter();
+        let store = self.0.store.as_ref().ok_or(SourceError::NoCache);
+        let fetched = store.and_then(|store| fetch::fetch(&self.0.specs[number], store, &self.0.options));
+        let why = fetched.as_ref().err().map(|error| format!("{error}; {}", error.hint()));
+        self.with_state(|state| match fetched {
+            Ok(fetched) => {
+                self.hold(&mut state.in_use, number, &fetched.pinned);
+                let here = self.0.store.as_ref().and_then(|store| self.load(number, &fetched.pinned, store));
+                state.statuses[number] = here.map_or(Status::Absent, Status::Here);
+                if !fetched.is_saved {
+                    state.unsaved.insert(number, fetched.pinned);
+                }
+                self.assemble(state);
+            }
+            Err(error) => self.failed(state, number, &error),
+        });
+        why
+    }
+
+    /// Records the failure of a source as a diagnostic for lists of skills.
+    fn failed(&self, state: &mut State, number: usize, error: &SourceError) {
+        state.statuses[number] =
+            Status::Failed(Diagnostic::error("source-unavailable", error.to_string()).help(error.hint()));
+        self.assemble(state);
+    }
+
+    fn state(&self) -> MutexGuard<'_, Option<State>> {
+        let mut state = self.0.state.lock();
+        if state.is_none() {
+            *state = Some(self.read(None));
+        }
+        state
+    }
+
+    fn with_state<T>(&self, work: impl FnOnce(&mut State) -> T) -> T {
+        let mut state = self.state();
+        let mut own = state.take().unwrap_or_else(|| self.read(None));
+        let done = work(&mut own);
+        *state = Some(own);
+        done
+    }
+
+    fn load(&self, number: usize, pinned: &Pinned, store: &Store) -> Option<SkillSet> {
+        let spec = &self.0.specs[number];
+        let wanted = Wanted { filters: &spec.filters, max_skills: self.0.options.max_skills };
+        load::load(&spec.address, pinned, store, &wanted)
+    }
+
+    /// Protects the served version of a source from pruning.
+    fn hold(&self, in_use: &mut HashMap<usize, (String, InUse)>, number: usize, pinned: &Pinned) {
+        let (Place::Git(place), Pinned::Git(git)) = (self.0.specs[number].address.place(), pinned) else {
+            return;
+        };
+        let Some(store) = &self.0.store else { return };
+        if in_use.get(&number).is_some_and(|(commit, _)| *commit == git.commit) {
+            return;
+        }
+        let root = store.root(place, &git.commit);
+        if let Some(mark) = root.parent().and_then(InUse::of) {
+            in_use.insert(number, (git.commit.clone(), mark));
+        }
+    }
+
+    /// Reads lock files and store. A source that is being fetched or has failed keeps its status, unless it is available now.
+    fn read(&self, before: Option<State>) -> State {
+        let (before, unsaved, mut in_use) =
+            before.map(|state| (state.statuses, state.unsaved, state.in_use)).unwrap_or_default();
+        let mut locks: HashMap<&Path, (LockFile, Option<LockError>)> = HashMap::new();
+        let mut statuses = Vec::new();
+        for (number, spec) in self.0.specs.iter().enumerate() {
+            let store = self.0.store.as_ref();
+            let here = store.and_then(|store| {
+                let (lock_file, _) = locks
+                    .entry(&spec.lock)
+                    .or_insert_with(|| LockFile::read_or_last(&spec.lock, store.dir()));
+                let pinned = lock_file.get(spec.address.as_str()).or_else(|| unsaved.get(&number))?;
+                // Mark the version as used before reading it, so that it isn't removed in between.
+                self.hold(&mut in_use, number, pinned);
+                self.load(number, pinned, store)
+            });
+            let old = before.get(number).filter(|old| !matches!(old, Status::Here(_))).cloned();
+            statuses.push(here.map(Status::Here).or(old).unwrap_or(Status::Absent));
+        }
+        for error in locks.into_values().filter_map(|(_, error)| error) {
+            tracing::warn!("{error}; the last readable version is used; {}", error.hint());
+        }
+        let mut state = State { statuses, in_use, unsaved, skills: SkillSet::default() };
+        self.assemble(&mut state);
+        state
+    }
+
+    fn assemble(&self, state: &mut State) {
+        let mut skills = SkillSet::builder();
+        for (spec, status) in self.0.specs.iter().zip(&state.statuses) {
+            let why = match status {
+                Status::Here(set) => {
+                    skills.extend(set);
+                    continue;
+                }
+                Status::Absent => {
+                    Diagnostic::warning("source-absent", format!("{} is not in the cache", spec.address))
+                        .help(format!("`acp-skills-proxy update '{}'` fetches it", spec.address))
+                }
+                Status::Fetching => Diagnostic::warning(
+                    SOURCE_FETCHING,
+                    format!("{} is being fetched; its skills will be available after that", spec.address),
+                ),
+                Status::Failed(why) => why.clone(),
+            };
+            skills.skip(Skipped::new(spec.address.as_str(), vec![why]));
+        }
+        state.skills = skills.build();
+    }
+}

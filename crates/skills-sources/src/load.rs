@@ -1,0 +1,149 @@
+//! Loads the skills of a source that are in the store and match their approved checksum.
+
+use std::{io, path::Path};
+
+use skills_core::{
+    Diagnostic, RemoteIndex, Scope, Skill, SkillSet, SkillSetBuilder, Source,
+    discovery::{Discovery, Filter, Root},
+    files::is_unchanged,
+    scan::{Finding, Risk, Rules, scan},
+    set::{Entry, Skipped},
+    skill::Guard,
+};
+
+use super::{
+    address::{Address, Place},
+    digest,
+    lockfile::{Pinned, PinnedGit, PinnedWeb},
+    manifest,
+    store::Store,
+};
+
+/// Selects skills of a source.
+#[derive(Debug, Clone)]
+pub(super) struct Wanted<'a> {
+    pub(super) filters: &'a [Filter],
+    pub(super) max_skills: usize,
+}
+
+impl Wanted<'_> {
+    fn takes(&self, entry: &Entry) -> bool {
+        self.filters.iter().all(|filter| filter.takes(&entry.skill.name))
+    }
+}
+
+/// Loads the approved skills of a source. Returns `None` if the source has to be fetched first.
+pub(super) fn load(
+    address: &Address,
+    pinned: &Pinned,
+    store: &Store,
+    wanted: &Wanted<'_>,
+) -> Option<SkillSet> {
+    match (address.place(), pinned) {
+        (Place::Git(place), Pinned::Git(pinned)) => {
+            let root = store.root(place, &pinned.commit);
+            root.is_dir().then(|| of_repository(address, &root, pinned, wanted))
+        }
+        (Place::Web(url), Pinned::Web(PinnedWeb { index, .. })) => {
+            let index = store.index(url, index)?;
+            Some(of_site(&RemoteIndex::parse(&index.text, &index.url).ok()?, wanted))
+        }
+        _ => None,
+    }
+}
+
+/// Finds all skills below the directory of a repository, including skills that were not approved.
+pub(super) fn find(root: &Path, max_skills: usize) -> SkillSet {
+    let real = dunce::canonicalize(root).unwrap_or_else(|_| root.to_owned());
+    let roots = std::iter::once(real.clone()).chain(manifest::directories(&real));
+    let mut discovery = Discovery::new(roots.map(|dir| Root::new(Scope::Remote, dir).within(&real)));
+    discovery.limits.max_skills = max_skills;
+    discovery.find()
+}
+
+/// Returns the pin that approves all skills of a repository.
+///
+/// # Errors
+/// Returns an error if a file can't be read, or if a skill contains an entry that is not a regular file.
+pub(super) fn pin(root: &Path, commit: &str, max_skills: usize) -> io::Result<PinnedGit> {
+    let real = dunce::canonicalize(root)?;
+    let mut skills = std::collections::BTreeMap::new();
+    let found = find(&real, max_skills);
+    let shadowed =
+        found.shadowed().iter().filter_map(|shadowed| Some(shadowed.path.as_deref()?.parent()?.to_owned()));
+    let dirs = found.iter().filter_map(|skill| skill.dir().map(Path::to_owned)).chain(shadowed);
+    for dir in dirs {
+        skills.insert(relative(&real, &dir), digest::of_skill(&dir)?.to_string());
+    }
+    Ok(PinnedGit { commit: commit.to_owned(), skills })
+}
+
+/// Removes skills with a high-risk finding from `pinned`, because no user has reviewed them yet. Returns their paths with the first
+/// finding of each.
+pub(super) fn hold_back_risks(root: &Path, pinned: &mut PinnedGit) -> Vec<(String, Finding)> {
+    let real = dunce::canonicalize(root).unwrap_or_else(|_| root.to_owned());
+    let mut held_back = Vec::new();
+    pinned.skills.retain(|path, _| {
+        let found = scan(&real.join(path), Rules::built_in()).map(|report| report.findings);
+        let risk = found.unwrap_or_default().into_iter().find(|finding| finding.risk == Risk::High);
+        let is_good = risk.is_none();
+        held_back.extend(risk.map(|risk| (path.clone(), risk)));
+        is_good
+    });
+    held_back
+}
+
+/// Returns the directory of a skill in the form that lock files use: relative to `root` with `/` as the separator; the root is `.`.
+pub(super) fn relative(root: &Path, dir: &Path) -> String {
+    let below = dir.strip_prefix(root).unwrap_or(dir);
+    let parts: Vec<_> = below.iter().map(|part| part.to_string_lossy()).collect();
+    if parts.is_empty() { ".".to_owned() } else { parts.join("/") }
+}
+
+fn of_repository(address: &Address, root: &Path, pinned: &PinnedGit, wanted: &Wanted<'_>) -> SkillSet {
+    let real = dunce::canonicalize(root).unwrap_or_else(|_| root.to_owned());
+    let found = find(&real, wanted.max_skills);
+    let mut skills = SkillSet::builder();
+    for entry in found.entries().iter().filter(|entry| wanted.takes(entry)) {
+        let Source::Stored(stored) = &entry.skill.source else { continue };
+        let approved = pinned.skills.get(&relative(&real, &stored.dir));
+        let files = approved.and_then(|approved| {
+            digest::Files::of(&stored.dir).ok().filter(|files| files.digest().to_string() == *approved)
+        });
+        // The guard detects later changes when a file is read. Changes since discovery are detected below.
+        let guarded = files
+            .map(|files| Skill::clone(&entry.skill).guarded(Guard::new(files.digest().to_string(), files)));
+        if let Some(skill) = guarded.filter(|skill| is_unchanged(skill).is_ok_and(|unchanged| unchanged)) {
+            skills.add(skill, entry.diagnostics.clone());
+        } else {
+            let why = not_approved(address, &entry.skill.name, approved.is_some());
+            skills.skip(Skipped::new(stored.file(), vec![why]));
+        }
+    }
+    finish(skills, &found)
+}
+
+fn not_approved(address: &Address, name: &skills_core::SkillName, is_known: bool) -> Diagnostic {
+    let why = if is_known {
+        "differs from the approved version"
+    } else {
+        "is not approved: a scan found a high risk in it, or it was left out"
+    };
+    Diagnostic::error("not-approved", format!("the skill `{name}` of {address} {why}"))
+        .help(format!("`acp-skills-proxy update '{address}'` shows it and asks for approval"))
+}
+
+fn of_site(index: &RemoteIndex, wanted: &Wanted<'_>) -> SkillSet {
+    let mut skills = SkillSet::builder();
+    for entry in index.skills().entries().iter().filter(|entry| wanted.takes(entry)).take(wanted.max_skills) {
+        skills.add_shared(entry.skill.clone(), entry.diagnostics.clone());
+    }
+    finish(skills, index.skills())
+}
+
+fn finish(mut skills: SkillSetBuilder, found: &SkillSet) -> SkillSet {
+    for skipped in found.skipped() {
+        skills.skip(skipped.clone());
+    }
+    skills.build()
+}

@@ -1,0 +1,88 @@
+//! Files in the cache directory about a lock file: a copy of its last readable version, the path of the original, and the file lock
+//! that processes take to change it.
+
+use std::{
+    collections::HashSet,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use skills_core::remote::Sha256;
+
+use super::{LockError, LockFile, Pinned};
+
+/// The extension of the file that contains the path of the original.
+const ORIGIN: &str = "path";
+
+impl LockFile {
+    /// Reads a lock file. If that fails, returns the last readable version, or an empty one, with the error.
+    pub(crate) fn read_or_last(path: &Path, cache: &Path) -> (Self, Option<LockError>) {
+        match Self::read(path) {
+            Ok(lock) => {
+                lock.keep(path, cache);
+                (lock, None)
+            }
+            Err(error) => (Self::read(&copy(path, cache)).unwrap_or_default(), Some(error)),
+        }
+    }
+
+    /// Saves `self` as the last readable version.
+    pub(super) fn keep(&self, path: &Path, cache: &Path) {
+        let copy = copy(path, cache);
+        if Self::read(&copy).ok().as_ref() != Some(self) {
+            // Without the copy, a broken lock file serves no skills.
+            let _ = self.write(&copy);
+        }
+        // The path of the original is needed to ignore the copy once the original is gone.
+        let origin = copy.with_extension(ORIGIN);
+        if let Ok(path) = std::path::absolute(path)
+            && !origin.exists()
+        {
+            let _ = fs::write(origin, path.as_os_str().as_encoded_bytes());
+        }
+    }
+}
+
+/// Returns the path of the [file lock](crate::disk::FileLock) that guards changes of the file at `path`.
+pub(crate) fn lock_path(path: &Path, cache: &Path) -> PathBuf {
+    cache.join("locks").join(format!("{}.lock", key(path)))
+}
+
+/// Returns the path of the copy.
+fn copy(path: &Path, cache: &Path) -> PathBuf {
+    cache.join("locks").join(format!("{}.json", key(path)))
+}
+
+/// Returns the commits and index checksums in all lock files that were read with this cache. Copies are removed if their original is
+/// gone.
+pub(crate) fn references(cache: &Path) -> HashSet<String> {
+    let mut references = HashSet::new();
+    for entry in fs::read_dir(cache.join("locks")).into_iter().flatten().flatten() {
+        let copy = entry.path();
+        if copy.extension().is_none_or(|extension| extension != "json") {
+            continue;
+        }
+        let file = copy.with_extension(ORIGIN);
+        let origin = fs::read_to_string(&file).ok().map(PathBuf::from);
+        if origin.as_ref().is_some_and(|origin| !origin.exists()) {
+            let _ = fs::remove_file(&copy);
+            let _ = fs::remove_file(&file);
+            continue;
+        }
+        // The copy counts even if the original differs from it, because a process may serve the copy while the original is broken.
+        for path in origin.iter().chain([&copy]) {
+            let lock = LockFile::read(path).unwrap_or_default();
+            references.extend(lock.sources.into_values().map(|pinned| match pinned {
+                Pinned::Git(git) => git.commit,
+                Pinned::Web(web) => web.index,
+            }));
+        }
+    }
+    references
+}
+
+/// Returns the base name of the cache files about `path`.
+fn key(path: &Path) -> String {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    Sha256::of(path.as_os_str().as_encoded_bytes()).to_string()[..32].to_owned()
+}

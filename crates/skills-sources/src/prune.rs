@@ -1,0 +1,227 @@
+//! Removes unused versions of sources from the cache.
+//!
+//! A version is in use while a process holds the lock of its mark file; the modification time of the mark is the time of its last use.
+//! A version that a lock file refers to is kept however old it is, because its repository may be gone.
+
+use std::{
+    fs::{self, File},
+    path::{Path, PathBuf},
+    time::{Duration, SystemTime},
+};
+
+use super::{lockfile, store};
+use crate::disk::FileLock;
+
+/// The name of the mark file in the directory of a version.
+const MARK: &str = "used";
+
+/// Marks a version as in use until it is dropped.
+#[derive(Debug)]
+pub(super) struct InUse {
+    /// The file holds a shared lock of the operating system until it is closed.
+    _mark: File,
+}
+
+impl InUse {
+    /// Marks the version in `dir` as in use. Returns `None` if that is not possible, for example in a read-only cache.
+    pub(super) fn of(dir: &Path) -> Option<Self> {
+        let path = dir.join(MARK);
+        let mark = File::options().create(true).truncate(false).write(true).open(&path).ok()?;
+        mark.lock_shared().ok()?;
+        // The process that held the lock before may have removed the directory.
+        path.exists().then_some(())?;
+        mark.set_modified(SystemTime::now()).ok()?;
+        Some(Self { _mark: mark })
+    }
+}
+
+/// Removes versions that no lock file refers to, that no process uses, and that were last used at least `unused` ago. Returns the
+/// removed paths.
+pub(super) fn prune(cache: &Path, unused: Duration) -> Vec<PathBuf> {
+    let references = lockfile::references(cache);
+    let mut removed = Vec::new();
+    for place in entries(&cache.join("git")).into_iter().chain(entries(&cache.join("web"))) {
+        // A process that fetches this source holds the lock.
+        let Some(_lock) = FileLock::try_acquire(&place.join(store::LOCK)) else { continue };
+        store::remove_leftovers(&place, unused.min(store::OLD));
+        for path in entries(&place) {
+            let name = path.file_stem().unwrap_or_default().to_string_lossy();
+            let is_ours = name.len() >= 40 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
+            if !is_ours || references.contains(&*name) {
+                continue;
+            }
+            if let Some(unused) = Unused::of(&path, unused)
+                && unused.remove(&place)
+            {
+                removed.push(path);
+            }
+        }
+    }
+    removed.sort_unstable();
+    removed
+}
+
+fn entries(dir: &Path) -> Vec<PathBuf> {
+    fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
+}
+
+/// A version that is not in use. Its exclusive lock keeps other processes from using it while it is removed.
+struct Unused<'a> {
+    path: &'a Path,
+    mark: Option<File>,
+}
+
+impl<'a> Unused<'a> {
+    fn of(path: &'a Path, unused: Duration) -> Option<Self> {
+        let mark = path.join(MARK);
+        let has_mark = path.is_dir() && mark.exists();
+        let dated = if has_mark { &mark } else { path };
+        // If the lock is taken, the version is in use.
+        let mark = if has_mark {
+            let mark = File::options().write(true).open(&mark).ok()?;
+            mark.try_lock().ok()?;
+            Some(mark)
+        } else {
+            None
+        };
+        let modified = fs::metadata(dated).and_then(|metadata| metadata.modified()).ok()?;
+        modified.elapsed().is_ok_and(|age| age >= unused).then_some(Self { path, mark })
+    }
+
+    /// Renames the directory first, so that no process finds a part of it, and then removes it. Returns true on success.
+    fn remove(self, place: &Path) -> bool {
+        let Self { path, mut mark } = self;
+        if path.is_file() {
+            return fs::remove_file(path).is_ok();
+        }
+        let Ok(aside) = tempfile::Builder::new().prefix(".new-").tempdir_in(place) else { return false };
+        if cfg!(windows) {
+            // Windows can't rename a directory that contains an open file.
+            drop(mark.take());
+        }
+        // The temporary directory is removed when `aside` is dropped, or later as a leftover.
+        let is_gone = fs::rename(path, aside.path().join("old")).is_ok();
+        drop(mark);
+        is_gone
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{thread, time::Instant};
+
+    use super::*;
+    use crate::{LockFile, Pinned, PinnedGit};
+
+    const MONTH: Duration = Duration::from_hours(24 * 30);
+
+    /// Prunes until the expected paths are removed. Child processes of other tests inherit our locks until they execute a program.
+    fn removes(cache: &Path, unused: Duration, expected: &[&Path]) {
+        let deadline = Instant::now() + Duration::from_secs(30);
+        let mut removed = Vec::new();
+        while removed != expected {
+            assert!(Instant::now() < deadline, "{removed:?} were removed, not {expected:?}");
+            removed.extend(prune(cache, unused));
+            removed.sort();
+        }
+    }
+
+    fn commit(digit: char) -> String {
+        digit.to_string().repeat(40)
+    }
+
+    /// Creates a version that was last used `age` ago.
+    fn checkout(cache: &Path, digit: char, age: Duration) -> PathBuf {
+        let dir = cache.join("git/place").join(commit(digit));
+        fs::create_dir_all(dir.join("name/skill")).unwrap();
+        fs::write(dir.join("name/skill/SKILL.md"), "x").unwrap();
+        drop(InUse::of(&dir).unwrap());
+        let mark = File::options().write(true).open(dir.join(MARK)).unwrap();
+        mark.set_modified(SystemTime::now() - age).unwrap();
+        dir
+    }
+
+    fn refer(lock: &Path, cache: &Path, digit: char) {
+        let pinned =
+            Pinned::Git(PinnedGit { commit: commit(digit), skills: std::collections::BTreeMap::new() });
+        LockFile::change(lock, cache, |lock| lock.set("github:a/b", pinned)).unwrap();
+    }
+
+    #[test]
+    fn only_unused_versions_are_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = dir.path().join("cache");
+        let lock = dir.path().join("skills.lock");
+        let dead = dir.path().join("dead/skills.lock");
+        let old = MONTH * 2;
+        let referred = checkout(&cache, 'a', old);
+        let used = checkout(&cache, 'b', old);
+        let recent = checkout(&cache, 'c', Duration::ZERO);
+        let unused = checkout(&cache, 'd', old);
+        let of_dead = checkout(&cache, 'e', old);
+        let strange = cache.join("git/place/notes");
+        fs::create_dir(&strange).unwrap();
+        refer(&lock, &cache, 'a');
+        refer(&dead, &cache, 'e');
+        fs::remove_dir_all(dead.parent().unwrap()).unwrap();
+        let in_use = InUse::of(&used).unwrap();
+        File::options()
+            .write(true)
+            .open(used.join(MARK))
+            .unwrap()
+            .set_modified(SystemTime::now() - old)
+            .unwrap();
+        // A leftover of a killed fetch.
+        let leftover = cache.join("git/place/.new-x");
+        fs::create_dir_all(leftover.join("tree")).unwrap();
+        removes(&cache, MONTH, &[&unused, &of_dead]);
+        assert!(leftover.exists());
+        for (path, stays) in [
+            (&referred, true),
+            (&used, true),
+            (&recent, true),
+            (&unused, false),
+            (&of_dead, false),
+            (&strange, true),
+        ] {
+            assert_eq!(path.exists(), stays, "{}", path.display());
+        }
+        drop(in_use);
+        removes(&cache, MONTH, &[&used]);
+        // A broken lock file still refers to the versions of its last readable content.
+        fs::write(&lock, "<<<<<<< HEAD").unwrap();
+        removes(&cache, Duration::ZERO, &[&recent]);
+        assert!(referred.exists() && !leftover.exists());
+        assert!(prune(&dir.path().join("none"), Duration::ZERO).is_empty());
+    }
+
+    /// A process starts to use a version while it is being removed. Either order is right, but never both.
+    #[test]
+    fn a_version_is_either_used_or_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let checkout = checkout(dir.path(), 'a', MONTH);
+        let deadline = Instant::now() + Duration::from_secs(30);
+        let unused = loop {
+            match Unused::of(&checkout, MONTH) {
+                Some(unused) => break unused,
+                None => assert!(Instant::now() < deadline, "it is in use"),
+            }
+        };
+        thread::scope(|scope| {
+            let user = scope.spawn(|| InUse::of(&checkout).is_some());
+            let is_gone = unused.remove(checkout.parent().unwrap());
+            assert!(is_gone && !user.join().unwrap());
+        });
+        assert!(!checkout.exists());
+    }
+
+    #[test]
+    fn nothing_is_removed_during_a_fetch() {
+        let dir = tempfile::tempdir().unwrap();
+        let checkout = checkout(dir.path(), 'a', MONTH);
+        let fetching = FileLock::acquire(&dir.path().join("git/place").join(store::LOCK)).unwrap();
+        assert!(prune(dir.path(), Duration::ZERO).is_empty());
+        drop(fetching);
+        removes(dir.path(), Duration::ZERO, &[&checkout]);
+    }
+}

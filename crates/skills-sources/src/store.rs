@@ -1,0 +1,173 @@
+//! [`Store`]: fetched sources on the local disk.
+//!
+//! | path below the cache directory | content |
+//! |---|---|
+//! | `git/PLACE/COMMIT/NAME/…` | the skills of a repository at a commit |
+//! | `web/PLACE/SHA256.json` | the index of a web site |
+//! | `locks/` | see `lockfile` |
+//!
+//! `PLACE` is a checksum of the address. Entries are always complete, because they are written to a temporary directory and renamed.
+//! The whole directory can be removed at any time; sources are then fetched again.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use skills_core::{
+    RemoteIndex,
+    exec::ProcessObserver,
+    remote::{IndexText, RemoteError, Sha256},
+};
+
+use super::{
+    address::GitPlace,
+    git::{self, Fetched, GitError},
+    system,
+};
+use crate::disk::FileLock;
+
+/// The timeout for web sites.
+const WEB_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// A cache directory with fetched sources.
+#[derive(Debug, Clone)]
+pub(super) struct Store {
+    dir: PathBuf,
+}
+
+impl Store {
+    /// Creates a store below `dir`, which need not exist.
+    pub(super) fn new(dir: PathBuf) -> Self {
+        Self { dir }
+    }
+
+    /// Returns the cache directory.
+    pub(super) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Returns the directory of a source at a commit. It exists only if that version was fetched.
+    pub(super) fn root(&self, place: &GitPlace, commit: &str) -> PathBuf {
+        self.of_place(place).join(commit).join(name(place))
+    }
+
+    fn of_place(&self, place: &GitPlace) -> PathBuf {
+        self.dir.join("git").join(key(&format!("{}\n{}", place.url, place.path)))
+    }
+
+    /// Fetches a source at `commit`, or its current version. A file lock per source makes other processes wait and use the result.
+    pub(super) fn fetch_git(
+        &self,
+        place: &GitPlace,
+        commit: Option<&str>,
+        observer: Option<Arc<dyn ProcessObserver>>,
+    ) -> Result<Fetched, GitError> {
+        let dir = self.of_place(place);
+        let failed = |source| GitError::Write { path: dir.clone(), source };
+        let _lock = FileLock::acquire(&dir.join(LOCK)).map_err(failed)?;
+        if let Some(commit) = commit
+            && self.root(place, commit).is_dir()
+        {
+            return Ok(Fetched { commit: commit.to_owned(), notes: Vec::new() });
+        }
+        remove_leftovers(&dir, OLD);
+        let new = tempfile::Builder::new().prefix(NEW).tempdir_in(&dir).map_err(failed)?;
+        let tree = new.path().join("tree");
+        let scratch = new.path().join("git");
+        let root = tree.join(name(place));
+        fs::create_dir_all(&root).and_then(|()| fs::create_dir(&scratch)).map_err(failed)?;
+        let fetched = git::fetch(place, commit, &root, &scratch, observer, git::TIMEOUT);
+        // If this fails, a fetch at least a day later removes it as a leftover.
+        let _ = system::remove_dir_all(&scratch);
+        let fetched = fetched?;
+        let target = dir.join(&fetched.commit);
+        if target.join(name(place)).is_dir() {
+            return Ok(fetched);
+        }
+        fs::rename(&tree, &target).map_err(failed)?;
+        Ok(fetched)
+    }
+
+    /// Removes a source at a commit, so that it is fetched again.
+    pub(super) fn forget_git(&self, place: &GitPlace, commit: &str) -> io::Result<()> {
+        match system::remove_dir_all(&self.of_place(place).join(commit)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the index of a web site with this checksum if it is stored.
+    pub(super) fn index(&self, url: &str, digest: &str) -> Option<IndexText> {
+        let digest = Sha256::parse(digest)?;
+        let text = fs::read(self.of_site(url).join(format!("{digest}.json"))).ok()?;
+        let index: IndexText = serde_json::from_slice(&text).ok()?;
+        (Sha256::of(index.text.as_bytes()) == digest).then_some(index)
+    }
+
+    fn of_site(&self, url: &str) -> PathBuf {
+        self.dir.join("web").join(key(url))
+    }
+
+    /// Fetches the index of a web site, stores it, and returns its checksum.
+    pub(super) fn fetch_index(&self, url: &str, known: Option<&IndexText>) -> Result<Sha256, WebError> {
+        let index = match RemoteIndex::fetch_text(url, known, WEB_TIMEOUT)? {
+            Some(index) => index,
+            None => known.cloned().ok_or_else(|| {
+                io::Error::other("the server answered `304 Not Modified` to a request without a validator")
+            })?,
+        };
+        let digest = Sha256::of(index.text.as_bytes());
+        let dir = self.of_site(url);
+        fs::create_dir_all(&dir)?;
+        let mut file = tempfile::NamedTempFile::new_in(&dir)?;
+        serde_json::to_writer(&mut file, &index).map_err(io::Error::from)?;
+        file.persist(dir.join(format!("{digest}.json"))).map_err(|error| error.error)?;
+        Ok(digest)
+    }
+}
+
+/// An error of fetching an index.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum WebError {
+    #[error(transparent)]
+    Remote(#[from] RemoteError),
+    #[error("cannot store the index: {0}")]
+    System(#[from] io::Error),
+}
+
+/// The prefix of directories that are not complete yet.
+const NEW: &str = ".new-";
+/// The name of the file lock for fetches into the same directory.
+pub(super) const LOCK: &str = "lock";
+/// The age after which an incomplete directory is a leftover.
+pub(super) const OLD: Duration = Duration::from_hours(24);
+
+/// Removes incomplete directories of killed processes that are at least `old`.
+pub(super) fn remove_leftovers(dir: &Path, old: Duration) {
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+        let is_new = entry.file_name().to_string_lossy().starts_with(NEW);
+        let written = entry.metadata().and_then(|metadata| metadata.modified()).ok();
+        if is_new && written.and_then(|time| time.elapsed().ok()).is_some_and(|age| age >= old) {
+            // If this fails, the leftover only takes disk space.
+            let _ = system::remove_dir_all(&entry.path());
+        }
+    }
+}
+
+/// Returns the directory name for a source. A skill in the root of the source has this name if it doesn't have one of its own.
+fn name(place: &GitPlace) -> String {
+    let path = if place.path.is_empty() { place.url.trim_end_matches('/') } else { &place.path };
+    let last = path.rsplit('/').next().unwrap_or_default();
+    let last = last.strip_suffix(".git").unwrap_or(last);
+    let plain: String =
+        last.chars().map(|c| if c.is_alphanumeric() || "-_.".contains(c) { c } else { '-' }).collect();
+    let plain = plain.trim_matches(['.', '-']);
+    if plain.is_empty() { "skills".to_owned() } else { plain.to_owned() }
+}
+
+fn key(text: &str) -> String {
+    Sha256::of(text.as_bytes()).to_string()[..32].to_owned()
+}

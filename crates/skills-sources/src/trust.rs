@@ -1,0 +1,167 @@
+//! [`Trust`]: the user's approval of skills that a project contains.
+//!
+//! Anyone who can write to a project can add skills to it, and skills give instructions to the user's agent. Therefore the user
+//! approves each of these skills once, by the checksum of its files. Every file is compared when it is read, and a skill that has
+//! changed needs approval again. Skills that the user named, and skills in the user's own directories, need no approval.
+//!
+//! | file | responsible for |
+//! |---|---|
+//! | `fingerprint` | the checksum of a skill, and of each of its files |
+//! | `store` | the decisions on disk, by project |
+
+mod fingerprint;
+mod store;
+
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use parking_lot::Mutex;
+
+use skills_core::{
+    Diagnostic, Skill, SkillName, SkillSet, Source,
+    files::{self, Bounds},
+    set::{Skipped, Unapproved},
+    skill::Guard,
+};
+
+use self::{
+    fingerprint::Fingerprint,
+    store::{Decisions, TrustStore},
+};
+
+/// The user's decisions about skills of projects. Clones share their state.
+#[derive(Clone)]
+pub struct Trust(Arc<Inner>);
+
+struct Inner {
+    store: Option<TrustStore>,
+    /// Decisions that could not be saved. They apply until this process ends. Never held together with another lock.
+    unsaved: Mutex<HashMap<PathBuf, Decisions>>,
+}
+
+/// The result of [`Trust::decide`].
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Decided {
+    /// The skills that the decision applies to.
+    pub done: Vec<SkillName>,
+    /// The other skills, each with a clause that gives the reason.
+    pub failed: Vec<(SkillName, String)>,
+    /// The reason why the decision could not be saved, as a clause. It still applies until this process ends.
+    pub unsaved: Option<String>,
+}
+
+impl Trust {
+    /// Creates the trust store below the directory `state`. Without a directory, decisions apply until this process ends.
+    pub fn new(state: Option<PathBuf>) -> Self {
+        Self(Arc::new(Inner { store: state.map(|state| TrustStore::new(&state)), unsaved: Mutex::default() }))
+    }
+
+    /// Returns the path of the file with the decisions about a project. It need not exist.
+    pub fn file(&self, project: &Path) -> Option<PathBuf> {
+        Some(self.0.store.as_ref()?.file(project))
+    }
+
+    fn decisions(&self, project: &Path) -> Decisions {
+        let mut decisions = self.0.store.as_ref().map(|store| store.load(project)).unwrap_or_default();
+        if let Some(unsaved) = self.0.unsaved.lock().get(project) {
+            decisions.add(unsaved);
+        }
+        decisions
+    }
+
+    /// Returns the skills of `found` that match their approved checksum. The others are in [`SkillSet::unapproved`], or are skipped with a
+    /// diagnostic if they can't be approved. Reads all files of the skills.
+    pub fn sift(&self, project: &Path, found: &SkillSet) -> SkillSet {
+        let mut skills = SkillSet::builder();
+        let decisions = if found.is_empty() { Decisions::default() } else { self.decisions(project) };
+        // All skills share these bounds, so that a large project can't delay the start of a session.
+        let mut bounds = Bounds::SKILL;
+        for entry in found.entries() {
+            let fingerprint = match Fingerprint::of(&entry.skill, &mut bounds) {
+                Ok(fingerprint) => fingerprint,
+                Err(error) => {
+                    let path = file(&entry.skill);
+                    let why = format!("the skill cannot be approved: {error}");
+                    skills.skip(Skipped::new(path, vec![Diagnostic::error("cannot-be-approved", why)]));
+                    continue;
+                }
+            };
+            let digest = fingerprint.digest().to_owned();
+            let place = place(project, &entry.skill);
+            let skill = Skill::clone(&entry.skill).guarded(Guard::new(digest.as_str(), fingerprint));
+            // The file may have changed for a moment between discovery and this check.
+            if !files::is_unchanged(&skill).is_ok_and(|unchanged| unchanged) {
+                let why = "the skill has changed while it was read";
+                let changed = Diagnostic::error("cannot-be-approved", why)
+                    .help("run `/skills reload` to read it again");
+                skills.skip(Skipped::new(file(&entry.skill), vec![changed]));
+            } else if decisions.trusts(&place, &digest) {
+                skills.add(skill, entry.diagnostics.clone());
+            } else {
+                let mut waiting = Unapproved::new(Arc::clone(&entry.skill), digest);
+                waiting.has_changed = decisions.knows(&place);
+                waiting.is_refused = decisions.refuses(&place, &waiting.digest);
+                skills.add_unapproved(waiting);
+            }
+        }
+        for skipped in found.skipped() {
+            skills.skip(skipped.clone());
+        }
+        skills.build()
+    }
+
+    /// Saves the user's decision about skills of a project. The decision applies to the versions in `skills`, which were shown to the
+    /// user; a skill that has changed since is in [`Decided::failed`].
+    pub fn decide(&self, project: &Path, skills: &[Unapproved], trusted: bool) -> Decided {
+        let mut decided = Decided::default();
+        let mut decisions = Decisions::default();
+        let known = self.decisions(project);
+        for waiting in skills {
+            let name = waiting.skill.name.clone();
+            let place = place(project, &waiting.skill);
+            if !trusted && known.trusts(&place, &waiting.digest) {
+                // The skill was approved in another way since the question was asked.
+                continue;
+            }
+            match Fingerprint::of(&waiting.skill, &mut { Bounds::SKILL }) {
+                Ok(now) if now.digest() == waiting.digest => {
+                    decisions.set(place, waiting.digest.clone(), trusted);
+                    decided.done.push(name);
+                }
+                Ok(_) => decided.failed.push((name, "it has just changed; review it again".to_owned())),
+                Err(error) => decided.failed.push((name, error.to_string())),
+            }
+        }
+        if decided.done.is_empty() {
+            return decided;
+        }
+        decided.unsaved = match &self.0.store {
+            Some(store) => store.save(project, &decisions).err().map(|error| error.to_string()),
+            None => Some("there is no state directory on this system; set one with `--state DIR`".to_owned()),
+        };
+        if decided.unsaved.is_some() {
+            self.0.unsaved.lock().entry(project.to_owned()).or_default().add(&decisions);
+        }
+        decided
+    }
+}
+
+/// Returns the directory of a skill relative to its project, with `/` as the separator.
+fn place(project: &Path, skill: &Skill) -> String {
+    let dir = skill.dir().unwrap_or(Path::new(""));
+    let below = dir.strip_prefix(project).unwrap_or(dir);
+    below.iter().map(|part| part.to_string_lossy()).collect::<Vec<_>>().join("/")
+}
+
+fn file(skill: &Skill) -> PathBuf {
+    match &skill.source {
+        Source::Stored(stored) => stored.file(),
+        _ => PathBuf::from(skill.name.as_str()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,50 @@
+//! [`Fingerprint`]: the checksums of a skill, for comparison with the approved version.
+
+use std::{collections::BTreeMap, io};
+
+use skills_core::{Skill, SkillFiles, files::Bounds, remote::Sha256, skill::FileGuard};
+
+/// The checksums of all files of a skill.
+pub(super) struct Fingerprint {
+    digest: String,
+    /// The checksum of each file, by path. `None` for an entry without content; for a link, the target is a part of the path.
+    files: BTreeMap<String, Option<Sha256>>,
+}
+
+impl Fingerprint {
+    /// Reads all files of a skill, including hidden files and links. The number of entries and bytes is subtracted from `bounds`.
+    ///
+    /// # Errors
+    /// Returns an error if a file can't be read, or if the bounds are exceeded.
+    pub(super) fn of(skill: &Skill, bounds: &mut Bounds) -> io::Result<Self> {
+        let files = SkillFiles::of(skill).map_err(io::Error::other)?;
+        let mut found = BTreeMap::new();
+        files.visit(bounds, &mut |path, content| {
+            let digest = content.map(Sha256::of_content).transpose()?;
+            found.insert(path.to_owned(), digest);
+            Ok(())
+        })?;
+        // The length before each path ensures that a path can't imitate two lines.
+        let mut text = String::new();
+        for (path, digest) in &found {
+            let digest = digest.map_or_else(|| "-".to_owned(), |digest| digest.to_string());
+            text.extend([digest.as_str(), " ", &path.len().to_string(), " ", path, "\n"]);
+        }
+        Ok(Self { digest: Sha256::of(text.as_bytes()).to_string(), files: found })
+    }
+
+    /// Returns the checksum of all files.
+    pub(super) fn digest(&self) -> &str {
+        &self.digest
+    }
+}
+
+impl FileGuard for Fingerprint {
+    fn allows(&self, path: &str, content: Option<&mut dyn io::Read>) -> io::Result<bool> {
+        let Some(known) = self.files.get(path) else { return Ok(false) };
+        Ok(match content {
+            Some(content) => known.is_some() && *known == Some(Sha256::of_content(content)?),
+            None => known.is_none(),
+        })
+    }
+}

@@ -1,0 +1,97 @@
+//! [`TrustStore`]: decisions about skills of projects, in the directory `trust` below the state directory.
+
+use std::{
+    collections::BTreeMap,
+    io,
+    path::{Path, PathBuf},
+};
+
+use serde::{Deserialize, Serialize};
+
+use crate::disk::state::{self, StateDir};
+
+const VERSION: u32 = 1;
+
+/// The store of decisions, with one file per project.
+#[derive(Debug, Clone)]
+pub(super) struct TrustStore(StateDir);
+
+/// Decisions about the skills of a project: checksums, by directory relative to the project.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Decisions {
+    v: u32,
+    #[serde(default)]
+    trusted: BTreeMap<String, String>,
+    #[serde(default)]
+    refused: BTreeMap<String, String>,
+}
+
+impl TrustStore {
+    pub(super) fn new(state: &Path) -> Self {
+        Self(StateDir::later(state.join("trust")))
+    }
+
+    /// Returns the path of the file about a project.
+    pub(super) fn file(&self, project: &Path) -> PathBuf {
+        self.0.about_directory(project)
+    }
+
+    /// Returns the decisions about a project. If the file can't be read, a warning is logged and no skill is trusted.
+    pub(super) fn load(&self, project: &Path) -> Decisions {
+        let file = self.file(project);
+        let read = state::read::<Decisions>(&file).unwrap_or_else(|error| {
+            tracing::warn!(
+                "cannot read {}: {error}; the skills of the project need your approval again",
+                file.display()
+            );
+            None
+        });
+        read.filter(|decisions| decisions.v == VERSION).unwrap_or_default()
+    }
+
+    /// Adds decisions about a project.
+    ///
+    /// # Errors
+    /// Returns an error if the file can't be locked or written. The file is then unchanged.
+    pub(super) fn save(&self, project: &Path, more: &Decisions) -> io::Result<()> {
+        self.0.change(&self.file(project), |old: Option<Decisions>| {
+            let mut all = old.filter(|old| old.v == VERSION).unwrap_or_default();
+            all.add(more);
+            all.v = VERSION;
+            Some(all)
+        })
+    }
+}
+
+impl Decisions {
+    pub(super) fn trusts(&self, place: &str, digest: &str) -> bool {
+        self.trusted.get(place).is_some_and(|known| known == digest)
+    }
+
+    pub(super) fn refuses(&self, place: &str, digest: &str) -> bool {
+        self.refused.get(place).is_some_and(|known| known == digest)
+    }
+
+    /// Returns true if any version of a skill was trusted.
+    pub(super) fn knows(&self, place: &str) -> bool {
+        self.trusted.contains_key(place)
+    }
+
+    pub(super) fn set(&mut self, place: String, digest: String, trusted: bool) {
+        if trusted {
+            self.refused.remove(&place);
+            self.trusted.insert(place, digest);
+        } else {
+            self.refused.insert(place, digest);
+        }
+    }
+
+    /// Adds later decisions, which take precedence.
+    pub(super) fn add(&mut self, later: &Self) {
+        for (decisions, trusted) in [(&later.trusted, true), (&later.refused, false)] {
+            for (place, digest) in decisions {
+                self.set(place.clone(), digest.clone(), trusted);
+            }
+        }
+    }
+}

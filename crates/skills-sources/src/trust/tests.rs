@@ -1,0 +1,317 @@
+use std::fs;
+
+use skills_core::{
+    ReadOptions,
+    discovery::{Discovery, project_roots},
+    files,
+};
+
+use super::*;
+
+struct Project {
+    dir: tempfile::TempDir,
+    trust: Trust,
+}
+
+impl Project {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let trust = Trust::new(Some(dir.path().join("state")));
+        let project = Self { dir, trust };
+        project.write("SKILL.md", "---\nname: x\ndescription: d\n---\nBody.\n");
+        project.write("references/a.md", "a");
+        project
+    }
+
+    fn root(&self) -> PathBuf {
+        dunce::canonicalize(self.dir.path().join("project")).unwrap()
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        let file = self.dir.path().join("project/.skills/x").join(path);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, text).unwrap();
+    }
+
+    fn sift(&self) -> SkillSet {
+        self.trust.sift(&self.root(), &Discovery::new(project_roots(&self.root())).find())
+    }
+
+    /// Returns the number of trusted skills, and the state of each waiting skill: `changed`, `refused` or `new`.
+    fn state(&self) -> (usize, Vec<&'static str>) {
+        let skills = self.sift();
+        let word = |waiting: &Unapproved| match (waiting.has_changed, waiting.is_refused) {
+            (_, true) => "refused",
+            (true, _) => "changed",
+            _ => "new",
+        };
+        (skills.len(), skills.unapproved().iter().map(word).collect())
+    }
+
+    fn decide(&self, trusted: bool) -> Decided {
+        self.trust.decide(&self.root(), self.sift().unapproved(), trusted)
+    }
+}
+
+#[test]
+fn a_skill_is_approved_once_by_checksum() {
+    let project = Project::new();
+    assert_eq!(project.state(), (0, vec!["new"]));
+    project.decide(false);
+    assert_eq!(project.state(), (0, vec!["refused"]));
+    let decided = project.decide(true);
+    assert_eq!((decided.done.len(), decided.failed.len(), decided.unsaved), (1, 0, None));
+    assert_eq!(project.state(), (1, vec![]));
+    // Another process, and another checkout of the same project.
+    let again = Trust::new(Some(project.dir.path().join("state")));
+    let found = Discovery::new(project_roots(&project.root())).find();
+    assert_eq!(again.sift(&project.root(), &found).len(), 1);
+    assert_eq!(again.sift(project.dir.path(), &found).len(), 0);
+    // Every file counts, including hidden ones. If the content is restored, the skill is trusted again.
+    for (path, text, before) in
+        [("references/a.md", "b", Some("a")), (".hidden", "", None), ("scripts/x.sh", "", None)]
+    {
+        project.write(path, text);
+        assert_eq!(project.state(), (0, vec!["changed"]), "{path}");
+        match before {
+            Some(before) => project.write(path, before),
+            None => fs::remove_file(project.root().join(".skills/x").join(path)).unwrap(),
+        }
+        assert_eq!(project.state(), (1, vec![]), "{path}");
+    }
+}
+
+#[test]
+fn a_skill_that_changes_after_it_was_shown() {
+    let project = Project::new();
+    let shown = project.sift();
+    project.write("SKILL.md", "---\nname: x\ndescription: d\n---\nObey.\n");
+    let decided = project.trust.decide(&project.root(), shown.unapproved(), true);
+    assert!(decided.done.is_empty() && decided.failed[0].1.contains("changed"), "{decided:?}");
+    assert_eq!(project.state(), (0, vec!["new"]));
+}
+
+/// Whoever has a skill in hand reads what was approved, or nothing.
+#[test]
+fn a_file_that_changes_after_approval() {
+    let project = Project::new();
+    project.decide(true);
+    let skills = project.sift();
+    let skill = skills.get("x").unwrap();
+    let read =
+        |path: &str| files::read(skill, path, ReadOptions::default()).map(drop).map_err(|error| error.code());
+    let body =
+        || skills_core::activation::BodyCache::default().body(skill).map_err(|error| error.to_string());
+    assert!(body().unwrap().contains("Body."));
+    assert_eq!((read("references/a.md"), read("./references//a.md")), (Ok(()), Ok(())));
+    project.write("references/a.md", "b");
+    project.write("references/new.md", "new");
+    assert_eq!(read("references/a.md"), Err("not-approved"));
+    assert_eq!(read("references/new.md"), Err("not-approved"));
+    assert_eq!(read("SKILL.md"), Ok(()));
+    project.write("SKILL.md", "---\nname: x\ndescription: d\n---\nObey.\n");
+    assert!(body().unwrap_err().contains("not as the user approved it"));
+    // Discovery has read the new text, but it is not served after the file is removed.
+    project.sift();
+    fs::remove_file(project.root().join(".skills/x/SKILL.md")).unwrap();
+    assert!(body().is_err());
+}
+
+/// Another process writes to a file repeatedly while it is read.
+#[cfg(unix)]
+#[test]
+fn a_file_that_changes_while_it_is_read() {
+    use std::{
+        os::unix::fs::FileExt,
+        sync::atomic::{AtomicBool, Ordering},
+    };
+    let project = Project::new();
+    let (good, evil) = ("good ".repeat(2000), "evil ".repeat(2000));
+    project.write("references/a.md", &good);
+    project.decide(true);
+    let skills = project.sift();
+    let file =
+        fs::File::options().write(true).open(project.root().join(".skills/x/references/a.md")).unwrap();
+    let is_over = AtomicBool::new(false);
+    let mut served = 0;
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                for text in [&evil, &good] {
+                    file.write_all_at(text.as_bytes(), 0).unwrap();
+                    std::thread::yield_now();
+                }
+            }
+        });
+        for _ in 0..5_000 {
+            match files::read(skills.get("x").unwrap(), "references/a.md", ReadOptions::default()) {
+                Ok(files::FileContent::Text { text, .. }) if text == good => served += 1,
+                Err(error) if error.code() == "not-approved" => {}
+                other => {
+                    is_over.store(true, Ordering::Relaxed);
+                    panic!("{:.80}", format!("{other:?}"));
+                }
+            }
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    assert!(served > 0);
+}
+
+/// Large files are compared one after the other, and every read finishes.
+#[test]
+fn many_large_files_at_once() {
+    let project = Project::new();
+    let line = format!("{}\n", "x".repeat(99));
+    project.write("references/large.md", &line.repeat(30_000));
+    project.decide(true);
+    let skills = project.sift();
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                let options = ReadOptions { offset: Some(30_000), ..ReadOptions::default() };
+                let read = files::read(skills.get("x").unwrap(), "references/large.md", options).unwrap();
+                assert!(matches!(&read, files::FileContent::Text { text, .. } if *text == line), "{read:?}");
+            });
+        }
+    });
+}
+
+/// The text that discovery has read may differ from the file that is compared later.
+#[test]
+fn a_skill_that_changes_after_discovery() {
+    let project = Project::new();
+    let good = fs::read_to_string(project.root().join(".skills/x/SKILL.md")).unwrap();
+    project.decide(true);
+    let found = |text: &str| {
+        project.write("SKILL.md", text);
+        Discovery::new(project_roots(&project.root())).find()
+    };
+    let evil = found("---\nname: x\ndescription: Obey.\n---\nBody.\n");
+    project.write("SKILL.md", &good);
+    let skills = project.trust.sift(&project.root(), &evil);
+    assert_eq!((skills.len(), skills.unapproved().len(), skills.skipped().len()), (0, 0, 1));
+    // The description that is shown must belong to the waiting version.
+    let harmless = found(&good);
+    project.write("SKILL.md", "---\nname: x\ndescription: Obey.\n---\nBody.\n");
+    let skills = project.trust.sift(&project.root(), &harmless);
+    assert_eq!((skills.len(), skills.unapproved().len(), skills.skipped().len()), (0, 0, 1));
+}
+
+#[test]
+fn an_unsaved_decision_applies_until_the_end() {
+    let project = Project::new();
+    fs::write(project.dir.path().join("state"), "a file").unwrap();
+    let decided = project.decide(true);
+    assert!(decided.unsaved.is_some() && decided.done.len() == 1, "{decided:?}");
+    assert_eq!(project.state(), (1, vec![]));
+}
+
+#[test]
+fn invalid_files_trust_nothing() {
+    let project = Project::new();
+    project.decide(true);
+    let file = project.trust.file(&project.root()).unwrap();
+    for text in ["{", r#"{"v":2,"trusted":{}}"#, "[]"] {
+        fs::write(&file, text).unwrap();
+        assert_eq!(project.state(), (0, vec!["new"]), "{text}");
+    }
+    project.decide(true);
+    assert_eq!(project.state(), (1, vec![]));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_that_becomes_a_file() {
+    let project = Project::new();
+    let skill = project.root().join(".skills/x");
+    fs::write(project.dir.path().join("secret"), "secret").unwrap();
+    std::os::unix::fs::symlink(project.dir.path().join("secret"), skill.join("out.md")).unwrap();
+    std::os::unix::fs::symlink("references/a.md", skill.join("in.md")).unwrap();
+    project.decide(true);
+    let skills = project.sift();
+    let read = |path: &str| {
+        files::read(skills.get("x").unwrap(), path, ReadOptions::default())
+            .map(drop)
+            .map_err(|error| error.code())
+    };
+    assert_eq!((read("in.md"), read("out.md")), (Ok(()), Err("outside-skill")));
+    // Replace the link by a file.
+    fs::remove_file(skill.join("out.md")).unwrap();
+    fs::write(skill.join("out.md"), "x").unwrap();
+    assert_eq!(read("out.md"), Err("not-approved"));
+    assert_eq!(project.state(), (0, vec!["changed"]));
+}
+
+/// Large sparse files can't delay the start of a session.
+#[test]
+fn a_skill_that_exceeds_the_bounds() {
+    let project = Project::new();
+    for number in 0..2 {
+        let dir = project.root().join(format!(".skills/big-{number}"));
+        fs::create_dir_all(&dir).unwrap();
+        fs::write(dir.join("SKILL.md"), format!("---\nname: big-{number}\ndescription: d\n---\nx\n"))
+            .unwrap();
+        fs::File::create(dir.join("sparse")).unwrap().set_len(Bounds::SKILL.bytes).unwrap();
+    }
+    let skills = project.sift();
+    let why: Vec<_> =
+        skills.skipped().iter().map(|skipped| skipped.diagnostics[0].message.as_str()).collect();
+    assert_eq!((skills.len(), skills.unapproved().len(), why.len()), (0, 1, 2), "{why:?}");
+    assert!(why[0].starts_with("the skill cannot be approved: its files have more than"), "{why:?}");
+    // All skills share the same bounds.
+    let mut bounds = Bounds { bytes: 100, ..Bounds::SKILL };
+    let skill = skills.unapproved()[0].skill.clone();
+    Fingerprint::of(&skill, &mut bounds).unwrap();
+    assert!(bounds.bytes < 100 && bounds.entries == Bounds::SKILL.entries - 2, "{bounds:?}");
+    let two = (0..3).map(|_| Fingerprint::of(&skill, &mut bounds).is_ok());
+    assert_eq!(two.collect::<Vec<_>>(), [true, false, false], "{bounds:?}");
+}
+
+/// Scripts follow links, so the target of a link is a part of the checksum. A skill with an ambiguous name or with very deep
+/// directories can't be approved.
+#[cfg(unix)]
+#[test]
+fn links_ambiguous_names_and_deep_directories() {
+    use std::{
+        ffi::OsStr,
+        os::unix::{ffi::OsStrExt, fs::symlink},
+    };
+    let project = Project::new();
+    let skill = project.root().join(".skills/x");
+    project.write("scripts/lib.sh", "good");
+    project.write("assets/lib.sh", "bad");
+    symlink("scripts", skill.join("lib")).unwrap();
+    symlink("/etc/hosts", skill.join("out")).unwrap();
+    project.write("\u{fffd}.sh", "good");
+    project.decide(true);
+    assert_eq!(project.state(), (1, vec![]));
+    let relink = |name: &str, target: &str| {
+        fs::remove_file(skill.join(name)).unwrap();
+        symlink(target, skill.join(name)).unwrap();
+    };
+    for (name, other, before) in [("lib", "assets", "scripts"), ("out", "../../evil.sh", "/etc/hosts")] {
+        relink(name, other);
+        assert_eq!(project.state(), (0, vec!["changed"]), "{name}");
+        relink(name, before);
+        assert_eq!(project.state(), (1, vec![]), "{name}");
+    }
+    symlink("assets", skill.join("new")).unwrap();
+    assert_eq!(project.state(), (0, vec!["changed"]));
+    fs::remove_file(skill.join("new")).unwrap();
+
+    let check_not_approvable = |what: &str| {
+        let skills = project.sift();
+        let why = skills.skipped().iter().map(|it| it.diagnostics[0].message.clone()).collect::<Vec<_>>();
+        assert_eq!((skills.len(), skills.unapproved().len(), why.len()), (0, 0, 1), "{what}: {why:?}");
+        assert!(why[0].starts_with("the skill cannot be approved: `"), "{what}: {why:?}");
+    };
+    let twin = skill.join(OsStr::from_bytes(b"\xff.sh"));
+    fs::write(&twin, "bad").unwrap();
+    check_not_approvable("a name that is not valid UTF-8");
+    fs::remove_file(twin).unwrap();
+    project.write(&format!("{}x.sh", "d/".repeat(40)), "bad");
+    check_not_approvable("a deep directory");
+    fs::remove_dir_all(skill.join("d")).unwrap();
+    assert_eq!(project.state(), (1, vec![]));
+}

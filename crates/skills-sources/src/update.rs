@@ -1,0 +1,382 @@
+//! [`Updater`]: compares the current version of a source with its approved version, and approves it.
+//!
+//! Show an [`Offer`] or its [`SkillChange`]s to the user before you approve it. Approval applies to the checksums of the offer, and
+//! nothing is fetched in between.
+
+use std::{
+    collections::BTreeMap,
+    fmt::Write,
+    fs, io,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use serde::Serialize;
+use skills_core::{
+    RemoteIndex, Skill, SkillSet, Source,
+    discovery::Limits,
+    exec::ProcessObserver,
+    remote::{Remote, Sha256},
+};
+
+use super::{
+    Options, SourceError,
+    address::{Address, Place},
+    digest, load,
+    lockfile::{self, LockError, LockFile, Pinned, PinnedWeb},
+    prune,
+    store::Store,
+};
+use crate::disk::{FileLock, cache_dir, state_dir};
+
+/// The maximum size of a file, in bytes, for which a diff is made.
+const MAX_DIFF_BYTES: usize = 256 * 1024;
+
+/// Fetches sources, compares them with their approved versions, and approves them. All methods block.
+pub struct Updater {
+    store: Store,
+    options: Options,
+}
+
+/// The current version of a source.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Offer {
+    /// The pin that approves this version.
+    pub pinned: Pinned,
+    /// The skills, sorted by path.
+    pub skills: Vec<OfferedSkill>,
+    /// Notes about files and skills that were left out.
+    pub notes: Vec<String>,
+}
+
+/// A skill in an offer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct OfferedSkill {
+    /// The directory of the skill in the source. For a web site, the name of the skill.
+    pub path: String,
+    /// The name of the skill.
+    pub name: String,
+    /// The description of the skill.
+    pub description: String,
+    /// The SHA-256 checksum of the skill.
+    pub sha256: String,
+    /// The files of the skill. For a web site, only the files that the index lists.
+    pub files: Vec<OfferedFile>,
+    /// The local directory with the files, for review before approval. `None` for a web site.
+    #[serde(skip)]
+    pub dir: Option<PathBuf>,
+}
+
+/// A file of a skill.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct OfferedFile {
+    /// The path, relative to the skill.
+    pub path: String,
+    /// The size in bytes, if it is known.
+    pub size: Option<u64>,
+    /// True if the file is in `scripts/` or begins with `#!`.
+    pub is_script: bool,
+}
+
+/// The difference between a skill and its approved version.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct SkillChange {
+    /// The directory of the skill in the source.
+    pub path: String,
+    /// The approved version. `None` if the skill is new.
+    pub before: Option<OfferedSkill>,
+    /// The current version. `None` if the skill was removed.
+    pub after: Option<OfferedSkill>,
+    /// The files that differ.
+    pub files: Vec<FileChange>,
+}
+
+/// The difference between a file and its approved version.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct FileChange {
+    /// The path, relative to the skill.
+    pub path: String,
+    /// The kind of the difference.
+    pub kind: FileChangeKind,
+    /// A unified diff. `None` if one of the versions is not text or is larger than 256 KiB.
+    pub diff: Option<String>,
+}
+
+/// The kind of a [`FileChange`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum FileChangeKind {
+    Added,
+    Removed,
+    Changed,
+}
+
+/// Returns the path of the lock file for sources that are not in a configuration file.
+pub fn user_lock() -> PathBuf {
+    state_dir().unwrap_or_default().join(super::LOCK_NAME)
+}
+
+/// Returns the path of the lock file for the sources in a configuration file.
+pub fn lock_beside(config: &Path) -> PathBuf {
+    config.with_file_name(super::LOCK_NAME)
+}
+
+impl Updater {
+    /// Creates an updater that uses the platform's cache directory.
+    ///
+    /// # Errors
+    /// Returns [`SourceError::NoCache`] if there is no cache directory.
+    pub fn new(observer: Option<Arc<dyn ProcessObserver>>) -> Result<Self, SourceError> {
+        let store = Store::new(cache_dir().ok_or(SourceError::NoCache)?);
+        let max_skills = Limits::default().max_skills;
+        Ok(Self { store, options: Options { max_skills, observer, ..Options::default() } })
+    }
+
+    /// Fetches the current version of a source. `approved` is the approved version, if any.
+    ///
+    /// # Errors
+    /// Returns an error if the source can't be fetched or stored.
+    pub fn latest(&self, address: &Address, approved: Option<&Pinned>) -> Result<Offer, SourceError> {
+        match (address.place(), approved) {
+            (Place::Git(place), _) => {
+                let fetched = self.store.fetch_git(place, None, self.options.observer.clone());
+                let mut fetched = fetched.map_err(|error| SourceError::git(address, error))?;
+                // If the stored files were changed on disk, fetch them again.
+                if let Some(Pinned::Git(approved)) = approved
+                    && approved.commit == fetched.commit
+                    && load::pin(
+                        &self.store.root(place, &approved.commit),
+                        &approved.commit,
+                        self.options.max_skills,
+                    )
+                    .is_ok_and(|here| !here.has_all_of(approved))
+                {
+                    let system = |error| SourceError::system(address, error);
+                    self.store.forget_git(place, &approved.commit).map_err(system)?;
+                    let again =
+                        self.store.fetch_git(place, Some(&approved.commit), self.options.observer.clone());
+                    fetched = again.map_err(|error| SourceError::git(address, error))?;
+                }
+                let root = self.store.root(place, &fetched.commit);
+                let mut offer = self
+                    .of_directory(&root, &fetched.commit)
+                    .map_err(|error| SourceError::system(address, error))?;
+                offer.notes.splice(0..0, fetched.notes);
+                Ok(offer)
+            }
+            (Place::Web(url), approved) => {
+                let known = match approved {
+                    Some(Pinned::Web(pinned)) => self.store.index(url, &pinned.index),
+                    _ => None,
+                };
+                let digest = self
+                    .store
+                    .fetch_index(url, known.as_ref())
+                    .map_err(|error| SourceError::web(address, error))?;
+                self.of_index(url, &digest.to_string())
+                    .ok_or_else(|| SourceError::Changed { address: address.to_string() })
+            }
+        }
+    }
+
+    /// Returns the approved version of a source if it is in the store. Doesn't use the network.
+    pub fn approved(&self, address: &Address, pinned: &Pinned) -> Option<Offer> {
+        let offer = match (address.place(), pinned) {
+            (Place::Git(place), Pinned::Git(pinned)) => {
+                self.of_directory(&self.store.root(place, &pinned.commit), &pinned.commit).ok()
+            }
+            (Place::Web(url), Pinned::Web(pinned)) => self.of_index(url, &pinned.index),
+            _ => None,
+        }?;
+        // Stored files count only if they match the approved checksums. Not all skills need to be approved.
+        match (&offer.pinned, pinned) {
+            (Pinned::Git(here), Pinned::Git(approved)) if here.has_all_of(approved) => {
+                let mut offer = Offer { pinned: pinned.clone(), ..offer };
+                offer.skills.retain(|skill| approved.skills.get(&skill.path) == Some(&skill.sha256));
+                Some(offer)
+            }
+            (here, _) => (here == pinned).then_some(offer),
+        }
+    }
+
+    /// Removes versions from the cache that no known lock file refers to and that were last used at least `unused` ago. Versions that
+    /// a process is using are kept. Returns the removed directories and files.
+    pub fn prune(&self, unused: Duration) -> Vec<PathBuf> {
+        prune::prune(self.store.dir(), unused)
+    }
+
+    /// Approves an offer: writes its pin to the lock file.
+    ///
+    /// # Errors
+    /// Returns the errors of [`LockFile::change`].
+    pub fn approve(&self, lock: &Path, address: &Address, offer: &Offer) -> Result<(), LockError> {
+        LockFile::change(lock, self.store.dir(), |lock| lock.set(address.as_str(), offer.pinned.clone()))
+    }
+
+    /// Removes a source from the lock file. Returns true if the file contained it.
+    ///
+    /// # Errors
+    /// Returns the errors of [`LockFile::change`].
+    pub fn forget(&self, lock: &Path, source: &str) -> Result<bool, LockError> {
+        if !lock.exists() {
+            return Ok(false);
+        }
+        LockFile::change(lock, self.store.dir(), |lock| lock.remove(source))
+    }
+
+    /// Takes the file lock for changes of the file at `path`, and waits while another process holds it. Processes exclude each other
+    /// only if they use the same cache directory.
+    ///
+    /// # Errors
+    /// Returns the system's error if the lock file can't be created or locked.
+    pub fn lock_for_change(&self, path: &Path) -> io::Result<FileLock> {
+        FileLock::acquire(&lockfile::lock_path(path, self.store.dir()))
+    }
+
+    fn of_directory(&self, root: &Path, commit: &str) -> std::io::Result<Offer> {
+        let pinned = load::pin(root, commit, self.options.max_skills)?;
+        let real = dunce::canonicalize(root)?;
+        let found = load::find(&real, self.options.max_skills);
+        let mut skills = Vec::new();
+        for skill in found.iter() {
+            let Source::Stored(stored) = &skill.source else { continue };
+            let path = load::relative(&real, &stored.dir);
+            let sha256 = pinned.skills.get(&path).cloned().unwrap_or_default();
+            let files =
+                digest::files(&stored.dir)?.into_iter().map(|path| offered_file(&stored.dir, path)).collect();
+            let dir = Some(stored.dir.to_path_buf());
+            let (name, description) = (skill.name.to_string(), skill.description.clone());
+            skills.push(OfferedSkill { path, name, description, sha256, files, dir });
+        }
+        skills.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(Offer { pinned: Pinned::Git(pinned), skills, notes: notes(&found, &real) })
+    }
+
+    fn of_index(&self, url: &str, digest: &str) -> Option<Offer> {
+        let text = self.store.index(url, digest)?;
+        let index = RemoteIndex::parse(&text.text, &text.url).ok()?;
+        let mut skills: Vec<_> = index.skills().iter().filter_map(|skill| listed(skill)).collect();
+        skills.sort_by(|a, b| a.path.cmp(&b.path));
+        let pinned = Pinned::Web(PinnedWeb { index: digest.to_owned() });
+        Some(Offer { pinned, skills, notes: notes(index.skills(), Path::new("")) })
+    }
+}
+
+/// Converts a skill of an index.
+fn listed(skill: &Skill) -> Option<OfferedSkill> {
+    let Source::Remote(remote) = &skill.source else { return None };
+    let files = remote.files.iter().flat_map(|files| files.iter());
+    let files = files.map(|file| OfferedFile {
+        path: file.path.clone(),
+        size: file.size,
+        is_script: file.path.starts_with("scripts/"),
+    });
+    let (name, description) = (skill.name.to_string(), skill.description.clone());
+    let sha256 = Sha256::of(format!("{name}\n{description}\n{}", entry(remote)).as_bytes()).to_string();
+    Some(OfferedSkill { path: name.clone(), name, description, sha256, files: files.collect(), dir: None })
+}
+
+/// Returns the URL, the files and the checksums of a remote skill as text, for comparison.
+fn entry(remote: &Remote) -> String {
+    let digest =
+        |digest: Option<Sha256>| digest.map_or_else(|| "unknown".to_owned(), |digest| digest.to_string());
+    let mut text = format!("{} {}\n", remote.url, digest(remote.sha256));
+    for file in remote.files.iter().flat_map(|files| files.iter()) {
+        let _ = writeln!(text, "{} {}", file.path, digest(file.sha256));
+    }
+    text
+}
+
+fn offered_file(dir: &Path, path: String) -> OfferedFile {
+    let file = dir.join(&path);
+    let size = fs::metadata(&file).ok().map(|metadata| metadata.len());
+    let begins = || -> Option<bool> {
+        let mut start = [0; 2];
+        std::io::Read::read_exact(&mut fs::File::open(&file).ok()?, &mut start).ok()?;
+        Some(start == *b"#!")
+    };
+    let is_script = path.starts_with("scripts/") || begins().unwrap_or(false);
+    OfferedFile { path, size, is_script }
+}
+
+/// Returns notes about invalid skills and about duplicate names.
+fn notes(found: &SkillSet, root: &Path) -> Vec<String> {
+    let skipped = found.skipped().iter().flat_map(|skipped| {
+        let path = skipped.path.strip_prefix(root).unwrap_or(&skipped.path).display().to_string();
+        skipped.diagnostics.iter().map(move |finding| format!("`{path}` is left out: {}", finding.message))
+    });
+    let shadowed = found
+        .shadowed()
+        .iter()
+        .map(|skill| format!("there is more than one skill `{}`; the first one is used", skill.name));
+    skipped.chain(shadowed).collect()
+}
+
+impl Offer {
+    /// Returns the skills that differ from the approved version, with diffs of their files. Without `before`, every skill is new.
+    pub fn changes_since(&self, before: Option<&Self>) -> Vec<SkillChange> {
+        fn by_path(offer: &Offer) -> BTreeMap<&str, &OfferedSkill> {
+            offer.skills.iter().map(|skill| (skill.path.as_str(), skill)).collect()
+        }
+        let (old, new) = (before.map(by_path).unwrap_or_default(), by_path(self));
+        let mut paths: Vec<&str> = old.keys().chain(new.keys()).copied().collect();
+        paths.sort_unstable();
+        paths.dedup();
+        let sha256 = |skills: &BTreeMap<&str, &OfferedSkill>, path: &str| {
+            skills.get(path).map(|skill| skill.sha256.clone())
+        };
+        let differs = |path: &&str| sha256(&old, path) != sha256(&new, path);
+        let change = |path: &str| {
+            let before = old.get(path).copied();
+            let after = new.get(path).copied();
+            let files = match (before, after) {
+                (Some(before), Some(after)) => file_changes(before, after),
+                _ => Vec::new(),
+            };
+            SkillChange { path: path.to_owned(), before: before.cloned(), after: after.cloned(), files }
+        };
+        paths.into_iter().filter(differs).map(change).collect()
+    }
+}
+
+fn file_changes(before: &OfferedSkill, after: &OfferedSkill) -> Vec<FileChange> {
+    let (Some(old), Some(new)) = (&before.dir, &after.dir) else { return Vec::new() };
+    let paths = |skill: &OfferedSkill| skill.files.iter().map(|file| file.path.clone()).collect::<Vec<_>>();
+    let mut all = [paths(before), paths(after)].concat();
+    all.sort_unstable();
+    all.dedup();
+    let mut changes = Vec::new();
+    for path in all {
+        let old = fs::read(old.join(&path)).ok();
+        let new = fs::read(new.join(&path)).ok();
+        let kind = match (&old, &new) {
+            (old, new) if old == new => continue,
+            (None, _) => FileChangeKind::Added,
+            (_, None) => FileChangeKind::Removed,
+            _ => FileChangeKind::Changed,
+        };
+        let diff =
+            unified_diff(&path, old.as_deref().unwrap_or_default(), new.as_deref().unwrap_or_default());
+        changes.push(FileChange { path, kind, diff });
+    }
+    changes
+}
+
+/// Returns a unified diff, or `None` if a version is not text or too large.
+fn unified_diff(path: &str, old: &[u8], new: &[u8]) -> Option<String> {
+    if old.len().max(new.len()) > MAX_DIFF_BYTES || old.contains(&0) || new.contains(&0) {
+        return None;
+    }
+    let old = std::str::from_utf8(old).ok()?;
+    let new = std::str::from_utf8(new).ok()?;
+    let mut options = diffy::DiffOptions::new();
+    options.set_original_filename(path.to_owned()).set_modified_filename(path.to_owned());
+    Some(options.create_patch(old, new).to_string())
+}
