@@ -147,7 +147,7 @@ impl Executor {
         Self { observer: Some(observer), ..self }
     }
 
-    /// Runs a program until it ends or its timeout expires. Returns an error only if the program cannot be started.
+    /// Runs a program until it ends or its timeout expires. Returns an error only if the program can't be started.
     async fn run(&self, invocation: Invocation, limits: Limits) -> io::Result<Completed> {
         let _permit = self.permits.acquire().await.map_err(io::Error::other)?;
         let started = Instant::now();

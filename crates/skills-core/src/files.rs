@@ -105,7 +105,7 @@ impl SkillFiles {
     /// Opens the directory of a skill. The path may contain links.
     ///
     /// # Errors
-    /// Returns [`FileError::Directory`] if the directory doesn't exist or cannot be opened.
+    /// Returns [`FileError::Directory`] if the directory doesn't exist or can't be opened.
     pub fn open(dir: &Path) -> Result<Self, FileError> {
         match Dir::open_ambient_dir(dir, ambient_authority()) {
             Ok(dir) => Ok(Self { dir, guard: None }),
@@ -149,7 +149,7 @@ impl SkillFiles {
     /// Lists the first `max` files of the skill, sorted by path, without its `SKILL.md`.
     ///
     /// Hidden directories, `node_modules`, `__pycache__`, links to directories, and links that lead out of the skill are
-    /// skipped. The walk is bounded; see [`Listing::complete`]. This method doesn't fail: a directory that cannot be read only
+    /// skipped. The walk is bounded; see [`Listing::complete`]. This method doesn't fail: a directory that can't be read only
     /// makes the listing incomplete.
     pub fn list(&self, max: usize) -> Listing {
         list::list(&self.dir, max)
@@ -164,7 +164,7 @@ impl SkillFiles {
     /// - [`FileError::TooLarge`] if the file has more than [`HARD_CAP_BYTES`].
     /// - [`FileError::PastEnd`] if `options` request lines after the last one.
     /// - [`FileError::NotApproved`] if the skill has a guard that rejects the file.
-    /// - [`FileError::Io`] if the file cannot be opened or read.
+    /// - [`FileError::Io`] if the file can't be opened or read.
     pub fn read(&self, path: &str, options: ReadOptions) -> Result<FileContent, FileError> {
         let (file, metadata) = self.open_file(path)?;
         let size = metadata.len();

@@ -61,10 +61,10 @@ pub const MAX_FINDINGS: usize = 1_000;
 
 /// Scans the skill in `dir`, including hidden directories. Links out of the directory are not followed. Blocks.
 ///
-/// A file that cannot be read is a finding, and not an error.
+/// A file that can't be read is a finding, and not an error.
 ///
 /// # Errors
-/// Returns [`FileError::Directory`] if the directory doesn't exist or cannot be opened.
+/// Returns [`FileError::Directory`] if the directory doesn't exist or can't be opened.
 pub fn scan(dir: &Path, rules: &Rules) -> Result<Report, FileError> {
     Ok(scan_files(&SkillFiles::open(dir)?, rules))
 }

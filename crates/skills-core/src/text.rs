@@ -143,7 +143,7 @@ fn is_hidden(c: char, before: Option<char>, after: impl FnOnce() -> Option<char>
     }
 }
 
-/// Returns true if `c` is invisible in each context.
+/// Returns true if `c` is invisible in every context.
 fn is_invisible(c: char) -> bool {
     match c.general_category() {
         GeneralCategory::Control | GeneralCategory::LineSeparator | GeneralCategory::ParagraphSeparator => {

@@ -123,7 +123,7 @@ fn succeed(command: &mut Command) -> io::Result<()> {
     if output.status.success() { Ok(()) } else { Err(error()) }
 }
 
-/// Tries to change the skill in each way in which a directory can be changed.
+/// Tries to change the skill in every way that a directory can be changed.
 fn change(skill: &Path) {
     let file = skill.join("SKILL.md");
     attempt("append", || write(&file));
@@ -157,7 +157,7 @@ fn change(skill: &Path) {
     });
 }
 
-/// Tries to replace a skill below the working directory by another one.
+/// Tries to replace a skill under the working directory by another one.
 fn replace(cwd: &Path, skill: &Path) {
     let between: Vec<&Path> = skill.ancestors().take_while(|path| *path != cwd).collect();
     for path in &between {
@@ -318,7 +318,7 @@ fn pairs() {
     }
 }
 
-/// Tries to open each file in `/proc` and `/sys` for writing, except those of processes.
+/// Tries to open every file in `/proc` and `/sys` for writing, except those of processes.
 fn kernel() {
     let own = |path: &Path| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();

@@ -32,7 +32,7 @@ use crate::{
 pub(crate) const AVAILABLE: &str = "available";
 /// A helper process that runs until it is killed.
 pub(crate) const HOLDING: &str = "holding";
-/// A helper process that runs where user namespaces cannot be created.
+/// A helper process that runs where user namespaces can't be created.
 pub(crate) const WITHOUT_NAMESPACES: &str = "without_namespaces";
 /// A helper process that runs where the sandbox doesn't contain `setsid`.
 pub(crate) const WITHOUT_SETSID: &str = "without_setsid";
@@ -237,7 +237,7 @@ fn variables_that_name_sockets_are_removed() {
     }
 }
 
-/// A `#!` line can set variables, and the dynamic linker obeys some of them in each program. Bubblewrap itself must not get
+/// A `#!` line can set variables, and the dynamic linker obeys some of them in every program. Bubblewrap itself must not get
 /// them.
 fn variables_of_the_shebang_line_are_set_only_inside() {
     let fixture = Fixture::new();

@@ -1,4 +1,4 @@
-//! The fixture of the cases: a copy of this program that each user can run, a home directory with a project, a skill, and
+//! The fixture of the cases: a copy of this program that every user can run, a home directory with a project, a skill, and
 //! sockets of the host.
 
 use std::{
@@ -60,7 +60,7 @@ pub(crate) fn name(user: &Result<User, CaseError>) -> &'static str {
     }
 }
 
-/// A copy of this program that each user can run, inside the sandbox, too.
+/// A copy of this program that every user can run, inside the sandbox, too.
 pub(crate) struct Program {
     dir: tempfile::TempDir,
 }

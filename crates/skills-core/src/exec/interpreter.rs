@@ -96,9 +96,9 @@ struct Candidate {
 enum Place {
     /// A name on the search path.
     SearchPath(&'static str),
-    /// A variable that contains a directory, and a path below that directory.
+    /// A variable that contains a directory, and a path under that directory.
     Below(&'static str, &'static str),
-    /// A path below the directory in which Git is installed.
+    /// A path under the directory in which Git is installed.
     BelowGit(&'static str),
 }
 

@@ -54,7 +54,7 @@ impl ProcessGroup {
     /// Starts `command` in the group that `observer` returns, or as the leader of a new group.
     ///
     /// # Errors
-    /// Returns the system's error if the program cannot be started.
+    /// Returns the system's error if the program can't be started.
     pub fn spawn(command: Command, observer: Option<Arc<dyn ProcessObserver>>) -> io::Result<Self> {
         let joined = observer.as_ref().and_then(|observer| observer.starting());
         let mut wrap = CommandWrap::from(command);

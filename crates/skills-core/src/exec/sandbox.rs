@@ -1,9 +1,9 @@
 //! [`Sandbox`]: runs scripts inside [bubblewrap](https://github.com/containers/bubblewrap), which exists only for Linux.
 //!
-//! The sandbox enforces these rules for each user, including root, and in each working directory:
+//! The sandbox enforces these rules for every user, including root, and in every working directory:
 //!
 //! - **Files.** The script can read all files that its user can read. It can write only to its working directory and to an
-//!   empty `/tmp`. The skill is read-only. If the skill is below the working directory, all directories on the path to the
+//!   empty `/tmp`. The skill is read-only. If the skill is under the working directory, all directories on the path to the
 //!   skill are read-only, too.
 //! - **Privileges.** The script has no capabilities and cannot gain any. It has its own processes, mounts, hostname and IPC,
 //!   and cannot create further user namespaces. If root runs it, it is root only in a user namespace without capabilities,
@@ -88,7 +88,7 @@ pub enum SandboxError {
         /// The reason.
         problem: DirectoryProblem,
     },
-    /// A directory that the sandbox needs cannot be opened.
+    /// A directory that the sandbox needs can't be opened.
     #[error("cannot open the directory {}: {source}", path.display())]
     Io {
         /// The directory.
@@ -102,7 +102,7 @@ pub enum SandboxError {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DirectoryProblem {
-    /// The directory is a system directory, such as `/etc`, or below one.
+    /// The directory is a system directory, such as `/etc`, or under one.
     #[error("it belongs to the system")]
     System,
     /// The directory contains a path that scripts must not change or see. Contains that path.
@@ -161,7 +161,7 @@ impl Sandbox {
     /// skill. Blocks on the file system.
     ///
     /// # Errors
-    /// Returns [`SandboxError::Directory`] if scripts may not use the directory, and [`SandboxError::Io`] if it cannot be
+    /// Returns [`SandboxError::Directory`] if scripts may not use the directory, and [`SandboxError::Io`] if it can't be
     /// opened.
     pub fn check_directory(&self, directory: &Path) -> Result<Option<SandboxWarning>, SandboxError> {
         self.0.check_directory(directory)
@@ -176,7 +176,7 @@ impl Sandbox {
     ///
     /// # Errors
     /// Returns [`SandboxError::Directory`] if write access to `directory` would defeat the sandbox, and [`SandboxError::Io`]
-    /// if it cannot be opened.
+    /// if it can't be opened.
     pub fn command(
         &self,
         command: &[OsString],

@@ -159,7 +159,7 @@ impl ScriptResult {
     }
 }
 
-/// Runs a script of `skill`. Each failure is part of the result, so this function returns no error.
+/// Runs a script of `skill`. All failures are part of the result, so this function returns no error.
 ///
 /// The script must be a file inside the skill's directory; this is checked through a handle of the directory. The script is
 /// then run by its path. A process that could replace the file in between has write access to the skill, so it could also

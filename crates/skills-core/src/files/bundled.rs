@@ -20,7 +20,7 @@ pub struct Bundled {
 ///
 /// # Errors
 /// Returns [`FileError::NoFiles`] for a virtual skill, and [`FileError::Directory`] or [`FileError::LinkInPath`] if the
-/// directory cannot be opened.
+/// directory can't be opened.
 pub fn bundled(skill: &Skill, max: usize) -> Result<Bundled, FileError> {
     #[cfg(feature = "fetch")]
     if let crate::skill::Source::Remote(remote) = &skill.source {

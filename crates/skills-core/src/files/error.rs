@@ -8,7 +8,7 @@ use crate::{diagnostic::Diagnostic, name::SkillName, text::shown_path};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileError {
-    /// The skill's own directory cannot be opened.
+    /// The skill's own directory can't be opened.
     #[error("cannot open the skill's directory {}: {source}", shown_path(dir))]
     Directory {
         /// The directory.
@@ -95,7 +95,7 @@ pub enum FileError {
         /// The number of lines in the file.
         total_lines: u64,
     },
-    /// A file of a remote skill cannot be fetched, or its checksum doesn't match the index.
+    /// A file of a remote skill can't be fetched, or its checksum doesn't match the index.
     #[error("cannot read `{}`: {source}", path.escape_debug())]
     Fetch {
         /// The requested path.

@@ -1,4 +1,4 @@
-//! Walks everything below a directory, including hidden files and other entries that a [`Listing`](super::Listing) skips.
+//! Walks everything under a directory, including hidden files and other entries that a [`Listing`](super::Listing) skips.
 //! Scans and approvals use this walk.
 
 use std::{
@@ -16,7 +16,7 @@ use super::{
 };
 use crate::text::shown;
 
-/// The maximum depth of the walk, in directories below the root.
+/// The maximum depth of the walk, in directories under the root.
 const MAX_DEPTH: usize = 32;
 
 /// The name of a directory that the walk doesn't enter: git objects are compressed and not read by agents.
@@ -35,11 +35,11 @@ pub(crate) enum Kind {
     Special,
     /// A `.git` directory, which the walk didn't enter.
     Repository,
-    /// A directory that is too deep or cannot be read, or an entry whose name is not Unicode.
+    /// A directory that is too deep or can't be read, or an entry whose name is not Unicode.
     Unread,
 }
 
-/// An entry below the root.
+/// An entry under the root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Entry {
     /// The path relative to the root, separated by `/`. Invalid Unicode is replaced by U+FFFD.
@@ -65,13 +65,13 @@ impl Bounds {
 }
 
 impl SkillFiles {
-    /// Lists up to `max` entries below the directory, including `SKILL.md`, hidden files and links that lead out. The second
+    /// Lists up to `max` entries under the directory, including `SKILL.md`, hidden files and links that lead out. The second
     /// value is true if the list is complete.
     pub(crate) fn every(&self, max: usize) -> (Vec<Entry>, bool) {
         every(&self.dir, max)
     }
 
-    /// Calls `visit` for each entry below the directory, including hidden ones, sorted by path.
+    /// Calls `visit` for each entry under the directory, including hidden ones, sorted by path.
     ///
     /// A file is passed with its content. Other entries have no content: devices, `.git` directories, and links that lead out
     /// of the root or to a directory. The path of such a link is passed as `PATH -> "TARGET"`.
@@ -81,7 +81,7 @@ impl SkillFiles {
     ///
     /// # Errors
     /// Returns an error before reading any file if the skill exceeds `bounds`. Also returns an error if a file or directory
-    /// cannot be read, if `visit` fails, or if a name is not Unicode (because two such names could appear as the same path).
+    /// can't be read, if `visit` fails, or if a name is not Unicode (because two such names could appear as the same path).
     pub fn visit(&self, bounds: &mut Bounds, visit: &mut VisitEntry<'_>) -> io::Result<()> {
         let (entries, is_all) = self.every(bounds.entries);
         if !is_all {
@@ -182,7 +182,7 @@ fn every(root: &Dir, max: usize) -> (Vec<Entry>, bool) {
 }
 
 /// Formats a link for [`VisitEntry`], so that its target is part of the path.
-#[expect(clippy::unnecessary_debug_formatting, reason = "the debug format differs for each two targets")]
+#[expect(clippy::unnecessary_debug_formatting, reason = "different targets never have the same debug format")]
 fn link_path(path: &str, target: &Path) -> String {
     format!("{path} -> {target:?}")
 }

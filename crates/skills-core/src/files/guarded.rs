@@ -67,7 +67,7 @@ impl SkillFiles {
     /// Checks all files of the skill with the guard. Needed before running a script, which can read other files by itself.
     ///
     /// # Errors
-    /// Returns [`FileError::NotApproved`] with the first rejected file, and [`FileError::Io`] if a file cannot be read or the
+    /// Returns [`FileError::NotApproved`] with the first rejected file, and [`FileError::Io`] if a file can't be read or the
     /// skill exceeds `bounds`.
     #[cfg(feature = "exec")]
     pub(crate) fn check_all(&self, mut bounds: Bounds) -> Result<(), FileError> {

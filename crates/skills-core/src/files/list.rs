@@ -11,7 +11,7 @@ use super::{FileError, SKILL_FILE_NAMES};
 /// The maximum number of entries that one listing reads.
 const MAX_ENTRIES: usize = 10_000;
 
-/// The maximum depth of a listing, in directories below the root.
+/// The maximum depth of a listing, in directories under the root.
 const MAX_DEPTH: usize = 16;
 
 /// The maximum number of directory entries that an error lists.

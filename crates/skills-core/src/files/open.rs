@@ -1,4 +1,4 @@
-//! Opens a path below a directory without blocking, and checks its type after that.
+//! Opens a path under a directory without blocking, and checks its type after that.
 
 #[cfg_attr(windows, path = "open/windows.rs")]
 #[cfg_attr(not(windows), path = "open/unix.rs")]

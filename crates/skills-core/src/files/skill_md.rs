@@ -43,7 +43,7 @@ impl SkillMd {
     ///
     /// # Errors
     /// Returns [`FileError::Outside`] if the file is a link that leads out of its directory, [`FileError::Directory`] if that
-    /// directory cannot be opened, and otherwise the errors of [`SkillFiles::head`]. Use [`FileError::to_diagnostic`] to show
+    /// directory can't be opened, and otherwise the errors of [`SkillFiles::head`]. Use [`FileError::to_diagnostic`] to show
     /// them to a person.
     pub fn read(path: &Path) -> Result<Self, FileError> {
         let name = path.file_name().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Tests of confinement: files below the directory can be read, and no other files, for all paths and while files are moved.
+//! Tests of confinement: files under the directory can be read, and no other files, for all paths and while files are moved.
 
 use std::fs;
 

@@ -85,7 +85,7 @@ fn text_in_tag_characters_is_decoded() {
 }
 
 proptest::proptest! {
-    /// For each text, the scan doesn't panic, positions are within the text, and the output contains no control characters.
+    /// For any text, the scan doesn't panic, positions are within the text, and the output contains no control characters.
     #[test]
     fn any_text_can_be_scanned(parts in proptest::collection::vec(
         proptest::prop_oneof![

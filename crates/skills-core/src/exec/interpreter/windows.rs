@@ -101,7 +101,7 @@ const GIT: &str = "ask the user to install Git for Windows, because the `bash` t
 /// The directory in which the Microsoft Store puts programs on the search path.
 const APP_ALIASES: &str = r"\Microsoft\WindowsApps";
 
-/// The usual installation directories of Git, each below the directory in a variable.
+/// The usual installation directories of Git, each under the directory in a variable.
 const GIT_DIRECTORIES: [(&str, &str); 3] =
     [("ProgramFiles", "Git"), ("ProgramFiles(x86)", "Git"), ("LOCALAPPDATA", r"Programs\Git")];
 

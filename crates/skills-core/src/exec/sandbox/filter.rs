@@ -1,8 +1,8 @@
 //! The system call filter (seccomp). It blocks the escapes that namespaces and missing capabilities leave open.
 //!
 //! - *Unix sockets.* A script can connect to a socket in the file system even through a read-only mount. Such sockets can be
-//!   anywhere, for example those of SSH and GnuPG agents, container daemons and editors below the home directory. An abstract
-//!   socket is reachable from each process in the same network namespace. A filter can't check the address of `connect`,
+//!   anywhere, for example those of SSH and GnuPG agents, container daemons and editors under the home directory. An abstract
+//!   socket is reachable from every process in the same network namespace. A filter can't check the address of `connect`,
 //!   because it is in memory, so we block the creation of Unix sockets, apart from pairs that stay connected to each other.
 //!   Other address families can lead out of the sandbox, too (such as `AF_VSOCK`, to the host of a virtual machine).
 //!   Therefore only IP and netlink are allowed.

@@ -2,7 +2,7 @@
 //! file system; all paths must be canonical.
 //!
 //! The whole file system is mounted read-only first. Further mounts follow in order of depth, so that no mount covers an
-//! earlier one below it: for example, first an empty `/tmp`, then a working directory in `/tmp`, then a skill in that
+//! earlier one under it: for example, first an empty `/tmp`, then a working directory in `/tmp`, then a skill in that
 //! directory.
 
 use std::{
@@ -12,7 +12,7 @@ use std::{
 
 use super::{DirectoryProblem, SandboxWarning};
 
-/// System directories. A working directory must not be one of them, or below one.
+/// System directories. A working directory must not be one of them, or under one.
 const SYSTEM: [&str; 13] = [
     "/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/nix", "/proc", "/sbin", "/sys",
     "/usr",
@@ -94,7 +94,7 @@ pub(super) fn forbidden(host: &Host) -> impl Iterator<Item = &Path> {
 ///
 /// The script cannot change the skill, whichever working directory it has. If `cwd` is inside the skill, no directory is
 /// writable. If `cwd` is above the skill, the first directory on the path from `cwd` to the skill is read-only. As a mount
-/// point, it also cannot be moved away and replaced. The direct parent of the skill is rejected as a working directory,
+/// point, it also can't be moved away and replaced. The direct parent of the skill is rejected as a working directory,
 /// because there is no directory in between that could be protected, and because it may contain other skills.
 pub(super) fn arguments(
     host: &Host,
@@ -176,7 +176,7 @@ fn layered(mut mounts: Vec<(&Path, Mount)>) -> Vec<OsString> {
 pub(super) fn root() -> Vec<OsString> {
     let mut arguments: Vec<OsString> =
         ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"].map(OsString::from).into();
-    // A device that is mounted like this cannot be opened. A script that could open the terminal could write to the terminal
+    // A device that is mounted like this can't be opened. A script that could open the terminal could write to the terminal
     // from which we were started, and simulate input.
     arguments.extend(["--ro-bind", "/dev/null", TERMINAL].map(OsString::from));
     for path in READ_ONLY_PROC {

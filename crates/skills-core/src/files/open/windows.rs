@@ -1,4 +1,4 @@
-//! Opening files on Windows. An open file can be deleted only if each program that has it open allows that.
+//! Opening files on Windows. An open file can be deleted only if every program that has it open allows that.
 
 use std::{io, path::Path};
 
