@@ -68,18 +68,9 @@ impl Flag for bool {
 /// The flags of the proxy itself.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct ProxyArgs {
-    /// The skills to use.
+    /// The skills of sessions, and the way in which agents get them.
     #[command(flatten)]
-    pub skills: SkillArgs,
-    /// The catalog for the model.
-    #[command(flatten)]
-    pub catalog: CatalogArgs,
-    /// The tools and their transport.
-    #[command(flatten)]
-    pub server: ServerArgs,
-    /// Scripts of skills.
-    #[command(flatten)]
-    pub scripts: ScriptArgs,
+    pub session: SessionArgs,
     /// Slash commands and permissions.
     #[command(flatten)]
     pub user: UserArgs,
@@ -95,6 +86,42 @@ pub(crate) struct ProxyArgs {
     /// The agent to start.
     #[command(flatten)]
     pub agent: AgentArgs,
+}
+
+/// The flags that decide what sessions get. Commands that load skills as the proxy does flatten this group.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct SessionArgs {
+    /// The skills.
+    #[command(flatten)]
+    pub skills: SkillArgs,
+    /// The text that the model sees at the start.
+    #[command(flatten)]
+    pub catalog: CatalogArgs,
+    /// The server with the tools.
+    #[command(flatten)]
+    pub server: ServerArgs,
+    /// The scripts of skills.
+    #[command(flatten)]
+    pub scripts: ScriptArgs,
+}
+
+impl From<SkillArgs> for SessionArgs {
+    fn from(skills: SkillArgs) -> Self {
+        Self { skills, ..Self::default() }
+    }
+}
+
+impl SessionArgs {
+    fn override_in(self, config: &mut Config) {
+        self.skills.override_in(config);
+        // `--location` and `--mount` exclude each other, so the flag replaces the other setting of the file too.
+        if self.catalog.location.is_some() {
+            config.mount = None;
+        }
+        self.catalog.override_in(config);
+        self.server.override_in(config);
+        self.scripts.override_in(config);
+    }
 }
 
 /// The agent to start.
@@ -280,7 +307,7 @@ flags! {
 impl ProxyArgs {
     /// Returns true if the agent may be named by the configuration file or by `--agent`, without a command after `--`.
     pub(crate) fn names_an_agent(&self) -> bool {
-        self.skills.config.path_to_read().is_some() || self.agent.id.is_some()
+        self.session.skills.config.path_to_read().is_some() || self.agent.id.is_some()
     }
 
     /// Reads the configuration file and applies the flags.
@@ -288,18 +315,11 @@ impl ProxyArgs {
     /// # Errors
     /// Returns an error if the file can't be read or is invalid, or if the agent is unknown.
     pub(crate) fn config(self) -> anyhow::Result<Config> {
-        let mut config = match self.skills.config.path_to_read() {
+        let mut config = match self.session.skills.config.path_to_read() {
             Some(path) => Config::read(&path)?,
             None => Config::default(),
         };
-        self.skills.override_in(&mut config);
-        // Both settings choose the paths in the catalog, so the flag replaces the other setting of the file.
-        if self.catalog.location.is_some() {
-            config.mount = None;
-        }
-        self.catalog.override_in(&mut config);
-        self.server.override_in(&mut config);
-        self.scripts.override_in(&mut config);
+        self.session.override_in(&mut config);
         self.user.override_in(&mut config);
         self.process.override_in(&mut config);
         self.record.override_in(&mut config);
