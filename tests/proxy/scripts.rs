@@ -216,7 +216,7 @@ fn a_directory_that_is_too_much_for_the_sandbox() {
     let home = tempfile::tempdir_in("/var/tmp").expect("a directory");
     let home = home.path().canonicalize().expect("a path");
     for (cwd, flags, expected) in [
-        (&*home, &[] as &[_], Some("change everything in your home directory")),
+        (&*home, &[] as &[_], Some("change all files in your home directory")),
         ("/".as_ref(), &[], Some("sandboxed scripts may not use the working directory /: ")),
         (&*skills.dir("kit"), &[], None),
         // They do not work there.
