@@ -188,8 +188,8 @@ impl Program {
         if name.starts_with("--") {
             return name == "--" || self.has(name);
         }
-        // `SHELL=…`, `SHELL:=…` and `X!=…` are variables for make, and `+!…` is a command for editors. The shell replaces wildcards
-        // by names of files, which may look like options.
+        // `SHELL=…`, `SHELL:=…` and `X!=…` are variables for make, and `+!…` is a command for editors. The shell replaces
+        // wildcards by names of files, which may look like options.
         !word.contains('=') && !word.starts_with(['+', '*', '?', '['])
     }
 
