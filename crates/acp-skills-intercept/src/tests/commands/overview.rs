@@ -1,4 +1,4 @@
-//! What `/skills` answers.
+//! Tests of the answers to `/skills`.
 
 use expect_test::expect;
 use serde_json::json;
@@ -6,7 +6,7 @@ use skills_core::Scope;
 
 use super::*;
 
-/// Asks for something that the proxy answers; returns the answer.
+/// Sends a prompt that the proxy answers itself, and returns the answer.
 fn asked(world: &mut World, request: u64, words: &str) -> String {
     let out = world.prompt(request, "s", &[words]);
     assert!(out.to_agent.is_empty() && out.tasks.is_empty(), "{out:?}");
@@ -36,9 +36,9 @@ fn skills_are_listed() {
     for words in ["/skills search", "/skills remove x", "/skills reload x"] {
         assert!(asked(&mut world, 6, words).contains("`/skills search WORDS` finds"), "{words}");
     }
-    // It was no prompt: nothing is open, and no title comes of it.
+    // The agent never got these prompts, so none is open.
     assert_eq!(world.gone().iter().filter(|it| it["id"] != 2).count(), 0);
-    // The agent's command wins.
+    // The agent's own command takes precedence.
     let mut world = session(&["skills"]);
     assert_eq!(texts(world.prompt(2, "s", &["/skills"]).agent()), ["/skills"]);
 }
@@ -74,7 +74,7 @@ fn reloading() {
     world.outside.after_reload =
         Some([skill("review", |it| it.priority = 1), skill("new", |_| {})].into_iter().collect());
     let out = world.prompt(5, "s", &["/skills reload"]);
-    // Both sessions get a new menu, and the answer comes last.
+    // Both sessions get a new menu before the answer.
     let menus: Vec<_> =
         out.to_client.iter().filter(|it| it["params"]["update"]["availableCommands"].is_array()).collect();
     assert_eq!(menus.len(), 2);
@@ -86,7 +86,7 @@ fn reloading() {
         said,
         "Loaded 2 skills. New: `new`. Gone: `Plan B`, `secret`, `background`. Changed: `review`."
     );
-    // The model is told once.
+    // The model gets the changes once.
     let prompt = world.prompt(6, "s", &["go on"]);
     let [line, "go on"] = texts(prompt.agent())[..] else { panic!("{prompt:?}") };
     assert!(line.contains("New: `new` (Does new.).") && line.contains("Changed: `review`."), "{line}");
@@ -95,7 +95,7 @@ fn reloading() {
 }
 
 #[test]
-fn who_sees_which_skill() {
+fn hidden_skills_are_in_no_list_for_the_model() {
     let mut world = session(&[]);
     let catalog = world.prompt(2, "s", &["hello"]);
     let catalog = texts(catalog.agent())[0];
