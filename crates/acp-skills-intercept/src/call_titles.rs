@@ -149,7 +149,7 @@ fn set(edit: &mut Edit, call: Node<'_>, key: &str, text: &str, is_due: bool) {
 
 /// Returns true if calls of our tools get our titles.
 pub(crate) fn wanted(session: &Session, policy: &Policy) -> bool {
-    policy.titles == Titles::People && !session.vouching.is_broken()
+    policy.titles == Titles::People && !session.claims.is_broken()
 }
 
 impl Interceptor {
