@@ -8,14 +8,14 @@ use acp_skills_wire::{Edit, Message, Node};
 
 use crate::{Interceptor, outputs::Pass, strip::Stream};
 
-/// A message without our text.
+/// A message without the injected text.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Restored {
     /// The blocks, each as JSON.
     blocks: Vec<Vec<u8>>,
     /// The concatenated texts for the client.
     clean: String,
-    /// Our texts.
+    /// Injected texts.
     ours: Vec<String>,
 }
 
@@ -96,7 +96,7 @@ fn with_text(block: Node<'_>, node: Node<'_>, text: &str) -> Vec<u8> {
 }
 
 impl Interceptor {
-    /// Removes our text from a user's message that the agent repeats.
+    /// Removes the injected text from a user's message that the agent repeats.
     pub(crate) fn user_message(&mut self, message: &Message<'_>, update: Node<'_>) -> Pass {
         let Some(content) = update.get("content").filter(Node::is_array) else { return Pass::Untouched };
         let restored = Restored::read(content);

@@ -82,7 +82,7 @@ fn instructions(typed: &Typed, skill: &SkillName, text: Option<&str>) -> String 
 }
 
 /// Returns the arguments as the user's text. Agents look for their own commands at the start of every block, so arguments that
-/// look like a command get a text of ours before them.
+/// look like a command get an injected text before them.
 fn arguments(rest: &str, mark: Mark) -> Value {
     if rest.starts_with(['/', '$']) {
         return format!("{}{rest}", mark.wrap("The user wrote:")).into();

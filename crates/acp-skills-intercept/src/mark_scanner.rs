@@ -1,4 +1,4 @@
-//! [`MarkScanner`]: finds the streaming updates that may contain our text.
+//! [`MarkScanner`]: finds the streaming updates that may contain the injected text.
 //!
 //! Every streaming update passes through this check, so it must be very cheap. A mark is found by its name, which no serializer
 //! escapes. A mark may also be split between the chunks of a message. An agent writes the same bytes after the text of every
@@ -80,7 +80,7 @@ impl MarkScanner {
 /// Returns true if `text` ends with what may be the start of a mark. `text` is a JSON string without its closing quote, and can
 /// include the bytes before the string.
 fn ends_in_mark(text: &[u8]) -> bool {
-    // For nearly every text, the last two bytes are enough.
+    // The last two bytes are enough to rule out a mark in nearly every text.
     let Some(&[before, last]) = text.last_chunk() else { return false };
     let is_hex = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
     let may_be = match (before, last) {
@@ -176,7 +176,7 @@ mod tests {
                 assert_eq!(seen(PLAN, &[text, "", text]), [true, false, true], "{text} in a plan");
             }
         }
-        // Another form is learned again.
+        // If the form of the lines changes, the scanner learns the new one.
         for frames in [[PLAIN, OTHER], [OTHER, PLAIN], [PLAIN, FIRST]] {
             let mut scanner = MarkScanner::default();
             let mut classifier = Classifier::new(updates::READ);

@@ -1,4 +1,5 @@
-//! Marks our text, so that it can be told from the user's text, and stores the command in it that it represents.
+//! Marks the text that the proxy injects into prompts, so that it can be told from the user's text. If the injected text represents
+//! a command, it also stores that command.
 //!
 //! ```text
 //! <acp-skills-proxy:0123abcd7f6e5d4c>
@@ -148,9 +149,9 @@ pub fn begins_with_ours(text: &str) -> bool {
     matches!(Next::find(text, 0), Next::Open(_, span) if span.start == 0)
 }
 
-/// Returns a content block of a prompt with our text.
+/// Returns a content block of a prompt with the injected text.
 pub(crate) fn block(text: &str) -> Value {
-    // Agents ignore the audience today, but it is still correct.
+    // Agents ignore the audience today. We set it anyway, because the block is only for the model.
     json!({ "type": "text", "text": text, "annotations": { "audience": ["assistant"] } })
 }
 
@@ -174,21 +175,21 @@ fn unescape(text: &str) -> String {
     text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
 }
 
-/// Returns the content of the element at the start of our text. The text may be truncated.
+/// Returns the content of the element at the start of the injected text. The text may be truncated.
 fn typed(ours: &str) -> Option<&str> {
     let typed = ours.trim_start().strip_prefix(TYPED)?;
     Some(typed.split_once(TYPED_END).map_or(typed, |(typed, _)| typed))
 }
 
-/// Returns the command that our text represents, without the arguments, which follow in the user's own text. Returns an empty
-/// string if the text represents no command.
+/// Returns the command that the injected text represents, without the arguments, which follow in the user's own text. Returns an
+/// empty string if the text represents no command.
 pub(crate) fn command(ours: &str) -> String {
     typed(ours)
         .map(|typed| unescape(typed.split_once(REST).map_or(typed, |(head, _)| head)))
         .unwrap_or_default()
 }
 
-/// Returns true if our text represents a command with arguments.
+/// Returns true if the injected text represents a command with arguments.
 pub(crate) fn has_arguments(ours: &str) -> bool {
     typed(ours).is_some_and(|typed| typed.contains(REST))
 }
@@ -197,7 +198,7 @@ pub(crate) fn has_arguments(ours: &str) -> bool {
 pub(crate) fn cut_off(ours: &str) -> String {
     let Some(typed) = typed(ours) else { return String::new() };
     let text = typed.replacen(REST, "", 1).replacen(REST_END, "", 1);
-    // The end may be a piece of a tag or of an entity.
+    // The text can end within a tag or an entity, so we drop the incomplete part.
     let text = text.split_once('<').map_or(text.as_str(), |(whole, _)| whole);
     let text = match text.rsplit_once('&') {
         Some((whole, entity)) if !entity.contains(';') => whole,

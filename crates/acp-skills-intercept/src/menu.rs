@@ -101,12 +101,12 @@ fn add(edit: &mut Edit, object: Node<'_>, session: &Session, version: Version) {
         None if object.is_object() => {
             edit.insert(object, "availableCommands", &String::from_utf8_lossy(&all));
         }
-        // A `null` result is treated as an empty object.
+        // We treat a `null` result as an empty object.
         None if object.is_null() => {
             let result = [br#"{"availableCommands":"#.as_slice(), &all, b"}"].concat();
             edit.replace(object.span(), result);
         }
-        // Any other type violates the protocol, so the message is forwarded unchanged.
+        // Any other type violates the protocol, so we forward the message unchanged.
         _ => {}
     }
 }
@@ -132,7 +132,7 @@ impl Interceptor {
         let list = update.get("availableCommands").filter(Node::is_array);
         let raw = list.map(|list| list.raw().to_vec());
         let Some(session) = self.sessions.find(&id) else {
-            // The session's response may not have arrived yet. Forward the list, and keep it until then.
+            // This can be a new session whose response has not arrived. We forward the list, and keep it until the response.
             if self.memory.early_commands.len() < MAX_EARLY && self.is_setting_up() {
                 self.memory.early_commands.extend(raw.map(|raw| (id.into_owned(), raw)));
             }

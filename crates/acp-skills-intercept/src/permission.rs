@@ -72,7 +72,7 @@ fn decide(
     if declared(false).next().is_none() {
         return Decision::Ask(None);
     }
-    // The path may be a link to another place, so both the path and its target have to match.
+    // If the path is a link, it can lead to another directory. So both the path and its target have to match.
     let path = call.input.and_then(patterns::path).filter(|_| policy.tool_policy != ToolPolicy::Permissive);
     let matched = |by_user| {
         let said = patterns::match_call(
@@ -152,13 +152,13 @@ fn announcement(
     let was_announced = session.calls.announced(&id);
     let ours = call.ours.filter(|_| call_titles::wanted(session, policy));
     if was_announced {
-        // The request may be the last message with the input.
+        // We still note the title, because this request can be the last message with the input.
         if let Some(tool) = ours {
             call_titles::note(call.node, tool, session, peers);
         }
         return None;
     }
-    // Parse the call on its own, because the edit applies to the call, not to the whole message.
+    // We parse the call again on its own, because this edit applies to the call and not to the whole message.
     let node = Node::parse(call.node.raw())?;
     let mut edit = Edit::new();
     match ours {

@@ -1,5 +1,5 @@
-//! Removes our text from all other messages in which an agent may repeat it: extension notifications, results, errors, and
-//! updates of any kind.
+//! Removes the injected text from all other messages in which an agent may repeat it: extension notifications, results, errors,
+//! and updates of any kind.
 //!
 //! Requests and tool calls are never edited, because they show what the agent does. A model that has seen our marks could
 //! otherwise hide a part of a command between two of them.
@@ -11,7 +11,8 @@ use acp_skills_wire::{Edit, Kind, Message, Node, json};
 use crate::{Interceptor, outputs::Pass, strip};
 
 impl Interceptor {
-    /// Removes our text from the strings of a line from the agent, after all other decisions.
+    /// Removes the injected text from all strings of a line from the agent. This is the last step, after every other decision
+    /// about the line.
     pub(crate) fn without_repeats(&self, line: &[u8], pass: Pass) -> Pass {
         let said = match &pass {
             Pass::Untouched => line,
@@ -27,7 +28,7 @@ impl Interceptor {
     }
 }
 
-/// Returns the edit that removes our text from a message.
+/// Returns the edit that removes the injected text from a message.
 fn clean(message: &Message<'_>) -> Edit {
     let mut edit = Edit::new();
     let update = message.param(&["update"]).filter(|_| message.method() == "session/update");

@@ -1,9 +1,10 @@
-//! Removes our text from messages that the agent sends back: replayed history, live echoes, and titles.
+//! Removes the text that the proxy injects into prompts from messages of the agent: replayed history, live echoes, and titles.
 //!
 //! Agents return a prompt as one chunk per block, merged into one chunk with or without a separator, flattened to one line,
-//! truncated, or split anywhere. Our text is always enclosed in two marks without spaces, so we can find it in all of these
-//! cases, even if an earlier run with other skills wrote it. If our text represents a command, it is replaced by the command (see
-//! `marks`). A text that only looks like a mark, or that has no closing mark, belongs to the user and stays as it is.
+//! truncated, or split anywhere. The injected text is always enclosed in two marks without spaces, so we can find it in all of
+//! these cases, even if an earlier run with other skills wrote it. If the injected text represents a command, it is replaced by
+//! the command (see `marks`). A text that only looks like a mark, or that has no closing mark, belongs to the user and stays as
+//! it is.
 
 use std::{mem, ops::Range};
 
@@ -17,7 +18,7 @@ const MAX_HELD_BYTES: usize = 4 * 1024 * 1024;
 /// The minimum length of a truncated mark at the end of a title, in bytes. A shorter one is taken for the user's text.
 const MIN_CUT_BYTES: usize = 5;
 
-/// Finds our texts in a text that grows.
+/// Finds the injected texts in a text that grows.
 #[derive(Debug, Default)]
 struct Scanner {
     state: State,
@@ -29,7 +30,7 @@ struct Scanner {
 enum State {
     /// No text of ours is open. Everything before this offset is decided.
     Outside(usize),
-    /// Our text ends at the end of the text so far. Its line break may still arrive.
+    /// The injected text ends at the end of the text so far. Its line break may still arrive.
     Closed,
     /// A mark is open. The text is ours if the closing mark arrives.
     Inside(Inside),
@@ -52,7 +53,7 @@ struct Inside {
     searched: usize,
 }
 
-/// A text of ours, including its marks.
+/// An injected text, including its marks.
 #[derive(Debug)]
 struct Cut {
     span: Range<usize>,
@@ -100,7 +101,7 @@ impl Scanner {
                         let end = text.len() - without_separator(after).len();
                         let command = marks::command(ours);
                         let floor = self.cuts.last().map_or(0, |cut| cut.span.end);
-                        // If our text comes after the user's, the agent's separator is before our text.
+                        // If the injected text comes after the user's, the agent's separator is before the injected text.
                         let start = if command.is_empty() && end == text.len() {
                             floor + before_separator(&text[floor..inside.start], is_nested).len()
                         } else {
@@ -119,7 +120,7 @@ impl Scanner {
                         self.state = State::Outside(end);
                     }
                     Next::Close(_, span) => inside.searched = span.end,
-                    // Our texts never contain a mark, so the mark that opened before was the user's.
+                    // Injected texts never contain a mark, so the mark that opened before was the user's.
                     Next::Open(mark, span) => {
                         *inside = Inside::new(mark, &span);
                     }
@@ -136,7 +137,7 @@ impl Scanner {
         }
     }
 
-    /// Handles the line break of our last text, now that the text continues after `end`.
+    /// Removes the line break after the last injected text. It is called when more text arrives, which begins at `end`.
     fn goes_on(&mut self, text: &str, end: usize) {
         if !matches!(self.state, State::Closed) {
             return;
@@ -192,8 +193,8 @@ impl Scanner {
     }
 }
 
-/// Removes the separators at the start of `text`: our text ends with a newline, and agents that merge blocks may add another
-/// separator.
+/// Removes the separators at the start of `text`: the injected text ends with a newline, and agents that merge blocks may add
+/// another separator.
 fn without_separator(text: &str) -> &str {
     let text = text.trim_start_matches(['\r', '\n']);
     text.strip_prefix(' ').unwrap_or(text)
@@ -204,33 +205,33 @@ fn before_separator(text: &str, is_nested: bool) -> &str {
     if is_nested { text.trim_end_matches("\\n") } else { text.trim_end_matches(['\r', '\n']) }
 }
 
-/// Removes our text from a title. Returns `None` if the title contains none of it; the result can be empty. `words` is the start
-/// of the user's first prompt, if it is known.
+/// Removes the injected text from a title. Returns `None` if the title contains none of it; the result can be empty. `words` is
+/// the start of the user's first prompt, if it is known.
 pub(crate) fn title(text: &str, words: Option<&str>) -> Option<String> {
     let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut scanner = Scanner::default();
     scanner.scan(text);
     if let State::Inside(Inside { start, words, .. }) = scanner.state {
-        // The title was truncated within our text.
+        // The title was truncated within the injected text.
         let clean = scanner.clean(text, 0..start) + &marks::cut_off(&text[words..]);
         return Some(one_line(&clean));
     }
     if !scanner.cuts.is_empty() {
         return Some(one_line(&scanner.clean(text, 0..text.len())));
     }
-    // The title may be truncated within the mark itself, with or without an ellipsis.
+    // The agent can also truncate the title within the mark itself, with or without an ellipsis.
     let end = text.trim_end().trim_end_matches(['…', '.']).trim_end();
     let Next::Cut(at) = Next::find(end, 0) else { return None };
     let cut = &end[at..];
     let is_the_users = words.is_some_and(|words| words.starts_with(&one_line(end)));
-    // A shorter piece is enough after all of the user's words.
+    // If the title already has all of the user's words, even a shorter piece is part of a mark.
     let is_behind = words.is_some_and(|words| words == one_line(&end[..at]));
     let is_cut = (cut.len() >= MIN_CUT_BYTES || is_behind) && !cut.starts_with("</") && !is_the_users;
     is_cut.then(|| end[..at].trim_end().to_owned())
 }
 
-/// Removes our text from any other string. Returns `None` if the string contains none of it. If the agent truncated the string,
-/// the result ends where our text begins, provided that the rest can't be the user's.
+/// Removes the injected text from any other string. Returns `None` if the string contains none of it. If the agent truncated the
+/// string, the result ends where the injected text begins, provided that the rest can't be the user's.
 pub(crate) fn string(text: &str) -> Option<String> {
     let mut scanner = Scanner::default();
     let decided = scanner.scan(text);
@@ -251,13 +252,13 @@ pub(crate) struct Passed {
     pub(crate) lines: Option<Vec<Vec<u8>>>,
     /// The text in these lines.
     pub(crate) clean: String,
-    /// Our texts that ended in this chunk.
+    /// Injected texts that ended in this chunk.
     pub(crate) ours: Vec<String>,
-    /// True if the last of our texts represents a command, and its arguments come next.
+    /// True if the last of the injected texts represents a command, and its arguments come next.
     pub(crate) awaits_arguments: bool,
 }
 
-/// The chunks of one message. Our text may begin in one chunk and end in another.
+/// The chunks of one message. The injected text may begin in one chunk and end in another.
 #[derive(Debug, Default)]
 pub(crate) struct Stream {
     /// Lines that are held back until their text is decided.
@@ -313,7 +314,7 @@ impl Stream {
         passed
     }
 
-    /// Ends the message and returns the held lines. Lines without our text are unchanged.
+    /// Ends the message and returns the held lines. Lines without the injected text are unchanged.
     pub(crate) fn flush(&mut self) -> Vec<Vec<u8>> {
         let passed = self.release(self.text.len());
         self.scanner = Scanner::default();
@@ -371,7 +372,7 @@ fn rewrite(line: &[u8], text: &str) -> Vec<u8> {
     let mut edit = Edit::new();
     edit.set(node, &text.into());
     if node.as_text().is_some_and(|text| marks::begins_with_ours(&text)) {
-        // The annotations belong to our block, whose audience is the model.
+        // We remove the annotations, because they say that the block is for the model.
         edit.remove(content, "annotations");
     }
     edit.apply(line)

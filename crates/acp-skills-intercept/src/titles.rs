@@ -1,4 +1,4 @@
-//! Removes our text from titles of sessions, which agents derive from the first prompt.
+//! Removes the injected text from titles of sessions, which agents derive from the first prompt.
 
 use acp_skills_wire::{Edit, Message, Node};
 
@@ -34,13 +34,13 @@ impl Interceptor {
     }
 }
 
-/// Returns the title of `object`, and the title without our text. Returns `None` if the title can stay. `words` is the start of
-/// the user's first prompt.
+/// Returns the title of `object`, and the title without the injected text. Returns `None` if the title can stay. `words` is the
+/// start of the user's first prompt.
 fn polluted_title<'a>(object: Node<'a>, words: Option<&str>) -> Option<(Node<'a>, String)> {
     let title = object.get("title")?;
     let said = title.as_text()?;
     let text = strip::title(&said, words).or_else(|| {
-        // An agent that skips our text derives the title from the arguments only.
+        // An agent that skips the injected text derives the title from the arguments only.
         let (command, arguments) =
             words?.split_once(' ').filter(|(command, _)| command.starts_with(['/', '$']))?;
         let title = said.trim_end().trim_end_matches(['…', '.']).trim_end();

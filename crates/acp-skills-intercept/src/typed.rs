@@ -30,7 +30,7 @@ impl Typed {
         if let Some(typed) = Self::of(first, &text) {
             return Some(typed);
         }
-        // With white space before it, the text continues after a mention: `compare @a.rs /review`.
+        // If there is white space before the text, the user continued to type after a mention: `compare @a.rs /review`.
         let (last, text) = written.last().filter(|(_, text)| !text.starts_with(char::is_whitespace))?;
         Self::of(last, &text)
     }

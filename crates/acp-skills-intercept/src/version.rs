@@ -63,7 +63,7 @@ impl Version {
     /// Reads the negotiated version from the result of `initialize`.
     pub(crate) fn settled(result: Node<'_>) -> Self {
         let number = result.get("protocolVersion").and_then(|number| std::str::from_utf8(number.raw()).ok());
-        // Later versions are probably closer to version 2 than to version 1.
+        // We expect that later versions are closer to version 2 than to version 1.
         if number.and_then(|number| number.parse().ok()) >= Some(2_u32) { Self::Two } else { Self::One }
     }
 
@@ -192,7 +192,7 @@ impl Version {
                     build::result(id, &json!({ "messageId": reply.message_id })),
                     update(said),
                 ];
-                // The state covers the whole session. While the agent is running, only the agent reports it.
+                // The state is for the whole session. So we report it only if the agent is idle; otherwise the agent does.
                 if !reply.is_busy {
                     let state = |state: &str| {
                         let state = json!({ "sessionUpdate": "state_update", "state": state });

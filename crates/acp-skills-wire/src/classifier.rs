@@ -61,7 +61,7 @@ impl Shape {
         if !starts_with(line, &self.head) {
             return None;
         }
-        // A backslash also ends the search, because an escaped quote would not end the id.
+        // We stop at a backslash, too, because an escaped quote doesn't end the id. The comparison then fails.
         Some(self.head.len() + memchr::memchr2(b'"', b'\\', &line[self.head.len()..])?)
     }
 }

@@ -84,7 +84,7 @@ impl<'a> Message<'a> {
                 br#""error""# => &mut error,
                 _ => return,
             };
-            // If a member is repeated, the last one counts, as in most JSON parsers.
+            // If a member is repeated, we use the last one, as most JSON parsers do.
             *slot = Some(value);
         })?;
         // Some programs write all members in every message, and set the unused ones to `null`.

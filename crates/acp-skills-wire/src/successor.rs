@@ -164,7 +164,7 @@ impl Switch {
         }
         let line = plain(message, method.raw(), params);
         if method.is_str(CANCEL) {
-            // A cancellation should not be wrapped. Its id is one of this connection anyway.
+            // A cancellation should not be wrapped. We accept it, because its id belongs to this connection anyway.
             let origin = Message::parse(&line).map_or(Origin::Successor, |inner| self.asked_by(&inner));
             return Sorted::From(origin, line);
         }

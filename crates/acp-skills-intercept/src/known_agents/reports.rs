@@ -24,7 +24,7 @@ pub(crate) struct CallReports {
     pub(crate) requests: &'static [Clue],
 }
 
-/// A property of a call of one of our tools.
+/// A property that shows that a call is for one of our tools.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Clue {
     /// The name of the tool is this text. If the agent gives several names, they are all equal.

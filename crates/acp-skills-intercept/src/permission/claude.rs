@@ -17,7 +17,8 @@ pub(crate) fn allow_ours(line: &[u8], server: &str, agent: &AgentFacts, policy: 
     }
     let message = Message::parse(line)?;
     let params = message.params.filter(Node::is_object)?;
-    // `(*)` avoids a warning. For bare names, Claude's SDK warns on stderr that the client is not asked, and editors show that.
+    // We add `(*)` to avoid a warning: if a name is bare, Claude's SDK warns on stderr that the client is not asked, and editors
+    // show this to the user.
     let names: Vec<Value> =
         HARMLESS.iter().map(|tool| format!("{}(*)", qualified(server, tool)).into()).collect();
     let mut edit = Edit::new();
@@ -37,7 +38,7 @@ pub(crate) fn allow_ours(line: &[u8], server: &str, agent: &AgentFacts, policy: 
                 continue;
             }
             Some(null) if null.is_null() => edit.set(null, &ours()),
-            // The type is wrong. Leave that to the client and the agent.
+            // The type is wrong. We forward the request as it is, and leave it to the agent to report the error.
             Some(_) => return None,
         }
         break;

@@ -117,7 +117,7 @@ fn address(domain: &str, url: &str) -> Match {
         return Match::Outside;
     }
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    // Programs interpret other characters differently, such as user names, `\\`, and letters that are mapped to others.
+    // If there is anything else in it (a user name, `\\`, a letter that is mapped to `/`), programs don't agree on the host.
     let (host, port) = authority.split_once(':').unwrap_or((authority, ""));
     let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
     if !host.chars().all(is_name) || !port.chars().all(|c| c.is_ascii_digit()) {
@@ -277,7 +277,7 @@ mod tests {
                 r#"{"url":"https://example.org/","prompt":"Read https://x."}"#,
                 Inside,
             ),
-            // Programs find different hosts in these addresses.
+            // Programs don't agree on the host in these addresses.
             (
                 "WebFetch(domain:example.org)",
                 "WebFetch",
@@ -296,7 +296,7 @@ mod tests {
                 r#"{"url":"https://example.org:80:evil.org/"}"#,
                 Unsure,
             ),
-            // Members that the tool may not take, or may take instead.
+            // We can't know if the tool uses these members.
             (
                 "WebFetch(domain:example.org)",
                 "WebFetch",
@@ -315,7 +315,7 @@ mod tests {
             ("Edit(src/**)", "Edit", r#"{"file_path":"src/a","path":"src/b","command":"x"}"#, Unsure),
             ("Edit(src/**)", "Edit", r#"{"file_path":"src/a","edits":[{"filePath":"/etc/x"}]}"#, Unsure),
             ("Edit(src/**)", "Edit", r#"{"file_path":"src/a","edits":[{"old_string":"/etc/x"}]}"#, Inside),
-            // Another directory to start in, to write to, or to search in.
+            // The call also names a directory to start in, to write to, or to search in.
             ("Edit(src/**)", "Edit", r#"{"file_path":"src/a","cwd":"/etc"}"#, Unsure),
             ("Edit(src/**)", "Edit", r#"{"file_path":"src/a","base_dir":"/etc"}"#, Unsure),
             ("Edit(src/**)", "Edit", r#"{"file_path":"src/a","filePath2":"/etc/x"}"#, Unsure),

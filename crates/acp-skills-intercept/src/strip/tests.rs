@@ -1,4 +1,4 @@
-//! Tests with our text in every form in which agents send it back.
+//! Tests with the injected text in every form in which agents send it back.
 
 use proptest::prelude::*;
 
@@ -117,7 +117,7 @@ fn chunks() {
         (vec![&text("[[\nskills]]"), "\nhello"], vec!["hello"]),
         (vec![&text("[[\nski"), &text("lls]]"), "", "\n", "\nhello"], vec!["", "\nhello"]),
         (vec![ours, "\nhello"], vec!["\nhello"]),
-        // Our text after the user's, with the separators of agents.
+        // The injected text after the user's, with the separators of agents.
         (vec!["hello", ours], vec!["hello"]),
         (vec!["hello\n", ours, "next"], vec!["hello\n", "next"]),
         (vec![&format!("hello{ours}")], vec!["hello"]),
@@ -206,7 +206,7 @@ proptest! {
         prop_assert_eq!(seen(&chunks), chunks);
     }
 
-    /// The user's text is also unchanged before, between and after our texts, in separate blocks or merged.
+    /// The user's text is also unchanged before, between and after the injected texts, in separate blocks or merged.
     #[test]
     fn texts_around_ours_are_unchanged(
         before in users(),
@@ -215,7 +215,7 @@ proptest! {
         first in prop_oneof![Just(ours()), Just(command())],
         cuts in prop::collection::vec(0_usize..2000, 0..8),
     ) {
-        // After our text, one space may be a separator.
+        // After the injected text, one space may be a separator.
         let between = between.trim_start();
         let after = after.trim_start();
         let typed = if first == command() { "/review " } else { "" };
@@ -228,7 +228,7 @@ proptest! {
         prop_assert_eq!(seen(&[&whole]).concat(), expected);
     }
 
-    /// Truncated titles contain none of our text, and keep the user's words.
+    /// Truncated titles contain none of the injected text, and keep the user's words.
     #[test]
     fn truncated_titles_are_cleaned(words in "[a-z]{1,8}( [a-z]{1,8}){0,4}", cut in 0_usize..200) {
         let whole = format!("{}{words}", ours().replace('\n', " "));
@@ -237,7 +237,7 @@ proptest! {
         if end >= MIN_CUT_BYTES {
             prop_assert!(words.starts_with(clean.unwrap().as_str()));
         }
-        // After the user's words, every piece of our text is removed.
+        // After the user's words, every piece of the injected text is removed.
         let whole = format!("{words} {}", ours().replace('\n', " "));
         let end = (cut..=whole.len()).find(|&end| whole.is_char_boundary(end)).unwrap_or(whole.len());
         let clean = title(&whole[..end], Some(&words));

@@ -1,4 +1,4 @@
-//! Tests of agents that repeat our text in any kind of message.
+//! Tests of agents that repeat the injected text in any kind of message.
 
 use serde_json::{Value, json};
 
@@ -225,7 +225,7 @@ fn requests_and_tool_calls_are_unchanged() {
 }
 
 /// JavaScript truncates texts between the halves of a surrogate pair, and other languages between the bytes of a character. Such
-/// invalid text does not hide our text.
+/// invalid text does not hide the injected text.
 #[test]
 fn texts_truncated_within_a_character() {
     let ours = ours();
@@ -247,7 +247,7 @@ fn texts_truncated_within_a_character() {
             let out = world().agent_line(&cut(&line(&format!("{ours}Fix CUT it")), half));
             assert_eq!(out.client(), &line("Fix \u{fffd} it"), "{name}");
         }
-        // Without our text, the message is unchanged.
+        // Without the injected text, the message is unchanged.
         let said = cut(&line("Fix < CUT it"), "\\ud83d");
         let mut actions = Actions::default();
         let pass = world().interceptor.from_agent(said.as_bytes(), &mut actions);
@@ -263,12 +263,12 @@ fn texts_truncated_within_a_character() {
         };
         assert_eq!(json_of(&clean), line("Fix \u{fffd} it"), "{name}");
     }
-    // A title that is truncated within our text.
+    // A title that is truncated within the injected text.
     let said = cut(&title(&format!("{}CUT", &ours[..60])), "\\ud83d");
     assert!(world().agent_line(&said).is_nothing());
 }
 
-/// Updates about usage and options do not end a text of ours.
+/// Updates about usage and options do not end an injected text.
 #[test]
 fn other_updates_in_the_middle_of_our_text() {
     let text = ours() + "Fix it";

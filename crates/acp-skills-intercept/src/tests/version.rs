@@ -215,7 +215,7 @@ fn our_text_is_removed_from_echoes() {
     let mut block = chunk(&Mark::new(1).wrap("<typed>/review <rest>src</rest></typed>"));
     block["content"]["annotations"] = json!({ "audience": ["assistant"] });
     assert_eq!(updates(&world.update("s", &block)), [&chunk("/review ")]);
-    // A message without our text is unchanged.
+    // A message without the injected text is unchanged.
     let line = r#"{"method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"user_message","messageId":"m", "content":[ {"text":"x"} ,{}]}}}"#;
     let mut actions = Actions::default();
     assert_eq!(world.interceptor.from_agent(line.as_bytes(), &mut actions), Pass::Untouched);

@@ -25,7 +25,7 @@ const STEERS: [char; 14] = [';', '&', '|', '`', '$', '<', '>', '(', ')', '{', '}
 
 /// Matches the command in `input` with the argument of a pattern.
 pub(super) fn match_command(pattern: &str, input: Node<'_>, cwd: Option<&Path>) -> Match {
-    // The tool may use the path, and the command may mean something else.
+    // If there is also a path, we don't know whether the tool runs the command or uses the path.
     if places::has_path(input) {
         return Match::Unsure;
     }

@@ -141,7 +141,7 @@ pub(super) fn says_what_runs(pattern: &str, command: &str) -> bool {
     let command = unquoted(command);
     let words: Vec<&str> = command.split_whitespace().collect();
     let Some(rule) = words.first().and_then(|program| rule_for(program)) else { return true };
-    // The `*` may continue the last word of the pattern, so that word does not count.
+    // If the `*` continues the last word of the pattern, we don't count that word.
     let complete = literal.rfind([' ', ':']).map_or("", |end| &literal[..end]);
     let literal_words: Vec<&str> = complete.split_whitespace().collect();
     let subcommand = literal_words.get(1).filter(|word| !word.starts_with('-'));
@@ -243,7 +243,7 @@ mod tests {
             ("npm exec:*", "npm exec evil", false),
             ("go test:*", "go test -race ./x", true),
             ("go test:*", "go test -toolexec evil ./x", false),
-            // The shell may expand a wildcard to a file that is called like an option, such as `-execdir`.
+            // When the shell expands a wildcard, the name of a file can look like an option, such as `-execdir`.
             ("find:*", "find src -name '*.rs'", true),
             ("find:*", "find src -name \"*.rs\"", true),
             ("find:*", "find src -name *.rs", false),

@@ -152,7 +152,7 @@ fn the_catalog_is_repeated_after_a_forgotten_command() {
     assert_eq!(expanded(&mut world, 3, &json!([text("/review x")])).as_array().unwrap().len(), 3);
     world.respond(3, &json!({ "stopReason": "end_turn" }));
     assert_eq!(expanded(&mut world, 4, &json!([text("/review x")])).as_array().unwrap().len(), 2);
-    // A title of our text only becomes the typed text.
+    // A title that consists of injected text becomes the typed text.
     let title = json!({ "sessionUpdate": "session_info_update", "title": world.mark().open() });
     assert_eq!(world.update("s", &title).client()["params"]["update"]["title"], "/review x");
 }
