@@ -145,7 +145,7 @@ impl Reported<'_, '_> {
                 self.first_text().is_some_and(|given| given.starts_with(&filled(start)))
             }
             Clue::Flag(flag) => {
-                self.metas().any(|meta| meta.get(flag).and_then(|it| it.as_bool()) == Some(true))
+                self.metas().any(|meta| meta.get(flag).and_then(|value| value.as_bool()) == Some(true))
             }
             Clue::Option(id, part) => self.offers(id, &filled(part)),
         }

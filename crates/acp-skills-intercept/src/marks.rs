@@ -1,5 +1,5 @@
-//! Marks the text that the proxy injects into prompts, so that it can be told from the user's text. If the injected text represents
-//! a command, it also stores that command.
+//! Marks the text that the proxy injects into prompts, so that it can be told from the user's text. If the injected text
+//! represents a command, it also stores that command.
 //!
 //! ```text
 //! <acp-skills-proxy:0123abcd7f6e5d4c>
@@ -218,7 +218,8 @@ mod tests {
         let mark = Mark::new(0x0123_abcd_0000_0000);
         // Agents store marks in their sessions, so this must never change.
         assert_eq!(mark.open(), "<acp-skills-proxy:0123abcd07757998>");
-        let (open, close) = (mark.open(), mark.close());
+        let open = mark.open();
+        let close = mark.close();
         let other = Mark::new(7).open();
         for (text, expected) in [
             (open.clone(), Next::Open(mark, 0..35)),
@@ -254,7 +255,8 @@ mod tests {
         let mark = Mark::new(1);
         let inside = format!("{}{}<acp-skills-proxy>", mark.open(), Mark::new(2).close());
         let wrapped = mark.wrap(&inside);
-        let (open, close) = (mark.open().len(), mark.close().len());
+        let open = mark.open().len();
+        let close = mark.close().len();
         assert_eq!(
             Next::find(&wrapped, open),
             Next::Close(mark, wrapped.len() - 1 - close..wrapped.len() - 1)

@@ -5,8 +5,8 @@
 
 /// How one agent reports calls of MCP tools.
 ///
-/// Texts are templates: `{server}` stands for the name of our server, `{tool}` for the name of the tool, and `{server_}` for the
-/// name of our server with `_` in place of each character that is not an ASCII letter or digit.
+/// Texts are templates: `{server}` is replaced by the name of our server, `{tool}` by the name of the tool, and `{server_}` by
+/// the name of our server with `_` in place of each character that is not an ASCII letter or digit.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct CallReports {
     /// The path of the tool's name in a call, in addition to the member `name`. Empty if there is none.

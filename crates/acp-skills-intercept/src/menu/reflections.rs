@@ -23,7 +23,8 @@ pub(crate) fn is_reflection(entry: Node<'_>, session: &Session) -> bool {
 /// Returns true if the metadata of the entry names our server, and `None` if it names no source.
 fn by_meta(entry: Node<'_>, server: &str) -> Option<bool> {
     let meta = entry.get("_meta")?;
-    let (mut is_mcp, mut names_us) = (false, false);
+    let mut is_mcp = false;
+    let mut names_us = false;
     for text in json::string_values(meta.raw()).filter_map(|text| text.as_str()) {
         is_mcp |= text.to_ascii_lowercase().contains("mcp");
         let before = text.strip_suffix(server);

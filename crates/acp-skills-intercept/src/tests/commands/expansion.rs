@@ -14,11 +14,11 @@ fn seen(world: &mut World, texts: &[String]) -> String {
         let chunk = json!({ "type": "text", "text": text });
         let out = world.update("s", &json!({ "sessionUpdate": "user_message_chunk", "content": chunk }));
         seen.extend(
-            out.to_client.iter().map(|it| it["params"]["update"]["content"]["text"].as_str().unwrap()),
+            out.to_client.iter().map(|line| line["params"]["update"]["content"]["text"].as_str().unwrap()),
         );
     }
     let end = world.update("s", &json!({ "sessionUpdate": "current_mode_update" }));
-    seen.extend(end.to_client.iter().filter_map(|it| it["params"]["update"]["content"]["text"].as_str()));
+    seen.extend(end.to_client.iter().filter_map(|line| line["params"]["update"]["content"]["text"].as_str()));
     seen
 }
 
@@ -87,8 +87,9 @@ fn all_shapes_of_prompts() {
             assert!(!starts, "{block} of {prompt}");
         }
         // The user sees the typed text again, block by block or merged.
-        let typed: Vec<_> = prompt.as_array().unwrap().iter().filter_map(|it| it["text"].as_str()).collect();
-        let sent: Vec<_> = got.iter().filter_map(|it| it["text"].as_str().map(str::to_owned)).collect();
+        let typed: Vec<_> =
+            prompt.as_array().unwrap().iter().filter_map(|block| block["text"].as_str()).collect();
+        let sent: Vec<_> = got.iter().filter_map(|block| block["text"].as_str().map(str::to_owned)).collect();
         let joined = sent.concat();
         let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert_eq!(words(&seen(&mut world, &sent)), words(&typed.concat()));
@@ -216,7 +217,7 @@ fn a_skill_that_cannot_be_read_ends_the_turn() {
     );
     // The next prompt is released. Nothing of the command reached the agent, and it got one response.
     assert_eq!(texts(out.agent())[1], "hello");
-    assert_eq!(world.gone().iter().map(|it| it["id"].clone()).collect::<Vec<_>>(), [json!(3)]);
+    assert_eq!(world.gone().iter().map(|line| line["id"].clone()).collect::<Vec<_>>(), [json!(3)]);
     // A skill that no longer exists.
     let mut world = session(&[]);
     let ticket = world.prompt(2, "s", &["/review x"]).ticket();

@@ -37,7 +37,7 @@ fn skills_are_listed() {
         assert!(asked(&mut world, 6, words).contains("`/skills search WORDS` finds"), "{words}");
     }
     // The agent never got these prompts, so none is open.
-    assert_eq!(world.gone().iter().filter(|it| it["id"] != 2).count(), 0);
+    assert_eq!(world.gone().iter().filter(|line| line["id"] != 2).count(), 0);
     // The agent's own command takes precedence.
     let mut world = session(&["skills"]);
     assert_eq!(texts(world.prompt(2, "s", &["/skills"]).agent()), ["/skills"]);
@@ -71,14 +71,18 @@ fn reloading() {
     world.new_session(2, "t");
     world.prompt(3, "s", &["hello"]);
     assert_eq!(asked(&mut world, 4, "/skills reload"), "Loaded 4 skills. Nothing has changed.");
-    world.outside.after_reload =
-        Some([skill("review", |it| it.priority = 1), skill("new", |_| {})].into_iter().collect());
+    world.outside.after_reload = Some(
+        [skill("review", |properties| properties.priority = 1), skill("new", |_| {})].into_iter().collect(),
+    );
     let out = world.prompt(5, "s", &["/skills reload"]);
     // Both sessions get a new menu before the answer.
-    let menus: Vec<_> =
-        out.to_client.iter().filter(|it| it["params"]["update"]["availableCommands"].is_array()).collect();
+    let menus: Vec<_> = out
+        .to_client
+        .iter()
+        .filter(|line| line["params"]["update"]["availableCommands"].is_array())
+        .collect();
     assert_eq!(menus.len(), 2);
-    let of = |id: &str| menu(menus.iter().find(|it| it["params"]["sessionId"] == id).unwrap());
+    let of = |id: &str| menu(menus.iter().find(|line| line["params"]["sessionId"] == id).unwrap());
     assert_eq!(of("s"), ["skills", "review", "new", "web"]);
     assert_eq!(of("t"), ["skills", "review", "new"]);
     let said = &out.to_client[2]["params"]["update"]["content"]["text"];
