@@ -1,4 +1,4 @@
-//! What the user decided: how the agent gets the skills, who activates them, which permissions are granted.
+//! [`Policy`]: the user's configuration for the interceptor.
 
 use std::time::Duration;
 
@@ -56,32 +56,35 @@ pub enum Activation {
     Hybrid,
 }
 
-/// What the user decided.
+/// The user's configuration.
 #[derive(Debug, Clone)]
 pub struct Policy {
-    /// How the agent is to reach our MCP server.
+    /// The transport for our MCP server. The default is [`McpMode::Auto`].
     pub mcp: McpMode,
-    /// How long a first prompt waits for the agent to have our tools, from the opening of its session.
+    /// The timeout for the agent to list our tools, from the opening of a session. The first prompt is held until then. The
+    /// default is 2 seconds. Zero turns waiting off.
     pub mcp_wait: Duration,
-    /// How long of that for an agent that has not connected. Those that connect do so within milliseconds, or never.
+    /// The connect timeout, as a part of `mcp_wait`. The default is 300 ms: agents that connect by themselves do so within
+    /// milliseconds.
     pub mcp_connect: Duration,
-    /// Where the catalog is to go.
+    /// The place of the catalog. The default is [`CatalogIn::Auto`].
     pub catalog_in: CatalogIn,
-    /// How the catalog is rendered.
+    /// The format of the catalog.
     pub catalog: CatalogOptions,
-    /// How skills are activated.
+    /// The party that activates skills. The default is the model.
     pub activation: Activation,
-    /// Whether `$NAME` invokes a skill as `/NAME` does.
+    /// True if `$NAME` invokes a skill as `/NAME` does. The default is false.
     pub dollar: bool,
-    /// Which requests for permission are granted because the call is ours.
+    /// The calls of our own tools that are allowed without asking the user. The default is [`Approve::Own`].
     pub approve: Approve,
-    /// What the `allowed-tools` of active skills mean.
+    /// The effect of the `allowed-tools` of active skills. The default is [`ToolPolicy::Permissive`].
     pub tool_policy: ToolPolicy,
-    /// What calls of our own tools are called in the client.
+    /// The titles of calls of our own tools in the client. The default is [`Titles::People`].
     pub titles: Titles,
-    /// Whether skills are options of the session that the client shows as switches.
+    /// True if the client gets skills as configuration options. The default is false.
     pub toggles: bool,
-    /// Whether the drafts of the protocol about skills are spoken: `skills/list`, and `agentSkills` of a session.
+    /// True if the drafts of the protocol about skills are supported: `skills/list`, and `agentSkills` of a session. The default
+    /// is false.
     pub drafts: bool,
 }
 

@@ -212,16 +212,18 @@ fn version(waiting: &Unapproved) -> SkillVersion {
 /// Returns the text of the form.
 fn message(skills: &[Unapproved]) -> String {
     let mut lines = vec![match skills {
-        [_] => "This project brings a skill, which your agent would follow as it follows you:".to_owned(),
+        [_] => {
+            "This project contains a skill. If you trust it, your agent follows its instructions:".to_owned()
+        }
         _ => format!(
-            "This project brings {} skills, which your agent would follow as it follows you:",
+            "This project contains {} skills. If you trust them, your agent follows their instructions:",
             skills.len()
         ),
     }];
-    for it in skills {
-        let skill = &it.skill;
+    for entry in skills {
+        let skill = &entry.skill;
         let place = skill.dir().map(shown_path).unwrap_or_default();
-        let changed = if it.has_changed { ", changed since you trusted it" } else { "" };
+        let changed = if entry.has_changed { ", changed since you trusted it" } else { "" };
         lines.push(format!("- {} ({place}{changed}): {}", skill.name, shown(&spelling::description(skill))));
     }
     lines.push("Look at the files before you agree. `/skills trust NAME` trusts a single one.".to_owned());
