@@ -52,7 +52,7 @@ impl Interceptor {
                 }
                 self.started(session, &open.method, actions);
                 self.await_tools(session, actions);
-                // Prompts may have been held for a server that the agent has refused in the meantime.
+                // If the agent has refused the skills server, we don't have to hold the session's prompts any longer.
                 self.release(session, actions);
                 let pass = self.session_is_set_up(session, message, result, actions);
                 let question = self.question(session);

@@ -24,7 +24,7 @@ pub(crate) enum Occasion {
     Command,
 }
 
-/// The text for the model if the agent connects to our server after the catalog was sent without tools.
+/// The text for the model if the agent connects to the skills server after the catalog was sent without tools.
 const LATE: &str = "The skill tools are available now: prefer `activate_skill` and `read_skill_file` to reading the \
                     files of skills yourself.";
 
@@ -42,7 +42,7 @@ impl Session {
             return;
         }
         let guide = if self.server.is_offered() { Guide::Tools } else { Guide::Files };
-        // The text stays the same while the session exists, because an agent may start over if its system prompt changes.
+        // The text never changes while the session exists, because an agent may start over when its system prompt changes.
         let known = self.briefing.system_prompt().cloned();
         let text = known.or_else(|| Some(self.catalog(agent, policy, guide)?.into()));
         let Some(text) = text else { return };
@@ -77,11 +77,11 @@ impl Session {
             return None;
         }
         let now = self.guide();
-        // The list for models without tools has no skills without files. If there are such skills, the model needs the whole list.
+        // A model without the skill tools only knows the skills that have files. If there are others, it needs the whole list.
         let told = self.briefing.told();
         let late = (told, now) == (Some(Guide::Files), Guide::Tools)
             && self.skills.listed().all(|skill| skill.dir().is_some());
-        // The catalog for models with tools can contain the paths, for use without the tools.
+        // The catalog that was sent with the tools may also contain the paths, so it can be used without the tools.
         let knows_files = (told, now) == (Some(Guide::Tools), Guide::Files) && self.briefing.names_files();
         if told != Some(now) && !late && !knows_files {
             let text = self.catalog(agent, policy, now)?;
@@ -127,7 +127,7 @@ impl Session {
         if !in_prompt || self.briefing.told().is_some() {
             return;
         }
-        // The earlier run may have used another guide than this one would.
+        // The earlier run may have sent another guide than the one that we would send now.
         for guide in [self.guide(), Guide::Tools, Guide::Files] {
             let list = placement::list(&self.skills, &policy.catalog, guide);
             if list.is_some_and(|list| has_words(ours, &list)) {
@@ -145,7 +145,7 @@ fn has_words(text: &str, start: &str) -> bool {
 }
 
 impl Interceptor {
-    /// Notes that the agent has replayed a message of the user, or a part of one. `ours` are our texts in it, without their
+    /// Handles a replayed message of the user, or a part of one. `ours` has the texts that an earlier run added, without their
     /// marks. `clean` is the rest, which the client sees.
     pub(crate) fn replayed(&mut self, id: &str, ours: &[String], clean: &str) {
         let Some(session) = self.sessions.find(id) else { return };

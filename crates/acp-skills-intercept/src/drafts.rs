@@ -191,7 +191,7 @@ impl Interceptor {
     /// Answers a pending `skills/list` request that belongs to no session.
     pub(crate) fn list_found(&mut self, ticket: Ticket, found: &SkillSet, actions: &mut Actions) {
         let Some((id, agent_list)) = self.pending.take_list(ticket) else { return };
-        // Without an open request, the client has an answer already: the agent has answered a request that it never got.
+        // If the request is no longer open, the agent has answered it without having received it, so we don't answer again.
         if self.requests.remove(&id).is_none() {
             return;
         }

@@ -163,7 +163,7 @@ pub enum Decision {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rule {
-    /// The call is a call of our own tools.
+    /// The call is for one of the skill tools.
     Own,
     /// The `allowed-tools` of the active skills.
     AllowedTools,
@@ -173,11 +173,11 @@ pub enum Rule {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FallbackReason {
-    /// The agent did not list our tools in time.
+    /// The agent did not list the skill tools in time.
     NotConnected,
-    /// The agent refused a session with our MCP server.
+    /// The agent refused a session with the skills server.
     Refused,
-    /// Our MCP server could not be opened.
+    /// The skills server could not be opened.
     NoServer,
 }
 
@@ -245,7 +245,7 @@ impl EventKind {
         }
     }
 
-    /// Returns true for a call of one of our tools that only read.
+    /// Returns true for a call of one of the skill tools that only read.
     pub(crate) fn is_reading_call(&self) -> bool {
         matches!(
             self,

@@ -5,6 +5,9 @@
 //! and carries out the [`Actions`]. If a decision needs data from outside, the interceptor asks a [`Query`], and the answer is
 //! an [`Input`]. Meanwhile, only the messages that depend on the answer are held.
 //!
+//! Two terms are used throughout: the *skills server* is the MCP server that the proxy adds to each session, and the *skill
+//! tools* are the tools of that server.
+//!
 //! # Invariants
 //!
 //! - No function blocks. The manifest has no dependency that does I/O, and `clippy.toml` forbids the I/O of `std`.
@@ -24,7 +27,7 @@
 //! | `placement` | the place of the catalog, and its JSON |
 //! | `briefing/` | the text about skills that the model gets |
 //! | `prompt` | prompts: the text that is added, holding and sending them |
-//! | `tools` | waiting for the agent to list our tools |
+//! | `tools` | waiting for the agent to list the skill tools |
 //! | `cancellation` | cancelled turns and requests, closed sessions, a client or an agent that is gone |
 //! | `commands` | prompts that are commands of ours |
 //! | `expansion` | the form of a command for the agent |
@@ -42,20 +45,20 @@
 //! | `repeats` | our text in any other message of the agent |
 //! | `reload` | changed skills in open sessions |
 //! | `permission/` | requests for permission that can be answered without the user |
-//! | `call_titles` | titles of calls of our tools |
+//! | `call_titles` | titles of calls of the skill tools |
 //! | `record`, `events` | events for the record, and active skills that are saved |
 //!
 //! | file | holds |
 //! |---|---|
 //! | `pending/` | the table of pending work, by ticket: held setup requests and their queues, prompts, lists, permissions, questions |
-//! | `session/` | the state of a session, in parts (`tools`: the states of waiting for our tools) |
+//! | `session/` | the state of a session, in parts (`tools`: the states of waiting for the skill tools) |
 //! | `memory` | facts that were learned in this run |
 //! | `policy` | the user's configuration |
 //! | `agent_facts`, `client_facts`, `version` | facts about the two sides, and the differences between versions of the protocol |
 //! | `known_agents/` | agents that are known by name, with their quirks |
 //! | `marks` | the marks around our text |
 //! | `typed`, `words` | the text of a prompt |
-//! | `calls` | calls of our tools |
+//! | `calls` | calls of the skill tools |
 //! | `requests` | the client's requests without an answer |
 //! | `inputs`, `outputs`, `queries` | the interface of the interceptor |
 //! | `keys`, `ids`, `active_skills` | our names for sessions, queries and timers; ids of our messages; active skills of a session |

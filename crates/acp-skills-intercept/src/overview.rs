@@ -55,7 +55,7 @@ pub(crate) fn session(session: &Session) -> String {
         let _ = writeln!(
             text,
             "\nThese skills come with the project, and your agent cannot see them yet. Look at their files first. Then \
-             `/skills trust NAME` trusts the current version of one skill, and `/skills trust` those of all."
+             `/skills trust NAME` trusts the current version of one skill, and `/skills trust` trusts all of them."
         );
     }
     section(&mut text, "Problems", MAX_PROBLEMS, problems(all).into_iter());
@@ -85,7 +85,7 @@ fn headline(session: &Session) -> String {
     }
 }
 
-/// Lists the skills that are on, with their commands.
+/// Lists the enabled skills, with their commands.
 fn list_skills(text: &mut String, session: &Session) {
     let skills = &session.skills;
     let agent_commands = menu::agent_commands(session);

@@ -5,63 +5,63 @@ use std::time::Duration;
 use serde::Deserialize;
 use skills_core::catalog::CatalogOptions;
 
-/// How the agent is to reach our MCP server.
+/// The transport between the agent and the skills server, which is the MCP server with the skill tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum McpMode {
-    /// By what the agent advertises.
+    /// The best transport that the agent announces.
     #[default]
     Auto,
-    /// Over the ACP connection.
+    /// The ACP connection.
     Acp,
     /// HTTP on loopback.
     Http,
     /// A bridge process.
     Stdio,
-    /// Not at all: the model reads the files with its own tools.
+    /// No server: the model reads the files with its own tools.
     Off,
 }
 
-/// Where the catalog is to go.
+/// The place of the catalog.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum CatalogIn {
-    /// The cleanest way that the agent offers.
+    /// The best place that the agent supports.
     #[default]
     Auto,
-    /// The system prompt where the agent takes one, else the prompt.
+    /// The system prompt if the agent supports one, otherwise the first prompt.
     System,
     /// The first prompt.
     Prompt,
-    /// Nowhere.
+    /// No catalog.
     Off,
 }
 
-/// How skills are activated.
+/// The party that activates skills.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Activation {
-    /// The model does it, with our tools or by reading the files.
+    /// The model, with the skill tools or by reading the files.
     #[default]
     Model,
-    /// The proxy does it: it puts the skills that fit a prompt in front of it. For agents without tools.
+    /// The proxy: it adds the skills that match a prompt to the prompt. For agents without tools.
     Prompt,
-    /// The model does it where it has our tools, else the proxy.
+    /// The model if it has the skill tools, otherwise the proxy.
     Hybrid,
 }
 
 /// The user's configuration.
 #[derive(Debug, Clone)]
 pub struct Policy {
-    /// The transport for our MCP server. The default is [`McpMode::Auto`].
+    /// The transport for the skills server. The default is [`McpMode::Auto`].
     pub mcp: McpMode,
-    /// The timeout for the agent to list our tools, from the opening of a session. The first prompt is held until then. The
+    /// The timeout for the agent to list the skill tools, from the opening of a session. The first prompt is held until then. The
     /// default is 2 seconds. Zero turns waiting off.
     pub mcp_wait: Duration,
     /// The connect timeout, as a part of `mcp_wait`. The default is 300 ms: agents that connect by themselves do so within
@@ -75,11 +75,11 @@ pub struct Policy {
     pub activation: Activation,
     /// True if `$NAME` invokes a skill as `/NAME` does. The default is false.
     pub dollar: bool,
-    /// The calls of our own tools that are allowed without asking the user. The default is [`Approve::Own`].
+    /// The calls of the skill tools that are allowed without asking the user. The default is [`Approve::Own`].
     pub approve: Approve,
     /// The effect of the `allowed-tools` of active skills. The default is [`ToolPolicy::Permissive`].
     pub tool_policy: ToolPolicy,
-    /// The titles of calls of our own tools in the client. The default is [`Titles::People`].
+    /// The titles of calls of the skill tools in the client. The default is [`Titles::People`].
     pub titles: Titles,
     /// True if the client gets skills as configuration options. The default is false.
     pub toggles: bool,
@@ -107,43 +107,43 @@ impl Default for Policy {
     }
 }
 
-/// Which requests for permission the proxy grants because the call is its own.
+/// The calls of the proxy's own tools that are allowed without asking the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Approve {
-    /// Calls of our tools that only read.
+    /// Calls that only read.
     #[default]
     Own,
-    /// None.
+    /// No calls.
     None,
 }
 
-/// What the `allowed-tools` of active skills mean.
+/// The effect of the `allowed-tools` of active skills.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum ToolPolicy {
-    /// What they do not name is logged.
+    /// Calls of other tools are logged.
     #[default]
     Permissive,
-    /// What they name is granted once, when the user activated the skill.
+    /// Calls of these tools are allowed once, if the user activated the skill.
     Approval,
-    /// What they do not name is refused.
+    /// Calls of other tools are refused.
     Strict,
 }
 
-/// What calls of our own tools are called in the client.
+/// The titles of calls of the proxy's own tools in the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Titles {
-    /// What they are for: `Skill: code-review`.
+    /// The purpose of the call, such as `Skill: code-review`.
     #[default]
     People,
-    /// Whatever the agent calls them.
+    /// The agent's own titles.
     Agent,
 }

@@ -51,7 +51,7 @@ impl Interceptor {
             }
             Reason::Changed(_) | Reason::CatchUp(_) | Reason::List(_) => None,
         };
-        // A refresh of all sessions may miss sessions that were set up after the query.
+        // Sessions that were set up after the query are missing from its answer, so we ask again for these.
         let is_of_all = !matches!(reason, Reason::CatchUp(_));
         let mut missing = if is_of_all && !skills.is_empty() { self.directories() } else { BTreeSet::new() };
         self.memory.refreshes += u64::from(is_of_all);
@@ -76,7 +76,7 @@ impl Interceptor {
             let directories = missing.into_iter().collect();
             actions.ask(Query::Skills { directories, reason: Reason::CatchUp(took) });
         }
-        // A session that is being set up gets its menu and its question after the response.
+        // If a session is still being set up, we send its menu and its question after the response.
         let open = self.requests.values().filter_map(|open| match &open.purpose {
             Purpose::SetUp(Setup { session, .. }) => Some(*session),
             _ => None,
@@ -111,7 +111,7 @@ impl Interceptor {
         actions.log(Level::Info, "reloaded the skills");
         let Some(session) = self.sessions.get(key) else { return };
         let difference = Difference::between(before, &session.skills);
-        // A reload is recorded even if nothing has changed. Other differences were recorded when they were applied.
+        // We record a reload even if nothing has changed. If there are changes, they were already recorded when we applied them.
         if difference.is_empty() {
             actions.effects.push(record(session, &difference, took));
         }

@@ -20,7 +20,7 @@ pub(crate) enum Purpose {
     Initialize,
     /// The answer opens a session.
     SetUp(Setup),
-    /// The request is in the table of pending work, and the agent has not got it.
+    /// The request is in the table of pending work, and the agent has not received it.
     Pending,
     /// The answer ends a session.
     Leave {

@@ -51,7 +51,7 @@ impl Switch {
         if words.is_empty() {
             return Some(Err(SwitchError::NoName { on }));
         }
-        // A name may have spaces.
+        // Names can contain spaces, so we try all words as one name first.
         let names = match find(session, &words.join(" ")) {
             Some(name) => Ok(vec![name]),
             None => words.iter().map(|word| find(session, word).ok_or(*word)).collect(),
@@ -62,7 +62,8 @@ impl Switch {
         })
     }
 
-    /// Returns true if the words after `/skills` are a valid command for our skills, so that it cannot be meant for another proxy.
+    /// Returns true if the words after `/skills` are a valid command for our skills, so that it cannot be meant for another
+    /// proxy.
     pub(crate) fn is_ours(session: &Session, words: &str) -> bool {
         matches!(Self::read(session, words), Some(Ok(_)))
     }

@@ -56,7 +56,7 @@ pub(crate) fn named(session: &Session, words: &str) -> Result<Vec<Unapproved>, T
         let key = SkillName::key_of(word.strip_prefix(menu::PREFIX).unwrap_or(word));
         unapproved.iter().filter(|entry| entry.skill.name.key() == key).cloned().collect()
     };
-    // A name may have spaces.
+    // Names can contain spaces, so we try all words as one name first.
     let whole = of(words);
     if !whole.is_empty() {
         return Ok(whole);
@@ -138,7 +138,7 @@ impl Interceptor {
     ) {
         self.refreshed(refreshed, actions);
         let text = overview::trust_outcome(outcome);
-        // A decision in a form has no command to answer, so failures are logged.
+        // If the user decided in a form, there is no command to answer, so we log failures instead.
         if !self.answer_command(key, ticket, &text, actions)
             && trusted
             && !(outcome.failed.is_empty() && outcome.saved.is_ok())

@@ -1,4 +1,4 @@
-//! [`Briefing`]: the texts about skills that the model of one session has got.
+//! [`Briefing`]: the texts about skills that the model of one session has received.
 //!
 //! Each text is added to one prompt. If the turn of that prompt fails, the agent may drop the prompt from its history, and the
 //! text is sent again.
@@ -8,10 +8,10 @@ use std::sync::Arc;
 use acp_skills_wire::Id;
 use skills_core::{SkillSet, catalog::Guide};
 
-/// The texts about skills that the model of one session has got.
+/// The texts about skills that the model of one session has received.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Briefing {
-    /// The last instructions for using the skills. `None` if the model has got none.
+    /// The last instructions for using the skills. `None` if the model has received none.
     told: Option<Guide>,
     /// The skills that the model knows, if it knows any.
     known: Option<SkillSet>,

@@ -1,14 +1,16 @@
-//! [`ToolsState`]: whether the agent has the list of our tools, and how long prompts are held for it.
+//! [`ToolsState`]: the agent's progress from the entry in `mcpServers` to the list of the skill tools. Prompts are held until
+//! the agent has this list, or until a timeout.
 //!
 //! All transitions are in [`ToolsState::next`]. Timers cannot be cancelled, so each has a number, and a state ignores the
 //! end of any timer but its own.
 
 use crate::keys::Timer;
 
-/// The agent's progress with our MCP server in one session.
+/// The agent's progress with the skills server in one session.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum ToolsState {
-    /// `mcpServers` has no entry of ours: our server is switched off, the agent refused it, or there is nothing to serve.
+    /// `mcpServers` has no entry for the skills server. The user turned the server off, the agent refused it, or the session
+    /// has no skills.
     #[default]
     NotOffered,
     /// The entry is in `mcpServers`. The session is not open yet, and no prompt is held, so no timer runs.
@@ -27,9 +29,9 @@ pub(crate) enum ToolsState {
 /// Something that changes a [`ToolsState`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ToolsEvent {
-    /// The request that sets up the session is written without an entry of ours.
+    /// The request that sets up the session is written without an entry for the skills server.
     Withdrawn,
-    /// The request is written with an entry of ours.
+    /// The request is written with an entry for the skills server.
     Offered {
         /// True if the agent has the tools without connecting again.
         has_tools: bool,
@@ -62,7 +64,7 @@ pub(crate) enum ToolsEvent {
 /// The consequence of a [`ToolsEvent`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ToolsEffect {
-    /// There is nothing to do.
+    /// No action is needed.
     None,
     /// The connect timeout starts.
     StartConnectTimer(Timer),

@@ -124,8 +124,7 @@ fn here_applies_to_new_sessions() {
     assert!(said(&out).0.contains("- `pdf` (in this directory): Does pdf"), "{out:?}");
     // A saved switch can be removed even if the skill does not exist.
     let out = fixture.prompt(7, "t", &["/skills on gone --here"]);
-    let expected =
-        "`gone` is on in this session and in new ones of this directory. There is no skill `gone` at the moment.";
+    let expected = "`gone` is on in this session and in new ones of this directory. There is no skill `gone` at the moment.";
     assert_eq!(said(&out).0, expected);
     // The other session is not changed.
     assert!(!say(&mut fixture, 8, "/skills").0.contains("**Off**"));
