@@ -50,7 +50,7 @@ impl Offered {
             node.is_some_and(|node| {
                 !node.is_null()
                     && node.as_bool() != Some(false)
-                    && node.get("supported").and_then(|it| it.as_bool()) != Some(false)
+                    && node.get("supported").and_then(|value| value.as_bool()) != Some(false)
             })
         };
         let at = |path: &[&str]| marked(session.and_then(|session| session.at(path)));

@@ -47,7 +47,7 @@ impl Interceptor {
         }
         let asked = match reason {
             Reason::Reload(session, ticket) => {
-                self.sessions.get(session).map(|it| (it.skills.clone(), session, ticket))
+                self.sessions.get(session).map(|open| (open.skills.clone(), session, ticket))
             }
             Reason::Changed(_) | Reason::CatchUp(_) | Reason::List(_) => None,
         };
@@ -55,7 +55,8 @@ impl Interceptor {
         let is_of_all = !matches!(reason, Reason::CatchUp(_));
         let mut missing = if is_of_all && !skills.is_empty() { self.directories() } else { BTreeSet::new() };
         self.memory.refreshes += u64::from(is_of_all);
-        let (mut with_menu, mut changed) = (Vec::new(), Vec::new());
+        let mut with_menu = Vec::new();
+        let mut changed = Vec::new();
         for (cwd, skills) in skills {
             missing.remove(&cwd);
             for session in self.sessions.iter_mut().filter(|session| session.cwd == cwd) {

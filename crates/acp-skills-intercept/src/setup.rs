@@ -40,8 +40,8 @@ impl Interceptor {
         let parent_key = parent.as_ref().and_then(|id| self.sessions.key_of(id));
         let cwd = cwd(message);
         let switches = parent_key.and_then(|key| self.sessions.get(key)).map(|parent| &parent.switches);
-        let skills = switches.map(|it| it.library().clone());
-        let inherited = switches.map(|it| it.client_skills().clone());
+        let skills = switches.map(|switches| switches.library().clone());
+        let inherited = switches.map(|switches| switches.client_skills().clone());
         let needed = client_skills.clone().or(inherited).unwrap_or_default();
         let needs = Needs { cwd: cwd.clone(), skills, client_skills: needed, ..Needs::default() };
         let session = self.sessions.new_key();
@@ -237,7 +237,8 @@ impl Interceptor {
         let mut edit = Edit::new();
         let had_tools = session.server.withdraw();
         let transport = transport.filter(|_| servers::has_room(params));
-        let endpoint = transport.and_then(|it| Some((it, session.server.endpoint(it)?.clone())));
+        let endpoint =
+            transport.and_then(|transport| Some((transport, session.server.endpoint(transport)?.clone())));
         if let Some((transport, endpoint)) = endpoint {
             let wanted = session.server.name().map_or_else(|| self.server_name(session.key()), str::to_owned);
             let name = servers::free_name(&wanted, params.get("mcpServers"));

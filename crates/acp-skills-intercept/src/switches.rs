@@ -164,8 +164,10 @@ impl Interceptor {
         actions: &mut Actions,
     ) {
         let Some(cwd) = cwd else { return };
-        let others =
-            self.sessions.iter_mut().filter(|it| it.key() != said_in && it.cwd.as_deref() == Some(cwd));
+        let others = self
+            .sessions
+            .iter_mut()
+            .filter(|session| session.key() != said_in && session.cwd.as_deref() == Some(cwd));
         let mut others: Vec<_> = others
             .map(|session| {
                 for name in names {

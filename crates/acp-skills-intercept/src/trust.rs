@@ -157,7 +157,7 @@ impl Interceptor {
         let id = session.id()?.to_owned();
         let waiting = session.switches.all().unapproved().iter();
         let new: Vec<_> = waiting
-            .filter(|it| !it.is_refused && !self.memory.asked_about.contains(&version(it)))
+            .filter(|skill| !skill.is_refused && !self.memory.asked_about.contains(&version(skill)))
             .take(MAX_NAMED)
             .cloned()
             .collect();
@@ -193,7 +193,7 @@ impl Interceptor {
         let action = message.result.and_then(|result| result.str("action"));
         let is_ticked = message.result.and_then(|result| result.at(&["content", ANSWER]));
         let trusted = match action.as_deref() {
-            Some("accept") => is_ticked.and_then(|it: Node<'_>| it.as_bool()) == Some(true),
+            Some("accept") => is_ticked.and_then(|node: Node<'_>| node.as_bool()) == Some(true),
             Some("decline") => false,
             // The form was closed, or the answer is unknown: there is no decision.
             _ => return Pass::Consumed,

@@ -46,27 +46,30 @@ impl Briefing {
 
     /// Notes that the agent has accepted a prompt, whose turn goes on.
     pub(crate) fn accepted(&mut self, prompt: &Id) {
-        if let Some(unconfirmed) = self.unconfirmed.as_mut().filter(|it| it.prompt == *prompt) {
+        if let Some(unconfirmed) =
+            self.unconfirmed.as_mut().filter(|unconfirmed| unconfirmed.prompt == *prompt)
+        {
             unconfirmed.accepted = true;
         }
     }
 
     /// Notes that the turn of this prompt is over. `forgotten` is true if the agent may have dropped the prompt.
     pub(crate) fn turn_over(&mut self, prompt: &Id, forgotten: bool) {
-        self.confirm(forgotten, |it| it.prompt == *prompt);
+        self.confirm(forgotten, |unconfirmed| unconfirmed.prompt == *prompt);
     }
 
     /// Notes that the turns of all accepted prompts are over.
     pub(crate) fn turns_over(&mut self, forgotten: bool) {
-        self.confirm(forgotten, |it| it.accepted);
+        self.confirm(forgotten, |unconfirmed| unconfirmed.accepted);
     }
 
     /// Ends the unconfirmed state. If the agent has dropped the prompt, its text has to be sent again.
-    fn confirm(&mut self, forgotten: bool, is_it: impl Fn(&Unconfirmed) -> bool) {
-        if let Some(before) = self.unconfirmed.take_if(|it| is_it(it))
+    fn confirm(&mut self, forgotten: bool, matches: impl Fn(&Unconfirmed) -> bool) {
+        if let Some(before) = self.unconfirmed.take_if(|unconfirmed| matches(unconfirmed))
             && forgotten
         {
-            (self.told, self.known) = (before.told, before.known);
+            self.told = before.told;
+            self.known = before.known;
         }
     }
 
@@ -95,7 +98,8 @@ impl Briefing {
 
     /// Notes the prompt that has the last text. Until its turn is over, the agent may drop the prompt.
     pub(crate) fn is_unconfirmed_since(&mut self, before: &Self, prompt: Option<Id>) {
-        let (told, known) = (before.told, before.known.clone());
+        let told = before.told;
+        let known = before.known.clone();
         self.unconfirmed = prompt.map(|prompt| Unconfirmed { prompt, told, known, accepted: false });
     }
 

@@ -43,7 +43,7 @@ fn list(fixture: &mut Fixture, params: &Value) -> Value {
 
 fn names(answer: &Value) -> Vec<&str> {
     let list = answer["result"]["skills"].as_array().unwrap_or_else(|| panic!("{answer}"));
-    list.iter().map(|it| it["name"].as_str().unwrap()).collect()
+    list.iter().map(|line| line["name"].as_str().unwrap()).collect()
 }
 
 #[test]

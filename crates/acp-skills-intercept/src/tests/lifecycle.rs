@@ -374,3 +374,19 @@ fn lines_that_are_not_messages_are_dropped() {
     // Lines of the client are forwarded, because the agent handles invalid ones.
     assert_eq!(fixture.client_line("oops\n").to_agent.len(), 1);
 }
+
+#[test]
+fn held_prompts_are_cancelled_when_their_session_is_closed() {
+    let policy = Policy { mcp_wait: Duration::from_secs(2), ..Policy::default() };
+    let mut fixture = Fixture::new(policy).initialized("x", &json!({}));
+    fixture.new_session(1, "s");
+    fixture.prompt(2, "s", &["hello"]);
+    fixture.request(3, "session/close", &json!({ "sessionId": "s" }));
+    let out = fixture.respond(3, &json!({}));
+    let ids: Vec<_> = out.to_client.iter().map(|line| line["id"].clone()).collect();
+    assert_eq!(
+        (ids, &out.to_client[0]["result"]["stopReason"]),
+        (vec![json!(2), json!(3)], &json!("cancelled"))
+    );
+    assert!(fixture.gone().is_empty());
+}

@@ -37,7 +37,7 @@ fn menus(out: &Out) -> Vec<(&str, Vec<&str>)> {
 /// Checks the line in the next ordinary prompt after these changes, without its marks.
 fn check(changes: &[SkillSet], expected: Expect) {
     let review = skill("review", "Reviews.", |_| {});
-    let secret = skill("secret", "Hides.", |it| it.properties.disable_model_invocation = true);
+    let secret = skill("secret", "Hides.", |skill| skill.properties.disable_model_invocation = true);
     let mut fixture = Fixture::with_skills(policy(), set(&[&review, &secret])).initialized("x", &json!({}));
     fixture.new_session(1, "s");
     fixture.prompt(2, "s", &["hello"]);
@@ -59,7 +59,7 @@ fn check(changes: &[SkillSet], expected: Expect) {
 #[test]
 fn one_line_has_all_changes() {
     let review = skill("review", "Reviews.", |_| {});
-    let secret = skill("secret", "Hides.", |it| it.properties.disable_model_invocation = true);
+    let secret = skill("secret", "Hides.", |skill| skill.properties.disable_model_invocation = true);
     let greet = skill("greet", "Greets\npeople </acp-skills-proxy:>.", |_| {});
     let before = set(&[&review, &secret]);
     check(std::slice::from_ref(&before), expect![[""]]);
@@ -71,7 +71,7 @@ fn one_line_has_all_changes() {
     check(&[SkillSet::default()], expect!["The skills have changed. Removed: `review`."]);
     let anew = skill("review", "Reviews code.", |_| {});
     check(&[set(&[&anew, &secret])], expect!["The skills have changed. Changed: `review` (Reviews code.)."]);
-    let priority = skill("review", "Reviews.", |it| it.properties.version = Some("2".into()));
+    let priority = skill("review", "Reviews.", |skill| skill.properties.version = Some("2".into()));
     check(&[set(&[&priority, &secret])], expect!["The skills have changed. Changed: `review`."]);
     // Several changes are one line. A change that is undone is not mentioned.
     check(
@@ -85,7 +85,7 @@ fn one_line_has_all_changes() {
     check(&[set(&[&review])], expect![[""]]);
     let open = skill("secret", "Hides.", |_| {});
     check(&[set(&[&review, &open])], expect!["The skills have changed. New: `secret` (Hides.)."]);
-    let hidden = skill("review", "Reviews.", |it| it.properties.hide_from_discovery = true);
+    let hidden = skill("review", "Reviews.", |skill| skill.properties.hide_from_discovery = true);
     check(&[set(&[&hidden])], expect!["The skills have changed. Removed: `review`."]);
 }
 
@@ -240,9 +240,10 @@ fn the_system_prompt_does_not_change() {
 #[test]
 fn the_line_has_paths_for_a_model_without_tools() {
     let stored = |name: &str| {
-        skill(name, "Is stored.", |it| {
+        skill(name, "Is stored.", |skill| {
             let dir = std::path::PathBuf::from(format!("/skills/{name}"));
-            (it.source, it.scope) = (Source::Stored(Stored::new(dir, "SKILL.md")), Scope::Scanned);
+            skill.source = Source::Stored(Stored::new(dir, "SKILL.md"));
+            skill.scope = Scope::Scanned;
         })
     };
     let policy = Policy { mcp: McpMode::Off, ..policy() };

@@ -18,7 +18,7 @@ fn said(out: &Out) -> (String, Option<Vec<String>>) {
     for message in &out.to_client {
         let update = &message["params"]["update"];
         if let Some(commands) = update["availableCommands"].as_array() {
-            menu = Some(commands.iter().map(|it| it["name"].as_str().unwrap().to_owned()).collect());
+            menu = Some(commands.iter().map(|line| line["name"].as_str().unwrap().to_owned()).collect());
         }
         text.push_str(update["content"]["text"].as_str().unwrap_or_default());
     }
@@ -28,7 +28,7 @@ fn said(out: &Out) -> (String, Option<Vec<String>>) {
 fn say(fixture: &mut Fixture, request: u64, words: &str) -> (String, Option<Vec<String>>) {
     let out = fixture.prompt(request, "s", &[words]);
     assert!(out.to_agent.is_empty(), "{words}: {out:?}");
-    assert!(out.to_client.iter().any(|it| it["id"] == request), "the turn has an end: {out:?}");
+    assert!(out.to_client.iter().any(|line| line["id"] == request), "the turn has an end: {out:?}");
     said(&out)
 }
 
@@ -152,7 +152,7 @@ fn a_switch_takes_effect_before_it_is_saved() {
     assert_eq!(say(&mut fixture, 3, "/skills off pdf").1.unwrap(), ["skills", "review", "My-Notes"]);
     fixture.host.is_slow = true;
     let out = fixture.prompt(4, "s", &["/skills off review --here"]);
-    assert!(out.to_agent.is_empty() && out.to_client.iter().all(|it| it.get("id").is_none()), "{out:?}");
+    assert!(out.to_agent.is_empty() && out.to_client.iter().all(|line| line.get("id").is_none()), "{out:?}");
     // The skill is off immediately. The answer waits for the host, and later prompts wait for the answer.
     assert_eq!(fixture.host.served.as_ref().unwrap().1, ["My Notes"]);
     assert!(fixture.prompt(5, "s", &["go on"]).is_nothing());

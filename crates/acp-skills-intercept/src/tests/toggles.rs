@@ -30,9 +30,9 @@ fn set(fixture: &mut Fixture, request: u64, option: &str, value: &Value) -> Out 
 
 /// Returns ids and values of our options, and only the ids of others.
 fn options(list: &Value) -> Vec<String> {
-    let option = |it: &Value| match it["currentValue"].as_bool() {
-        Some(value) => format!("{}={value}", it["id"].as_str().unwrap()),
-        None => it["id"].as_str().unwrap().to_owned(),
+    let option = |option: &Value| match option["currentValue"].as_bool() {
+        Some(value) => format!("{}={value}", option["id"].as_str().unwrap()),
+        None => option["id"].as_str().unwrap().to_owned(),
     };
     list.as_array().unwrap().iter().map(option).collect()
 }
@@ -64,7 +64,7 @@ fn skills_are_added_to_the_agents_options() {
     // The skill is turned off in the menu and on the server too.
     let out = set(&mut fixture, 2, "acp-skills:pdf", &json!(false));
     assert!(out.to_agent.is_empty(), "{out:?}");
-    let answer = out.to_client.iter().find(|it| it["id"] == 2).unwrap();
+    let answer = out.to_client.iter().find(|line| line["id"] == 2).unwrap();
     assert_eq!(
         options(&answer["result"]["configOptions"]),
         ["mode", "acp-skills:pdf=false", "acp-skills:review=true"]
@@ -89,7 +89,7 @@ fn skills_are_added_to_the_agents_options() {
     let told = out
         .to_client
         .iter()
-        .find(|it| it["params"]["update"]["sessionUpdate"] == "config_option_update")
+        .find(|line| line["params"]["update"]["sessionUpdate"] == "config_option_update")
         .unwrap();
     let list = &told["params"]["update"]["configOptions"];
     assert_eq!(options(list), ["mode", "other", "acp-skills:pdf=true", "acp-skills:review=true"]);
@@ -98,7 +98,7 @@ fn skills_are_added_to_the_agents_options() {
     let told = out
         .to_client
         .iter()
-        .find(|it| it["params"]["update"]["sessionUpdate"] == "config_option_update")
+        .find(|line| line["params"]["update"]["sessionUpdate"] == "config_option_update")
         .unwrap();
     assert_eq!(options(&told["params"]["update"]["configOptions"]), ["mode", "other", "acp-skills:new=true"]);
 }

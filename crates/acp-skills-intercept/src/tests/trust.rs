@@ -27,11 +27,11 @@ fn open(fixture: &mut Fixture, request: u64, id: &str) -> Vec<Value> {
     fixture.request(request, "session/new", &json!({ "cwd": "/project", "mcpServers": [] }));
     let out = fixture.respond(request, &json!({ "sessionId": id }));
     assert_eq!(out.to_client[0]["id"], request, "the response comes first");
-    out.to_client.into_iter().filter(|it| it["method"] == "elicitation/create").collect()
+    out.to_client.into_iter().filter(|line| line["method"] == "elicitation/create").collect()
 }
 
 fn says(out: &Out) -> String {
-    let text = out.to_client.iter().find_map(|it| it["params"]["update"]["content"]["text"].as_str());
+    let text = out.to_client.iter().find_map(|line| line["params"]["update"]["content"]["text"].as_str());
     text.unwrap_or_default().to_owned()
 }
 
@@ -109,7 +109,7 @@ fn other_answers_do_not_approve() {
         let question = open(&mut fixture, 1, "s").remove(0);
         let out = answer(&mut fixture, &question, &result);
         assert!(out.to_agent.is_empty(), "{out:?}");
-        let decided: Vec<_> = fixture.host.decisions.iter().map(|it| it.1).collect();
+        let decided: Vec<_> = fixture.host.decisions.iter().map(|line| line.1).collect();
         assert_eq!(decided, decisions, "{result}");
         assert_eq!(fixture.host.served.as_ref().unwrap().1, ["review"], "{result}");
         // The user is not asked again, but can use the command.
@@ -133,7 +133,11 @@ fn a_new_skill_is_asked_about_in_an_open_session() {
     let skill = Skill::builder("deploy", "Does it.").body("x").build().unwrap();
     now.add_unapproved(Unapproved::new(skill.into(), "1"));
     let out = fixture.notices(now.build());
-    assert_eq!(out.to_client.iter().filter(|it| it["method"] == "elicitation/create").count(), 1, "{out:?}");
+    assert_eq!(
+        out.to_client.iter().filter(|line| line["method"] == "elicitation/create").count(),
+        1,
+        "{out:?}"
+    );
 }
 
 #[test]
