@@ -122,11 +122,11 @@ impl ToolsState {
 
 #[cfg(test)]
 mod tests {
-    use expect_test::expect;
+    use expect_test::expect_file;
 
     use super::*;
 
-    /// All states against all events. `1` is the running timer, `2` a new one.
+    /// Compares all transitions with `tools/transitions.txt`. `1` is the running timer, `2` is a new one. `-` means no change.
     #[test]
     fn every_state_handles_every_event() {
         let running = Timer(1);
@@ -170,96 +170,6 @@ mod tests {
                 table += &short(format!("    {state:?} -> {next}{effect}\n"));
             }
         }
-        expect![[r#"
-            Withdrawn
-                NotOffered -> -
-                Offered -> NotOffered
-                Connecting(1) -> NotOffered
-                Listing(1) -> NotOffered
-                Missing(None) -> NotOffered
-                Missing(Some(1)) -> NotOffered
-                Listed -> NotOffered
-            Offered { has_tools: false }
-                NotOffered -> Offered
-                Offered -> -
-                Connecting(1) -> Offered
-                Listing(1) -> Offered
-                Missing(None) -> Offered
-                Missing(Some(1)) -> Offered
-                Listed -> Offered
-            Offered { has_tools: true }
-                NotOffered -> Listed
-                Offered -> Listed
-                Connecting(1) -> Listed
-                Listing(1) -> Listed
-                Missing(None) -> Listed
-                Missing(Some(1)) -> Listed
-                Listed -> -
-            PromptHeld { timer: 2 }
-                NotOffered -> -
-                Offered -> Connecting(2), StartConnectTimer(2)
-                Connecting(1) -> -
-                Listing(1) -> -
-                Missing(None) -> -
-                Missing(Some(1)) -> -
-                Listed -> -
-            Opened { timer: 2 }
-                NotOffered -> -
-                Offered -> Connecting(2), StartConnectTimer(2)
-                Connecting(1) -> Connecting(2), StartConnectTimer(2)
-                Listing(1) -> Connecting(2), StartConnectTimer(2)
-                Missing(None) -> -
-                Missing(Some(1)) -> -
-                Listed -> -
-            Connected
-                NotOffered -> -
-                Offered -> -, ConnectedInTime
-                Connecting(1) -> -, ConnectedInTime
-                Listing(1) -> -, ConnectedInTime
-                Missing(None) -> -
-                Missing(Some(1)) -> -, ConnectedInTime
-                Listed -> -
-            Listed
-                NotOffered -> Listed
-                Offered -> Listed
-                Connecting(1) -> Listed
-                Listing(1) -> Listed
-                Missing(None) -> Listed
-                Missing(Some(1)) -> Listed
-                Listed -> -
-            TimerEnded { timer: 1, next: None }
-                NotOffered -> -
-                Offered -> -
-                Connecting(1) -> Missing(None), TimedOut
-                Listing(1) -> Missing(None), TimedOut
-                Missing(None) -> -
-                Missing(Some(1)) -> Missing(None)
-                Listed -> -
-            TimerEnded { timer: 1, next: Some(2) }
-                NotOffered -> -
-                Offered -> -
-                Connecting(1) -> Listing(2), StartListTimer(2)
-                Listing(1) -> Missing(None), TimedOut
-                Missing(None) -> -
-                Missing(Some(1)) -> Missing(None)
-                Listed -> -
-            TimerEnded { timer: 0, next: Some(2) }
-                NotOffered -> -
-                Offered -> -
-                Connecting(1) -> -
-                Listing(1) -> -
-                Missing(None) -> -
-                Missing(Some(1)) -> -
-                Listed -> -
-            GivenUp
-                NotOffered -> -
-                Offered -> Missing(None), TimedOut
-                Connecting(1) -> Missing(Some(1)), TimedOut
-                Listing(1) -> Missing(Some(1)), TimedOut
-                Missing(None) -> -
-                Missing(Some(1)) -> -
-                Listed -> -
-        "#]]
-        .assert_eq(&table);
+        expect_file!["tools/transitions.txt"].assert_eq(&table);
     }
 }
