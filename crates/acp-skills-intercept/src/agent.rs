@@ -60,7 +60,7 @@ impl Interceptor {
                 self.with_options(session, message, pass)
             }
             (Purpose::SetUp(setup), None) => self.refused(id, open.method, setup, message, actions),
-            (Purpose::Leave { id }, Some(_)) => {
+            (Purpose::Close { id }, Some(_)) => {
                 if let Some(key) = self.sessions.key_of(&id) {
                     self.close_session(key, actions);
                 }

@@ -118,7 +118,7 @@ impl Interceptor {
                 Some(OpenRequest {
                     purpose:
                         Purpose::Prompt(key)
-                        | Purpose::SetUp(Setup { session: key, kind: SetupKind::Enter { .. }, .. }),
+                        | Purpose::SetUp(Setup { session: key, kind: SetupKind::Reopen { .. }, .. }),
                     ..
                 }) => {
                     let key = *key;

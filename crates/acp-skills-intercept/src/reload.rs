@@ -68,7 +68,7 @@ impl Interceptor {
                 changed.push(session.key());
                 // The menu needs the command for approvals once there is a skill to approve.
                 let gets_waiting = !had_waiting && !session.switches.all().unapproved().is_empty();
-                if session.equip(skills, took, actions) || gets_waiting {
+                if session.set_skills(skills, took, actions) || gets_waiting {
                     with_menu.push(session.key());
                 }
             }
@@ -123,7 +123,7 @@ impl Interceptor {
 
 impl Session {
     /// Sets the skills of the session. Returns true if the menu has to change.
-    pub(crate) fn equip(&mut self, skills: SkillSet, took: Duration, actions: &mut Actions) -> bool {
+    pub(crate) fn set_skills(&mut self, skills: SkillSet, took: Duration, actions: &mut Actions) -> bool {
         let difference = Difference::between(&self.skills, &skills);
         self.skills = skills;
         actions.effects.push(self.serve());

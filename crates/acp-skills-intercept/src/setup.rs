@@ -98,7 +98,7 @@ impl Interceptor {
         let was_offered = session.server.is_offered();
         let pass = self.set_up(&mut session, message, transport, actions);
         let retry = (session.server.is_offered() && !was_offered).then(|| message.line.to_vec());
-        let kind = SetupKind::Enter { known: true };
+        let kind = SetupKind::Reopen { known: true };
         self.sessions.add(session);
         (Purpose::SetUp(Setup { session: key, kind, retry }), pass)
     }
@@ -199,7 +199,7 @@ impl Interceptor {
             session.server.listed();
         }
         let retry = (session.server.is_offered() && !was_offered).then(|| setup.line.clone());
-        let kind = if names_itself { SetupKind::New } else { SetupKind::Enter { known: !is_new } };
+        let kind = if names_itself { SetupKind::New } else { SetupKind::Reopen { known: !is_new } };
         let purpose = Purpose::SetUp(Setup { session: key, kind, retry });
         self.requests.insert(id, OpenRequest { method: setup.method, purpose });
         actions.to_agent.push(match pass {

@@ -148,7 +148,7 @@ impl Interceptor {
         }
         if differs {
             let skills = session.switches.on();
-            if session.equip(skills, Duration::ZERO, actions) {
+            if session.set_skills(skills, Duration::ZERO, actions) {
                 self.menu_changed(key, actions);
             }
         }

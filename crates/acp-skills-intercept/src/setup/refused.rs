@@ -49,7 +49,7 @@ impl Interceptor {
                     .log(Level::Info, format!("{method} failed with the skills server; retrying without it"));
                 actions.effects.push(Effect::CloseServer(key));
                 session.server.closed();
-                session.briefing.forget();
+                session.briefing.reset();
             }
             let pass = self.set_up(&mut session, &again, transport, actions);
             self.sessions.add(session);
@@ -62,7 +62,7 @@ impl Interceptor {
             self.requests.insert(id, OpenRequest { method, purpose });
             return Pass::Consumed;
         }
-        if kind != (SetupKind::Enter { known: true }) {
+        if kind != (SetupKind::Reopen { known: true }) {
             self.close_session(key, actions);
         }
         Pass::Untouched

@@ -74,7 +74,7 @@ fn servers_in_another_form_are_kept() {
         assert_eq!(got.contains(&format!(r#""mcpServers":{theirs} "#)), stays, "{got}");
         assert_eq!(got.contains(r#""name":"acp-skills""#), !stays, "{got}");
         fixture.respond(1, &json!({ "sessionId": "s" }));
-        // Without our tools, the model gets the paths of the files, or the text from us.
+        // Without the skill tools, the model gets the paths of the files, or the text from us.
         assert_eq!(fixture.prompt(2, "s", &["hello"]).to_agent.len(), 1);
     }
 }
@@ -123,7 +123,7 @@ fn missing_or_null_servers_become_a_list() {
     }
 }
 
-/// Some agents list our tools but do not pass them to the model. In others, the model has to search for tools.
+/// Some agents list the skill tools but do not pass them to the model. In others, the model has to search for tools.
 #[test]
 fn the_catalog_names_the_server_and_the_files_if_needed() {
     let set = |dirs: &[&str]| -> SkillSet {
@@ -162,7 +162,7 @@ fn the_catalog_names_the_server_and_the_files_if_needed() {
         assert_eq!(catalog.contains("SKILL.md"), !files.is_empty(), "{agent}: {catalog}");
         assert!(catalog.ends_with(files), "{agent}: {catalog}");
     }
-    // Once the model has called one of our tools, it is known to have them.
+    // Once the model has called one of the skill tools, it is known to have them.
     let mut fixture = Fixture::with_skills(policy(), set(flat)).initialized("vibe", &json!({}));
     fixture.new_session(1, "s");
     fixture

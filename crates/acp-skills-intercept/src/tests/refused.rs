@@ -14,7 +14,7 @@ fn fixture() -> Fixture {
 
 const KEY: SessionKey = SessionKey(1);
 
-/// Some agents accept our server, and fail on it with every prompt.
+/// Some agents accept the skills server, and fail on it with every prompt.
 #[test]
 fn a_transport_that_fails_is_not_used_again() {
     const HTTP: &str = "http";
@@ -28,7 +28,7 @@ fn a_transport_that_fails_is_not_used_again() {
     let failure = "6 validation errors for MCPConfig mcpServers.acp-skills.RemoteMCPServer.headers";
     for (message, connects, next) in [
         (failure, false, "stdio"),
-        // The agent has connected to our server, so the server is not the reason.
+        // The agent has connected to the skills server, so the server is not the reason.
         (failure, true, HTTP),
         ("the model is overloaded", false, HTTP),
     ] {
@@ -59,7 +59,7 @@ fn a_transport_that_fails_is_not_used_again() {
     assert_eq!(transport(&fixture.new_session(1, "a")).as_deref(), Some(HTTP));
 }
 
-/// A client can send a prompt before its session is open, and then the agent can refuse our server.
+/// A client can send a prompt before its session is open, and then the agent can refuse the skills server.
 #[test]
 fn a_prompt_goes_on_if_the_agent_refuses_our_server() {
     let mut fixture = fixture();
