@@ -101,7 +101,7 @@ impl Pending {
         renewed
     }
 
-    /// Takes out the entry that keeps this request of the client unanswered.
+    /// Takes out the entry for this request of the client.
     pub(crate) fn take_request(&mut self, id: &Id) -> Option<Entry> {
         self.take_first(|entry| entry.request.as_ref() == Some(id))
     }

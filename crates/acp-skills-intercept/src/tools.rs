@@ -11,7 +11,7 @@ use crate::{
     outputs::{Actions, Effect, Level, Task},
     pending::{PromptKind, PromptText},
     prompt,
-    queries::Wanted,
+    queries::{Query, Wanted},
     session::tools::ToolsEffect,
 };
 
@@ -21,8 +21,8 @@ impl Interceptor {
         self.policy.mcp_connect.min(self.policy.mcp_wait)
     }
 
-    /// Returns true if a prompt of this session has to be held for the tools. Starts the timeout if the session is not open
-    /// yet, so that no timer runs.
+    /// Returns true if a prompt of this session has to be held for the skill tools. If no timer runs yet, because the session
+    /// is not open, this function starts the connect timeout.
     pub(crate) fn must_wait_for_tools(&mut self, key: SessionKey, actions: &mut Actions) -> bool {
         let timeout = self.connect_timeout();
         let is_off = self.policy.mcp_wait.is_zero();
@@ -141,7 +141,7 @@ impl Interceptor {
         }
         for (ticket, wanted) in again {
             let ticket = self.pending.renew(ticket);
-            actions.ask(crate::Query::Fetch { session: key, ticket, wanted });
+            actions.ask(Query::Fetch { session: key, ticket, wanted });
         }
         let kind = EventKind::Fallback { reason: FallbackReason::NotConnected, ms: Some(waited.into()) };
         let session = self.sessions.get(key).and_then(|session| Some(session.id()?.to_owned()));

@@ -16,7 +16,7 @@ pub(crate) struct TrustedClaims {
 }
 
 impl TrustedClaims {
-    /// Returns whether the agent's claims are trusted, and whether this call is the one that ends the trust.
+    /// Returns true if the agent's claims are trusted. The second value is true if the trust ends with this call.
     pub(crate) fn check(&mut self) -> (bool, bool) {
         let breaks = !self.is_broken && self.arrived < self.due;
         self.is_broken |= breaks;
