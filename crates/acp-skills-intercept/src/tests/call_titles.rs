@@ -7,16 +7,16 @@ use super::*;
 const CLAUDE: &str = "@agentclientprotocol/claude-agent-acp";
 const CODEX: &str = "@agentclientprotocol/codex-acp";
 
-fn world(agent: &str, titles: Titles) -> World {
-    let mut world = World::new(Policy { titles, ..policy() }).initialized(agent, &json!({}));
-    world.new_session(1, "s");
-    world
+fn fixture(agent: &str, titles: Titles) -> Fixture {
+    let mut fixture = Fixture::new(Policy { titles, ..policy() }).initialized(agent, &json!({}));
+    fixture.new_session(1, "s");
+    fixture
 }
 
 /// Checks the title and the kind that the client has after each update of a call.
 fn check(agent: &str, updates: &[(Value, &str, &str)]) {
-    let mut people = world(agent, Titles::People);
-    let mut untouched = world(agent, Titles::Agent);
+    let mut people = fixture(agent, Titles::People);
+    let mut untouched = fixture(agent, Titles::Agent);
     let mut title = Value::Null;
     let mut kind = Value::Null;
     for (update, expected_title, expected_kind) in updates {
@@ -142,8 +142,8 @@ fn calls_of_each_agent_have_readable_titles() {
         "_meta": { "toolName": name, "provenance": "mcp", "serverId": "acp-skills" },
         "rawInput": { "name": "review" },
     });
-    let mut world = world("qwen-code", Titles::People);
-    let out = world.update("s", &qwen);
+    let mut fixture = fixture("qwen-code", Titles::People);
+    let out = fixture.update("s", &qwen);
     assert_eq!(out.client()["params"]["update"]["title"], "Skill: review");
     // An update without a kind keeps the announced one.
     assert!(out.client()["params"]["update"].get("kind").is_none());
@@ -152,11 +152,11 @@ fn calls_of_each_agent_have_readable_titles() {
 /// CodeCompanion truncates titles at a colon.
 #[test]
 fn titles_for_a_client_that_truncates_at_colons() {
-    let mut world = World::new(policy());
+    let mut fixture = Fixture::new(policy());
     let info = json!({ "name": "CodeCompanion.nvim", "version": "1.0.0" });
-    world.request(0, "initialize", &json!({ "protocolVersion": 1, "clientInfo": info }));
-    world.respond(0, &json!({ "protocolVersion": 1, "agentInfo": { "name": CLAUDE } }));
-    world.new_session(1, "s");
+    fixture.request(0, "initialize", &json!({ "protocolVersion": 1, "clientInfo": info }));
+    fixture.respond(0, &json!({ "protocolVersion": 1, "agentInfo": { "name": CLAUDE } }));
+    fixture.new_session(1, "s");
     for (tool, input, title) in [
         ("activate_skill", json!({ "name": "review" }), "Skill review"),
         ("read_skill_file", json!({ "skill": "review", "path": "a.md" }), "review a.md"),
@@ -165,7 +165,7 @@ fn titles_for_a_client_that_truncates_at_colons() {
             "sessionUpdate": "tool_call", "toolCallId": tool, "title": tool, "kind": "other", "rawInput": input,
             "name": format!("mcp__acp-skills__{tool}"),
         });
-        assert_eq!(world.update("s", &update).client()["params"]["update"]["title"], title);
+        assert_eq!(fixture.update("s", &update).client()["params"]["update"]["title"], title);
     }
 }
 
@@ -200,18 +200,18 @@ fn uncertain_calls_are_unchanged() {
             }),
         ),
     ] {
-        let mut world = world(agent, Titles::People);
-        assert_eq!(&world.update("s", &update).client()["params"]["update"], &update, "{agent}");
+        let mut fixture = fixture(agent, Titles::People);
+        assert_eq!(&fixture.update("s", &update).client()["params"]["update"], &update, "{agent}");
     }
     // All other bytes of the line are unchanged, and updates of unknown sessions are not edited.
-    let mut world = world(CLAUDE, Titles::People);
+    let mut fixture = fixture(CLAUDE, Titles::People);
     let line = r#"{"jsonrpc":"2.0", "method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call","toolCallId":"1","name":"mcp__acp-skills__activate_skill", "title":"t","kind":"other","rawInput":{"name":"re\u0076iew"},"x":1.0}}}"#;
     let mut actions = Actions::default();
-    let Pass::Edited(bytes) = world.interceptor.from_agent(line.as_bytes(), &mut actions) else { panic!() };
+    let Pass::Edited(bytes) = fixture.interceptor.from_agent(line.as_bytes(), &mut actions) else { panic!() };
     let expected = line.replace(r#""title":"t","kind":"other""#, r#""title":"Skill: review","kind":"read""#);
     assert_eq!(String::from_utf8(bytes).unwrap(), expected);
     let other = line.replace(r#""sessionId":"s""#, r#""sessionId":"child""#);
-    assert_eq!(world.interceptor.from_agent(other.as_bytes(), &mut actions), Pass::Untouched);
+    assert_eq!(fixture.interceptor.from_agent(other.as_bytes(), &mut actions), Pass::Untouched);
 }
 
 #[test]
@@ -220,15 +220,15 @@ fn requests_for_permission_have_readable_titles() {
         (Titles::People, "Skill: review", "read"),
         (Titles::Agent, "mcp__acp-skills__activate_skill", "other"),
     ] {
-        let mut world =
-            World::new(Policy { approve: Approve::None, titles, ..policy() }).initialized(CLAUDE, &json!({}));
-        world.new_session(1, "s");
+        let mut fixture = Fixture::new(Policy { approve: Approve::None, titles, ..policy() })
+            .initialized(CLAUDE, &json!({}));
+        fixture.new_session(1, "s");
         let name = "mcp__acp-skills__activate_skill";
         let call = json!({ "toolCallId": "1", "title": name, "name": name, "kind": "other", "rawInput": { "name": "review" } });
         let params = json!({ "sessionId": "s", "toolCall": call, "options": [] });
         let request =
             json!({ "jsonrpc": "2.0", "id": 7, "method": "session/request_permission", "params": params });
-        let out = world.agent(&request);
+        let out = fixture.agent(&request);
         let mut asked = request.clone();
         asked["params"]["toolCall"]["title"] = json!(expected);
         asked["params"]["toolCall"]["kind"] = json!(kind);
@@ -255,14 +255,14 @@ fn reused_ids_keep_the_title_of_the_agent() {
         "sessionUpdate": "tool_call_update", "toolCallId": "call_0", "title": "x", "rawInput": { "command": "rm" },
     });
     for theirs in [rm, nameless, update, input] {
-        let mut world = world(CLAUDE, Titles::People);
-        assert_eq!(world.update("s", &ours).client()["params"]["update"]["title"], "Skill: review");
+        let mut fixture = fixture(CLAUDE, Titles::People);
+        assert_eq!(fixture.update("s", &ours).client()["params"]["update"]["title"], "Skill: review");
         for update in
             [&theirs, &json!({ "sessionUpdate": "tool_call_update", "toolCallId": "call_0", "title": "t" })]
         {
-            assert_eq!(&world.update("s", update).client()["params"]["update"], update);
+            assert_eq!(&fixture.update("s", update).client()["params"]["update"], update);
         }
         // The next call of our tool gets our title again.
-        assert_eq!(world.update("s", &ours).client()["params"]["update"]["title"], "Skill: review");
+        assert_eq!(fixture.update("s", &ours).client()["params"]["update"]["title"], "Skill: review");
     }
 }
