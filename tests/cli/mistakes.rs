@@ -100,16 +100,22 @@ fn commands_and_their_words() {
             exit 2
         "#]],
     );
-    place.check(&["try", "--skill", "skills/pdf", "Read my pdf"], expect![[r#"
+    place.check(
+        &["try", "--skill", "skills/pdf", "Read my pdf"],
+        expect![[r#"
         error: unexpected argument `Read my pdf`
         hint: put the prompt in quotes: acp-skills-proxy try --skill skills/pdf --prompt 'Read my pdf'
         exit 2
-    "#]]);
-    place.check(&["try", "--skill", "skills/pdf", "--prompt", "Read", "my", "pdf", "--", "x"], expect![[r#"
+    "#]],
+    );
+    place.check(
+        &["try", "--skill", "skills/pdf", "--prompt", "Read", "my", "pdf", "--", "x"],
+        expect![[r#"
         error: unexpected argument `my`
         hint: put the prompt in quotes: acp-skills-proxy try --skill skills/pdf --prompt 'Read my pdf' -- x
         exit 2
-    "#]]);
+    "#]],
+    );
     place.check(
         &["--allow-scripts", "yes", "--", "x"],
         expect![[r#"
