@@ -22,16 +22,10 @@ const NOT_YET: &[&str] = &[
     "crates/acp-skills/",
     "crates/skills-core/",
     "crates/skills-sources/",
-    "tests/agents/",
-    "tests/chain/",
-    "tests/cli/",
-    "tests/editors/",
     "tests/eval/",
     "tests/fuzz/",
     "tests/library/",
     "tests/proxy/",
-    "tests/replay/",
-    "tests/skills_core/",
     "tests/soak/",
 ];
 
