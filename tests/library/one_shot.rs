@@ -211,7 +211,7 @@ fn what_cannot_be_attached() {
     let error = fails(with_weather().tool("activate_skill", "x", async |(): ()| Ok(())));
     assert_eq!(
         (error.to_string().as_str(), error.source().unwrap().to_string().as_str()),
-        ("cannot attach a tool", "there is a tool `activate_skill` already")
+        ("cannot attach a tool", "the tool name `activate_skill` is already taken")
     );
 }
 

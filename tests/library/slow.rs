@@ -136,9 +136,13 @@ impl World {
                 tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
             runtime.block_on(async {
                 let policy = Policy { mcp_wait: Duration::ZERO, ..Policy::default() };
-                let relay =
-                    Relay::start(policy, Host::new(library).remembering(memory), from_editor, from_agent)
-                        .expect("threads");
+                let relay = Relay::start(
+                    policy,
+                    Host::new(library).activation_store(memory),
+                    from_editor,
+                    from_agent,
+                )
+                .expect("threads");
                 // Until the test is over.
                 drop(relay.agent_done.await);
             });

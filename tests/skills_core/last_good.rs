@@ -12,7 +12,7 @@ use std::{
 use skills_core::{
     Activation, Diagnostic, Discovery, Skill, SkillSet,
     activation::{ActivationError, ActivationOptions, BodyCache, activate, skill_md},
-    discovery::{Changes, NamedSkill, Root, Visits, load_dir},
+    discovery::{Changes, DiscoveryCache, NamedSkill, Root, load_dir},
     frontmatter::MAX_FILE_BYTES,
 };
 use tempfile::TempDir;
@@ -186,10 +186,10 @@ fn the_same_when_somebody_looks_again() {
     for (accident, happens) in accidents() {
         let world = World::new();
         let search = Discovery::new([Root::scanned(&world.base)]);
-        let mut visits = Visits::default();
+        let mut visits = DiscoveryCache::default();
         let mut find = || -> SkillSet {
             let mut skills = SkillSet::builder();
-            search.run_again(&mut visits, &Changes::everything(), &mut skills);
+            search.run_incremental(&mut visits, &Changes::everything(), &mut skills);
             skills.build()
         };
         let first = find();

@@ -178,7 +178,7 @@ fn proxied(
             drop(tell.send(Received::Loaded(skill)));
         }
     });
-    let mut host = Host::new(Arc::new(skills)).observed_by(Some(observer));
+    let mut host = Host::new(Arc::new(skills)).observer(Some(observer));
     if let Some(toolbox) = &launch.toolbox {
         host = host.toolbox(Arc::clone(toolbox));
     }

@@ -316,7 +316,7 @@ fn is_work(call: &ToolUse) -> bool {
         || call.locations.as_array().is_some_and(|places| !places.is_empty());
     let is_ours = [SERVER_NAME]
         .into_iter()
-        .chain(toolbox::NAMES)
+        .chain(toolbox::BUILT_IN_TOOLS)
         .any(|name| call.title.contains(name) || call.name().contains(name) || mentions(&call.input, name));
     is_kind && has_begun && !is_ours
 }

@@ -112,7 +112,7 @@ impl Session {
 
     /// What differs from what the model was told last, on one line; it counts as told from now on.
     fn changes(&mut self, options: &CatalogOptions) -> Option<String> {
-        let known = self.briefing.known().filter(|known| !known.is(&self.skills))?;
+        let known = self.briefing.known().filter(|known| !known.ptr_eq(&self.skills))?;
         let told = self.briefing.told()?;
         let text = changes::line(self, known, told, options);
         self.briefing.now_knows(told, &self.skills);

@@ -16,11 +16,13 @@ use skills_core::{Skill, SkillName, SkillSet, text::shown};
 use self::brought::{AGENT_SKILLS, Brought};
 use crate::{
     Interceptor,
+    keys::{SessionKey, Ticket},
     menu::spelling,
     outputs::{Actions, Pass},
-    queries::{Query, Reason, Ticket},
+    pending::Kind,
+    queries::{Query, Reason},
     requests::{OpenRequest, Purpose},
-    session::{Session, SessionKey},
+    session::Session,
 };
 
 /// The capability to list skills.
@@ -54,14 +56,6 @@ impl Offered {
         let at = |path: &[&str]| marked(session.and_then(|session| session.at(path)));
         Self { list: at(&[LIST]), field: at(&[BRING]), meta: at(&[META, BRING]) }
     }
-}
-
-/// A list of skills that the client waits for, of no session.
-#[derive(Debug)]
-pub(crate) struct WaitingList {
-    id: Id,
-    /// The agent's own list, as it was sent.
-    theirs: Option<Vec<u8>>,
 }
 
 impl Interceptor {
@@ -147,7 +141,7 @@ impl Interceptor {
                 return Some((Purpose::ListSkills(None), Pass::Untouched));
             }
             self.find_list(id.clone(), None, actions);
-            return Some((Purpose::Waiting, Pass::Consumed));
+            return Some((Purpose::Pending, Pass::Consumed));
         };
         let name = name.as_str().unwrap_or_default();
         let session = self.sessions.find(&name);
@@ -164,9 +158,9 @@ impl Interceptor {
     }
 
     /// Has the skills looked for that a session without a directory would have.
-    fn find_list(&mut self, id: Id, theirs: Option<Vec<u8>>, actions: &mut Actions) {
-        let ticket = self.new_ticket();
-        self.lists.insert(ticket, WaitingList { id, theirs });
+    fn find_list(&mut self, id: Id, agent_list: Option<Vec<u8>>, actions: &mut Actions) {
+        let ticket = self.pending.new_ticket();
+        self.pending.insert(ticket, None, Some(id), Kind::SkillList { agent_list });
         actions.ask(Query::Skills { directories: vec![None], reason: Reason::List(ticket) });
     }
 
@@ -179,8 +173,8 @@ impl Interceptor {
         actions: &mut Actions,
     ) -> Pass {
         let Some(key) = session else {
-            let open = OpenRequest { method: "skills/list".to_owned(), purpose: Purpose::Waiting };
-            self.open.insert(id.clone(), open);
+            let open = OpenRequest { method: "skills/list".to_owned(), purpose: Purpose::Pending };
+            self.requests.insert(id.clone(), open);
             self.find_list(id.clone(), Some(message.line.to_vec()), actions);
             return Pass::Consumed;
         };
@@ -190,12 +184,12 @@ impl Interceptor {
 
     /// The skills are here that a list of no session has.
     pub(crate) fn list_found(&mut self, ticket: Ticket, found: &SkillSet, actions: &mut Actions) {
-        let Some(WaitingList { id, theirs }) = self.lists.remove(&ticket) else { return };
-        // Whoever cancelled it does not want to know.
-        if self.open.remove(&id).is_none() {
+        let Some((id, agent_list)) = self.pending.take_list(ticket) else { return };
+        // The agent may have answered a request that it never got.
+        if self.requests.remove(&id).is_none() {
             return;
         }
-        actions.to_client.push(match theirs.as_deref().and_then(Message::parse) {
+        actions.to_client.push(match agent_list.as_deref().and_then(Message::parse) {
             Some(message) => match merged(&id, &message, found) {
                 Pass::Edited(line) => line,
                 Pass::Untouched | Pass::Consumed => message.line.to_vec(),

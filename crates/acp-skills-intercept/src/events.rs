@@ -6,7 +6,7 @@ use std::{fmt, time::Duration};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
-pub use crate::session::activations::By;
+pub use crate::active_skills::ActivatedBy;
 
 /// What happened. The fields are explained in the table of each event above.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,7 +28,7 @@ pub enum EventKind {
         skill: Option<String>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         path: Option<String>,
-        by: By,
+        by: ActivatedBy,
         tokens: u64,
         #[serde(flatten)]
         end: End,
@@ -249,7 +249,7 @@ impl EventKind {
     pub(crate) fn is_reading_call(&self) -> bool {
         matches!(
             self,
-            Self::SkillActivated { by: By::Model, .. } | Self::FileRead { .. } | Self::Search { .. }
+            Self::SkillActivated { by: ActivatedBy::Model, .. } | Self::FileRead { .. } | Self::Search { .. }
         )
     }
 

@@ -6,8 +6,8 @@ use skills_core::SkillName;
 
 use crate::{
     events::EventKind,
-    queries::{Decided, Fetched, NotFetched, Provisions, Refreshed, Resolved, Switched, Ticket},
-    session::key::SessionKey,
+    keys::{SessionKey, Ticket, Timer},
+    queries::{Decided, Fetched, NotFetched, Provisions, Refreshed, Resolved, Switched},
 };
 
 /// Something that happened.
@@ -77,10 +77,15 @@ pub enum Input {
     Connected(SessionKey),
     /// The agent has got the list of tools of this session.
     ToolsListed(SessionKey),
-    /// The time of [`Task::Wait`](crate::Task::Wait) is over.
-    WaitOver(SessionKey),
-    /// The time of [`Task::WaitForMenu`](crate::Task::WaitForMenu) is over.
-    MenuDue(SessionKey),
+    /// The timer of [`Task::ToolsTimer`](crate::Task::ToolsTimer) has ended.
+    ToolsTimerEnded {
+        /// The session.
+        session: SessionKey,
+        /// The number of the timer.
+        timer: Timer,
+    },
+    /// The timer of [`Task::MenuTimer`](crate::Task::MenuTimer) has ended.
+    MenuTimerEnded(SessionKey),
     /// The model activated a skill.
     Activated(SessionKey, SkillName),
     /// Something for the record.

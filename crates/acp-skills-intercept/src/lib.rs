@@ -51,11 +51,14 @@
 //! | `requests` | requests that the agent has not answered |
 //! | `inputs`, `outputs`, `queries` | the ways in and out |
 
+mod active_skills;
 mod agent;
 mod agent_facts;
 mod briefing;
 mod call_titles;
 mod calls;
+mod cancellation;
+mod chunks;
 mod client;
 mod client_facts;
 mod commands;
@@ -63,12 +66,16 @@ mod drafts;
 mod echo;
 pub mod events;
 mod expansion;
+mod ids;
 mod inputs;
+mod keys;
 mod mark_scanner;
 mod marks;
+mod memory;
 mod menu;
 mod outputs;
 mod overview;
+mod pending;
 mod permission;
 mod placement;
 mod policy;
@@ -88,6 +95,7 @@ mod switches;
 mod tests;
 mod titles;
 mod toggles;
+mod tools;
 mod trust;
 mod typed;
 mod updates;
@@ -98,93 +106,65 @@ use std::{collections::HashMap, time::Duration};
 
 pub use self::agent_facts::{KnownAgent, known_agent};
 pub use acp_skills_wire::NOT_STARTED;
-use acp_skills_wire::{Class, Classifier, Id, Message};
+use acp_skills_wire::{Class, Id, Message};
 
-use self::{
-    agent_facts::AgentFacts,
-    client_facts::ClientFacts,
-    mark_scanner::MarkScanner,
-    requests::{OpenRequest, Purpose},
-    session::Sessions,
-    setup::WaitingSetups,
-};
 pub use self::{
+    active_skills::{ActivatedBy, ActiveSkills},
     inputs::Input,
+    keys::{SessionKey, Ticket, Timer},
     marks::{Mark, begins_with_ours},
     menu::spelling::spelled,
     outputs::{Actions, Effect, Level, Pass, Task},
     policy::{Activation, Approve, CatalogIn, McpMode, Policy, Titles, ToolPolicy},
     queries::{
         Decided, Endpoint, Fetched, Needs, NotFetched, Provisions, Query, Reason, Refreshed, Resolved,
-        Switched, Ticket, Transport, Wanted,
+        Switched, Transport, Wanted,
     },
     servers::SERVER_NAME,
-    session::{
-        activations::{Active, By},
-        key::SessionKey,
-    },
+};
+use self::{
+    agent_facts::AgentFacts,
+    chunks::AgentReader,
+    client_facts::ClientFacts,
+    ids::OwnIds,
+    memory::Memory,
+    pending::Pending,
+    requests::{OpenRequest, Purpose},
+    session::Sessions,
 };
 
-/// Decides what becomes of each message.
+/// Decides what becomes of each message between one client and one agent.
 pub struct Interceptor {
+    /// The user's decisions.
     policy: Policy,
     agent: AgentFacts,
     client: ClientFacts,
+    /// Facts that were learned in this run.
+    memory: Memory,
     sessions: Sessions,
     /// The client's requests that have no answer yet.
-    open: HashMap<Id, OpenRequest>,
-    waiting: WaitingSetups,
-    /// Messages that come in chunks and may have our text in them, by the agent's id of their session.
-    strips: HashMap<String, (updates::ChunkKind, strip::Stream)>,
-    mark_scanner: MarkScanner,
-    classifier: Classifier,
-    last_ticket: u64,
-    /// Requests for permission that wait until it is known where a path leads.
-    asked: HashMap<Ticket, Vec<u8>>,
-    /// Lists of skills that the client waits for.
-    lists: HashMap<Ticket, drafts::WaitingList>,
-    /// What the user is being asked, and was, about skills of their projects.
-    questions: trust::Questions,
-    /// How often the skills of all sessions were looked up again.
-    refreshes: u64,
-    /// Tells the messages that are ours from those of another run of the proxy.
-    run: u64,
-    /// Stands around what we add for the model.
-    mark: Mark,
-    /// How many messages were ours.
-    messages: u64,
-    /// The agent does not take two servers of the same name, not even for two sessions.
-    own_names: bool,
-    /// Whether the agent comes to our server by itself, in time; nothing while nobody has seen it do so or not.
-    connects: Option<bool>,
-    /// Commands of sessions whose response is still on its way.
-    early_commands: HashMap<String, Vec<u8>>,
+    requests: HashMap<Id, OpenRequest>,
+    /// Work that is held back until something else has happened.
+    pending: Pending,
+    /// The state of reading the agent's lines.
+    reader: AgentReader,
+    /// Ids of our own messages.
+    ids: OwnIds,
 }
 
 impl Interceptor {
-    /// An interceptor for one connection. `run` is a number that no other run of the proxy has: a random one.
+    /// Creates an interceptor for one connection. `run` is a random number that no other run of the proxy has.
     pub fn new(policy: Policy, run: u64) -> Self {
         Self {
             policy,
             agent: AgentFacts::default(),
             client: ClientFacts::default(),
+            memory: Memory::default(),
             sessions: Sessions::default(),
-            open: HashMap::new(),
-            waiting: WaitingSetups::default(),
-            strips: HashMap::new(),
-            mark_scanner: MarkScanner::default(),
-            classifier: Classifier::new(updates::READ),
-            last_ticket: 0,
-            asked: HashMap::new(),
-            lists: HashMap::new(),
-            questions: trust::Questions::default(),
-            refreshes: 0,
-            run,
-            mark: Mark::new(run),
-            messages: 0,
-            own_names: false,
-            connects: None,
-            early_commands: HashMap::new(),
+            requests: HashMap::new(),
+            pending: Pending::default(),
+            reader: AgentReader::new(),
+            ids: OwnIds::new(run),
         }
     }
 
@@ -202,10 +182,10 @@ impl Interceptor {
     // and what is rare is kept out of it.
     #[inline(never)]
     pub fn from_agent(&mut self, line: &[u8], actions: &mut Actions) -> Pass {
-        let class = self.classifier.classify(line);
+        let class = self.reader.classifier.classify(line);
         if class == Class::Streaming
-            && self.strips.is_empty()
-            && !self.mark_scanner.must_be_read(line, &mut self.classifier)
+            && !self.reader.has_held()
+            && !self.reader.mark_scanner.must_be_read(line, &mut self.reader.classifier)
         {
             return Pass::Untouched;
         }
@@ -249,34 +229,22 @@ impl Interceptor {
             Input::SkillsChanged(took) => self.skills_changed(took, actions),
             Input::Connected(session) => self.connected(session, actions),
             Input::ToolsListed(session) => self.tools_listed(session, actions),
-            Input::WaitOver(session) => self.wait_over(session, actions),
-            Input::MenuDue(session) => self.menu_due(session, actions),
-            Input::Activated(session, skill) => self.activated(session, &skill, By::Model, actions),
+            Input::ToolsTimerEnded { session, timer } => self.tools_timer_ended(session, timer, actions),
+            Input::MenuTimerEnded(session) => self.menu_timer_ended(session, actions),
+            Input::Activated(session, skill) => self.activated(session, &skill, ActivatedBy::Model, actions),
             Input::Recorded(session, kind) => self.recorded(session, kind, actions),
-            Input::ClientGone => self.release_all(actions),
+            Input::ClientGone => self.client_gone(actions),
         }
     }
 
     /// Whether a request waits for what its session needs.
     pub fn is_waiting(&self) -> bool {
-        !self.waiting.is_empty()
+        self.pending.has_setups()
     }
 
     /// Whether a request is open that the agent has to answer before it can be used.
     pub fn is_starting(&self) -> bool {
-        self.open.values().any(requests::OpenRequest::is_start)
-    }
-
-    /// What was kept back, and answers to everything that the agent can no longer answer; `why` is a clause such as
-    /// `the agent exited with code 3`.
-    pub fn agent_gone(&mut self, why: &str) -> Vec<Vec<u8>> {
-        self.waiting.forget();
-        let kept: Vec<_> = self.strips.drain().flat_map(|(_, (_, mut stream))| stream.flush()).collect();
-        let mut open: Vec<_> = self.open.drain().collect();
-        // Numbers in the order of the requests, for whoever reads along.
-        open.sort_by_key(|(id, _)| (id.to_json().len(), id.to_json().into_owned()));
-        let errors = open.iter().map(|(id, request)| request.unanswered(id, why));
-        kept.into_iter().chain(errors).collect()
+        self.requests.values().any(requests::OpenRequest::is_start)
     }
 
     /// How long it is worth to wait for the agent to end by itself once the client has gone, where that is known.
@@ -291,19 +259,8 @@ impl Interceptor {
 
     /// Whether a session is being set up whose id is not known.
     fn is_setting_up(&self) -> bool {
-        self.open.values().any(
+        self.requests.values().any(
             |open| matches!(&open.purpose, Purpose::SetUp(setup) if setup.kind == requests::SetupKind::New),
         )
-    }
-
-    fn new_ticket(&mut self) -> Ticket {
-        self.last_ticket += 1;
-        Ticket(self.last_ticket)
-    }
-
-    /// An id for a message of ours that no other message of the session has.
-    fn new_message_id(&mut self) -> String {
-        self.messages += 1;
-        format!("acp-skills-{:x}-{}", self.run, self.messages)
     }
 }

@@ -4,7 +4,12 @@ use std::{path::PathBuf, time::Duration};
 
 use skills_core::{SkillName, SkillSet};
 
-use crate::{events::EventKind, queries::Query, session::activations::Active, session::key::SessionKey};
+use crate::{
+    active_skills::ActiveSkills,
+    events::EventKind,
+    keys::{SessionKey, Timer},
+    queries::Query,
+};
 
 /// What becomes of a line.
 #[derive(Debug, PartialEq, Eq)]
@@ -63,7 +68,7 @@ pub enum Effect {
         /// The agent's id of it.
         id: String,
         /// All of it.
-        active: Active,
+        active: ActiveSkills,
     },
     /// Remember for other runs whether this agent comes to our server by itself.
     RememberAgent {
@@ -84,6 +89,22 @@ pub enum Effect {
         /// Where the session works.
         cwd: Option<PathBuf>,
     },
+    /// Name a session in the log: the agent has opened it, so its id is known.
+    Opened {
+        /// The session.
+        session: SessionKey,
+        /// The agent's id of the session.
+        id: String,
+    },
+    /// Note the start of a turn in the log: the client has sent a prompt.
+    TurnStarted {
+        /// The session.
+        session: SessionKey,
+        /// The id of the client's request, as JSON.
+        request: String,
+    },
+    /// Note the end of a turn in the log: the agent has answered the prompt.
+    TurnEnded(SessionKey),
     /// A session is over: close its MCP server.
     Close(SessionKey),
     /// No session works in this directory any more.
@@ -95,10 +116,22 @@ pub enum Effect {
 pub enum Task {
     /// Answer this query.
     Ask(Query),
-    /// Send [`Input::WaitOver`](crate::Input::WaitOver) for this session after this time.
-    Wait(SessionKey, Duration),
-    /// Send [`Input::MenuDue`](crate::Input::MenuDue) for this session after this time.
-    WaitForMenu(SessionKey, Duration),
+    /// Send [`Input::ToolsTimerEnded`](crate::Input::ToolsTimerEnded) after some time.
+    ToolsTimer {
+        /// The session.
+        session: SessionKey,
+        /// The number of the timer, which the input repeats.
+        timer: Timer,
+        /// The time.
+        time: Duration,
+    },
+    /// Send [`Input::MenuTimerEnded`](crate::Input::MenuTimerEnded) after some time.
+    MenuTimer {
+        /// The session.
+        session: SessionKey,
+        /// The time.
+        time: Duration,
+    },
     /// Give this MCP request to the session's server; its answer goes to the agent as the response to the request.
     Mcp {
         /// Whose server.

@@ -12,9 +12,10 @@ use skills_core::{
 };
 
 use crate::{
+    active_skills::ActivatedBy,
     menu::{self, spelling},
     queries::Decided,
-    session::{Session, activations::By},
+    session::Session,
 };
 
 /// What to type.
@@ -32,7 +33,7 @@ pub(crate) fn session(session: &Session) -> String {
     let mut text = String::new();
     let skills = &session.skills;
     let _ = match skills.len() {
-        0 if !session.switches.all().waiting().is_empty() && session.switches.all().is_empty() => {
+        0 if !session.switches.all().unapproved().is_empty() && session.switches.all().is_empty() => {
             writeln!(text, "No skill is on in this session.")
         }
         0 if !session.switches.all().is_empty() => writeln!(text, "All skills of this session are off."),
@@ -54,9 +55,9 @@ pub(crate) fn session(session: &Session) -> String {
         };
         let mut notes = Vec::new();
         match session.activations.by(&skill.name) {
-            Some(By::User) => notes.push("active, by you"),
-            Some(By::Model) => notes.push("active, by the model"),
-            Some(By::Prompt) => notes.push("active, because it fits a prompt"),
+            Some(ActivatedBy::User) => notes.push("active, by you"),
+            Some(ActivatedBy::Model) => notes.push("active, by the model"),
+            Some(ActivatedBy::Prompt) => notes.push("active, because it fits a prompt"),
             None => {}
         }
         if skill.properties.disable_model_invocation {
@@ -83,7 +84,7 @@ pub(crate) fn session(session: &Session) -> String {
             let _ = writeln!(text, "- and {} more", off.len() - MAX_SHOWN);
         }
     }
-    let waiting = session.switches.all().waiting();
+    let waiting = session.switches.all().unapproved();
     if !waiting.is_empty() {
         let _ = writeln!(text, "\n**Waiting for your trust**\n");
         for it in waiting.iter().take(MAX_SHOWN) {

@@ -5,9 +5,13 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use skills_core::{SkillName, SkillSet, set::Waiting};
+use skills_core::{SkillName, SkillSet, set::Unapproved};
 
-use crate::{events::EventKind, session::activations::Active, session::key::SessionKey};
+use crate::{
+    active_skills::ActiveSkills,
+    events::EventKind,
+    keys::{SessionKey, Ticket},
+};
 
 /// How the agent reaches our MCP server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,7 +117,7 @@ pub enum Query {
         /// Where the session works.
         cwd: Option<PathBuf>,
         /// About which skills, as they were told of them.
-        skills: Vec<Waiting>,
+        skills: Vec<Unapproved>,
         /// Whether they are trusted.
         trusted: bool,
         /// The working directories of all sessions, whose skills may be others afterwards.
@@ -157,10 +161,6 @@ impl Default for Decided {
     }
 }
 
-/// Tells the answer to a query from those to others of its kind; unique in one run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Ticket(pub u64);
-
 /// What a session that is being set up needs.
 #[derive(Debug, Clone, Default)]
 pub struct Needs {
@@ -186,7 +186,7 @@ pub struct Provisions {
     /// Which of them are off in its directory, there or not.
     pub off: Vec<SkillName>,
     /// What was active in the session when it was open last.
-    pub active: Active,
+    pub active: ActiveSkills,
     /// Where its server is, or a sentence that says why there is none; nothing when none was needed.
     pub endpoint: Option<Result<Endpoint, String>>,
     /// Whether the agent did not come to our server in the last run that waited for it.

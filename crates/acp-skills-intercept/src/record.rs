@@ -4,9 +4,11 @@ use skills_core::SkillName;
 
 use crate::{
     Interceptor,
+    active_skills::ActivatedBy,
     events::{EventKind, Outcome, SessionOrigin},
+    keys::SessionKey,
     outputs::{Actions, Effect},
-    session::{Session, SessionKey, activations::By},
+    session::Session,
 };
 
 impl Interceptor {
@@ -14,6 +16,9 @@ impl Interceptor {
     pub(crate) fn started(&mut self, key: SessionKey, method: &str, actions: &mut Actions) {
         let agent = self.agent.name.clone();
         let Some(session) = self.sessions.get(key) else { return };
+        if let Some(id) = session.id() {
+            actions.effects.push(Effect::Opened { session: key, id: id.to_owned() });
+        }
         let kind = EventKind::SessionStarted {
             how: SessionOrigin::of(method),
             agent,
@@ -26,7 +31,13 @@ impl Interceptor {
     }
 
     /// Somebody activated a skill.
-    pub(crate) fn activated(&mut self, key: SessionKey, skill: &SkillName, by: By, actions: &mut Actions) {
+    pub(crate) fn activated(
+        &mut self,
+        key: SessionKey,
+        skill: &SkillName,
+        by: ActivatedBy,
+        actions: &mut Actions,
+    ) {
         if let Some(session) = self.sessions.get(key)
             && session.activations.add(skill, by)
         {
@@ -51,7 +62,7 @@ impl Interceptor {
 pub(crate) fn put_in_front(session: &mut Session, kind: &EventKind, actions: &mut Actions) {
     let is_ok = kind.end().is_some_and(|end| end.outcome == Outcome::Ok);
     if let Some(skill) = kind.skill().filter(|_| is_ok).and_then(SkillName::new)
-        && session.activations.add(&skill, By::Prompt)
+        && session.activations.add(&skill, ActivatedBy::Prompt)
     {
         remember(session, actions);
     }

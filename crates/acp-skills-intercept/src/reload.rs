@@ -8,11 +8,12 @@ use skills_core::{Difference, Skill, SkillSet};
 use crate::{
     Interceptor,
     events::EventKind,
+    keys::{SessionKey, Ticket},
     outputs::{Actions, Effect, Level},
     overview,
-    queries::{Query, Reason, Refreshed, Ticket},
+    queries::{Query, Reason, Refreshed},
     requests::{Purpose, Setup},
-    session::{Session, SessionKey},
+    session::Session,
 };
 
 impl Interceptor {
@@ -34,7 +35,7 @@ impl Interceptor {
     /// Where sessions work, also those that are being set up.
     pub(crate) fn directories(&self) -> BTreeSet<Option<PathBuf>> {
         let known = self.sessions.iter().map(|session| session.cwd.clone());
-        known.chain(self.waiting.directories().cloned()).collect()
+        known.chain(self.pending.new_directories().cloned()).collect()
     }
 
     /// These are the skills now. Sessions in which nothing differs notice nothing.
@@ -53,19 +54,19 @@ impl Interceptor {
         // Of all sessions; some may have come since they were asked for.
         let is_of_all = !matches!(reason, Reason::CatchUp(_));
         let mut missing = if is_of_all && !skills.is_empty() { self.directories() } else { BTreeSet::new() };
-        self.refreshes += u64::from(is_of_all);
+        self.memory.refreshes += u64::from(is_of_all);
         let (mut with_menu, mut changed) = (Vec::new(), Vec::new());
         for (cwd, skills) in skills {
             missing.remove(&cwd);
             for session in self.sessions.iter_mut().filter(|session| session.cwd == cwd) {
-                if skills.is(session.switches.library()) {
+                if skills.ptr_eq(session.switches.library()) {
                     continue;
                 }
-                let had_waiting = !session.switches.all().waiting().is_empty();
+                let had_waiting = !session.switches.all().unapproved().is_empty();
                 let skills = session.switches.replace(skills.clone());
                 changed.push(session.key());
                 // Who may have something to trust for the first time gets the command for it.
-                let gets_waiting = !had_waiting && !session.switches.all().waiting().is_empty();
+                let gets_waiting = !had_waiting && !session.switches.all().unapproved().is_empty();
                 if session.equip(skills, took, actions) || gets_waiting {
                     with_menu.push(session.key());
                 }
@@ -76,7 +77,7 @@ impl Interceptor {
             actions.ask(Query::Skills { directories, reason: Reason::CatchUp(took) });
         }
         // A session that is being set up gets its menu after the response.
-        let open = self.open.values().filter_map(|open| match &open.purpose {
+        let open = self.requests.values().filter_map(|open| match &open.purpose {
             Purpose::SetUp(Setup { session, .. }) => Some(*session),
             _ => None,
         });
@@ -116,11 +117,7 @@ impl Interceptor {
             actions.effects.push(record(session, &difference, took));
         }
         let text = overview::reloaded(&difference, &session.skills);
-        // Whoever cancelled it does not want to know.
-        if let Some(prompt) = session.turns.take_awaiting(ticket) {
-            self.answer_held(key, &prompt, &text, actions);
-            self.release(key, actions);
-        }
+        self.answer_command(key, ticket, &text, actions);
     }
 }
 
@@ -133,7 +130,7 @@ impl Session {
         if !difference.is_empty() {
             actions.effects.push(record(self, &difference, took));
         }
-        !difference.is_only_inside()
+        !difference.changes_only_instructions()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use acp_skills_wire::{INTERNAL_ERROR, Id, NOT_STARTED, build};
 
-use crate::session::key::SessionKey;
+use crate::keys::SessionKey;
 
 /// A request of the client's that the agent has not answered.
 #[derive(Debug)]
@@ -20,8 +20,8 @@ pub(crate) enum Purpose {
     Initialize,
     /// It sets up a session.
     SetUp(Setup),
-    /// The request waits for what its session needs; the agent has not seen it yet.
-    Waiting,
+    /// The request is in the table of pending work.
+    Pending,
     /// It ends a session.
     Leave {
         /// The agent's id of it.
@@ -78,6 +78,6 @@ impl OpenRequest {
 
     /// Whether the agent has to answer it before it can be used.
     pub(crate) fn is_start(&self) -> bool {
-        matches!(self.purpose, Purpose::Initialize | Purpose::SetUp(_) | Purpose::Waiting)
+        matches!(self.purpose, Purpose::Initialize | Purpose::SetUp(_) | Purpose::Pending)
     }
 }

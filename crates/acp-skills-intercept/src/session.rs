@@ -2,11 +2,11 @@
 //!
 //! | file | guards |
 //! |---|---|
-//! | `key` | our own name for a session |
 //! | `server` | how far the agent got with our MCP server |
 //! | `briefing` | what the model was told |
 //! | `activations` | which skills were activated, and by whom |
-//! | `turns` | prompts, under way and held |
+//! | `turns` | the agent's work |
+//! | `tools` | the states of waiting for the agent to list our tools |
 //! | `menu` | the commands that the client shows |
 //! | `switches` | which skills are on |
 //! | `options` | the configuration options that the client shows |
@@ -22,12 +22,12 @@ pub(crate) mod briefing;
 pub(crate) mod calls;
 mod decisions;
 pub(crate) mod first_words;
-pub(crate) mod key;
 pub(crate) mod menu;
 mod options;
 pub(crate) mod server;
 mod switches;
-pub(crate) mod turns;
+pub(crate) mod tools;
+mod turns;
 mod vouching;
 
 use std::{collections::HashMap, path::PathBuf};
@@ -36,10 +36,10 @@ use skills_core::SkillSet;
 
 pub(crate) use self::{
     activations::Activations, briefing::Briefing, calls::Calls, decisions::Decisions,
-    first_words::FirstWords, key::SessionKey, menu::Menu, options::Options, server::SessionServer,
-    switches::Switches, turns::Turns, vouching::Vouching,
+    first_words::FirstWords, menu::Menu, options::Options, server::SessionServer, switches::Switches,
+    turns::Turns, vouching::Vouching,
 };
-use crate::{marks::Mark, outputs::Effect};
+use crate::{keys::SessionKey, marks::Mark, outputs::Effect};
 
 /// One session.
 #[derive(Debug)]
@@ -60,7 +60,7 @@ pub(crate) struct Session {
     pub(crate) briefing: Briefing,
     /// Which were activated.
     pub(crate) activations: Activations,
-    /// Prompts, under way and waiting.
+    /// The agent's work.
     pub(crate) turns: Turns,
     /// The commands that the client shows.
     pub(crate) menu: Menu,
@@ -125,7 +125,7 @@ impl Session {
     pub(crate) fn has_menu(&self) -> bool {
         // Also when all skills are gone: they may come back.
         let all = self.switches.all();
-        let is_nothing = all.is_empty() && all.waiting().is_empty() && self.skills.skipped().is_empty();
+        let is_nothing = all.is_empty() && all.unapproved().is_empty() && self.skills.skipped().is_empty();
         !is_nothing || self.menu.was_sent()
     }
 

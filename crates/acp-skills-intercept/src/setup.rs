@@ -4,25 +4,25 @@
 //! take long. Until then the request waits, and so does what the client says later about the same session. Everything
 //! else goes on, so requests for different sessions may overtake each other; the messages of one session never do.
 
+mod queue;
 mod refused;
-mod waiting;
 
-use std::{collections::VecDeque, path::PathBuf, time::Duration};
+use std::{path::PathBuf, time::Duration};
 
 use acp_skills_wire::{Edit, Id, Message, Node};
 use skills_core::SkillSet;
 
-pub(crate) use self::waiting::WaitingSetups;
-use self::waiting::{Target, WaitingSetup};
 use crate::{
     Interceptor,
     events::{EventKind, FallbackReason},
+    keys::{SessionKey, Ticket},
     outputs::{Actions, Effect, Level, Pass},
+    pending::{HeldSetup, Kind, Target},
     permission,
-    queries::{Needs, Provisions, Query, Reason, Ticket, Transport},
+    queries::{Needs, Provisions, Query, Reason, Transport},
     requests::{OpenRequest, Purpose, Setup, SetupKind},
     servers,
-    session::{Activations, Session, SessionKey, Switches},
+    session::{Activations, Session, Switches},
 };
 
 impl Interceptor {
@@ -43,9 +43,10 @@ impl Interceptor {
         let inherited = switches.map(|it| it.brought().clone());
         let needed = brought.clone().or(inherited).unwrap_or_default();
         let needs = Needs { cwd: cwd.clone(), skills, brought: needed, ..Needs::default() };
-        let target = Target::New(self.sessions.new_key(), cwd);
+        let session = self.sessions.new_key();
+        let target = Target::New { cwd };
         let about = parent.map(std::borrow::Cow::into_owned);
-        self.wait_for(message, id, target, parent_key, about, brought, needs, actions)
+        self.wait_for(message, id, session, target, parent_key, about, brought, needs, actions)
     }
 
     /// The client opens a session again that the agent has, and brings these skills for it.
@@ -64,8 +65,9 @@ impl Interceptor {
             let recall = Some(about.clone());
             let needed = brought.clone().unwrap_or_default();
             let needs = Needs { cwd: cwd.clone(), recall, brought: needed, ..Needs::default() };
-            let target = Target::New(self.sessions.new_key(), cwd);
-            return self.wait_for(message, id, target, None, Some(about), brought, needs, actions);
+            let session = self.sessions.new_key();
+            let target = Target::New { cwd };
+            return self.wait_for(message, id, session, target, None, Some(about), brought, needs, actions);
         };
         let transport = servers::choose(self.policy.mcp, &self.agent);
         let Some(session) = self.sessions.get(key) else { return (Purpose::Other, Pass::Untouched) };
@@ -77,7 +79,7 @@ impl Interceptor {
             let (skills, brought) =
                 (Some(session.switches.library().clone()), session.switches.brought().clone());
             let needs = Needs { cwd: session.cwd.clone(), skills, brought, ..Needs::default() };
-            return self.wait_for(message, id, Target::Known(key), None, Some(about), None, needs, actions);
+            return self.wait_for(message, id, key, Target::Known, None, Some(about), None, needs, actions);
         }
         // All that it needs is here.
         let Some(mut session) = self.sessions.remove(key) else { return (Purpose::Other, Pass::Untouched) };
@@ -96,6 +98,7 @@ impl Interceptor {
         &mut self,
         message: &Message<'_>,
         id: &Id,
+        session: SessionKey,
         target: Target,
         parent: Option<SessionKey>,
         about: Option<String>,
@@ -106,24 +109,22 @@ impl Interceptor {
         if !message.params.is_some_and(|params| params.is_object()) {
             return (Purpose::Other, Pass::Untouched);
         }
-        let (ticket, session) = (self.waiting.new_ticket(), target.key());
+        let ticket = self.pending.new_ticket();
         let transport = servers::choose(self.policy.mcp, &self.agent);
         let needs = Needs { transport, agent: self.agent.identity(), ..needs };
         actions.ask(Query::SetUp { session, ticket, needs });
-        self.waiting.push(WaitingSetup {
-            ticket,
-            id: id.clone(),
+        let setup = HeldSetup {
             method: message.method().into_owned(),
             line: message.line.to_vec(),
             target,
             parent,
             transport,
-            refreshes: self.refreshes,
-            brought,
+            refreshes: self.memory.refreshes,
+            client_skills: brought,
             about,
-            behind: VecDeque::new(),
-        });
-        (Purpose::Waiting, Pass::Consumed)
+        };
+        self.pending.insert(ticket, Some(session), Some(id.clone()), Kind::Setup(setup));
+        (Purpose::Pending, Pass::Consumed)
     }
 
     /// There is what a session needs: its request goes on, and what waited behind it.
@@ -134,7 +135,7 @@ impl Interceptor {
         provisions: Provisions,
         actions: &mut Actions,
     ) {
-        let Some(waiting) = self.waiting.take(|setup| setup.ticket == ticket) else {
+        let Some((id, setup)) = self.pending.take_setup(ticket) else {
             // Nobody waits for it any more.
             if self.sessions.get(key).is_none() {
                 actions.effects.push(Effect::Close(key));
@@ -143,31 +144,32 @@ impl Interceptor {
         };
         if provisions.never_connects {
             // What is seen now counts for more.
-            self.connects.get_or_insert(false);
+            self.memory.agent_connects.get_or_insert(false);
         }
-        let known = match &waiting.target {
-            Target::Known(key) => self.sessions.remove(*key),
-            Target::New(..) => None,
+        let known = match &setup.target {
+            Target::Known => self.sessions.remove(key),
+            Target::New { .. } => None,
         };
         let is_new = known.is_none();
-        let names_itself = matches!(waiting.method.as_str(), "session/new" | "session/fork");
-        let mut session = known
-            .unwrap_or_else(|| Session::new(key, waiting.about.clone().filter(|_| !names_itself), self.mark));
+        let names_itself = matches!(setup.method.as_str(), "session/new" | "session/fork");
+        let mut session = known.unwrap_or_else(|| {
+            Session::new(key, setup.about.clone().filter(|_| !names_itself), self.ids.mark)
+        });
         if is_new {
             session.switches = Switches::remembering(provisions.off);
             session.skills = session.switches.replace(provisions.skills);
             session.activations = Activations::recalled(provisions.active);
-            if let Target::New(_, cwd) = waiting.target {
+            if let Target::New { cwd } = setup.target {
                 session.cwd = cwd;
             }
-            if let Some(parent) = waiting.parent.and_then(|parent| self.sessions.get(parent)) {
+            if let Some(parent) = setup.parent.and_then(|parent| self.sessions.get(parent)) {
                 session.fork(parent);
             }
-            if let Some(brought) = waiting.brought {
+            if let Some(brought) = setup.client_skills {
                 session.bring(brought, actions);
             }
         }
-        match (waiting.transport, provisions.endpoint) {
+        match (setup.transport, provisions.endpoint) {
             (Some(transport), Some(Ok(endpoint))) => session.server.opened(transport, endpoint),
             (_, Some(Err(why))) => {
                 let kind = EventKind::Fallback { reason: FallbackReason::NoServer, ms: None };
@@ -177,29 +179,30 @@ impl Interceptor {
             _ => {}
         }
         let was_offered = session.server.is_offered();
-        let pass = match Message::parse(&waiting.line) {
-            Some(message) => self.set_up(&mut session, &message, waiting.transport, actions),
+        let pass = match Message::parse(&setup.line) {
+            Some(message) => self.set_up(&mut session, &message, setup.transport, actions),
             None => Pass::Untouched,
         };
-        let parent = waiting.parent.and_then(|parent| self.sessions.get(parent));
+        let parent = setup.parent.and_then(|parent| self.sessions.get(parent));
         if self.agent.kind.copies_servers() && parent.is_some_and(|parent| parent.server.has_tools()) {
             session.server.listed();
         }
-        let retry = (session.server.is_offered() && !was_offered).then(|| waiting.line.clone());
+        let retry = (session.server.is_offered() && !was_offered).then(|| setup.line.clone());
         let kind = if names_itself { SetupKind::New } else { SetupKind::Enter { known: !is_new } };
         let purpose = Purpose::SetUp(Setup { session: key, kind, retry });
-        self.open.insert(waiting.id, OpenRequest { method: waiting.method, purpose });
+        self.requests.insert(id, OpenRequest { method: setup.method, purpose });
         actions.to_agent.push(match pass {
             Pass::Edited(line) => line,
-            Pass::Untouched | Pass::Consumed => waiting.line,
+            Pass::Untouched | Pass::Consumed => setup.line,
         });
-        if waiting.refreshes != self.refreshes {
+        if setup.refreshes != self.memory.refreshes {
             // What it got may be older than what the others have.
             let directories = vec![session.cwd.clone()];
             actions.ask(Query::Skills { directories, reason: Reason::CatchUp(Duration::ZERO) });
         }
         self.sessions.add(session);
-        self.resume(waiting.behind, actions);
+        let queue = self.pending.take_queue(ticket);
+        self.resume(queue, actions);
     }
 
     /// Adds the server and, where the agent takes one, the system prompt to a request that sets up `session`.
@@ -243,24 +246,12 @@ impl Interceptor {
     }
 
     fn server_name(&self, session: SessionKey) -> String {
-        let number = if self.own_names || self.agent.kind.shares_servers() {
+        let number = if self.memory.needs_own_server_names || self.agent.kind.shares_servers() {
             format!("-{}", session.0)
         } else {
             String::new()
         };
         format!("{}{number}", servers::SERVER_NAME)
-    }
-
-    /// Forgets a session. Prompts that waited in it have nowhere to go.
-    pub(crate) fn drop_session(&mut self, key: SessionKey, actions: &mut Actions) {
-        actions.effects.push(Effect::Close(key));
-        let Some(mut session) = self.sessions.remove(key) else { return };
-        if let Some(cwd) = session.cwd.take()
-            && !self.sessions.iter().any(|other| other.cwd.as_ref() == Some(&cwd))
-        {
-            actions.effects.push(Effect::Leave(cwd));
-        }
-        self.cancel_held(session.turns.take_held(), actions);
     }
 }
 

@@ -9,14 +9,12 @@ use skills_core::SkillName;
 
 use crate::{
     Interceptor,
+    keys::{SessionKey, Ticket},
     menu::{self, spelling},
     outputs::Actions,
     overview,
-    queries::{Query, Switched, Ticket},
-    session::{
-        Session, SessionKey,
-        turns::{HeldKind, HeldPrompt, Text},
-    },
+    queries::{Query, Switched},
+    session::Session,
 };
 
 /// What remembers a switch.
@@ -103,11 +101,10 @@ impl Interceptor {
         let Switch { names, on, here } = switch;
         self.turn(key, &names, on, actions);
         self.options_changed(key, actions);
-        let ticket = self.new_ticket();
+        let ticket = self.pending.new_ticket();
         let Some(session) = self.sessions.get(key) else { return false };
         if let Some(cwd) = session.cwd.clone().filter(|_| here) {
-            let held = HeldPrompt::new(id.clone(), prompt.line, HeldKind::Command, Text::Pending(ticket));
-            session.turns.hold(held);
+            self.hold_command(key, ticket, id, prompt);
             actions.ask(Query::Remember { session: key, ticket, cwd, names, on });
             return true;
         }
@@ -178,11 +175,6 @@ impl Interceptor {
         let text = overview::switched(session, &names, on, Some(&kept));
         let cwd = session.cwd.clone().filter(|_| kept.is_ok());
         self.turn_everywhere(key, cwd.as_deref(), &names, on, actions);
-        let Some(session) = self.sessions.get(key) else { return };
-        // Whoever cancelled it does not want to know.
-        if let Some(prompt) = session.turns.take_awaiting(ticket) {
-            self.answer_held(key, &prompt, &text, actions);
-            self.release(key, actions);
-        }
+        self.answer_command(key, ticket, &text, actions);
     }
 }

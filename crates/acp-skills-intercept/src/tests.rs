@@ -42,7 +42,7 @@ pub(super) struct Outside {
     /// What is found when a user asks for a reload.
     pub(super) after_reload: Option<SkillSet>,
     /// What is remembered of any session.
-    pub(super) recalled: Active,
+    pub(super) recalled: ActiveSkills,
     /// What is off in any directory, and what was asked to be kept; an error instead when nothing can be.
     pub(super) off: Vec<SkillName>,
     pub(super) kept: Vec<(PathBuf, Vec<SkillName>, bool)>,
@@ -101,7 +101,7 @@ impl Outside {
                 let mut now = SkillSet::builder();
                 now.extend(&self.skills.filtered(|_| true));
                 let mut waiting = Vec::new();
-                for it in self.skills.waiting() {
+                for it in self.skills.unapproved() {
                     match skills.contains(it) {
                         true if trusted => drop(now.add_shared(it.skill.clone(), Vec::new())),
                         is_meant => {
@@ -117,7 +117,7 @@ impl Outside {
                     rest.add_shared(skill.clone(), Vec::new());
                 }
                 for it in waiting {
-                    rest.wait(it);
+                    rest.add_unapproved(it);
                 }
                 self.skills = rest.build();
                 self.decisions.push((done.clone(), trusted));
@@ -150,7 +150,7 @@ impl Outside {
     /// Does what can be done at once. Returns what the tests look at.
     fn apply(&mut self, effect: Effect, out: &mut Out) {
         match effect {
-            Effect::Log(..) => {}
+            Effect::Log(..) | Effect::Opened { .. } | Effect::TurnStarted { .. } | Effect::TurnEnded(_) => {}
             Effect::Record { session, kind } => out.records.push((session, kind)),
             Effect::Remember { id, active } => out.remembered.push((id, active)),
             Effect::RememberAgent { agent, connects } => self.agents.push((agent, connects)),
@@ -176,7 +176,7 @@ pub(super) struct Out {
     /// What is recorded: the session and the event.
     pub(super) records: Vec<(Option<String>, EventKind)>,
     /// What is remembered.
-    pub(super) remembered: Vec<(String, Active)>,
+    pub(super) remembered: Vec<(String, ActiveSkills)>,
 }
 
 impl Out {
@@ -232,6 +232,8 @@ static RUNS: AtomicU64 = AtomicU64::new(1);
 /// An interceptor between a client and an agent that the test plays.
 pub(super) struct World {
     interceptor: Interceptor,
+    /// The timers that run for the tools, the oldest first.
+    timers: Vec<(SessionKey, Timer)>,
     pub(super) outside: Outside,
 }
 
@@ -254,6 +256,7 @@ impl World {
     pub(super) fn with_skills(policy: Policy, skills: SkillSet) -> Self {
         Self {
             interceptor: Interceptor::new(policy, RUNS.fetch_add(1, Ordering::Relaxed)),
+            timers: Vec::new(),
             outside: Outside { skills, ..Outside::default() },
         }
     }
@@ -301,10 +304,22 @@ impl World {
                     Ok(input) => out.append(self.handle(input)),
                     Err(query) => out.tasks.push(Task::Ask(query)),
                 },
-                task => out.tasks.push(task),
+                task => {
+                    if let Task::ToolsTimer { session, timer, .. } = task {
+                        self.timers.push((session, timer));
+                    }
+                    out.tasks.push(task);
+                }
             }
         }
         out
+    }
+
+    /// Ends the oldest timer of a session.
+    pub(super) fn timer_ends(&mut self, session: SessionKey) -> Out {
+        let index = self.timers.iter().position(|(key, _)| *key == session).expect("a timer");
+        let (session, timer) = self.timers.remove(index);
+        self.handle(Input::ToolsTimerEnded { session, timer })
     }
 
     /// The bytes that the agent gets for a line from the client.
@@ -414,7 +429,7 @@ impl World {
 
     /// What stands around what is added.
     pub(super) fn mark(&self) -> Mark {
-        self.interceptor.mark
+        self.interceptor.ids.mark
     }
 
     pub(super) fn sessions(&self) -> usize {

@@ -11,10 +11,11 @@ use skills_core::SkillName;
 
 use crate::{
     Interceptor,
+    keys::SessionKey,
     menu::spelling,
     outputs::{Actions, Pass},
     requests::Purpose,
-    session::{Session, SessionKey},
+    session::Session,
     version::Version,
 };
 

@@ -4,29 +4,25 @@
 //! A question is asked once for each version of a skill. Yes and no are kept; a dialog that was closed is neither. What was
 //! decided about is what was shown: whoever keeps it compares the files.
 
-use std::{
-    collections::{HashMap, HashSet},
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use acp_skills_wire::{Id, Message, Node};
 use serde_json::json;
 use skills_core::{
     SkillName,
-    set::Waiting,
+    set::Unapproved,
     text::{shown, shown_path},
 };
 
 use crate::{
     Interceptor,
+    keys::{SessionKey, Ticket},
     menu::{self, spelling},
     outputs::{Actions, Pass},
     overview,
-    queries::{Decided, Query, Refreshed, Ticket},
-    session::{
-        Session, SessionKey,
-        turns::{HeldKind, HeldPrompt, Text},
-    },
+    pending::{Kind, Question},
+    queries::{Decided, Query, Refreshed},
+    session::Session,
 };
 
 /// The word behind `/skills`.
@@ -38,29 +34,22 @@ const MAX_NAMED: usize = 20;
 /// The member of the form.
 const ANSWER: &str = "trust";
 
-/// What the user is asked, and was.
-#[derive(Debug, Default)]
-pub(crate) struct Questions {
-    last: u64,
-    /// Those without an answer, by the id of the request: whose, and about which skills.
-    open: HashMap<String, (SessionKey, Vec<Waiting>)>,
-    /// The versions of skills that somebody was asked about in this run.
-    asked: HashSet<(Option<PathBuf>, String)>,
-}
+/// A version of a skill: its directory and the checksum of its files.
+pub(crate) type SkillVersion = (Option<PathBuf>, String);
 
 /// The waiting skills that the words behind `/skills trust` name: all, without words.
 ///
 /// # Errors
 /// A sentence for the user.
-pub(crate) fn named(session: &Session, words: &str) -> Result<Vec<Waiting>, String> {
-    let waiting = session.switches.all().waiting();
+pub(crate) fn named(session: &Session, words: &str) -> Result<Vec<Unapproved>, String> {
+    let waiting = session.switches.all().unapproved();
     if waiting.is_empty() {
         return Err("No skill of this project waits for your trust.".to_owned());
     }
     if words.is_empty() {
         return Ok(waiting.to_vec());
     }
-    let of = |word: &str| -> Vec<Waiting> {
+    let of = |word: &str| -> Vec<Unapproved> {
         let word = word.trim_start_matches('/');
         let key = SkillName::key_of(word.strip_prefix(menu::PREFIX).unwrap_or(word));
         waiting.iter().filter(|it| it.skill.name.key() == key).cloned().collect()
@@ -96,13 +85,11 @@ impl Interceptor {
         key: SessionKey,
         prompt: &Message<'_>,
         id: &Id,
-        skills: Vec<Waiting>,
+        skills: Vec<Unapproved>,
         actions: &mut Actions,
     ) -> bool {
-        let ticket = self.new_ticket();
-        let Some(session) = self.sessions.get(key) else { return false };
-        let held = HeldPrompt::new(id.clone(), prompt.line, HeldKind::Command, Text::Pending(ticket));
-        session.turns.hold(held);
+        let ticket = self.pending.new_ticket();
+        self.hold_command(key, ticket, id, prompt);
         self.decide(key, ticket, skills, true, actions);
         true
     }
@@ -111,7 +98,7 @@ impl Interceptor {
         &mut self,
         key: SessionKey,
         ticket: Ticket,
-        skills: Vec<Waiting>,
+        skills: Vec<Unapproved>,
         trusted: bool,
         actions: &mut Actions,
     ) {
@@ -132,15 +119,12 @@ impl Interceptor {
     ) {
         self.refreshed(refreshed, actions);
         let text = overview::decided(decided);
-        let prompt = self.sessions.get(key).and_then(|session| session.turns.take_awaiting(ticket));
-        match prompt {
-            Some(prompt) => {
-                self.answer_held(key, &prompt, &text, actions);
-                self.release(key, actions);
-            }
-            // It was asked with a form, which says nothing back.
-            None if trusted && !(decided.failed.is_empty() && decided.kept.is_ok()) => actions.warn(text),
-            None => {}
+        // A decision in a form has no command to answer.
+        if !self.answer_command(key, ticket, &text, actions)
+            && trusted
+            && !(decided.failed.is_empty() && decided.kept.is_ok())
+        {
+            actions.warn(text);
         }
     }
 
@@ -151,20 +135,17 @@ impl Interceptor {
         }
         let session = self.sessions.get(key)?;
         let id = session.id()?.to_owned();
-        let waiting = session.switches.all().waiting().iter();
+        let waiting = session.switches.all().unapproved().iter();
         let new: Vec<_> = waiting
-            .filter(|it| !it.is_refused && !self.questions.asked.contains(&version(it)))
+            .filter(|it| !it.is_refused && !self.memory.asked_about.contains(&version(it)))
             .take(MAX_NAMED)
             .cloned()
             .collect();
         if new.is_empty() {
             return None;
         }
-        self.questions.asked.extend(new.iter().map(version));
-        self.questions.last += 1;
-        // One that no request of the agent's has.
-        let request =
-            format!("{}{:x}-{}", acp_skills_wire::build::OWN_REQUEST, self.run, self.questions.last);
+        self.memory.asked_about.extend(new.iter().map(version));
+        let request = self.ids.new_question();
         let params = json!({
             "sessionId": id,
             "mode": "form",
@@ -179,17 +160,16 @@ impl Interceptor {
                 "required": [ANSWER],
             },
         });
-        self.questions.open.insert(request.clone(), (key, new));
+        let ticket = self.pending.new_ticket();
+        let question = Kind::Question(Question { id: request.clone(), skills: new });
+        self.pending.insert(ticket, Some(key), None, question);
         Some(acp_skills_wire::build::request(&request, "elicitation/create", &params))
     }
 
     /// A response of the client's: perhaps to a question of ours, which the agent knows nothing of.
     pub(crate) fn user_answered(&mut self, message: &Message<'_>, actions: &mut Actions) -> Pass {
-        let id = match message.id() {
-            Some(Id::Text(id)) if !self.questions.open.is_empty() => id,
-            _ => return Pass::Untouched,
-        };
-        let Some((key, skills)) = self.questions.open.remove(id.as_str()) else { return Pass::Untouched };
+        let Some(Id::Text(id)) = message.id() else { return Pass::Untouched };
+        let Some((key, skills)) = self.pending.take_question(id.as_str()) else { return Pass::Untouched };
         let action = message.result.and_then(|result| result.str("action"));
         let is_ticked = message.result.and_then(|result| result.at(&["content", ANSWER]));
         let trusted = match action.as_deref() {
@@ -198,19 +178,19 @@ impl Interceptor {
             // Closed, or not understood: nobody has decided.
             _ => return Pass::Consumed,
         };
-        let ticket = self.new_ticket();
+        let ticket = self.pending.new_ticket();
         self.decide(key, ticket, skills, trusted, actions);
         Pass::Consumed
     }
 }
 
 /// Tells a version of a skill from others, and from the same in another project.
-fn version(waiting: &Waiting) -> (Option<PathBuf>, String) {
+fn version(waiting: &Unapproved) -> SkillVersion {
     (waiting.skill.dir().map(Path::to_owned), waiting.digest.clone())
 }
 
 /// What the user reads.
-fn message(skills: &[Waiting]) -> String {
+fn message(skills: &[Unapproved]) -> String {
     let mut lines = vec![match skills {
         [_] => "This project brings a skill, which your agent would follow as it follows you:".to_owned(),
         _ => format!(

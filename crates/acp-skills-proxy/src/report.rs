@@ -20,7 +20,9 @@ use skills_core::name::sanitize;
 
 pub(crate) use self::{durations::Durations, page::page};
 use crate::words::plural;
-use acp_skills::events::{By, Decision, EventKind, FallbackReason, Outcome, Record, Rule, read::Line};
+use acp_skills::events::{
+    ActivatedBy, Decision, EventKind, FallbackReason, Outcome, Record, Rule, read::Line,
+};
 
 /// How many lines that are no events are named one by one.
 const MAX_NAMED_LINES: usize = 20;
@@ -35,7 +37,8 @@ pub(crate) const CALLS: [(&str, &str); 5] = [
 ];
 
 /// Who activates skills, in the order in which it is shown.
-pub(crate) const AUTHORS: [(By, &str); 3] = [(By::Model, "model"), (By::User, "user"), (By::Prompt, "proxy")];
+pub(crate) const AUTHORS: [(ActivatedBy, &str); 3] =
+    [(ActivatedBy::Model, "model"), (ActivatedBy::User, "user"), (ActivatedBy::Prompt, "proxy")];
 
 /// Everything that the events say.
 #[derive(Debug, Default)]

@@ -1,8 +1,8 @@
-//! [`Host`]: the world outside of the interceptor. It says which skills sessions have, serves them, and keeps what is to be
-//! kept.
+//! [`Host`]: the interface between the interceptor and the outside world. It finds the skills of sessions, serves them, and
+//! persists state.
 //!
-//! A host is a description until the relay starts it. Then it answers queries, each for as long as it takes and without
-//! anybody's lock, and carries out what the interceptor decides at once.
+//! A host is only a description until the relay starts it. Then it answers queries, which may take long and hold no lock of the
+//! relay, and carries out effects, which never block.
 
 use std::{
     collections::HashSet,
@@ -12,12 +12,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use parking_lot::Mutex;
-
 use acp_skills_intercept::{
     Decided, Effect, Input, Level, Needs, Provisions, Query, Reason, Refreshed, Resolved, SessionKey,
     Switched,
 };
+use parking_lot::Mutex;
 use skills_core::{CallContext, SkillName, Toolbox, exec::Sandbox};
 use skills_sources::trust;
 use tokio::{
@@ -25,8 +24,9 @@ use tokio::{
         Mutex as AsyncMutex,
         mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
     },
-    task::spawn_blocking,
+    task::{JoinError, JoinHandle, spawn_blocking},
 };
+use tracing::{Instrument, Span};
 
 use crate::{
     activation_store::ActivationStore,
@@ -36,10 +36,11 @@ use crate::{
     library::{Library, MakeToolbox},
     mcp::Servers,
     processes::Processes,
+    spans::Spans,
     switch_store::SwitchStore,
 };
 
-/// Where the skills of sessions come from, how they are served, and who is told.
+/// A description of the outside world: the source of skills, the tools, the stores for state, and the observer.
 #[must_use]
 #[derive(Clone)]
 pub struct Host {
@@ -55,7 +56,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// With skills from `library`, and nothing else decided.
+    /// Creates a host that takes skills from `library`, and has the defaults for everything else.
     pub fn new(library: Library) -> Self {
         Self {
             library,
@@ -70,43 +71,44 @@ impl Host {
         }
     }
 
-    /// How the tools over the skills are made.
+    /// Sets the function that creates the tools for a set of skills. The default is [`Toolbox::new`].
     pub fn toolbox(self, toolbox: MakeToolbox) -> Self {
         Self { toolbox, ..self }
     }
 
-    /// The program that agents without MCP over HTTP start as a bridge: `acp-skills-proxy`. Without it those agents are
-    /// told where the files of the skills are, and get none of the tools.
+    /// Sets the program that agents without MCP over HTTP start as a bridge: `acp-skills-proxy` itself. The default is none.
+    /// Then such agents get no tools, and the catalog names the files of the skills instead.
     pub fn bridge(self, program: impl Into<PathBuf>) -> Self {
         Self { bridge: Some(program.into()), ..self }
     }
 
-    /// Has `observer` told of what happens.
-    pub fn observed_by(self, observer: Option<Observer>) -> Self {
+    /// Sets the observer of tool calls and events. The default is none.
+    pub fn observer(self, observer: Option<Observer>) -> Self {
         Self { observer, ..self }
     }
 
-    /// Has `activations` keep which skills are active in a session.
-    pub fn remembering(self, activations: Option<ActivationStore>) -> Self {
+    /// Sets the store for the active skills of sessions. The default is none.
+    pub fn activation_store(self, activations: Option<ActivationStore>) -> Self {
         Self { activations, ..self }
     }
 
-    /// Has `switches` keep which skills are off in a directory.
-    pub fn switches(self, switches: Option<SwitchStore>) -> Self {
+    /// Sets the store for the skills that are off in a directory. The default is none.
+    pub fn switch_store(self, switches: Option<SwitchStore>) -> Self {
         Self { switches, ..self }
     }
 
-    /// Has `agents` keep which agents never come to our server.
-    pub fn knowing(self, agents: Option<AgentStore>) -> Self {
+    /// Sets the store for the agents that never connect to our MCP server. The default is none.
+    pub fn agent_store(self, agents: Option<AgentStore>) -> Self {
         Self { agents, ..self }
     }
 
-    /// Has a person told what there is to know of the directories of sessions, in which scripts work in `sandbox`.
+    /// Sets the sandbox of scripts. It is used only to warn about working directories in which scripts have too much or too
+    /// little access.
     pub fn sandbox(self, sandbox: Option<Sandbox>) -> Self {
         Self { sandbox, ..self }
     }
 
-    /// Where the programs register that the tools run.
+    /// Sets the registry of child processes, in which scripts and the programs of tools are registered.
     pub fn processes(self, processes: Processes) -> Self {
         Self { processes, ..self }
     }
@@ -115,12 +117,12 @@ impl Host {
         &self.processes
     }
 
-    /// Our own program, when it is known.
+    /// Returns the path of our own program, if it is known.
     pub(crate) fn own_program(&self) -> Option<&Path> {
         self.bridge.as_deref()
     }
 
-    /// Begins to serve. The receiver gets what happens. Needs a tokio runtime around it.
+    /// Starts the host. The receiver gets the inputs for the interceptor. Must be called within a tokio runtime.
     pub(crate) fn start(self) -> (RunningHost, UnboundedReceiver<Input>) {
         if let Some(program) = self.own_program() {
             self.processes.prepare(program);
@@ -128,20 +130,27 @@ impl Host {
         let (inputs, receiver) = unbounded_channel();
         let changes: UnboundedSender<Input> = inputs.clone();
         Arc::clone(&self.library).watch(Box::new(move |reloaded| {
-            // Nobody listens any more only when the relay is being taken down.
-            drop(changes.send(Input::SkillsChanged(reloaded.took)));
+            // Fails only while the relay shuts down.
+            let _ = changes.send(Input::SkillsChanged(reloaded.took));
         }));
-        let servers = Servers::new(self.toolbox, self.bridge, inputs, self.observer.clone());
-        let (library, observer, activations) = (self.library, self.observer, self.activations);
-        let (switches, agents) = (self.switches, self.agents);
-        let sandbox = self.sandbox.map(|sandbox| (sandbox, Mutex::default()));
-        let refreshing = AsyncMutex::new(());
-        let inner = Inner { library, servers, observer, activations, switches, agents, sandbox, refreshing };
+        let spans = Spans::default();
+        let servers = Servers::new(self.toolbox, self.bridge, inputs, self.observer.clone(), spans.clone());
+        let inner = Inner {
+            library: self.library,
+            servers,
+            observer: self.observer,
+            activations: self.activations,
+            switches: self.switches,
+            agents: self.agents,
+            sandbox: self.sandbox.map(|sandbox| (sandbox, Mutex::default())),
+            refreshing: AsyncMutex::new(()),
+            spans,
+        };
         (RunningHost(Arc::new(inner)), receiver)
     }
 }
 
-/// A host at work. All clones are the same.
+/// A host that was started. Cheap to clone; all clones share their state.
 #[derive(Clone)]
 pub(crate) struct RunningHost(Arc<Inner>);
 
@@ -152,15 +161,27 @@ struct Inner {
     activations: Option<ActivationStore>,
     switches: Option<SwitchStore>,
     agents: Option<AgentStore>,
-    /// The sandbox of scripts, and the directories that it was asked about. Taken alone.
+    /// The sandbox of scripts, and the directories that were checked already. No other lock is taken while it is held.
     sandbox: Option<(Sandbox, Mutex<HashSet<PathBuf>>)>,
-    /// Held from looking for the skills of sessions until the interceptor has them, so that no answer is older than the
-    /// one before it. Nobody holds another lock meanwhile.
+    /// Held from the search for the skills of sessions until the interceptor has received them, so that answers keep their
+    /// order. No other lock is held meanwhile.
     refreshing: AsyncMutex<()>,
+    spans: Spans,
+}
+
+/// The reasons why a decision about skills could not be saved.
+#[derive(Debug, thiserror::Error)]
+enum SaveError {
+    #[error("the proxy was started without `--state DIR`")]
+    NoStore,
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    #[error(transparent)]
+    Interrupted(#[from] JoinError),
 }
 
 impl RunningHost {
-    /// Does what the interceptor decided. Never blocks.
+    /// Carries out an effect of the interceptor. Never blocks.
     pub(crate) fn carry_out(&self, effect: Effect) {
         match effect {
             Effect::Log(Level::Warn, text) => tracing::warn!("{text}"),
@@ -182,44 +203,71 @@ impl RunningHost {
                 }
             }
             Effect::Serve { session, skills, unlocked, cwd } => {
+                self.0.spans.open(session);
                 let context = cwd.as_deref().map(CallContext::in_directory).unwrap_or_default();
                 self.0.servers.serve(session, &skills, context.unlock(unlocked.as_slice()));
             }
-            Effect::Close(session) => self.0.servers.close(session),
+            Effect::Opened { session, id } => {
+                self.0.spans.open(session);
+                self.0.spans.set_id(session, &id);
+                let _span = self.0.spans.current(session).entered();
+                tracing::debug!("the agent has opened the session");
+            }
+            Effect::TurnStarted { session, request } => self.0.spans.start_turn(session, &request),
+            Effect::TurnEnded(session) => self.0.spans.end_turn(session),
+            Effect::Close(session) => {
+                self.0.servers.close(session);
+                self.0.spans.close(session);
+            }
             Effect::Leave(cwd) => self.0.library.leave(&cwd),
         }
     }
 
-    /// Answers a query with `tell`, whenever the answer is there.
-    pub(crate) async fn answer(&self, query: Query, tell: impl FnOnce(Input)) {
+    /// Returns the span of the session that an input belongs to. It is disabled if there is none.
+    pub(crate) fn span_of(&self, input: &Input) -> Span {
+        session_of_input(input).map_or_else(Span::none, |session| self.0.spans.current(session))
+    }
+
+    /// Answers a query with a call of `answer`, within the span of its session.
+    pub(crate) async fn answer(&self, query: Query, answer: impl FnOnce(Input)) {
+        let session = session_of_query(&query);
+        if let (Query::SetUp { .. }, Some(session)) = (&query, session) {
+            self.0.spans.open(session);
+        }
+        let span = session.map_or_else(Span::none, |session| self.0.spans.current(session));
+        self.answer_within_span(query, answer).instrument(span).await;
+    }
+
+    async fn answer_within_span(&self, query: Query, answer: impl FnOnce(Input)) {
+        let host = self.clone();
         match query {
             Query::SetUp { session, ticket, needs } => {
-                let host = self.clone();
-                let work = spawn_blocking(move || host.provide(session, needs));
-                // Without an answer the request would wait for ever.
+                let work = blocking(move || host.provide(session, needs));
+                // If the work panics, the request continues without skills. Without an answer it would wait forever.
                 let provisions = work.await.unwrap_or_default();
-                tell(Input::SetUp { session, ticket, provisions });
+                answer(Input::SetUp { session, ticket, provisions });
             }
             Query::Fetch { session, ticket, wanted } => {
-                tell(match self.0.servers.fetch(session, wanted).await {
+                answer(match self.0.servers.fetch(session, wanted).await {
                     Ok(fetched) => Input::Fetched { session, ticket, fetched },
                     Err(why) => Input::NotFetched { session, ticket, why },
                 });
             }
             Query::Resolve { ticket, path, cwd, .. } => {
-                let work = spawn_blocking(move || resolve(&path, cwd));
-                tell(Input::Resolved { ticket, resolved: work.await.unwrap_or_default() });
+                let work = blocking(move || resolve(&path, cwd));
+                answer(Input::Resolved { ticket, resolved: work.await.unwrap_or_default() });
             }
             Query::Remember { session, ticket, cwd, names, on } => {
-                let (host, keep) = (self.clone(), names.clone());
-                let work = spawn_blocking(move || host.keep(&cwd, &keep, on));
-                let kept = work.await.unwrap_or_else(|error| Err(error.to_string()));
-                tell(Input::Switched { session, ticket, switched: Switched { names, on, kept } });
+                let saved_names = names.clone();
+                let work = blocking(move || host.save_switches(&cwd, &saved_names, on));
+                let kept = work.await.unwrap_or_else(|error| Err(error.into()));
+                let kept = kept.map_err(|error| error.to_string());
+                answer(Input::Switched { session, ticket, switched: Switched { names, on, kept } });
             }
             Query::Trust { session, ticket, cwd, skills, trusted, directories } => {
                 let _refreshing = self.0.refreshing.lock().await;
-                let (host, reason) = (self.clone(), Reason::Changed(Duration::ZERO));
-                let work = spawn_blocking(move || {
+                let reason = Reason::Changed(Duration::ZERO);
+                let work = blocking(move || {
                     let decided = host.0.library.decide(cwd.as_deref(), &skills, trusted);
                     (decided, host.refresh(directories, reason))
                 });
@@ -227,58 +275,55 @@ impl RunningHost {
                     work.await.unwrap_or_else(|_| (trust::Decided::default(), Refreshed::nothing(reason)));
                 let kept = decided.unsaved.map_or(Ok(()), Err);
                 let decided = Decided { done: decided.done, failed: decided.failed, kept };
-                tell(Input::Decided { session, ticket, trusted, decided, refreshed });
+                answer(Input::Decided { session, ticket, trusted, decided, refreshed });
             }
             Query::Skills { directories, reason } => {
                 let _refreshing = self.0.refreshing.lock().await;
-                let host = self.clone();
-                let work = spawn_blocking(move || host.refresh(directories, reason));
-                // A search that panicked found nothing new; whoever waits for it must not wait for ever.
+                let work = blocking(move || host.refresh(directories, reason));
+                // A search that panics counts as one without changes. Without an answer, requests would wait forever.
                 let refreshed = work.await.unwrap_or_else(|_| Refreshed::nothing(reason));
-                tell(Input::Skills(refreshed));
+                answer(Input::Skills(refreshed));
             }
         }
     }
 
-    /// Answers an `mcp/message` request of the agent's; `say` gets the lines for the agent.
+    /// Answers an `mcp/message` request of the agent. `send` is called with the lines for the agent.
     pub(crate) async fn over_acp(
         &self,
         session: SessionKey,
         line: &[u8],
-        say: &mut (dyn FnMut(Vec<u8>) + Send),
+        send: &mut (dyn FnMut(Vec<u8>) + Send),
     ) {
-        self.0.servers.over_acp(session, line, say).await;
+        self.0.servers.over_acp(session, line, send).await;
     }
 
-    /// What a session needs. Blocks for as long as the disk takes.
+    /// Collects what a session needs: its skills, its MCP server and its saved state. Blocks while it reads the disk.
     fn provide(&self, session: SessionKey, needs: Needs) -> Provisions {
         let Needs { cwd, skills, brought, recall, transport, agent } = needs;
         self.check_directory(cwd.as_deref());
-        let kept = self.0.activations.as_ref().zip(recall);
-        let active = kept.map(|(activations, id)| activations.load(&id)).unwrap_or_default();
+        let saved = self.0.activations.as_ref().zip(recall);
+        let active = saved.map(|(activations, id)| activations.load(&id)).unwrap_or_default();
         let skills = skills.unwrap_or_else(|| self.0.library.at(cwd.as_deref()));
         let all = skills.with(&brought);
         let transport = transport.filter(|_| !all.will_offer_nothing());
         let endpoint = transport.map(|transport| {
             let context = cwd.as_deref().map(CallContext::in_directory).unwrap_or_default();
-            self.0.servers.open(session, transport, &all, context)
+            self.0.servers.open(session, transport, &all, context).map_err(|error| error.to_string())
         });
-        let kept = self.0.switches.as_ref().zip(cwd.as_deref());
-        let off = kept.map(|(switches, cwd)| switches.load(cwd)).unwrap_or_default();
+        let saved = self.0.switches.as_ref().zip(cwd.as_deref());
+        let off = saved.map(|(switches, cwd)| switches.load(cwd)).unwrap_or_default();
         let known = self.0.agents.as_ref().zip(agent);
         let never_connects = known.is_some_and(|(agents, agent)| agents.never_connects(&agent));
         Provisions { skills, off, active, endpoint, never_connects }
     }
 
-    /// Keeps which skills are on or off in a directory. Blocks for as long as the disk takes.
-    fn keep(&self, cwd: &Path, names: &[SkillName], on: bool) -> Result<(), String> {
-        match &self.0.switches {
-            Some(switches) => switches.save(cwd, names, on).map_err(|error| error.to_string()),
-            None => Err("the proxy was started without `--state DIR`".to_owned()),
-        }
+    /// Saves that skills are on or off in a directory. Blocks while it writes the disk.
+    fn save_switches(&self, cwd: &Path, names: &[SkillName], on: bool) -> Result<(), SaveError> {
+        let switches = self.0.switches.as_ref().ok_or(SaveError::NoStore)?;
+        Ok(switches.save(cwd, names, on)?)
     }
 
-    /// Tells, once, what there is to know of scripts in this directory.
+    /// Logs the sandbox's warning about a working directory, once per directory.
     fn check_directory(&self, cwd: Option<&Path>) {
         let Some(((sandbox, checked), cwd)) = self.0.sandbox.as_ref().zip(cwd) else { return };
         if !checked.lock().insert(cwd.to_owned()) {
@@ -291,7 +336,7 @@ impl RunningHost {
         }
     }
 
-    /// The skills of these directories. Blocks for as long as the disk takes.
+    /// Returns the current skills of these directories. Blocks while it reads the disk.
     fn refresh(&self, directories: Vec<Option<PathBuf>>, reason: Reason) -> Refreshed {
         let started = Instant::now();
         if matches!(reason, Reason::Reload(..)) {
@@ -310,20 +355,54 @@ impl RunningHost {
     }
 }
 
-/// Where `path` leads, without links; also when it, or what is above it, does not exist yet. Blocks for as long as the disk
-/// takes.
+/// Runs `work`, which may block, on another thread, within the current span.
+fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
+    let span = Span::current();
+    spawn_blocking(move || span.in_scope(work))
+}
+
+fn session_of_query(query: &Query) -> Option<SessionKey> {
+    match query {
+        Query::SetUp { session, .. }
+        | Query::Fetch { session, .. }
+        | Query::Resolve { session, .. }
+        | Query::Remember { session, .. }
+        | Query::Trust { session, .. } => Some(*session),
+        Query::Skills { .. } => None,
+    }
+}
+
+fn session_of_input(input: &Input) -> Option<SessionKey> {
+    match input {
+        Input::SetUp { session, .. }
+        | Input::Fetched { session, .. }
+        | Input::NotFetched { session, .. }
+        | Input::Switched { session, .. }
+        | Input::Decided { session, .. }
+        | Input::ToolsTimerEnded { session, .. }
+        | Input::Connected(session)
+        | Input::ToolsListed(session)
+        | Input::MenuTimerEnded(session)
+        | Input::Activated(session, _)
+        | Input::Recorded(session, _) => Some(*session),
+        Input::Resolved { .. } | Input::Skills(_) | Input::SkillsChanged(_) | Input::ClientGone => None,
+    }
+}
+
+/// Returns the absolute path that `path` leads to, without symbolic links. The path and its parents need not exist. Blocks while
+/// it reads the disk.
 fn resolve(path: &Path, cwd: Option<PathBuf>) -> Resolved {
     let cwd = cwd.map(|cwd| dunce::canonicalize(&cwd).unwrap_or(cwd));
     let absolute = cwd.as_ref().map_or_else(|| path.to_owned(), |cwd| cwd.join(path));
-    // The file may not exist yet; the nearest directory that does decides.
-    let is_there = |above: &&Path| {
+    // The file may not exist yet, so we resolve the nearest parent that does.
+    let exists = |above: &&Path| {
         above.symlink_metadata().map_or_else(|error| error.kind() != io::ErrorKind::NotFound, |_| true)
     };
-    let nearest = absolute.ancestors().filter(|_| absolute.is_absolute()).find(is_there);
-    // A link that leads nowhere yet would be written through.
+    let nearest = absolute.ancestors().filter(|_| absolute.is_absolute()).find(exists);
+    // A dangling link exists but cannot be resolved. There is no path then, because a write would create the target of the link.
     let path = nearest.and_then(|above| {
         let real = dunce::canonicalize(above).ok()?.join(absolute.strip_prefix(above).ok()?);
-        // Joining nothing leaves a separator behind.
+        // Collecting the components removes the trailing separator that joining an empty path leaves.
         Some(real.components().collect())
     });
     Resolved { path, cwd }
@@ -334,7 +413,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn where_paths_lead() {
+    fn paths_are_resolved_even_if_they_do_not_exist() {
         let directory = tempfile::tempdir().unwrap();
         let base = dunce::canonicalize(directory.path()).unwrap();
         std::fs::create_dir_all(base.join("real/src")).unwrap();
@@ -351,7 +430,7 @@ mod tests {
             let resolved = resolve(Path::new(path), Some(cwd.clone()));
             assert_eq!(resolved, Resolved { path: Some(expected), cwd: Some(base.join("real")) }, "{path}");
         }
-        // Written through, below a file, in circles, and nowhere in particular.
+        // Not resolved: dangling links, paths below a file, circular links, and relative paths without a working directory.
         let link =
             |to: &Path, name: &str| std::os::unix::fs::symlink(to, base.join("real/src").join(name)).unwrap();
         link(&base.join("elsewhere/not-there"), "dangling");

@@ -30,5 +30,6 @@ pub mod library;
 pub mod mcp;
 pub mod processes;
 pub mod relay;
+mod spans;
 pub mod switch_store;
 mod worker;

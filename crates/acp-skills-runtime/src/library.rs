@@ -19,7 +19,7 @@ mod watch;
 
 use std::{path::Path, sync::Arc, time::Duration};
 
-use skills_core::{SkillSet, Toolbox, set::Waiting};
+use skills_core::{SkillSet, Toolbox, set::Unapproved};
 use skills_sources::trust::Decided;
 
 pub use self::{
@@ -38,7 +38,7 @@ pub trait SkillLibrary: Send + Sync {
 
     /// Keeps what the user of a session that works in `cwd` decided about skills that wait there, as they were told of them;
     /// then [`at`](Self::at) returns what that comes to. May read and write the disk.
-    fn decide(&self, cwd: Option<&Path>, skills: &[Waiting], trusted: bool) -> Decided {
+    fn decide(&self, cwd: Option<&Path>, skills: &[Unapproved], trusted: bool) -> Decided {
         let _ = (cwd, trusted);
         let why = "nothing of this library waits".to_owned();
         let failed = skills.iter().map(|it| (it.skill.name.clone(), why.clone())).collect();

@@ -198,13 +198,13 @@ async fn run_tasks(
 async fn run_task(task: Task, hub: Weak<Hub>, host: RunningHost) {
     match task {
         Task::Ask(query) => host.answer(query, |input| handle(&hub, &host, input)).await,
-        Task::Wait(session, time) => {
+        Task::ToolsTimer { session, timer, time } => {
             tokio::time::sleep(time).await;
-            handle(&hub, &host, Input::WaitOver(session));
+            handle(&hub, &host, Input::ToolsTimerEnded { session, timer });
         }
-        Task::WaitForMenu(session, time) => {
+        Task::MenuTimer { session, time } => {
             tokio::time::sleep(time).await;
-            handle(&hub, &host, Input::MenuDue(session));
+            handle(&hub, &host, Input::MenuTimerEnded(session));
         }
         Task::Mcp { session, line } => {
             let mut send = |line| {

@@ -144,7 +144,7 @@ impl SkillsProxy {
     /// Something that is attached cannot be.
     pub(crate) fn into_parts(self) -> Result<(Policy, Host), AttachError> {
         let library = self.attached.in_front_of(self.library)?;
-        let host = Host::new(library).toolbox(self.toolbox).observed_by(self.observer);
+        let host = Host::new(library).toolbox(self.toolbox).observer(self.observer);
         let mut host = host.sandbox(self.sandbox).processes(self.processes);
         if let Some(program) = self.bridge {
             host = host.bridge(program);

@@ -1,6 +1,7 @@
-//! Search over 1,000 and 10,000 skills: ours, and the `bm25` crate for comparison.
+//! Benchmarks the search over 1,000 and 10,000 skills, and compares it with the `bm25` crate.
 //!
-//! With `SKILLS_CORPUS` set the words are those of real descriptions, else made up; either way the same each time.
+//! If `SKILLS_CORPUS` is set, the words come from real descriptions. Otherwise, they are generated. The texts are the same in
+//! each run.
 
 use std::{fmt::Write, fs, hint::black_box, path::Path};
 
@@ -18,7 +19,7 @@ const QUERIES: [&str; 4] = [
     "use this when the user asks for code",
 ];
 
-/// Words as frequent as in real text: the n-th one about 1/n of the time.
+/// Generates text whose words are distributed as in real text: the n-th word has a frequency of about 1/n.
 struct Text {
     words: Vec<String>,
     state: u64,
@@ -28,7 +29,7 @@ impl Text {
     fn new() -> Self {
         let words = match std::env::var_os("SKILLS_CORPUS") {
             Some(root) => corpus(Path::new(&root)),
-            None => (0..8_000_u32).map(made_up).collect(),
+            None => (0..8_000_u32).map(generated_word).collect(),
         };
         Self { words, state: 1 }
     }
@@ -50,7 +51,7 @@ impl Text {
     }
 }
 
-/// The words of all descriptions, the frequent ones first.
+/// Returns the words of all descriptions, most frequent first.
 fn corpus(root: &Path) -> Vec<String> {
     let list = fs::read_to_string(root.join("expected.jsonl")).expect("the corpus has a list");
     let mut counts = std::collections::HashMap::<String, usize>::new();
@@ -66,11 +67,11 @@ fn corpus(root: &Path) -> Vec<String> {
     words.into_iter().map(|(word, _)| word).collect()
 }
 
-fn made_up(mut number: u32) -> String {
+fn generated_word(mut number: u32) -> String {
     let mut word = String::new();
     loop {
-        let (consonant, vowel) =
-            (b"bcdfgklmnprstvw"[number as usize % 15], b"aeiou"[number as usize / 15 % 5]);
+        let consonant = b"bcdfgklmnprstvw"[number as usize % 15];
+        let vowel = b"aeiou"[number as usize / 15 % 5];
         let _ = write!(word, "{}{}", consonant as char, vowel as char);
         number /= 75;
         if number == 0 {
@@ -101,11 +102,12 @@ fn search(c: &mut Criterion) {
 
         let mut group = c.benchmark_group(format!("{count} skills"));
         group.sample_size(10);
-        group.bench_function("build, ours", |b| b.iter(|| SearchIndex::new(black_box(&set))));
+        group.bench_function("build, ours", |b| b.iter(|| SearchIndex::new(black_box(set.iter().cloned()))));
         group.bench_function("build, bm25", |b| {
             b.iter_batched(|| documents.clone(), build, BatchSize::LargeInput);
         });
-        let (index, engine) = (SearchIndex::new(&set), build(documents.clone()));
+        let index = SearchIndex::new(set.iter().cloned());
+        let engine = build(documents.clone());
         for query in QUERIES {
             let ours = Query { text: query.into(), ..Query::default() };
             group.bench_function(format!("{query:?}, ours"), |b| b.iter(|| index.search(black_box(&ours))));

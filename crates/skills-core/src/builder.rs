@@ -1,4 +1,4 @@
-//! [`SkillBuilder`]: skills defined in code.
+//! [`SkillBuilder`]: builds skills that are defined in code.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -7,11 +7,12 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
     name::SkillName,
-    skill::{Example, Instructions, Parameter, Properties, Skill, SkillTool, Source, ToolError, Virtual},
+    skill::{Example, Instructions, Parameter, Properties, Skill, Source, Virtual},
     text::shown,
+    tool::{SkillTool, ToolError},
 };
 
-/// Builds a virtual skill; see [`Skill::builder`].
+/// Builds a virtual skill. See [`Skill::builder`].
 #[derive(Debug)]
 #[must_use]
 pub struct SkillBuilder {
@@ -22,17 +23,17 @@ pub struct SkillBuilder {
     properties: Properties,
 }
 
-/// Why a skill cannot be built.
+/// An error of [`SkillBuilder::build`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// The name has no visible character.
+    /// The name has no visible characters.
     #[error("a skill needs a name")]
     NoName,
-    /// The description is empty: nothing would tell the model when to use the skill.
+    /// The description is empty, so the model would not know when to use the skill.
     #[error("skill `{0}` needs a description")]
     NoDescription(SkillName),
-    /// There is nothing to activate.
+    /// The skill has no instructions.
     #[error("skill `{0}` needs a body, a body file or a body URL")]
     NoBody(SkillName),
     /// Two tools have the same name.
@@ -41,7 +42,7 @@ pub enum BuildError {
 }
 
 impl Skill {
-    /// A builder for a skill that is defined in code.
+    /// Returns a builder for a skill that is defined in code.
     ///
     /// ```
     /// use skills_core::Skill;
@@ -67,48 +68,50 @@ impl SkillBuilder {
         Self { name, description, instructions: None, tools: Vec::new(), properties: Properties::default() }
     }
 
-    /// The instructions, as Markdown.
+    /// Sets the instructions, as Markdown.
     pub fn body(self, markdown: impl Into<Arc<str>>) -> Self {
         self.instructions(Instructions::Inline(markdown.into()))
     }
 
-    /// The file with the instructions; it is read at each activation.
+    /// Sets the file that contains the instructions. It's read at each activation.
     pub fn body_file(self, path: impl Into<PathBuf>) -> Self {
         self.instructions(Instructions::File(path.into()))
     }
 
-    /// The address of the instructions (https, or http on loopback); fetched at the first activation.
+    /// Sets the URL of the instructions (`https`, or `http` on loopback). They are fetched at the first activation.
     pub fn body_url(self, url: impl Into<String>) -> Self {
         self.instructions(Instructions::Url(url.into()))
     }
 
-    /// Where the instructions come from.
+    /// Sets the source of the instructions.
     pub fn instructions(mut self, instructions: Instructions) -> Self {
         self.instructions = Some(instructions);
         self
     }
 
-    /// The optional fields.
+    /// Replaces all optional fields, including parameters and examples that were added before.
     pub fn properties(mut self, properties: Properties) -> Self {
         self.properties = properties;
         self
     }
 
-    /// Adds something that a user may say behind the command.
+    /// Adds a parameter that users can pass after the skill's slash command.
     pub fn parameter(mut self, parameter: Parameter) -> Self {
         self.properties.usage.get_or_insert_default().parameters.push(parameter);
         self
     }
 
-    /// Adds an example: what somebody wants, and what the skill then does.
+    /// Adds an example: a scenario, and the expected result.
     pub fn example(mut self, scenario: impl Into<String>, expected: impl Into<String>) -> Self {
         let example = Example::new(scenario, expected);
         self.properties.usage.get_or_insert_default().examples.push(example);
         self
     }
 
-    /// Adds a tool that runs a function, which says by its types what the tool takes and gives; see
-    /// [`SkillTool::typed`]. A [`Value`](serde_json::Value) takes any input, and no input as `null`.
+    /// Adds a tool that runs an async function. The types of the function define the input and the output of the tool
+    /// ([`SkillTool::typed`]).
+    ///
+    /// If the function takes a [`Value`](serde_json::Value), the tool accepts any input. A missing input is passed as `null`.
     pub fn tool<I, O, F, Fut>(
         self,
         name: impl Into<String>,
@@ -124,16 +127,17 @@ impl SkillBuilder {
         self.add_tool(SkillTool::typed(name, description, handler))
     }
 
-    /// Adds a tool.
+    /// Adds a tool. Its name must be unique within the skill.
     pub fn add_tool(mut self, tool: SkillTool) -> Self {
         self.tools.push(tool);
         self
     }
 
-    /// The finished skill.
+    /// Returns the finished skill.
     ///
     /// # Errors
-    /// When the name, the description or the instructions are missing, or two tools share a name.
+    /// Returns [`BuildError::NoName`], [`BuildError::NoDescription`] or [`BuildError::NoBody`] if the name, the description
+    /// or the instructions are missing, and [`BuildError::DuplicateTool`] if two tools have the same name.
     pub fn build(self) -> Result<Skill, BuildError> {
         let name = SkillName::new(&self.name).ok_or(BuildError::NoName)?;
         if self.description.trim().is_empty() {

@@ -1,6 +1,6 @@
-//! [`Diagnostic`]: what is wrong with a skill, where, and what to do about it.
+//! [`Diagnostic`]: a problem of a skill, its position in the file, and a hint.
 //!
-//! A bad skill is a diagnostic, never an outage: loading skills gives a value *and* a list of these.
+//! Problems in a skill don't make loading fail as a whole. Functions return what could be loaded and a list of diagnostics.
 
 use std::{borrow::Cow, fmt, io, path::Path};
 
@@ -8,14 +8,14 @@ use serde::Serialize;
 
 use crate::text::{shown, shown_path};
 
-/// How bad it is.
+/// The severity of a diagnostic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Severity {
-    /// The skill works, but its author should know.
+    /// The skill can be used, but its author should fix a problem.
     Warning,
-    /// The skill cannot be loaded, or breaks the rules it was checked against.
+    /// The skill can't be loaded, or breaks a rule of the specification that it was checked against.
     Error,
 }
 
@@ -28,71 +28,76 @@ impl fmt::Display for Severity {
     }
 }
 
-/// One finding about one file. Serializes to `{"code","severity","line","column","message","help"}`.
+/// A problem in a file.
+///
+/// Its JSON form is `{"code","severity","line","column","message","help"}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Diagnostic {
     /// A stable, kebab-case identifier such as `name-too-long`.
     pub code: &'static str,
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
-    /// The line in the file, from 1; 0 when the finding is about the file as a whole.
+    /// The line in the file, starting at 1. It's 0 if the problem concerns the whole file.
     pub line: u32,
-    /// The column in that line, in characters from 1; 0 when the finding is about the whole line or file.
+    /// The column in characters, starting at 1. It's 0 if the problem concerns the whole line or file.
     pub column: u32,
-    /// What is wrong, as a lower-case fragment.
+    /// A description of the problem that starts in lower case and has no final period.
     pub message: String,
-    /// What to do about it.
+    /// A hint that explains how to fix the problem.
     pub help: Option<String>,
-    /// The system's code of the error behind it, as [`io::Error::raw_os_error`] has it. For programs that know what to do about
-    /// some of them; it is not serialized, because it means something on one system only.
+    /// The error code of the operating system ([`io::Error::raw_os_error`]), if an I/O error caused the problem.
+    ///
+    /// It's not serialized, because its meaning depends on the system.
     #[serde(skip)]
     pub os_error: Option<i32>,
 }
 
 impl Diagnostic {
-    /// A finding that prevents loading, or breaks a rule. The message may quote a stranger's file: it is made safe to show.
+    /// Creates an error about the whole file.
+    ///
+    /// The message may quote untrusted text, because control and invisible characters are escaped ([`shown`]).
     pub fn error(code: &'static str, message: impl Into<String>) -> Self {
         let message = safe(message.into());
         Self { code, severity: Severity::Error, line: 0, column: 0, message, help: None, os_error: None }
     }
 
-    /// A finding that prevents nothing.
+    /// Creates a warning about the whole file. Its message is escaped like that of an error.
     pub fn warning(code: &'static str, message: impl Into<String>) -> Self {
         Self { severity: Severity::Warning, ..Self::error(code, message) }
     }
 
-    /// The same finding at a line and column, both from 1.
+    /// Sets the position. Lines and columns start at 1, and a column of 0 means the whole line.
     #[must_use]
     pub fn at(self, line: u32, column: u32) -> Self {
         Self { line, column, ..self }
     }
 
-    /// The same finding with a remedy.
+    /// Adds a hint. Control and invisible characters in it are escaped.
     #[must_use]
     pub fn help(self, help: impl Into<String>) -> Self {
         Self { help: Some(safe(help.into())), ..self }
     }
 
-    /// The same finding with the error that is behind it, of which the system's code is kept. The message stays as it is.
+    /// Keeps the error code of the I/O error that caused the problem. The message doesn't change.
     #[must_use]
     pub fn caused_by(self, error: &io::Error) -> Self {
         Self { os_error: error.raw_os_error(), ..self }
     }
 
-    /// The finding as one text with the file it is about: `skill/SKILL.md:3:14: error[name-too-long]: …`.
+    /// Formats the diagnostic with the path of its file: `skill/SKILL.md:3:14: error[name-too-long]: …`.
     pub fn in_file(&self, file: &Path) -> String {
         let space = if self.line == 0 { " " } else { "" };
         format!("{}:{space}{self}", shown_path(file))
     }
 
-    /// Whether this finding is an error.
+    /// Returns true if the severity is [`Severity::Error`].
     pub fn is_error(&self) -> bool {
         self.severity == Severity::Error
     }
 }
 
-/// `3:14: error[name-too-long]: …`, and the remedy in a second line when there is one.
+/// Formats the diagnostic as `3:14: error[name-too-long]: …`, with the hint in a second line.
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.line, self.column) {
@@ -120,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_code_of_the_system_is_for_programs() {
+    fn the_os_error_is_neither_displayed_nor_serialized() {
         let error = io::Error::from_raw_os_error(24);
         let plain = Diagnostic::error("unreadable", "cannot read `a`");
         let diagnostic = plain.clone().caused_by(&error);
@@ -131,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_of_a_strangers_text_reaches_the_terminal() {
+    fn control_characters_in_a_diagnostic_are_escaped() {
         let diagnostic = Diagnostic::warning("name-not-directory", "the name `\u{1b}[2J\u{202e}a\nb` is odd")
             .help("rename \u{9b}31m")
             .at(3, 7);

@@ -1,4 +1,4 @@
-//! [`Difference`]: how one set of skills differs from another.
+//! [`Difference`]: compares two sets of skills.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use crate::{
     skill::Skill,
 };
 
-/// How a set of skills differs from an earlier one, each list in the order of its set.
+/// The skills that were added, removed and changed between two sets. Each list is in the order of its set.
 ///
 /// ```
 /// use skills_core::{Difference, Skill, SkillSet};
@@ -23,23 +23,24 @@ use crate::{
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Difference {
-    /// Skills that were not there before.
+    /// Skills that only the new set has.
     pub added: Vec<Arc<Skill>>,
-    /// Skills that are gone, as they were.
+    /// Skills that only the old set has.
     pub removed: Vec<Arc<Skill>>,
-    /// Skills that differ ([`Skill::is_same_as`]), as they are now. The scope does not count.
+    /// Skills of the new set that differ from the skill with the same name in the old set ([`Skill::is_same_as`]). The scope
+    /// is ignored.
     pub changed: Vec<Arc<Skill>>,
-    /// How many of those that changed differ in more than their instructions.
-    pub described_anew: usize,
+    /// The number of changed skills that differ in more than their instructions.
+    pub redescribed: usize,
 }
 
 impl Difference {
-    /// How `after` differs from `before`.
+    /// Compares two sets.
     ///
-    /// Two snapshots that share most of their skills cost little more than a look at the others.
+    /// This is fast if both sets share most of their skills: shared skills are recognised by their pointers.
     pub fn between(before: &SkillSet, after: &SkillSet) -> Self {
         let mut difference = Self::default();
-        if before.is(after) {
+        if before.ptr_eq(after) {
             return difference;
         }
         let (old, new) = unshared(before.entries(), after.entries());
@@ -50,7 +51,7 @@ impl Difference {
                 None => difference.added.push(Arc::clone(skill)),
                 Some(old) if Arc::ptr_eq(old, skill) || is_same(old, skill) => {}
                 Some(old) => {
-                    difference.described_anew += usize::from(!old.is_described_as(skill));
+                    difference.redescribed += usize::from(!old.is_described_as(skill));
                     difference.changed.push(Arc::clone(skill));
                 }
             }
@@ -58,18 +59,19 @@ impl Difference {
         difference
     }
 
-    /// Whether there is none.
+    /// Returns true if the sets have the same skills.
     pub fn is_empty(&self) -> bool {
         self.added.is_empty() && self.removed.is_empty() && self.changed.is_empty()
     }
 
-    /// Whether nothing differs but the instructions of some skills: every list of names and descriptions stays as it was.
-    pub fn is_only_inside(&self) -> bool {
-        self.added.is_empty() && self.removed.is_empty() && self.described_anew == 0
+    /// Returns true if at most the instructions of some skills differ, so that a catalog of names and descriptions stays the
+    /// same.
+    pub fn changes_only_instructions(&self) -> bool {
+        self.added.is_empty() && self.removed.is_empty() && self.redescribed == 0
     }
 }
 
-/// The scope does not count: it says how a skill was found, not what it is.
+/// Returns true if two skills differ at most in their scope. The scope says how a skill was found, so it's not a change.
 fn is_same(old: &Skill, new: &Skill) -> bool {
     if old.scope == new.scope {
         return old.is_same_as(new);
@@ -79,11 +81,12 @@ fn is_same(old: &Skill, new: &Skill) -> bool {
     moved.is_same_as(new)
 }
 
-/// The entries without those at both ends that are one and the same skill.
+/// Strips the shared skills at the beginning and at the end of both slices.
 fn unshared<'a>(old: &'a [Entry], new: &'a [Entry]) -> (&'a [Entry], &'a [Entry]) {
     let is_shared = |(a, b): &(&Entry, &Entry)| Arc::ptr_eq(&a.skill, &b.skill);
     let start = old.iter().zip(new).take_while(is_shared).count();
-    let (old, new) = (&old[start..], &new[start..]);
+    let old = &old[start..];
+    let new = &new[start..];
     let end = old.iter().rev().zip(new.iter().rev()).take_while(is_shared).count();
     (&old[..old.len() - end], &new[..new.len() - end])
 }
@@ -109,9 +112,10 @@ mod tests {
     }
 
     #[test]
-    fn what_differs() {
-        let (a, b, c, d) = (skill("a", "1"), skill("b", "1"), skill("c", "1"), skill("d", "1"));
-        let (a_again, b_anew) = (skill("a", "1"), skill("B", "2"));
+    fn sets_are_compared_by_name_and_content() {
+        let [a, b, c, d] = ["a", "b", "c", "d"].map(|name| skill(name, "1"));
+        let a_copy = skill("a", "1");
+        let b_changed = skill("B", "2");
         for (before, after, added, removed, changed) in [
             (vec![], vec![], vec![], vec![], vec![]),
             (vec![&a, &b, &c], vec![&a, &b, &c], vec![], vec![], vec![]),
@@ -119,12 +123,12 @@ mod tests {
             (vec![&a], vec![], vec![], vec!["a"], vec![]),
             (vec![&a, &b, &c], vec![&a, &c], vec![], vec!["b"], vec![]),
             (vec![&a, &c], vec![&a, &b, &c], vec!["b"], vec![], vec![]),
-            // Another order is no difference, and neither is a copy.
+            // A different order is not a difference, and neither is a copy of a skill.
             (vec![&a, &b, &c], vec![&c, &a, &b], vec![], vec![], vec![]),
-            (vec![&a, &b], vec![&a_again, &b], vec![], vec![], vec![]),
-            // A name in another case is the same name, and a change.
-            (vec![&a, &b, &c], vec![&a, &b_anew, &c], vec![], vec![], vec!["B"]),
-            (vec![&b, &c], vec![&d, &b_anew], vec!["d"], vec!["c"], vec!["B"]),
+            (vec![&a, &b], vec![&a_copy, &b], vec![], vec![], vec![]),
+            // Case is ignored when names are matched, but a different spelling is a change.
+            (vec![&a, &b, &c], vec![&a, &b_changed, &c], vec![], vec![], vec!["B"]),
+            (vec![&b, &c], vec![&d, &b_changed], vec!["d"], vec!["c"], vec!["B"]),
             (vec![&a, &a], vec![&a], vec![], vec![], vec![]),
         ] {
             let difference = Difference::between(&set(&before), &set(&after));

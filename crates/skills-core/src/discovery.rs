@@ -30,12 +30,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod cache;
 mod filter;
 mod load;
 mod named;
 mod names;
 mod roots;
-mod visits;
 mod walk;
 
 use std::{
@@ -43,11 +43,11 @@ use std::{
     mem,
 };
 
+pub use cache::{Changes, DiscoveryCache, VisitedDirectory};
 pub use filter::{Filter, FilterError};
 pub use load::{LoadError, load_dir};
 pub use named::NamedSkill;
 pub use roots::{Root, project_roots, user_roots, user_roots_in};
-pub use visits::{Changes, Seen, Visits};
 
 use crate::{
     set::{SkillSet, SkillSetBuilder},
@@ -108,17 +108,17 @@ impl Discovery {
     /// is gone or can be loaded again. Skills that are as they were are shared with the set before.
     ///
     /// ```
-    /// use skills_core::{SkillSet, discovery::{Changes, Discovery, Root, Visits}};
+    /// use skills_core::{SkillSet, discovery::{Changes, Discovery, Root, DiscoveryCache}};
     ///
     /// let root = tempfile::tempdir()?;
     /// # let root_path = dunce::canonicalize(root.path())?;
     /// # let root_path = root_path.as_path();
     /// # let write = |text: &str| std::fs::write(root_path.join("SKILL.md"), text);
     /// write("---\nname: greet\ndescription: Greets.\n---\n")?;
-    /// let (search, mut visits) = (Discovery::new([Root::scanned(root_path)]), Visits::default());
+    /// let (search, mut visits) = (Discovery::new([Root::scanned(root_path)]), DiscoveryCache::default());
     /// let mut find = |changes: &Changes| -> SkillSet {
     ///     let mut skills = SkillSet::builder();
-    ///     search.run_again(&mut visits, changes, &mut skills);
+    ///     search.run_incremental(&mut visits, changes, &mut skills);
     ///     skills.build()
     /// };
     /// assert_eq!(find(&Changes::default()).len(), 1);
@@ -134,12 +134,17 @@ impl Discovery {
     /// assert!(broken.entry("greet").unwrap().diagnostics.iter().any(|finding| finding.is_error()));
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    pub fn run_again(&self, visits: &mut Visits, changes: &Changes, skills: &mut SkillSetBuilder) {
-        let before = mem::take(&mut visits.seen);
+    pub fn run_incremental(
+        &self,
+        cache: &mut DiscoveryCache,
+        changes: &Changes,
+        skills: &mut SkillSetBuilder,
+    ) {
+        let before = mem::take(&mut cache.visits);
         let now = HashMap::with_capacity(before.len());
         let mut memory = walk::Memory { before, changes, now };
         self.walk(skills, Some(&mut memory));
-        visits.seen = memory.now;
+        cache.visits = memory.now;
     }
 
     fn walk(&self, skills: &mut SkillSetBuilder, mut memory: Option<&mut walk::Memory<'_>>) {

@@ -1,9 +1,9 @@
-//! [`LastGood`]: the last texts of skills that could be used, for as long as what is on disk cannot.
+//! [`LastGood`]: the last usable text of each skill, as a fallback while the file on disk is broken.
 //!
-//! A save overwrites the previous text, so that text must be in memory already when the save turns out to be broken.
-//! All texts would be too much: ten thousand skills have 50 MB. So there is a budget, and when it is exhausted, the skills
-//! most likely to be saved again stay: first those that were activated or that changed while the process ran, then those
-//! whose files were modified most recently.
+//! Saving a file overwrites the previous text, so we must already have that text in memory when a save turns out to be broken.
+//! Keeping all texts would need too much memory: ten thousand skills have 50 MB. Instead, there is a budget. If it's exhausted,
+//! we keep the texts of skills that are most likely to be saved again: first those that were activated or changed while the
+//! process ran, then those whose files were modified most recently.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -12,45 +12,45 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-/// What all texts together may take, in bytes.
+/// The budget for all texts, in bytes.
 const MAX_KEPT_BYTES: usize = 256 * 1024;
 
-/// A longer text is not kept, in bytes: it would take the place of many.
+/// The maximum size of a text in bytes. Larger texts are not kept, because they would displace many others.
 const MAX_TEXT_BYTES: usize = 64 * 1024;
 
-/// What an entry takes beside its text, in bytes; about.
+/// The approximate overhead of an entry, in bytes.
 const ENTRY_BYTES: usize = 256;
 
-/// A file that was written to more recently may not be finished.
+/// The time after a modification in which a file may still be incomplete.
 const UNFINISHED: Duration = Duration::from_secs(1);
 
-/// The clock of a file server may be ahead of ours by this much.
+/// The maximum time by which the clock of a file server may be ahead of ours.
 const CLOCK_SKEW: Duration = Duration::from_mins(1);
 
-/// Texts by the path of their skill's directory, or of their file.
+/// A bounded store of texts. The key is the path of a skill's directory, or of a file with instructions.
 #[derive(Debug)]
 pub(crate) struct LastGood {
     max_bytes: usize,
-    /// Held for a moment, and never while a file is read.
+    /// Guards all entries. It's never held while a file is read.
     kept: Mutex<Kept>,
 }
 
 #[derive(Debug, Default)]
 struct Kept {
     by_path: HashMap<Arc<Path>, (Rank, Arc<str>)>,
-    /// The same, what is dropped first in front.
+    /// The same entries in the order in which they are dropped.
     by_rank: BTreeMap<Rank, Arc<Path>>,
     bytes: usize,
-    /// Makes each rank unique, and a later one higher than an earlier one.
+    /// The number of the last insertion. It makes ranks unique, and later ranks higher.
     counter: u64,
 }
 
-/// How likely a text is to be needed.
+/// The priority of a text. Entries with the lowest rank are dropped first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
-    /// It was found; its file was written to at that time.
+    /// Discovery found the text. The time is the modification time of its file.
     Found(Option<SystemTime>, u64),
-    /// It was given to a model, or took the place of another text.
+    /// The text was sent to a model, or replaced an earlier text.
     Used(u64),
 }
 
@@ -61,23 +61,24 @@ impl Default for LastGood {
 }
 
 impl LastGood {
-    /// An empty store that never holds more than this many bytes.
+    /// Creates an empty store that holds at most `max_bytes`.
     fn with_budget(max_bytes: usize) -> Self {
         Self { max_bytes, kept: Mutex::default() }
     }
 
-    /// The texts of all skills that this process discovers, by canonical directory: every set and session shares them.
+    /// Returns the store for discovered skills, which all sets and sessions of the process share. Its keys are canonical
+    /// directories.
     pub(crate) fn of_found_skills() -> &'static Self {
         static FOUND: LazyLock<LastGood> = LazyLock::new(LastGood::default);
         &FOUND
     }
 
-    /// The last good text for `path`, where it is still here.
+    /// Returns the last good text for `path`, if it's still in the store.
     pub(crate) fn get(&self, path: &Path) -> Option<Arc<str>> {
         self.lock().by_path.get(path).map(|(_, text)| Arc::clone(text))
     }
 
-    /// Keeps a text that discovery took, if it ranks high enough.
+    /// Stores a text that discovery has loaded, if its rank is high enough.
     pub(crate) fn found(&self, path: &Arc<Path>, text: &str, modified: Option<SystemTime>) {
         let mut kept = self.lock();
         match kept.by_path.get(&**path) {
@@ -87,13 +88,13 @@ impl LastGood {
         }
     }
 
-    /// Keeps a text that was given to a model.
+    /// Stores a text that was sent to a model.
     pub(crate) fn used(&self, path: &Arc<Path>, text: &str) {
         self.lock().insert(path, text, Rank::Used, self.max_bytes);
     }
 
     fn lock(&self) -> MutexGuard<'_, Kept> {
-        // No panic leaves the maps half changed.
+        // A poisoned lock is safe to use, because no panic can leave the maps inconsistent.
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -102,7 +103,7 @@ impl Kept {
     fn insert(&mut self, path: &Arc<Path>, text: &str, rank: impl FnOnce(u64) -> Rank, max_bytes: usize) {
         self.counter += 1;
         let rank = rank(self.counter);
-        // Outdated, whether the new one is kept or not.
+        // The old text is outdated even if the new one is not stored.
         let known = self.remove(path).filter(|known| **known == *text);
         let size = text.len() + ENTRY_BYTES;
         if text.len() > MAX_TEXT_BYTES || size > max_bytes {
@@ -129,13 +130,15 @@ impl Kept {
     }
 }
 
-/// Whether a text looks like one that is still being written: it is a prefix of the last good one, and its file was modified
-/// a moment ago. An edit that only cuts the end takes effect after that moment.
+/// Returns true if a text looks incomplete: it's a prefix of the last good text, and its file was modified within the last
+/// second.
+///
+/// If a user really deletes the end of a file, the change takes effect after that second.
 pub(crate) fn is_unfinished(text: &str, last: &str, modified: Option<SystemTime>) -> bool {
     is_recent(modified) && text.len() < last.len() && last.starts_with(text)
 }
 
-/// Whether a file that was modified at this time may still be written to by the same save.
+/// Returns true if a file with this modification time may still be in the middle of a save.
 pub(crate) fn is_recent(modified: Option<SystemTime>) -> bool {
     modified.is_some_and(|modified| match SystemTime::now().duration_since(modified) {
         Ok(age) => age < UNFINISHED,
@@ -151,7 +154,7 @@ mod tests {
         Path::new(name).into()
     }
 
-    /// Which of these are kept, in their order.
+    /// Returns the names whose texts are in the store.
     fn kept(texts: &LastGood, names: &[&str]) -> String {
         names.iter().filter(|name| texts.get(Path::new(name)).is_some()).copied().collect()
     }
@@ -160,7 +163,7 @@ mod tests {
         SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)
     }
 
-    /// Room for three texts of ten bytes.
+    /// Creates a store with room for three texts of ten bytes.
     fn three() -> LastGood {
         LastGood::with_budget(3 * (10 + ENTRY_BYTES))
     }
@@ -176,14 +179,14 @@ mod tests {
         assert_eq!(texts.get(Path::new("a")).as_deref(), Some("three"));
         assert_eq!(texts.lock().bytes, 5 + ENTRY_BYTES);
         assert_eq!(texts.get(Path::new("b")), None);
-        // Not even the one before it, which is not the last any more.
+        // The previous text is dropped too, because it isn't the last one any more.
         texts.used(&path("a"), &"x".repeat(MAX_TEXT_BYTES + 1));
         assert_eq!(texts.get(Path::new("a")), None);
         assert_eq!(texts.lock().bytes, 0);
     }
 
     #[test]
-    fn what_was_written_last_is_kept() {
+    fn recently_modified_texts_are_kept() {
         let texts = three();
         for (name, time) in
             [("a", Some(3)), ("b", Some(1)), ("c", None), ("d", Some(4)), ("e", Some(2)), ("f", Some(0))]
@@ -194,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_used_or_changed_is_kept_first() {
+    fn used_and_changed_texts_are_kept_first() {
         let texts = three();
         texts.found(&path("a"), "0123456789", Some(at(1)));
         texts.found(&path("b"), "0123456789", Some(at(2)));
@@ -207,16 +210,17 @@ mod tests {
         texts.used(&path("f"), "0123456789");
         texts.used(&path("g"), "0123456789");
         assert_eq!(kept(&texts, &["a", "b", "c", "d", "f", "g"]), "bfg");
-        // A long one takes the place of as many as it needs.
+        // A long text displaces as many others as necessary.
         texts.used(&path("h"), &"x".repeat(2 * (10 + ENTRY_BYTES) - ENTRY_BYTES));
         assert_eq!(kept(&texts, &["b", "f", "g", "h"]), "gh");
     }
 
     #[test]
-    fn the_budget_holds() {
+    fn the_budget_is_never_exceeded() {
         let texts = LastGood::with_budget(10_000);
         for number in 0..5_000_usize {
-            let (name, text) = (format!("{}", number * 7 % 100), "x".repeat(number * 13 % 3_000));
+            let name = format!("{}", number * 7 % 100);
+            let text = "x".repeat(number * 13 % 3_000);
             match number % 3 {
                 0 => texts.used(&path(&name), &text),
                 _ => texts.found(&path(&name), &text, Some(at(number as u64 % 50))),
@@ -228,9 +232,10 @@ mod tests {
     }
 
     #[test]
-    fn unfinished_texts() {
+    fn a_recently_written_prefix_is_unfinished() {
         let ahead = |seconds| Some(SystemTime::now() + Duration::from_secs(seconds));
-        let (now, before) = (ahead(30), Some(at(1)));
+        let now = ahead(30);
+        let before = Some(at(1));
         for (text, modified, expected) in [
             ("---\nname", now, true),
             ("", now, true),

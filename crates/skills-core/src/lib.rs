@@ -55,24 +55,30 @@
 //! # Ok(()) }
 //! ```
 //!
-//! # Parts
+//! # Modules
 //!
-//! | module | question |
-//! |---|---|
-//! | [`frontmatter`] | what does a `SKILL.md` say, and what is wrong with it? |
-//! | [`discovery`] | where are skills, and which one wins a name? |
-//! | [`set`] | which skills are there? And how do they differ from those before ([`Difference`])? |
-//! | [`catalog`] | what does a model see before it activates a skill? |
-//! | [`activation`] | what does it see then? |
-//! | [`files`] | what is in a skill's directory? Confined to it by the operating system. |
-//! | [`exec`] | how do its scripts and command tools run? |
-//! | [`source`] | where else could skills come from? |
-//! | [`remote`] | which skills does a web site offer? |
-//! | [`scan`] | what in a skill should make a person look twice? |
-//! | [`search`] | which skills fit a task, when there are too many to list? |
-//! | [`toolbox`] | all of that as tools |
-//! | [`typed`] | what does a tool written in Rust take? |
-//! | [`text`] | what may be shown of a stranger's text? |
+//! All features except `clap` are enabled by default; [Features](#features) lists them.
+//!
+//! | module | contents | feature |
+//! |---|---|---|
+//! | [`name`] | [`SkillName`] and the specification's rules for names | |
+//! | [`skill`] | [`Skill`]: metadata, and the source of the instructions | |
+//! | [`frontmatter`] | parser and validator for `SKILL.md` files | |
+//! | [`diagnostic`] | [`Diagnostic`]: a problem of a skill, its position, and a hint | |
+//! | [`discovery`] | search for skills on disk, with precedence, filters and limits | |
+//! | [`source`] | [`SkillSource`]: a trait for other places that have skills | |
+//! | [`remote`] | skills that a web site offers | `fetch` |
+//! | [`set`] | [`SkillSet`]: an immutable snapshot of skills; [`Difference`] compares two of them | |
+//! | [`catalog`] | the list of skills for the model, within a budget | |
+//! | [`activation`] | the instructions of one skill for the model | |
+//! | [`files`] | files of a skill, confined to its directory by the operating system | |
+//! | [`search`] | ranked search, for sets that are too large for a catalog | |
+//! | [`tool`] | tools that skills define, and the names of the built-in tools | |
+//! | [`toolbox`] | definitions and answers of the built-in tools | `toolbox` for answers |
+//! | [`exec`] | scripts and programs, with limits and a sandbox | `exec` |
+//! | [`fetch`] | small files from the web | `fetch` |
+//! | [`scan`] | a scan for suspicious content in skills | `scan` |
+//! | [`text`] | untrusted text made safe to display | |
 
 pub mod activation;
 mod builder;
@@ -97,8 +103,8 @@ pub mod set;
 pub mod skill;
 pub mod source;
 pub mod text;
+pub mod tool;
 pub mod toolbox;
-pub mod typed;
 
 pub use activation::{Activation, ActivationOptions, activate};
 pub use builder::{BuildError, SkillBuilder};
@@ -114,12 +120,9 @@ pub use schemars;
 pub use set::{SkillSet, SkillSetBuilder};
 #[cfg(feature = "fetch")]
 pub use skill::Remote;
-pub use skill::{
-    CallContext, Instructions, Properties, Scope, Skill, SkillTool, Source, Stored, ToolError, ToolHandler,
-    Virtual,
-};
+pub use skill::{Instructions, Properties, Scope, Skill, Source, Stored, Virtual};
 pub use source::SkillSource;
+pub use tool::{CallContext, InvalidInput, SkillTool, ToolError, ToolHandler};
 pub use toolbox::{ToolDefinition, ToolOutput};
 #[cfg(feature = "toolbox")]
 pub use toolbox::{Toolbox, ToolboxOptions};
-pub use typed::InvalidInput;

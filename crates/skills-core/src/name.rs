@@ -1,8 +1,7 @@
-//! [`SkillName`] and the rules for names.
+//! [`SkillName`], and the specification's rules for names.
 //!
-//! A name is what users type and models send back, so there are two questions, kept apart: what *is* a name at
-//! all (anything with a visible character: half of the skills in the wild break a rule), and which rules of the
-//! [specification](https://agentskills.io/specification) it breaks ([`NameRule::broken_by`]).
+//! Half of the skills in the wild break a rule, so any text with a visible character can be a [`SkillName`].
+//! [`NameRule::broken_by`] returns the rules of the [specification](https://agentskills.io/specification) that a name breaks.
 
 use std::{borrow::Cow, fmt};
 
@@ -12,16 +11,16 @@ use unicode_properties::{GeneralCategoryGroup, UnicodeGeneralCategory};
 
 pub use crate::text::sanitize;
 
-/// Longest name that the specification allows, in characters.
+/// The maximum length of a name according to the specification, in characters.
 pub const MAX_NAME_CHARS: usize = 64;
 
-/// A skill with a longer name, in characters, is not loaded: catalogs show names whole.
+/// The maximum length of a name that is loaded, in characters. The limit exists because catalogs don't shorten names.
 pub const MAX_LOADED_NAME_CHARS: usize = 256;
 
-/// The name of a skill: never empty, one line, no control or bidirectional-override characters.
+/// The name of a skill. It's a single line and never empty, and has no control or bidirectional characters.
 ///
-/// Two names that differ only in case, or in how a character is put together, are the same skill to a user; compare with
-/// [`SkillName::key`].
+/// Names that differ only in case or in Unicode normalization mean the same skill. To compare two names, compare their
+/// [keys](SkillName::key).
 ///
 /// ```
 /// use skills_core::SkillName;
@@ -36,29 +35,31 @@ pub const MAX_LOADED_NAME_CHARS: usize = 256;
 pub struct SkillName(Box<str>);
 
 impl SkillName {
-    /// The name in `text` without invisible characters; `None` when nothing is left.
+    /// Creates a name from `text` without its invisible characters. Returns `None` if no character is left.
     pub fn new(text: &str) -> Option<Self> {
         let text = text.trim();
         if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic()) {
-            // Nearly every name; nothing to clean.
+            // The fast path for nearly all names.
             return Some(Self(text.into()));
         }
         let clean: String = sanitize(text).split_whitespace().collect::<Vec<_>>().join(" ");
         (!clean.is_empty()).then(|| Self(clean.into()))
     }
 
-    /// The name as it is shown.
+    /// Returns the name for display.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The name as it is compared: in lower case, and in the normalization form NFKC as in the specification's reference. Some
-    /// file systems give other characters for a letter with an accent than keyboards do.
+    /// Returns the form of the name that is used for comparisons: in lower case and in the normalization form NFKC.
+    ///
+    /// The specification's reference implementation normalizes in the same way. It matters because some file systems
+    /// decompose accented letters.
     pub fn key(&self) -> String {
         Self::key_of(&self.0)
     }
 
-    /// The key of a name as a user typed it, to be compared with [`SkillName::key`].
+    /// Returns the key of a name that a user or a model wrote, for comparison with [`SkillName::key`].
     pub fn key_of(text: &str) -> String {
         normalized(text.trim()).to_lowercase()
     }
@@ -76,7 +77,7 @@ impl AsRef<str> for SkillName {
     }
 }
 
-/// A rule of the specification for names.
+/// A rule for names from the [specification](https://agentskills.io/specification#name-field).
 ///
 /// ```
 /// use skills_core::NameRule;
@@ -90,24 +91,25 @@ impl AsRef<str> for SkillName {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum NameRule {
-    /// At most [`MAX_NAME_CHARS`] characters.
+    /// The name has at most [`MAX_NAME_CHARS`] characters.
     Length,
-    /// No upper-case letters.
+    /// The name has no upper-case letters.
     Lowercase,
-    /// No hyphen at the start or the end.
+    /// The name neither starts nor ends with a hyphen.
     EdgeHyphen,
-    /// No two hyphens in a row.
+    /// The name has no two consecutive hyphens.
     ConsecutiveHyphens,
-    /// Nothing but letters and digits of any script, and hyphens.
+    /// The name consists of letters and digits of any script, and hyphens.
     Characters,
-    /// The same as the name of the skill's directory.
+    /// The name equals the name of the skill's directory.
     Directory,
 }
 
 impl NameRule {
-    /// The rules that `name` breaks, each once; `directory` is the name of the skill's directory, when there is one.
+    /// Returns the rules that `name` breaks.
     ///
-    /// As in the specification's reference, both are compared in the normalization form NFKC.
+    /// `directory` is the name of the skill's directory. If it's `None`, [`NameRule::Directory`] is not checked. Both names are
+    /// compared in the normalization form NFKC, as in the specification's reference implementation.
     pub fn broken_by(name: &str, directory: Option<&str>) -> Vec<Self> {
         let name = &*normalized(name.trim());
         let mut broken = Vec::new();
@@ -132,7 +134,7 @@ impl NameRule {
         broken
     }
 
-    /// The code of the diagnostic.
+    /// Returns the code of the diagnostic for this rule.
     pub fn code(self) -> &'static str {
         match self {
             Self::Length => "name-too-long",
@@ -144,27 +146,30 @@ impl NameRule {
         }
     }
 
-    /// What is wrong with `name`, which breaks this rule.
+    /// Describes how `name` breaks this rule.
     pub fn message(self, name: &str, directory: Option<&str>) -> String {
         let name = normalized(name.trim());
         match self {
             Self::Length => {
-                format!("the name has {} characters; {MAX_NAME_CHARS} are allowed", name.chars().count())
+                format!("the name has {} characters; the maximum is {MAX_NAME_CHARS}", name.chars().count())
             }
-            Self::Lowercase => format!("the name `{name}` has upper-case letters"),
-            Self::EdgeHyphen => format!("the name `{name}` begins or ends with a hyphen"),
-            Self::ConsecutiveHyphens => format!("the name `{name}` has two hyphens in a row"),
+            Self::Lowercase => format!("the name `{name}` contains upper-case letters"),
+            Self::EdgeHyphen => format!("the name `{name}` starts or ends with a hyphen"),
+            Self::ConsecutiveHyphens => format!("the name `{name}` has consecutive hyphens"),
             Self::Characters => {
                 let found: String = name.chars().find(|&c| !is_name_character(c)).into_iter().collect();
-                format!("the name `{name}` has the character {found:?}")
+                format!("the name `{name}` contains the character {found:?}, which is not allowed")
             }
             Self::Directory => {
-                format!("the name `{name}` is not that of its directory `{}`", directory.unwrap_or_default())
+                format!(
+                    "the name `{name}` differs from the name of its directory, `{}`",
+                    directory.unwrap_or_default()
+                )
             }
         }
     }
 
-    /// What to do about it.
+    /// Returns a hint how to fix `name`.
     pub fn help(self, name: &str, directory: Option<&str>) -> String {
         match (self, suggestion(name), directory) {
             (Self::Directory, Some(name), _) => {
@@ -174,16 +179,16 @@ impl NameRule {
             (Self::Length, ..) | (_, None, _) => {
                 format!("use at most {MAX_NAME_CHARS} lower-case letters, digits and single hyphens")
             }
-            (_, Some(name), _) => format!("write `{name}`"),
+            (_, Some(name), _) => format!("use `{name}`"),
         }
     }
 }
 
-/// The nearest name that follows the rules, when there is one.
+/// Returns a similar name that follows the rules, if there is one.
 fn suggestion(name: &str) -> Option<String> {
     let words = normalized(name).to_lowercase();
     if words.chars().any(|c| !c.is_ascii() && !is_name_character(c)) {
-        // A mark that is left out leaves another word.
+        // Dropping such a character, such as a combining mark, would change the word.
         return None;
     }
     let words: Vec<&str> =
@@ -192,7 +197,7 @@ fn suggestion(name: &str) -> Option<String> {
     (!name.is_empty() && name.chars().count() <= MAX_NAME_CHARS).then_some(name)
 }
 
-/// As `str.isalnum` of the reference: letters and numbers, but no combining marks.
+/// Returns true for hyphens, letters and numbers, but not for combining marks. The reference uses Python's `str.isalnum`.
 fn is_name_character(c: char) -> bool {
     c == '-'
         || c.is_ascii_alphanumeric()
@@ -212,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_are_the_same_to_a_user() {
+    fn equivalent_names_have_the_same_key() {
         for (name, other) in [
             ("Review", "rEVIEW"),
             ("caf\u{e9}", "cafe\u{301}"),

@@ -1,11 +1,14 @@
-//! [`SearchIndex`]: ranked search over the skills that a model may see.
+//! [`SearchIndex`]: ranked search over skills.
 //!
-//! [BM25](https://en.wikipedia.org/wiki/Okapi_BM25) over description (×3), tags (×2), the scenarios of examples (×1.5), tools and name
-//! (×1 each) and parameters (×0.5), on English stems; names also match by prefix and with a typo. Equal scores are ranked by priority, then complete skills before
-//! those with missing tools, then by the order of the set: the same query always gives the same answer.
+//! Skills are scored with [BM25](https://en.wikipedia.org/wiki/Okapi_BM25) on English word stems. Each field has a weight:
+//! description 3, tags 2, scenarios of examples 1.5, names of tools 1, name 1, parameters 0.5. Names also match by prefix
+//! and with typos.
 //!
-//! Our own few hundred lines, because the `bm25` crate knows neither fields nor prefixes nor typos; the bench `search`
-//! has both side by side.
+//! Skills with equal scores are ordered by priority. After that, skills with missing tools come last, and the original order
+//! decides. The same query always returns the same result.
+//!
+//! We don't use the `bm25` crate, because it supports neither fields nor prefixes nor typos. The benchmark `search` compares
+//! the two.
 
 mod words;
 
@@ -14,7 +17,7 @@ use std::{cmp::Reverse, collections::HashMap, sync::Arc};
 use crate::skill::Skill;
 use words::{Names, Words};
 
-/// What a word counts, by where it stands.
+/// Weights of a word, by the field that contains it.
 const DESCRIPTION: f32 = 3.0;
 const TAG: f32 = 2.0;
 const SCENARIO: f32 = 1.5;
@@ -22,71 +25,72 @@ const PARAMETER: f32 = 0.5;
 const TOOL: f32 = 1.0;
 const NAME: f32 = 1.0;
 
-/// How fast the weight of a repeated word saturates: the usual 1.2, of a word of the description.
+/// The saturation parameter of BM25: the usual 1.2, scaled to the weight of the description.
 const K1: f32 = 1.2 * DESCRIPTION;
-/// How much long texts are discounted.
+/// The length normalization parameter of BM25.
 const B: f32 = 0.75;
-/// What a word of a name is worth that begins with what was asked for, compared with the word itself.
+/// The score of a name that contains a word with the queried prefix, relative to an exact match.
 const PREFIX: f32 = 0.7;
-/// The same when the word is known by itself: `excel` is rather not the beginning of `excellence` then.
+/// The same if the queried word is also in the index. In this case, `excel` probably doesn't mean `excellence`.
 const PREFIX_OF_KNOWN: f32 = 0.4;
-/// What a word of a name is worth that differs by a typo.
+/// The score of a name that contains the queried word with a typo, relative to an exact match.
 const TYPO: f32 = 0.5;
-/// What is added, compared with the rarest word, when the query is the name.
+/// The score that is added if the query is the whole name, relative to the rarest word.
 const IS_NAME: f32 = 3.0;
 
-/// Default number of results.
+/// The default number of results.
 pub const DEFAULT_LIMIT: usize = 10;
-/// Largest number of results.
+/// The maximum number of results.
 pub const MAX_LIMIT: usize = 50;
-/// Words of a query beyond these are ignored.
+/// The maximum number of words of a query. Further words are ignored.
 const MAX_QUERY_WORDS: usize = 64;
 
-/// What to look for.
+/// A search query.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Query {
-    /// Words, in any order and form; empty finds everything.
+    /// Words in any order and form. An empty text matches all skills.
     pub text: String,
-    /// Tags that a skill must have, all of them; case does not count.
+    /// Tags that a skill must have. All of them are required, and case is ignored.
     pub tags: Vec<String>,
-    /// How many results at most; [`DEFAULT_LIMIT`] when there is none, never more than [`MAX_LIMIT`].
+    /// The maximum number of results, from 1 to [`MAX_LIMIT`]. Other values are clamped. The default is [`DEFAULT_LIMIT`].
     pub limit: Option<usize>,
 }
 
-/// A skill that was found.
+/// A search result.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Hit {
     /// The skill.
     pub skill: Arc<Skill>,
-    /// How well it fits; comparable within one answer only. Zero when nothing was asked for.
+    /// The score. Scores of different queries can't be compared. It's zero if the query has no text.
     pub score: f32,
-    /// How many different words of the question the skill has, in any form.
+    /// The number of different words of the query that the skill contains, in any form.
     pub matched: usize,
 }
 
-/// An answer.
+/// The results of a query.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Hits {
-    /// The best, best first.
+    /// The best results, best first, up to the limit.
     pub hits: Vec<Hit>,
-    /// How many skills fit at all.
+    /// The number of skills that match, without the limit.
     pub total: usize,
 }
 
-/// An index over the skills of a set that a model may see ([`SkillSet::listed`](crate::SkillSet::listed)).
+/// A search index over skills.
 ///
 /// ```
-/// use skills_core::{Skill, SkillSet, search::{Query, SearchIndex}};
+/// use std::sync::Arc;
 ///
-/// let skills: SkillSet = [
+/// use skills_core::{Skill, search::{Query, SearchIndex}};
+///
+/// let skills = [
 ///     Skill::builder("pdf-forms", "Fills in forms. Use for PDF documents.").body("x").build()?,
 ///     Skill::builder("web-tests", "Tests web pages in a browser.").body("x").build()?,
 /// ]
-/// .into_iter()
-/// .collect();
-/// let index = SearchIndex::new(&skills);
+/// .map(Arc::new);
+/// let index = SearchIndex::new(skills);
 /// let hits = index.search(&Query { text: "testing a page".into(), ..Query::default() }).hits;
 /// assert_eq!(hits[0].skill.name.as_str(), "web-tests");
 /// # Ok::<(), skills_core::BuildError>(())
@@ -96,16 +100,18 @@ pub struct SearchIndex {
     skills: Vec<Arc<Skill>>,
     words: Words,
     names: Names,
-    /// For each word, the skills that have it and what it adds to their scores.
+    /// For each word, the skills that contain it, with the score that it adds to each.
     postings: Vec<Vec<(u32, f32)>>,
-    /// What the rarest word can add.
+    /// The score of the rarest word.
     best: f32,
 }
 
 impl SearchIndex {
-    /// Indexes skills; about 10 µs each.
-    pub(crate) fn over(skills: Vec<Arc<Skill>>) -> Self {
-        let (mut words, mut names) = (Words::default(), Names::default());
+    /// Builds an index over the skills that the model sees ([`Skill::is_listed`]). This takes about 10 µs per skill.
+    pub fn new(skills: impl IntoIterator<Item = Arc<Skill>>) -> Self {
+        let skills: Vec<Arc<Skill>> = skills.into_iter().filter(|skill| skill.is_listed()).collect();
+        let mut words = Words::default();
+        let mut names = Names::default();
         let mut postings: Vec<Vec<(u32, f32)>> = Vec::new();
         let mut lengths = Vec::with_capacity(skills.len());
         let mut weights: HashMap<u32, f32> = HashMap::new();
@@ -121,7 +127,7 @@ impl SearchIndex {
             skill.properties.tags.iter().for_each(|tag| add(tag, TAG, &mut words));
             skill.tools().iter().for_each(|tool| add(&tool.name, TOOL, &mut words));
             if let Some(usage) = &skill.properties.usage {
-                usage.examples.iter().for_each(|it| add(&it.scenario, SCENARIO, &mut words));
+                usage.examples.iter().for_each(|example| add(&example.scenario, SCENARIO, &mut words));
                 for parameter in &usage.parameters {
                     add(&parameter.name, PARAMETER, &mut words);
                     add(&parameter.description, PARAMETER, &mut words);
@@ -149,20 +155,21 @@ impl SearchIndex {
         Self { skills, words, names, postings, best }
     }
 
-    /// The skills that fit `query`, best first.
+    /// Returns the skills that match `query`, best first.
     pub fn search(&self, query: &Query) -> Hits {
         let asked = self.words.of_query(&query.text, MAX_QUERY_WORDS);
         let scores = self.scores(&asked, &query.text);
         let everything = query.text.trim().is_empty();
         let tags: Vec<String> = query.tags.iter().map(|tag| tag.trim().to_lowercase()).collect();
-        let has_tags = |skill: &Skill| {
-            tags.iter().all(|tag| skill.properties.tags.iter().any(|it| it.trim().to_lowercase() == *tag))
+        let has_tag = |skill: &Skill, tag: &str| {
+            skill.properties.tags.iter().any(|own| own.trim().to_lowercase() == tag)
         };
+        let has_tags = |skill: &Skill| tags.iter().all(|tag| has_tag(skill, tag));
         let mut found: Vec<(f32, usize)> = scores
             .into_iter()
             .zip(0..)
             .filter(|&(score, number)| (everything || score > 0.0) && has_tags(&self.skills[number]))
-            // Noise of the last bits must not decide before the priority does.
+            // Round the scores, so that floating-point noise doesn't outrank the priority.
             .map(|(score, number)| ((score * 1000.0).round() / 1000.0, number))
             .collect();
         let rank = |&(score, number): &(f32, usize)| {
@@ -180,12 +187,12 @@ impl SearchIndex {
         Hits { hits: hits.collect(), total: found.len() }
     }
 
-    /// How many skills can be found.
+    /// Returns the number of skills in the index.
     pub fn len(&self) -> usize {
         self.skills.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if the index has no skills.
     pub fn is_empty(&self) -> bool {
         self.skills.is_empty()
     }
@@ -225,23 +232,24 @@ impl SearchIndex {
     }
 }
 
-/// Whether the skill has tools that do not work.
+/// Returns true if the skill has a tool that can't work.
 fn is_incomplete(skill: &Skill) -> bool {
     skill.tools().iter().any(|tool| tool.missing.is_some())
 }
 
-/// How much a word says that `having` of `all` skills have.
+/// Returns the inverse document frequency of a word that `having` of `all` skills contain.
 fn idf(all: usize, having: usize) -> f32 {
-    let (all, having) = (count(all), count(having));
+    let all = count(all);
+    let having = count(having);
     (1.0 + (all - having + 0.5) / (having + 0.5)).ln()
 }
 
-#[expect(clippy::cast_precision_loss, reason = "nobody has 16 million skills")]
+#[expect(clippy::cast_precision_loss, reason = "exact up to 16 million skills")]
 fn count(number: usize) -> f32 {
     number as f32
 }
 
-/// A score that can be sorted by; it is never NaN.
+/// A score that implements [`Ord`]. It is never NaN.
 #[derive(PartialEq)]
 struct Ordered(f32);
 

@@ -1,7 +1,8 @@
-//! [`Skill`]: one capability, stored in a directory or defined in code.
+//! [`Skill`]: the name, description, properties and source of one skill.
 //!
-//! This file owns the data. How a `SKILL.md` becomes a [`Skill`] is `frontmatter`, where skills are found is
-//! `discovery`, and what a model gets to read is `catalog` and `activation`.
+//! A skill is stored in a directory, defined in code, or offered by a web site. This module holds the data only:
+//! [`frontmatter`](crate::frontmatter) parses a `SKILL.md`, [`discovery`](crate::discovery) finds skills on disk, and
+//! [`catalog`](crate::catalog) and [`activation`](crate::activation) produce the texts for the model.
 
 #[cfg(feature = "fetch")]
 mod digest;
@@ -27,58 +28,59 @@ pub use self::{
     usage::{Example, Parameter, Usage},
 };
 
-use futures::future::BoxFuture;
 use indexmap::IndexMap;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::name::SkillName;
+use crate::{name::SkillName, tool::SkillTool};
 
-/// One skill: what the catalog shows of it, and where its instructions come from.
+/// A skill: the metadata that a catalog shows, and the source of its instructions.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Skill {
-    /// What users type and models send back.
+    /// The name that users type and models send.
     pub name: SkillName,
-    /// What the skill does and when to use it; one line or more, not empty.
+    /// Says what the skill does and when to use it. It's never empty and may have several lines.
     pub description: String,
-    /// Everything else that the frontmatter says.
+    /// The optional fields of the frontmatter.
     pub properties: Properties,
-    /// Where the instructions are.
+    /// The source of the instructions.
     pub source: Source,
-    /// How the skill got into the set.
+    /// How the skill got into its set, which decides its precedence.
     pub scope: Scope,
 }
 
-/// The optional fields of the frontmatter. Most skills have none of them.
+/// The optional fields of the [frontmatter](https://agentskills.io/specification). Most skills set none of them.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Properties {
-    /// `license`.
+    /// `license`: the name of a license, or of a file with its text.
     pub license: Option<Box<str>>,
-    /// `compatibility`: what the skill needs around it; 1–500 characters in the specification.
+    /// `compatibility`: the environment that the skill requires. The specification allows 1 to 500 characters.
     pub compatibility: Option<Box<str>>,
-    /// `version`, as the text in the file (`1.10` stays `1.10`).
+    /// `version`, exactly as it's written in the file (`1.10` stays `1.10`).
     pub version: Option<Box<str>>,
-    /// `argument-hint`: what to show behind the slash command.
+    /// `argument-hint`: the hint that editors show after the skill's slash command.
     pub argument_hint: Option<Box<str>>,
-    /// `allowed-tools`: one pattern an entry, for example `Bash(git:*)`.
+    /// `allowed-tools`: tools that the skill may use without asking. Each entry is a pattern such as `Bash(git:*)`.
     pub allowed_tools: Vec<String>,
-    /// `tags`.
+    /// `tags`: keywords for search.
     pub tags: Vec<String>,
-    /// `priority`: higher ranks first among equally good search results.
+    /// `priority`: orders search results that have the same score, highest first. The default is 0.
     pub priority: i64,
-    /// `user-invocable`: whether the skill is offered as a slash command. Default `true`.
+    /// `user-invocable`: true if the skill is offered as a slash command. The default is `true`.
     pub user_invocable: bool,
-    /// `disable-model-invocation`: keeps the skill from the catalog and the model. Default `false`.
+    /// `disable-model-invocation`: true if only users may activate the skill. The model doesn't see it. The default is
+    /// `false`.
     pub disable_model_invocation: bool,
-    /// `hide-from-discovery`: neither in the catalog nor in search results, activated by name only. Default `false`.
+    /// `hide-from-discovery`: true if the skill is left out of the catalog and of search results. The model can still
+    /// activate it by name. The default is `false`.
     pub hide_from_discovery: bool,
-    /// `parameters` and `examples`, of a virtual skill or in `metadata`.
+    /// The `parameters` and `examples` of a virtual skill, or those in the `metadata` of a `SKILL.md`.
     pub usage: Option<Box<Usage>>,
-    /// `metadata`, in whatever shape it has.
+    /// `metadata`: any value. The specification asks for a map of strings, but files in the wild contain other shapes.
     pub metadata: Option<Box<Value>>,
-    /// Every other key, in the order of the file.
+    /// All other keys, in the order of the file.
     pub extra: Option<Box<IndexMap<String, Value>>>,
 }
 
@@ -102,15 +104,15 @@ impl Default for Properties {
     }
 }
 
-/// Where the instructions of a skill come from.
+/// The source of a skill's instructions.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Source {
-    /// A directory with a `SKILL.md`; the body is read when the skill is activated.
+    /// A directory with a `SKILL.md`. The body is read when the skill is activated.
     Stored(Stored),
-    /// Defined in code or in a configuration file; has no directory and no files.
+    /// A definition in code or in a configuration file. The skill has no directory and no files.
     Virtual(Virtual),
-    /// Listed by an index on the web; body and files are fetched when they are needed.
+    /// An entry of an index on the web. The body and the files are fetched when they are needed.
     #[cfg(feature = "fetch")]
     Remote(Remote),
 }
@@ -121,28 +123,28 @@ pub enum Source {
 pub struct Stored {
     /// The absolute path of the skill's directory.
     pub dir: Arc<Path>,
-    /// The name of the file in it, normally `SKILL.md`.
+    /// The name of the skill's file, normally `SKILL.md`.
     pub file_name: &'static str,
-    /// Tells one text of the file from another; 0 when the text is not known.
+    /// A hash of the text that was read, to notice changes. It's 0 if the file has not been read.
     pub(crate) stamp: u64,
-    /// Whether that text had all that a skill has, so that one without is broken.
+    /// True if that text was complete, so that a later text without a body or a closing line is considered broken.
     pub(crate) is_complete: bool,
-    /// Decides which of its files are served.
+    /// Decides which of the skill's files are served. `None` allows all of them.
     pub(crate) guard: Option<Guard>,
 }
 
 impl Stored {
-    /// A skill in `dir` (absolute), read from `file_name` in it.
+    /// Describes a skill in `dir`, an absolute path, whose text is in the file `file_name`.
     pub fn new(dir: impl Into<Arc<Path>>, file_name: &'static str) -> Self {
         Self { dir: dir.into(), file_name, stamp: 0, is_complete: false, guard: None }
     }
 
-    /// Whether discovery has found it; then the path of its directory is canonical.
+    /// Returns true if the skill was found by discovery. In this case the path of its directory is canonical.
     pub(crate) fn was_found(&self) -> bool {
         self.stamp != 0
     }
 
-    /// The absolute path of the `SKILL.md`.
+    /// Returns the absolute path of the `SKILL.md`.
     pub fn file(&self) -> PathBuf {
         self.dir.join(self.file_name)
     }
@@ -152,41 +154,41 @@ impl Stored {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Virtual {
-    /// The text that activation gives.
+    /// The source of the text that activation returns.
     pub instructions: Instructions,
-    /// Tools that `call_skill_tool` dispatches to; names are unique within the skill.
+    /// Tools that the model calls with `call_skill_tool`. Their names are unique within the skill.
     pub tools: Vec<SkillTool>,
 }
 
-/// Where the text of a virtual skill is.
+/// The source of a virtual skill's instructions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Instructions {
-    /// Right here.
+    /// The text itself.
     Inline(Arc<str>),
-    /// In a file, read at each activation.
+    /// A file, which is read at each activation.
     File(PathBuf),
-    /// Behind a URL (https, or http on loopback), fetched at the first activation.
+    /// A URL (`https`, or `http` on loopback), which is fetched at the first activation.
     Url(String),
 }
 
-/// How a skill got into a set; also its precedence, highest first.
+/// How a skill got into a set. The order of the variants is the order of precedence, highest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Scope {
-    /// Named one by one: `--skill DIR`, or defined in code or configuration.
+    /// Named explicitly: with `--skill DIR`, in code, or in a configuration file.
     #[default]
     Named,
-    /// Found in the project of a session.
+    /// Found in a session's project.
     Project,
     /// Found in the user's own directories.
     User,
-    /// Found below a directory that was given to be scanned.
+    /// Found below a directory that the user asked to scan.
     Scanned,
-    /// Listed by a remote index.
+    /// Listed by an index on the web.
     Remote,
-    /// Brought by the client, for one session.
+    /// Provided by the client for one session.
     Session,
 }
 
@@ -204,7 +206,7 @@ impl fmt::Display for Scope {
 }
 
 impl Skill {
-    /// A skill with default properties.
+    /// Creates a skill with default properties and [`Scope::Named`].
     pub fn new(name: SkillName, description: impl Into<String>, source: Source) -> Self {
         Self {
             name,
@@ -215,8 +217,9 @@ impl Skill {
         }
     }
 
-    /// Whether nothing visible differs from `other`: every field is the same, and so are the instructions of a
-    /// stored skill. Of skills that are not stored only the fields are compared.
+    /// Returns true if all fields of both skills are equal and, for stored skills, their instructions too.
+    ///
+    /// The instructions of virtual and remote skills are not compared.
     pub fn is_same_as(&self, other: &Self) -> bool {
         let sources = match (&self.source, &other.source) {
             (Source::Stored(this), Source::Stored(that)) => this == that,
@@ -226,14 +229,16 @@ impl Skill {
         sources && self.scope == other.scope && self.is_described_as(other)
     }
 
-    /// Whether `other` has the same name, description and properties: a catalog shows both alike.
+    /// Returns true if `other` has the same name, description and properties, so that both look the same in a catalog.
     pub fn is_described_as(&self, other: &Self) -> bool {
         self.name == other.name
             && self.description == other.description
             && self.properties == other.properties
     }
 
-    /// What to type behind the skill's command: what its author says, else its parameters, such as `<path> [depth]`.
+    /// Returns a hint for the arguments of the skill's slash command, such as `<path> [depth]`.
+    ///
+    /// It's the author's `argument-hint` or, if there is none, a list of the skill's parameters.
     pub fn hint(&self) -> Option<Cow<'_, str>> {
         match (&self.properties.argument_hint, &self.properties.usage) {
             (Some(hint), _) => Some(Cow::Borrowed(hint)),
@@ -242,7 +247,7 @@ impl Skill {
         }
     }
 
-    /// The same skill, of which nothing is served that `guard` does not allow; only a stored one can have it.
+    /// Restricts the skill's files to those that `guard` allows. This has an effect on stored skills only.
     #[must_use]
     pub fn guarded(mut self, guard: Guard) -> Self {
         if let Source::Stored(stored) = &mut self.source {
@@ -251,7 +256,7 @@ impl Skill {
         self
     }
 
-    /// The directory of a stored skill, absolute; `None` for any other.
+    /// Returns the absolute path of a stored skill's directory, or `None` for other skills.
     pub fn dir(&self) -> Option<&Path> {
         match &self.source {
             Source::Stored(stored) => Some(&stored.dir),
@@ -259,7 +264,7 @@ impl Skill {
         }
     }
 
-    /// The tools of a virtual skill; no other has any.
+    /// Returns the tools of a virtual skill. For other skills, the slice is empty.
     pub fn tools(&self) -> &[SkillTool] {
         match &self.source {
             Source::Virtual(skill) => &skill.tools,
@@ -267,124 +272,18 @@ impl Skill {
         }
     }
 
-    /// The tool with this exact name.
+    /// Returns the tool with exactly this name.
     pub fn tool(&self, name: &str) -> Option<&SkillTool> {
         self.tools().iter().find(|tool| tool.name == name)
     }
 
-    /// Whether the model may see the skill in the catalog, in search results and in the list of valid names.
+    /// Returns true if the model sees the skill in the catalog, in search results and in lists of valid names.
     pub fn is_listed(&self) -> bool {
         !self.properties.disable_model_invocation && !self.properties.hide_from_discovery
     }
 
-    /// Whether the model may activate the skill by name.
+    /// Returns true if the model may activate the skill by name.
     pub fn is_model_invocable(&self) -> bool {
         !self.properties.disable_model_invocation
-    }
-}
-
-/// A tool of a virtual skill. It is never listed up front; activation describes it.
-#[derive(Clone)]
-#[non_exhaustive]
-pub struct SkillTool {
-    /// Unique within the skill.
-    pub name: String,
-    /// What it does, for the activation text.
-    pub description: String,
-    /// The JSON schema of its input, for the activation text; not enforced.
-    pub input_schema: Option<Value>,
-    /// What runs.
-    pub handler: Arc<dyn ToolHandler>,
-    /// Why the tool cannot work (its program does not exist), when that is known.
-    pub missing: Option<String>,
-}
-
-impl SkillTool {
-    /// A tool that runs `handler`.
-    pub fn new(
-        name: impl Into<String>,
-        description: impl Into<String>,
-        handler: impl ToolHandler + 'static,
-    ) -> Self {
-        Self {
-            name: name.into(),
-            description: description.into(),
-            input_schema: None,
-            handler: Arc::new(handler),
-            missing: None,
-        }
-    }
-}
-
-impl fmt::Debug for SkillTool {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SkillTool")
-            .field("name", &self.name)
-            .field("description", &self.description)
-            .field("input_schema", &self.input_schema)
-            .field("missing", &self.missing)
-            .finish_non_exhaustive()
-    }
-}
-
-/// What is known about the caller of a tool.
-#[derive(Debug, Clone, Default)]
-#[non_exhaustive]
-pub struct CallContext {
-    /// The working directory of the session, absolute, when there is one.
-    pub cwd: Option<PathBuf>,
-    /// Skills that the user activated in this session. Their tools and files are open to the model even when it may
-    /// not activate them itself ([`Properties::disable_model_invocation`]).
-    pub unlocked: Arc<[SkillName]>,
-}
-
-impl CallContext {
-    /// A call from a session that works in `cwd`, an absolute path.
-    pub fn in_directory(cwd: impl Into<PathBuf>) -> Self {
-        Self { cwd: Some(cwd.into()), ..Self::default() }
-    }
-
-    /// The same call in a session in which the user activated these skills.
-    #[must_use]
-    pub fn unlock(self, skills: impl Into<Arc<[SkillName]>>) -> Self {
-        Self { unlocked: skills.into(), ..self }
-    }
-
-    /// Whether the user activated this skill in the session.
-    pub fn is_unlocked(&self, skill: &SkillName) -> bool {
-        self.unlocked.iter().any(|name| name.key() == skill.key())
-    }
-}
-
-/// What a tool says when it fails; the model reads it.
-pub type ToolError = Box<dyn std::error::Error + Send + Sync>;
-
-/// Runs a tool of a virtual skill. `input` is any JSON; `None` means that the caller sent no input at all.
-///
-/// Dropping the future cancels the call. Closures `Fn(Value) -> impl Future<Output = Result<Value, ToolError>>`
-/// implement this; they get `null` for no input.
-pub trait ToolHandler: Send + Sync {
-    /// Runs the tool; a string result is given to the model as it is, anything else as JSON.
-    ///
-    /// # Errors
-    /// Whatever the tool wants the model to know.
-    fn call(
-        &self,
-        input: Option<Value>,
-        context: CallContext,
-    ) -> BoxFuture<'static, Result<Value, ToolError>>;
-}
-
-impl<F, Fut> ToolHandler for F
-where
-    F: Fn(Value) -> Fut + Send + Sync,
-    Fut: Future<Output = Result<Value, ToolError>> + Send + 'static,
-{
-    fn call(
-        &self,
-        input: Option<Value>,
-        _context: CallContext,
-    ) -> BoxFuture<'static, Result<Value, ToolError>> {
-        Box::pin(self(input.unwrap_or(Value::Null)))
     }
 }

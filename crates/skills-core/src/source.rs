@@ -1,6 +1,6 @@
-//! [`SkillSource`]: where skills come from, whatever that is: a directory, a configuration, a registry on the network.
+//! [`SkillSource`]: a trait for places that have skills, such as a database or a registry on the network.
 //!
-//! A [`SkillSet`] built from several sources asks each of them page by page. The functions may block.
+//! [`SkillSetBuilder::add_source`] adds the skills of a source to a [`SkillSet`], page by page. All functions may block.
 
 use std::sync::Arc;
 
@@ -11,23 +11,23 @@ use crate::{
     skill::Skill,
 };
 
-/// How many skills [`SkillSetBuilder::add_source`] asks for at once.
+/// The maximum number of skills that [`SkillSetBuilder::add_source`] requests at once.
 pub const PAGE_SKILLS: usize = 500;
 
-/// Why a source cannot answer.
+/// The error of a source.
 pub type SourceError = Box<dyn std::error::Error + Send + Sync>;
 
 /// A place with skills.
 ///
-/// Only [`count`](Self::count) and [`list`](Self::list) must be written; the others are made of them, and a source that
-/// can do better (an index of its own, one request instead of many) says so by its own versions. A [`SkillSet`] is a
-/// source, too.
+/// Only [`count`](Self::count) and [`list`](Self::list) are required. The default implementations of the other functions use
+/// `list`. Override them if the source can do it faster, for example because it has an index. [`SkillSet`] implements this
+/// trait.
 ///
 /// ```
 /// use std::sync::Arc;
 /// use skills_core::{Skill, SkillSet, SkillSource, source::SourceError};
 ///
-/// /// Skills that a team shares in a list.
+/// /// The shared skills of a team.
 /// struct Shared(Vec<Arc<Skill>>);
 ///
 /// impl SkillSource for Shared {
@@ -50,22 +50,23 @@ pub type SourceError = Box<dyn std::error::Error + Send + Sync>;
 /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 /// ```
 pub trait SkillSource: Send + Sync {
-    /// How many skills there are.
+    /// Returns the number of skills.
     ///
     /// # Errors
-    /// When the source cannot be reached or read.
+    /// Returns an error if the source can't be reached or read.
     fn count(&self) -> Result<usize, SourceError>;
 
-    /// At most `limit` skills from the one with the number `offset` on, always in the same order; none beyond the last.
+    /// Returns at most `limit` skills, starting at index `offset`. The order is always the same. After the last skill, the
+    /// result is empty.
     ///
     /// # Errors
-    /// When the source cannot be reached or read.
+    /// Returns an error if the source can't be reached or read.
     fn list(&self, offset: usize, limit: usize) -> Result<Vec<Arc<Skill>>, SourceError>;
 
-    /// The skill with this name; case does not count.
+    /// Returns the skill with this name, ignoring case.
     ///
     /// # Errors
-    /// When the source cannot be reached or read.
+    /// Returns an error if the source can't be reached or read.
     fn load(&self, name: &str) -> Result<Option<Arc<Skill>>, SourceError> {
         let key = SkillName::key_of(name);
         let mut offset = 0;
@@ -81,10 +82,11 @@ pub trait SkillSource: Send + Sync {
         }
     }
 
-    /// The skills that fit `query`, best first; only those that a model may see ([`Skill::is_listed`]).
+    /// Returns the skills that match `query`, best first. Skills that the model must not see are left out
+    /// ([`Skill::is_listed`]).
     ///
     /// # Errors
-    /// When the source cannot be reached or read.
+    /// Returns an error if the source can't be reached or read.
     fn search(&self, query: &Query) -> Result<Hits, SourceError> {
         let mut skills = SkillSet::builder();
         skills.add_source(self, usize::MAX)?;
@@ -111,11 +113,10 @@ impl SkillSource for SkillSet {
 }
 
 impl SkillSetBuilder {
-    /// Adds the skills of `source` behind those already here, until it has no more or the set has `max` skills; returns
-    /// how many got in.
+    /// Appends the skills of `source` until the set has `max` skills. Returns the number of skills that were added.
     ///
     /// # Errors
-    /// When the source fails; what it gave until then is in the set.
+    /// Returns the error of the source. The skills that it returned before are in the set.
     pub fn add_source(
         &mut self,
         source: &(impl SkillSource + ?Sized),
@@ -143,7 +144,7 @@ mod tests {
 
     use super::*;
 
-    /// Made-up skills, counted pages, and a failure at one of them.
+    /// A source of generated skills that counts its pages and can fail.
     struct Numbers {
         skills: usize,
         pages: AtomicUsize,
@@ -158,7 +159,7 @@ mod tests {
         fn list(&self, offset: usize, limit: usize) -> Result<Vec<Arc<Skill>>, SourceError> {
             self.pages.fetch_add(1, Ordering::Relaxed);
             if offset >= self.fails_from {
-                return Err("the line is dead".into());
+                return Err("the registry is down".into());
             }
             let skill =
                 |number| Skill::builder(format!("S{number}"), format!("Knows {number}.")).body("x").build();
@@ -187,18 +188,18 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_and_a_failure() {
+    fn skills_are_added_up_to_the_limit_or_the_first_failure() {
         let mut skills = SkillSet::builder();
         assert_eq!(skills.add_source(&numbers(1_000, usize::MAX), 600).unwrap(), 600);
         assert_eq!(skills.add_source(&numbers(1_000, usize::MAX), 600).unwrap(), 0);
 
         let mut skills = SkillSet::builder();
         let error = skills.add_source(&numbers(1_000, 500), usize::MAX).unwrap_err();
-        assert_eq!((error.to_string().as_str(), skills.len()), ("the line is dead", 500));
+        assert_eq!((error.to_string().as_str(), skills.len()), ("the registry is down", 500));
     }
 
     #[test]
-    fn what_is_made_of_the_list() {
+    fn skills_are_loaded_and_searched_by_default() {
         let source: &dyn SkillSource = &numbers(700, usize::MAX);
         assert_eq!(source.load(" s650 ").unwrap().unwrap().name.as_str(), "S650");
         assert!(source.load("s700").unwrap().is_none());

@@ -1,7 +1,7 @@
-//! The tools that a model gets, as plain Rust: their names, their definitions, and what they answer.
+//! The built-in tools, which give a model access to skills.
 //!
-//! An MCP server, or the loop of any agent, exposes them; this part knows neither. The names and the shapes are always
-//! here; `Toolbox`, which answers the calls, comes with the feature `toolbox`.
+//! An MCP server or an agent loop offers these tools to the model. This module is independent of both. [`ToolDefinition`] and
+//! [`ToolOutput`] are always available. `Toolbox`, which answers calls, needs the feature `toolbox`.
 
 #[cfg(feature = "toolbox")]
 mod answers;
@@ -25,55 +25,44 @@ use serde_json::{Map, Value};
 #[cfg(feature = "toolbox")]
 pub use dispatch::{Toolbox, ToolboxOptions};
 
-/// Name of the tool that loads the instructions of a skill.
-pub const ACTIVATE_SKILL: &str = "activate_skill";
-/// Name of the tool that runs a tool of a virtual skill; only there while a skill has tools.
-pub const CALL_SKILL_TOOL: &str = "call_skill_tool";
-/// Name of the tool that reads a file of a stored or remote skill; only there while there is one.
-pub const READ_SKILL_FILE: &str = "read_skill_file";
-/// Name of the tool that finds skills; only there when search is on.
-pub const SEARCH_SKILLS: &str = "search_skills";
-/// Name of the tool that runs a script of a stored skill; only there when scripts are allowed.
-pub const RUN_SKILL_SCRIPT: &str = "run_skill_script";
+pub use crate::tool::{
+    ACTIVATE_SKILL, BUILT_IN_TOOLS, CALL_SKILL_TOOL, READ_SKILL_FILE, RUN_SKILL_SCRIPT, SEARCH_SKILLS,
+};
 
-/// The names that are taken, whether the tools are there or not.
-pub const NAMES: [&str; 5] =
-    [ACTIVATE_SKILL, CALL_SKILL_TOOL, READ_SKILL_FILE, SEARCH_SKILLS, RUN_SKILL_SCRIPT];
-
-/// What a model is told about one tool.
+/// The definition of a tool.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ToolDefinition {
-    /// Its name: one of the constants of this module, or that of a tool that belongs to no skill.
+    /// The name: one of [`BUILT_IN_TOOLS`], or the name of a tool that belongs to no skill.
     pub name: Cow<'static, str>,
-    /// A short name for people.
+    /// A short title for users.
     pub title: Cow<'static, str>,
-    /// What it does and when to use it, for the model.
+    /// A description for the model, which says when to use the tool.
     pub description: String,
-    /// The JSON schema of its arguments (an object).
+    /// The JSON schema of the arguments, which are always an object.
     pub input_schema: Map<String, Value>,
-    /// Whether it changes nothing, so that hosts need not ask before it runs.
+    /// True if the tool has no side effects, so that hosts can run it without asking the user.
     pub read_only: bool,
 }
 
-/// What a tool answers; errors are answers too, so that the model can do something about them.
+/// The result of a tool call. Errors are results too, so that the model can react to them.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ToolOutput {
-    /// What the model reads, in order.
+    /// The content for the model, in order.
     pub content: Vec<Content>,
-    /// The same as JSON, where the tool has a structured result.
+    /// The content as JSON, if the tool has a structured result.
     pub structured: Option<Value>,
-    /// Whether the call failed.
+    /// True if the call failed.
     pub is_error: bool,
-    /// What kind of failure it was, for programs: the code that the text begins with, for example `SkillNotFound`.
+    /// The code of the failure, for programs. The text starts with the same code, for example `SkillNotFound`.
     pub code: Option<&'static str>,
 }
 
 impl ToolDefinition {
-    /// What a model reads of it: the name, the description and the schema, as one line of JSON.
+    /// Returns the name, the description and the schema as one line of JSON.
     ///
-    /// Its length is what the tool costs in every turn, before anybody calls it.
+    /// The model reads about this text in every turn, so its length is the cost of offering the tool.
     pub fn for_model(&self) -> String {
         let Self { name, description, input_schema, .. } = self;
         serde_json::json!({ "name": name, "description": description, "inputSchema": input_schema })
@@ -81,28 +70,28 @@ impl ToolDefinition {
     }
 }
 
-/// A part of a tool's answer.
+/// A part of a tool's result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Content {
     /// Text.
     Text(String),
-    /// An image: its media type and its bytes.
+    /// An image.
     Image {
-        /// For example `image/png`.
+        /// The media type, for example `image/png`.
         media_type: &'static str,
-        /// The file's bytes.
+        /// The bytes of the image file.
         data: Vec<u8>,
     },
 }
 
 impl ToolOutput {
-    /// A success with one text.
+    /// Creates a successful result with one text.
     pub fn text(text: impl Into<String>) -> Self {
         Self { content: vec![Content::Text(text.into())], structured: None, is_error: false, code: None }
     }
 
-    /// All texts of the answer, for callers that show nothing else.
+    /// Returns all texts, joined by line breaks. Images are left out.
     pub fn to_text(&self) -> String {
         let texts = self.content.iter().filter_map(|part| match part {
             Content::Text(text) => Some(text.as_str()),
@@ -111,7 +100,7 @@ impl ToolOutput {
         texts.collect::<Vec<_>>().join("\n")
     }
 
-    /// A failure: what went wrong, and what to do next.
+    /// Creates a failed result. The text should say what failed and what the model can do next.
     pub fn error(text: impl Into<String>) -> Self {
         Self { is_error: true, ..Self::text(text) }
     }

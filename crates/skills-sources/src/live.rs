@@ -18,7 +18,7 @@ use skills_core::{
     Diagnostic, SkillSet,
     discovery::Filter,
     exec::ProcessObserver,
-    set::{ON_THE_WAY, Skipped},
+    set::{SOURCE_FETCHING, Skipped},
 };
 
 use super::{
@@ -306,7 +306,7 @@ impl Sources {
                         .help(format!("`acp-skills-proxy update '{}'` fetches it", spec.address))
                 }
                 Status::Fetching => Diagnostic::warning(
-                    ON_THE_WAY,
+                    SOURCE_FETCHING,
                     format!("{} is being fetched; its skills join when they are here", spec.address),
                 ),
                 Status::Failed(why) => why.clone(),

@@ -23,7 +23,7 @@ use parking_lot::Mutex;
 use skills_core::{
     Diagnostic, Skill, SkillName, SkillSet, Source,
     files::{self, Bounds},
-    set::{Skipped, Waiting},
+    set::{Skipped, Unapproved},
     skill::Guard,
 };
 
@@ -101,10 +101,10 @@ impl Trust {
             } else if decisions.trusts(&place, &digest) {
                 skills.add(skill, entry.diagnostics.clone());
             } else {
-                let mut waiting = Waiting::new(Arc::clone(&entry.skill), digest);
+                let mut waiting = Unapproved::new(Arc::clone(&entry.skill), digest);
                 waiting.has_changed = decisions.knows(&place);
                 waiting.is_refused = decisions.refuses(&place, &waiting.digest);
-                skills.wait(waiting);
+                skills.add_unapproved(waiting);
             }
         }
         for skipped in found.skipped() {
@@ -114,7 +114,7 @@ impl Trust {
     }
 
     /// Keeps what the user decided about skills of a project, as they were when they were told of them.
-    pub fn decide(&self, project: &Path, skills: &[Waiting], trusted: bool) -> Decided {
+    pub fn decide(&self, project: &Path, skills: &[Unapproved], trusted: bool) -> Decided {
         let (mut decided, mut decisions) = (Decided::default(), Decisions::default());
         let known = self.decisions(project);
         for waiting in skills {

@@ -4,7 +4,7 @@ use std::{collections::VecDeque, path::PathBuf, time::Duration};
 
 use acp_skills_intercept::{
     Actions, Decided, Endpoint, Fetched, Input, Interceptor, Mark, NotFetched, Pass, Policy, Provisions,
-    Query, Reason, Refreshed, Resolved, SessionKey, Switched, Task, Transport,
+    Query, Reason, Refreshed, Resolved, SessionKey, Switched, Task, Timer, Transport,
 };
 use serde_json::{Value, json};
 use skills_core::{Properties, Skill, SkillName, SkillSet, Source, Stored};
@@ -29,6 +29,7 @@ pub(super) struct World {
     queries: VecDeque<Query>,
     keys: Vec<SessionKey>,
     menus: Vec<SessionKey>,
+    timers: Vec<(SessionKey, Timer)>,
     /// What the two sides got, in order.
     pub(super) to_client: Vec<String>,
     pub(super) to_agent: Vec<String>,
@@ -52,6 +53,7 @@ impl World {
             queries: VecDeque::new(),
             keys: Vec::new(),
             menus: Vec::new(),
+            timers: Vec::new(),
             to_client: Vec::new(),
             to_agent: Vec::new(),
         }
@@ -135,8 +137,9 @@ impl World {
                     }
                     self.queries.push_back(query);
                 }
-                Task::WaitForMenu(session, _) => self.menus.push(session),
-                Task::Wait(..) | Task::Mcp { .. } => {}
+                Task::MenuTimer { session, .. } => self.menus.push(session),
+                Task::ToolsTimer { session, timer, .. } => self.timers.push((session, timer)),
+                Task::Mcp { .. } => {}
             }
         }
     }
@@ -201,6 +204,12 @@ impl World {
         true
     }
 
+    /// Takes out the oldest timer of a session. Without one, returns a timer that has ended before.
+    pub(super) fn oldest_timer(&mut self, key: SessionKey) -> Timer {
+        let index = self.timers.iter().position(|(session, _)| *session == key);
+        index.map_or(Timer(0), |index| self.timers.remove(index).1)
+    }
+
     /// The `index`th session that was set up.
     pub(super) fn key(&self, index: usize) -> Option<SessionKey> {
         self.keys.get(index.checked_rem(self.keys.len())?).copied()
@@ -212,10 +221,13 @@ impl World {
             while self.answer(true, true) {}
             for key in self.keys.clone() {
                 self.handle(Input::ToolsListed(key));
-                self.handle(Input::WaitOver(key));
+                while let Some(index) = self.timers.iter().position(|(session, _)| *session == key) {
+                    let (session, timer) = self.timers.remove(index);
+                    self.handle(Input::ToolsTimerEnded { session, timer });
+                }
             }
             for key in std::mem::take(&mut self.menus) {
-                self.handle(Input::MenuDue(key));
+                self.handle(Input::MenuTimerEnded(key));
             }
             if self.queries.is_empty() {
                 break;

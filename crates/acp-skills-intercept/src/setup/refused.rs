@@ -5,11 +5,12 @@ use acp_skills_wire::{AUTH_REQUIRED, Id, Message, Node, REQUEST_CANCELLED};
 use crate::{
     Interceptor,
     events::{EventKind, FallbackReason},
+    keys::SessionKey,
     outputs::{Actions, Effect, Level, Pass},
     policy::McpMode,
     requests::{OpenRequest, Purpose, Setup, SetupKind},
     servers,
-    session::{Session, SessionKey},
+    session::Session,
 };
 
 impl Interceptor {
@@ -37,7 +38,7 @@ impl Interceptor {
             if name_is_taken {
                 let text = format!("{method} failed: the agent wants another name for each skills server");
                 actions.log(Level::Info, text);
-                self.own_names = true;
+                self.memory.needs_own_server_names = true;
                 session.server.forget_name();
             } else {
                 let kind = EventKind::Fallback { reason: FallbackReason::Refused, ms: None };
@@ -56,11 +57,11 @@ impl Interceptor {
                 Pass::Untouched | Pass::Consumed => line,
             });
             let purpose = Purpose::SetUp(Setup { session: key, kind, retry });
-            self.open.insert(id, OpenRequest { method, purpose });
+            self.requests.insert(id, OpenRequest { method, purpose });
             return Pass::Consumed;
         }
         if kind != (SetupKind::Enter { known: true }) {
-            self.drop_session(key, actions);
+            self.close_session(key, actions);
         }
         Pass::Untouched
     }

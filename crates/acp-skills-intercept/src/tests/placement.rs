@@ -165,7 +165,8 @@ fn whose_the_tools_are_and_where_the_files_are() {
     // Once the model has called a tool of ours, it has them.
     let mut world = World::with_skills(policy(), set(flat)).initialized("vibe", &json!({}));
     world.new_session(1, "s");
-    world.handle(Input::Recorded(SessionKey(1), super::record::activation(crate::events::By::Model)));
+    world
+        .handle(Input::Recorded(SessionKey(1), super::record::activation(crate::events::ActivatedBy::Model)));
     world.new_session(2, "t");
     let out = world.prompt(3, "t", &["hello"]);
     assert!(!texts(out.agent())[0].contains("SKILL.md"), "{out:?}");

@@ -266,7 +266,10 @@ fn a_session_that_is_being_set_up_gets_its_menu_afterwards() {
     world.respond(2, &json!({}));
     world.respond(3, &json!({ "sessionId": "t" }));
     for (key, id) in [(KEY, "s"), (SessionKey(2), "t")] {
-        assert_eq!(menus(&world.handle(Input::MenuDue(key))), [(id, vec!["skills", "review", "greet"])]);
+        assert_eq!(
+            menus(&world.handle(Input::MenuTimerEnded(key))),
+            [(id, vec!["skills", "review", "greet"])]
+        );
     }
 }
 

@@ -8,7 +8,7 @@ fn world() -> World {
     let mut world =
         World::with_skills(policy(), skills(&["pdf", "review", "My Notes"])).initialized("x", &json!({}));
     world.new_session(1, "s");
-    world.handle(Input::MenuDue(SessionKey(1)));
+    world.handle(Input::MenuTimerEnded(SessionKey(1)));
     world
 }
 

@@ -1,6 +1,6 @@
 //! Skills that wait until the user has approved them.
 
-use skills_core::set::Waiting;
+use skills_core::set::Unapproved;
 
 use super::*;
 
@@ -10,7 +10,7 @@ fn world(names: &[&str], form: &Value) -> World {
     all.extend(&skills(&["review"]));
     for name in names {
         let skill = Skill::builder(*name, format!("Does {name}.")).body("x").build().unwrap();
-        all.wait(Waiting::new(skill.into(), format!("hash of {name}")));
+        all.add_unapproved(Unapproved::new(skill.into(), format!("hash of {name}")));
     }
     let mut world = World::with_skills(policy(), all.build());
     let capabilities = json!({ "elicitation": form });
@@ -131,7 +131,7 @@ fn what_comes_while_the_session_is_open() {
     let mut now = SkillSet::builder();
     now.extend(&skills(&["review"]));
     let skill = Skill::builder("deploy", "Does it.").body("x").build().unwrap();
-    now.wait(Waiting::new(skill.into(), "1"));
+    now.add_unapproved(Unapproved::new(skill.into(), "1"));
     let out = world.notices(now.build());
     assert_eq!(out.to_client.iter().filter(|it| it["method"] == "elicitation/create").count(), 1, "{out:?}");
 }
@@ -141,7 +141,7 @@ fn a_session_that_has_nothing_else() {
     let mut world = World::with_skills(policy(), {
         let mut all = SkillSet::builder();
         let skill = Skill::builder("deploy", "Does it.").body("x").build().unwrap();
-        all.wait(Waiting::new(skill.into(), "1"));
+        all.add_unapproved(Unapproved::new(skill.into(), "1"));
         all.build()
     })
     .initialized("x", &json!({ "mcpCapabilities": { "http": true } }));

@@ -29,14 +29,14 @@ fn the_first_prompt_waits_for_the_tools() {
     assert!(world.prompt(4, "s", &["second"]).is_nothing());
     let out = world.handle(Input::ToolsListed(KEY));
     assert_eq!(out.to_agent.iter().map(|line| texts(line).len()).collect::<Vec<_>>(), [2, 1]);
-    assert!(world.handle(Input::WaitOver(KEY)).is_silence());
+    assert!(world.timer_ends(KEY).is_silence());
     assert_eq!(texts(world.prompt(5, "s", &["third"]).agent()), ["third"]);
 }
 
 /// The waits that something begins, in milliseconds.
 fn waits(out: &Out) -> Vec<u128> {
     let wait = |task: &Task| match task {
-        Task::Wait(_, time) => Some(time.as_millis()),
+        Task::ToolsTimer { time, .. } => Some(time.as_millis()),
         _ => None,
     };
     out.tasks.iter().filter_map(wait).collect()
@@ -74,7 +74,7 @@ fn only_an_agent_that_has_connected_is_waited_for() {
         for step in steps {
             let out = match step {
                 Connects => world.handle(Input::Connected(KEY)),
-                TimeIsUp => world.handle(Input::WaitOver(KEY)),
+                TimeIsUp => world.timer_ends(KEY),
                 Lists => world.handle(Input::ToolsListed(KEY)),
                 Prompts => world.prompt(2, "s", &["hello"]),
             };
@@ -94,11 +94,11 @@ fn only_an_agent_that_has_connected_is_waited_for() {
 fn who_never_connects_is_not_waited_for_again() {
     let mut world = world();
     assert_eq!(waits(&open(&mut world, 1, "a")), [300]);
-    world.handle(Input::WaitOver(KEY));
+    world.timer_ends(KEY);
     open(&mut world, 2, "b");
     assert_eq!(world.prompt(3, "b", &["hello"]).to_agent.len(), 1);
     // When a tool is called, that says nothing of the next session.
-    world.handle(Input::WaitOver(SessionKey(2)));
+    world.timer_ends(SessionKey(2));
     world.handle(Input::Connected(SessionKey(2)));
     open(&mut world, 4, "c");
     assert_eq!(world.prompt(5, "c", &["hello"]).to_agent.len(), 1);
@@ -125,9 +125,9 @@ fn who_connects_is_remembered() {
     let mut world = World::new(policy());
     named(&mut world);
     open(&mut world, 1, "a");
-    world.handle(Input::WaitOver(KEY));
+    world.timer_ends(KEY);
     open(&mut world, 2, "b");
-    world.handle(Input::WaitOver(SessionKey(2)));
+    world.timer_ends(SessionKey(2));
     assert_eq!(world.outside.agents, [("agent 1.2".to_owned(), false)]);
     world.handle(Input::Connected(KEY));
     assert_eq!(world.outside.agents.len(), 1, "too late to count");
@@ -141,7 +141,7 @@ fn who_connects_is_remembered() {
     named(&mut world);
     open(&mut world, 1, "a");
     assert_eq!(world.prompt(2, "a", &["hello"]).to_agent.len(), 1, "it is not waited for");
-    world.handle(Input::WaitOver(KEY));
+    world.timer_ends(KEY);
     assert!(world.outside.agents.is_empty(), "nothing is new");
 
     // What this run has seen counts for more.
@@ -161,7 +161,7 @@ fn who_connects_is_remembered() {
         world.request(0, "initialize", &json!({ "protocolVersion": 1 }));
         world.respond(0, &json!({ "protocolVersion": 1, "agentCapabilities": {}, "agentInfo": info }));
         open(&mut world, 1, "a");
-        world.handle(Input::WaitOver(KEY));
+        world.timer_ends(KEY);
         assert!(world.outside.agents.is_empty());
     }
 }
@@ -172,7 +172,7 @@ fn a_time_that_the_user_named_is_waited() {
     let mut world = World::new(policy).initialized("x", &json!({}));
     for (request, id, key) in [(1, "a", 1), (2, "b", 2)] {
         assert_eq!(waits(&open(&mut world, request, id)), [2000]);
-        assert!(waits(&world.handle(Input::WaitOver(SessionKey(key)))).is_empty());
+        assert!(waits(&world.timer_ends(SessionKey(key))).is_empty());
     }
 }
 
@@ -184,8 +184,8 @@ fn an_older_wait_does_not_end_a_newer_one() {
     world.request(2, "session/load", &json!({ "sessionId": "s", "cwd": "/p", "mcpServers": [] }));
     assert_eq!(waits(&world.respond(2, &json!({}))), [300]);
     assert!(world.prompt(3, "s", &["hello"]).is_nothing());
-    assert!(world.handle(Input::WaitOver(KEY)).is_silence());
-    assert_eq!(world.handle(Input::WaitOver(KEY)).to_agent.len(), 1);
+    assert!(world.timer_ends(KEY).is_silence());
+    assert_eq!(world.timer_ends(KEY).to_agent.len(), 1);
 }
 
 /// Kimi Code gives a copy of a session the servers of that session, and connects to no other.
@@ -321,8 +321,7 @@ fn what_was_told_in_another_way_is_known() {
         ("agentao", true, false, 2),
     ] {
         let listed = |world: &mut World, connects: bool| {
-            let input = if connects { Input::ToolsListed(KEY) } else { Input::WaitOver(KEY) };
-            world.handle(input)
+            if connects { world.handle(Input::ToolsListed(KEY)) } else { world.timer_ends(KEY) }
         };
         let policy = Policy { mcp_wait: WAIT, ..Policy::default() };
         let mut world = World::with_skills(policy.clone(), set.clone()).initialized(agent, &json!({}));
@@ -360,7 +359,7 @@ fn an_agent_that_does_not_connect_is_told_about_the_files() {
     let mut world = World::with_skills(policy, set.build()).initialized("x", &json!({}));
     world.new_session(1, "s");
     world.prompt(2, "s", &["hello"]);
-    let out = world.handle(Input::WaitOver(KEY));
+    let out = world.timer_ends(KEY);
     let catalog = texts(out.agent())[0];
     let file = dir.join("SKILL.md");
     assert!(catalog.contains(file.to_str().unwrap()), "{catalog}");
@@ -390,7 +389,7 @@ fn a_prompt_that_waits_for_a_refused_entry_goes_on() {
     world.request(3, "session/resume", &json!({ "sessionId": "t", "cwd": "/project", "mcpServers": [] }));
     assert!(world.prompt(4, "t", &["hello"]).to_agent.is_empty());
     world.refuse(3, -32602);
-    let out = world.handle(Input::WaitOver(SessionKey(2)));
+    let out = world.timer_ends(SessionKey(2));
     assert_eq!(texts(out.agent()).last(), Some(&"hello"), "{out:?}");
 }
 
@@ -468,11 +467,12 @@ fn hybrid_activation_begins_when_the_tools_do_not_come() {
     let mut world = World::new(policy).initialized("x", &json!({}));
     world.new_session(1, "s");
     world.prompt(2, "s", &["please review"]);
-    let out = world.handle(Input::WaitOver(KEY));
+    let out = world.timer_ends(KEY);
     assert!(matches!(out.wanted(), Wanted::BestFor(_)), "{out:?}");
+    let ticket = out.ticket();
     let out = world.handle(Input::Fetched {
         session: KEY,
-        ticket: Ticket(1),
+        ticket,
         fetched: Fetched { text: Some("BODY".to_owned()), activations: Vec::new() },
     });
     assert!(texts(out.agent()).iter().any(|text| text.contains("BODY")));
@@ -514,11 +514,12 @@ fn the_proxy_activates_for_agents_without_tools() {
             continue;
         }
         let wanted = Wanted::BestFor("please review".to_owned());
-        assert_eq!((out.wanted(), out.ticket()), (&wanted, Ticket(1)));
+        assert_eq!(out.wanted(), &wanted);
+        let ticket = out.ticket();
         assert!(world.prompt(3, "s", &["/command"]).is_nothing());
         let out = world.handle(Input::Fetched {
             session: KEY,
-            ticket: Ticket(1),
+            ticket,
             fetched: Fetched { text: Some("BODY".to_owned()), activations: Vec::new() },
         });
         let first = texts(&out.to_agent[0]);

@@ -16,7 +16,7 @@ use skills_core::{
     catalog::{self, Guide},
     estimate_tokens,
     files::{SKILL_FILE_NAMES, bundled},
-    set::{Entry, Shadowed, Skipped, Waiting},
+    set::{Entry, Shadowed, Skipped, Unapproved},
     text::shown_path,
 };
 
@@ -195,7 +195,7 @@ impl<'a> Report<'a> {
             skills: set.entries().iter().map(row).collect(),
             shadowed: set.shadowed(),
             skipped: set.skipped(),
-            waiting: set.waiting().iter().map(WaitingRow::new).collect(),
+            waiting: set.unapproved().iter().map(WaitingRow::new).collect(),
             catalog: catalog.unwrap_or_default(),
             tools,
             fixed_tokens,
@@ -204,7 +204,7 @@ impl<'a> Report<'a> {
 }
 
 impl<'a> WaitingRow<'a> {
-    fn new(waiting: &'a Waiting) -> Self {
+    fn new(waiting: &'a Unapproved) -> Self {
         let skill = &*waiting.skill;
         Self {
             name: skill.name.as_str(),

@@ -97,10 +97,10 @@ fn start(config: Config, login: Vec<OsString>) -> anyhow::Result<ExitCode> {
             .bridge(program)
             .sandbox(settings.sandbox)
             .processes(settings.processes.clone())
-            .observed_by(events.as_ref().map(activity::record_to))
-            .remembering(memory.clone())
-            .switches(switches)
-            .knowing(agents.clone());
+            .observer(events.as_ref().map(activity::record_to))
+            .activation_store(memory.clone())
+            .switch_store(switches)
+            .agent_store(agents.clone());
         let (command, policy) = (settings.agent, settings.policy);
         if command.is_empty() {
             return match chain::run(policy, host, client).await? {

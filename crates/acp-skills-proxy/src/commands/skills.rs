@@ -50,7 +50,8 @@ impl Loaded {
             let count = count(skipped.len(), "skill");
             sentences.push(format!("{count} cannot be loaded: `acp-skills-proxy check {path}` says why"));
         }
-        let waiting: Vec<_> = self.here.waiting().iter().map(|it| format!("`{}`", it.skill.name)).collect();
+        let waiting: Vec<_> =
+            self.here.unapproved().iter().map(|it| format!("`{}`", it.skill.name)).collect();
         if !waiting.is_empty() {
             sentences.push(format!(
                 "the project's own wait until you trust them ({}): `--trust project` uses them as they are",

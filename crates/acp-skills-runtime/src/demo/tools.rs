@@ -25,7 +25,7 @@ impl Tool {
             description: text(&tool["description"]),
             schema: tool["inputSchema"].clone(),
         });
-        tools.filter(|tool| !toolbox::NAMES.contains(&tool.name.as_str())).collect()
+        tools.filter(|tool| !toolbox::BUILT_IN_TOOLS.contains(&tool.name.as_str())).collect()
     }
 }
 

@@ -9,7 +9,7 @@ use skills_core::{
     Diagnostic, LoadError, Scope, Skill, SkillSet, Source,
     discovery::{Discovery, NamedSkill, load_dir, project_roots},
     frontmatter::{ParseContext, Verdict, validate_bytes},
-    set::Waiting,
+    set::Unapproved,
 };
 
 use super::{
@@ -179,7 +179,7 @@ impl DirectoryLibrary {
     }
 
     /// Keeps what the user decided about skills of the project that `cwd` is in.
-    pub(super) fn decide(&self, cwd: Option<&Path>, skills: &[Waiting], trusted: bool) -> Decided {
+    pub(super) fn decide(&self, cwd: Option<&Path>, skills: &[Unapproved], trusted: bool) -> Decided {
         match (&self.trust, cwd) {
             (Some(trust), Some(cwd)) => trust.decide(&root(cwd), skills, trusted),
             _ => Decided::default(),
@@ -204,7 +204,7 @@ fn root(cwd: &Path) -> PathBuf {
 
 /// Whether there is nothing in a set, not even a bad skill.
 fn is_nothing(set: &SkillSet) -> bool {
-    set.is_empty() && set.skipped().is_empty() && set.waiting().is_empty()
+    set.is_empty() && set.skipped().is_empty() && set.unapproved().is_empty()
 }
 
 /// Loads a skill that was named by an absolute path. With `strict`, any rule of the specification that it breaks is an

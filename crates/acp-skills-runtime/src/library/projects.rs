@@ -45,7 +45,7 @@ impl ProjectSkills {
 /// What all of these take of a set.
 pub(super) fn filtered(skills: SkillSet, projects: &[&ProjectSkills]) -> SkillSet {
     let takes = |skill: &Skill| projects.iter().all(|project| project.filter.takes(&skill.name));
-    if skills.iter().chain(skills.waiting().iter().map(|it| &it.skill)).all(|skill| takes(skill)) {
+    if skills.iter().chain(skills.unapproved().iter().map(|it| &it.skill)).all(|skill| takes(skill)) {
         return skills;
     }
     let mut left = SkillSet::builder();
@@ -55,8 +55,8 @@ pub(super) fn filtered(skills: SkillSet, projects: &[&ProjectSkills]) -> SkillSe
     for skipped in skills.skipped() {
         left.skip(skipped.clone());
     }
-    for waiting in skills.waiting().iter().filter(|it| takes(&it.skill)) {
-        left.wait(waiting.clone());
+    for waiting in skills.unapproved().iter().filter(|it| takes(&it.skill)) {
+        left.add_unapproved(waiting.clone());
     }
     left.build()
 }

@@ -12,7 +12,7 @@ use parking_lot::{Mutex, MutexGuard};
 
 use skills_core::{
     SkillSet,
-    discovery::{Changes, Discovery, Visits},
+    discovery::{Changes, Discovery, DiscoveryCache},
 };
 
 /// What a scan finds. It runs while the agent starts; the first to ask waits for it.
@@ -31,7 +31,7 @@ type FirstSearch = Box<dyn FnOnce() -> Mutex<Search> + Send>;
 #[derive(Default)]
 pub(super) struct Search {
     pub(super) skills: SkillSet,
-    pub(super) visits: Visits,
+    pub(super) visits: DiscoveryCache,
 }
 
 impl Search {
@@ -45,7 +45,7 @@ impl Search {
     /// Searches where something has changed. When the result is the same, so is the set.
     pub(super) fn rescan(&mut self, discovery: &Discovery, changes: &Changes) {
         let mut skills = SkillSet::builder();
-        discovery.run_again(&mut self.visits, changes, &mut skills);
+        discovery.run_incremental(&mut self.visits, changes, &mut skills);
         let skills = skills.build();
         if !is_alike(&self.skills, &skills) {
             self.skills = skills;
@@ -90,13 +90,13 @@ impl Scan {
 /// Whether nobody can tell two sets apart: they have the same skills, and the same diagnostics.
 pub(super) fn is_alike(old: &SkillSet, new: &SkillSet) -> bool {
     let pairs = || old.entries().iter().zip(new.entries());
-    old.is(new)
+    old.ptr_eq(new)
         || old.len() == new.len()
             && pairs().all(|(a, b)| {
                 a.diagnostics == b.diagnostics
                     && (Arc::ptr_eq(&a.skill, &b.skill) || a.skill.is_same_as(&b.skill))
             })
             && old.skipped() == new.skipped()
-            && old.waiting() == new.waiting()
+            && old.unapproved() == new.unapproved()
             && old.shadowed() == new.shadowed()
 }

@@ -9,7 +9,7 @@ use std::{
 
 use parking_lot::Mutex;
 
-use skills_core::{Diagnostic, Difference, Skill, SkillSet, discovery::Changes, set::Waiting};
+use skills_core::{Diagnostic, Difference, Skill, SkillSet, discovery::Changes, set::Unapproved};
 
 use super::{
     Library, Reloaded, SkillLibrary, WhenReloaded,
@@ -146,7 +146,7 @@ impl Snapshots {
             after.insert(cwd.clone(), new);
         }
         finder.warn(after.values(), true);
-        let is_same = after.iter().all(|(cwd, new)| before.get(cwd).is_some_and(|old| old.is(new)));
+        let is_same = after.iter().all(|(cwd, new)| before.get(cwd).is_some_and(|old| old.ptr_eq(new)));
         let mut found = self.found.lock();
         // A session may have ended in the meantime.
         after.retain(|cwd, _| found.contains_key(cwd));
@@ -218,7 +218,7 @@ impl SkillLibrary for Snapshots {
         self.rescan(&Changes::everything());
     }
 
-    fn decide(&self, cwd: Option<&Path>, skills: &[Waiting], trusted: bool) -> Decided {
+    fn decide(&self, cwd: Option<&Path>, skills: &[Unapproved], trusted: bool) -> Decided {
         let decided = self.finder.lock().skills.decide(cwd, skills, trusted);
         self.rescan(&Changes::default());
         decided
@@ -287,7 +287,7 @@ fn warnings(skills: &SkillSet) -> Vec<String> {
             lines.push(format!("skipped {}: {}{remedy}", skipped.path.display(), finding.message));
         }
     }
-    let new = || skills.waiting().iter().filter(|it| !it.is_refused);
+    let new = || skills.unapproved().iter().filter(|it| !it.is_refused);
     let more = new().count().saturating_sub(MAX_WAITING_TOLD);
     if more > 0 {
         lines.push(format!(

@@ -31,12 +31,12 @@ pub(super) struct Lists {
 impl Lists {
     /// What differs between these tools.
     pub(super) fn between(before: &Toolbox, after: &Toolbox) -> Self {
-        if before.skills().is(after.skills()) {
+        if before.skills().ptr_eq(after.skills()) {
             return Self::default();
         }
         Self {
             tools: before.definitions() != after.definitions(),
-            skills: !Difference::between(before.skills(), after.skills()).is_only_inside(),
+            skills: !Difference::between(before.skills(), after.skills()).changes_only_instructions(),
         }
     }
 
@@ -162,7 +162,7 @@ impl Listeners {
     }
 
     /// Notifies everybody of a change.
-    pub(super) async fn tell(&self, lists: Lists) {
+    pub(super) async fn notify(&self, lists: Lists) {
         let listeners = self.registry().listeners.clone();
         for (number, listener) in listeners {
             for notification in lists.notifications() {

@@ -186,7 +186,7 @@ async fn route(request: Request<Incoming>, admission: &Admission, servers: &Serv
         return response;
     }
     admission.authenticated();
-    server.welcome();
+    server.connected();
     match segment {
         MCP => server.http.handle(request).await,
         bridge::SEGMENT => upgrade(request, server),

@@ -17,8 +17,9 @@ use rmcp::{
 use serde_json::{Value, json};
 use skills_core::{
     FileContent, ReadOptions, Skill, SkillFiles, Source,
-    activation::{BodyCache, MAX_LISTED_FILES},
-    files, frontmatter,
+    activation::{ActivationError, BodyCache, MAX_LISTED_FILES},
+    files::{self, FileError},
+    frontmatter,
 };
 
 use super::serving::Serving;
@@ -94,42 +95,53 @@ pub(super) fn read(
     let (name, path) = parse(asked).ok_or_else(|| missing("this is no resource of ours"))?;
     let skill = usable(serving, &name).ok_or_else(|| missing("there is no such skill"))?;
     let contents = if path == SKILL_MD {
-        let text = skill_md(skill, bodies).map_err(|error| missing(&error))?;
+        let text = skill_md(skill, bodies).map_err(|error| missing(&error.to_string()))?;
         ResourceContents::text(text, asked).with_mime_type("text/markdown")
     } else {
-        file(skill, &path, asked).map_err(|error| missing(&error))?
+        file(skill, &path, asked).map_err(|error| missing(&error.to_string()))?
     };
     Ok(ReadResourceResult::new(vec![contents]))
 }
 
-/// The text of a skill's `SKILL.md`; a skill that has none gets one.
-fn skill_md(skill: &Skill, bodies: &BodyCache) -> Result<String, String> {
+/// The reasons why a resource cannot be read.
+#[derive(Debug, thiserror::Error)]
+enum ResourceError {
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error(transparent)]
+    Body(#[from] ActivationError),
+    #[error("the file is not text, or it is too long; `read_skill_file` returns the exact reason")]
+    NotText,
+    #[error("the file has {0} bytes, which is too long for a resource; `read_skill_file` reads it in parts")]
+    TooLong(u64),
+}
+
+/// Returns the text of `SKILL.md`. If the skill has no such file, creates the text.
+fn skill_md(skill: &Skill, bodies: &BodyCache) -> Result<String, ResourceError> {
     if let Source::Stored(stored) = &skill.source {
-        let head = SkillFiles::of(skill)
-            .and_then(|files| files.head(stored.file_name, frontmatter::MAX_FILE_BYTES as u64));
-        let head = head.map_err(|error| error.to_string())?;
+        let head = SkillFiles::of(skill)?.head(stored.file_name, frontmatter::MAX_FILE_BYTES as u64)?;
         return Ok(String::from_utf8_lossy(&head.bytes).into_owned());
     }
-    let body = bodies.body(skill).map_err(|error| error.to_string())?;
-    // JSON is YAML.
-    let (name, description) = (json!(skill.name), json!(skill.description));
+    let body = bodies.body(skill)?;
+    // JSON strings are valid YAML.
+    let name = json!(skill.name);
+    let description = json!(skill.description);
     Ok(format!("---\nname: {name}\ndescription: {description}\n---\n\n{}\n", body.trim_end()))
 }
 
-fn file(skill: &Skill, path: &str, uri: &str) -> Result<ResourceContents, String> {
+fn file(skill: &Skill, path: &str, uri: &str) -> Result<ResourceContents, ResourceError> {
     if skill.dir().is_none() {
-        return match files::read(skill, path, ReadOptions::default()).map_err(|error| error.to_string())? {
+        return match files::read(skill, path, ReadOptions::default())? {
             FileContent::Text { text, note: None, .. } => Ok(ResourceContents::text(text, uri)),
             FileContent::Image { media_type, data } => {
                 Ok(ResourceContents::blob(STANDARD.encode(data), uri).with_mime_type(media_type))
             }
-            _ => Err("it is not text, or too long; `read_skill_file` says more".to_owned()),
+            _ => Err(ResourceError::NotText),
         };
     }
-    let head = SkillFiles::of(skill).and_then(|files| files.head(path, MAX_FILE_BYTES));
-    let head = head.map_err(|error| error.to_string())?;
+    let head = SkillFiles::of(skill)?.head(path, MAX_FILE_BYTES)?;
     if !head.complete {
-        return Err(format!("it has {} bytes; `read_skill_file` reads it piece by piece", head.size));
+        return Err(ResourceError::TooLong(head.size));
     }
     Ok(match String::from_utf8(head.bytes) {
         Ok(text) => ResourceContents::text(text, uri),

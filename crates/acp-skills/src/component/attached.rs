@@ -7,7 +7,7 @@ use std::{
 
 use skills_core::{
     LoadError, Skill, SkillName, SkillSet, SkillTool, load_dir,
-    set::{ToolNameError, Waiting},
+    set::{ToolNameError, Unapproved},
 };
 
 use acp_skills_runtime::library::{Library, SkillLibrary, WhenReloaded};
@@ -103,7 +103,7 @@ impl SkillLibrary for InFront {
         self.library.reload();
     }
 
-    fn decide(&self, cwd: Option<&Path>, skills: &[Waiting], trusted: bool) -> Decided {
+    fn decide(&self, cwd: Option<&Path>, skills: &[Unapproved], trusted: bool) -> Decided {
         self.library.decide(cwd, skills, trusted)
     }
 

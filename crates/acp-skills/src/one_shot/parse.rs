@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::{Deserializer, Value};
-use skills_core::typed::schema_of;
+use skills_core::tool::schema_of;
 
 /// An answer that is not what was asked for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

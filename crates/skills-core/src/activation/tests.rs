@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{
     name::SkillName,
-    skill::{SkillTool, Source, Stored},
+    skill::{Source, Stored},
+    tool::SkillTool,
 };
 
 fn stored(dir: &Path, skill_md: &str) -> Skill {

@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use super::{load::LoadError, visits::half_saved};
+use super::{cache::half_saved, load::LoadError};
 use crate::{
     diagnostic::Diagnostic,
     set::{SkillSetBuilder, Skipped},

@@ -144,10 +144,10 @@ fn hidden_directories_of_projects_and_users() {
         Root::new(Scope::Project, base.join(".skills")),
         Root::scanned(base.join(".skills/.curated")),
     ]);
-    let mut visits = Visits::default();
+    let mut visits = DiscoveryCache::default();
     for _ in 0..3 {
         let mut skills = SkillSet::builder();
-        search.run_again(&mut visits, &Changes::default(), &mut skills);
+        search.run_incremental(&mut visits, &Changes::default(), &mut skills);
         let names: Vec<_> = skills.build().iter().map(|skill| skill.name.to_string()).collect();
         assert_eq!(names, ["b", "a"]);
     }

@@ -15,10 +15,10 @@ use std::{
 
 use super::{
     Changes, Discovery, Root,
+    cache::settle,
     load::{Child, Visit, unreadable, visit},
     may_be_absent,
     names::is_hidden,
-    visits::settle,
 };
 use crate::{
     diagnostic::Diagnostic,

@@ -6,7 +6,7 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 
 use super::{CapturedText, Completed, Environment, Executor, Invocation, Limits, Outcome, find_program};
-use crate::skill::{CallContext, ToolError, ToolHandler};
+use crate::tool::{CallContext, ToolError, ToolHandler};
 
 /// Runs a program: the input arrives as JSON on its standard input, its standard output is the answer.
 ///

@@ -10,7 +10,8 @@ use super::{
 };
 use crate::{
     files::{Bounds, FileError, SkillFiles},
-    skill::{CallContext, Skill},
+    skill::Skill,
+    tool::CallContext,
 };
 
 /// How scripts are run, by whoever allowed them.

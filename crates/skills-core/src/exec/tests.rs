@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
 use super::*;
-use crate::skill::{CallContext, ToolHandler};
+use crate::tool::{CallContext, ToolHandler};
 
 fn sh(script: &str) -> CommandTool {
     CommandTool::new("sh").arg("-c").arg(script)

@@ -1,7 +1,7 @@
 use super::*;
 use crate::{
-    set::SkillSet,
-    skill::{Properties, SkillTool, ToolError},
+    skill::Properties,
+    tool::{SkillTool, ToolError},
 };
 use serde_json::Value;
 
@@ -13,12 +13,12 @@ fn plain(name: &str, description: &str) -> Skill {
     skill(name, description, Properties::default())
 }
 
-async fn nothing(_: Value) -> Result<Value, ToolError> {
+async fn no_op(_: Value) -> Result<Value, ToolError> {
     Ok(Value::Null)
 }
 
 fn names(skills: Vec<Skill>, query: &Query) -> Vec<String> {
-    let index = SearchIndex::new(&skills.into_iter().collect());
+    let index = SearchIndex::new(skills.into_iter().map(Arc::new));
     index.search(query).hits.iter().map(|hit| hit.skill.name.to_string()).collect()
 }
 
@@ -38,7 +38,7 @@ fn sample() -> Vec<Skill> {
         skill("commit-messages", "Writes messages for commits.", tagged(&["git"])),
         Skill::builder("weather", "Knows whether it rains.")
             .body("x")
-            .tool("forecast", "x", nothing)
+            .tool("forecast", "x", no_op)
             .build()
             .unwrap(),
         plain("csharp", "Guides C# programs."),
@@ -47,7 +47,7 @@ fn sample() -> Vec<Skill> {
 }
 
 #[test]
-fn finds_by_every_field_and_form() {
+fn every_field_and_word_form_can_be_found() {
     for (query, expected) in [
         ("merge documents", "pdf"),
         ("merging a document", "pdf"),
@@ -69,7 +69,7 @@ fn finds_by_every_field_and_form() {
 }
 
 #[test]
-fn tags_filter() {
+fn results_have_all_tags_of_the_query() {
     let tags = |tags: &[&str], text: &str| Query {
         tags: tags.iter().map(|&tag| tag.into()).collect(),
         text: text.into(),
@@ -83,39 +83,39 @@ fn tags_filter() {
 }
 
 #[test]
-fn equal_scores_go_by_priority_then_completeness_then_order() {
+fn equal_scores_are_ordered_by_priority_then_completeness_then_position() {
     let low = Properties { priority: -1, ..Properties::default() };
     let high = Properties { priority: 5, ..Properties::default() };
-    let mut tool = SkillTool::new("t", "x", nothing);
+    let mut tool = SkillTool::new("t", "x", no_op);
     let builder = |name: &str| Skill::builder(name, "Same words.").body("x");
     let complete = builder("e").add_tool(tool.clone()).build().unwrap();
     tool.missing = Some("gone".into());
     let incomplete = builder("d").add_tool(tool).build().unwrap();
     let skills = vec![skill("a", "Same words.", low), incomplete, complete, skill("c", "Same words.", high)];
-    // `d` and `e` have a tool, and with it a longer text.
+    // `d` and `e` have a tool, so their text is longer and their score lower.
     assert_eq!(names(skills, &text("same words")), ["c", "a", "e", "d"]);
 }
 
 #[test]
-fn only_listed_skills_and_a_limit() {
+fn results_are_listed_skills_up_to_the_limit() {
     let hidden = Properties { hide_from_discovery: true, ..Properties::default() };
     let locked = Properties { disable_model_invocation: true, ..Properties::default() };
     let mut skills = vec![skill("hidden", "Thing.", hidden), skill("locked", "Thing.", locked)];
     skills.extend((0..60).map(|number| plain(&format!("s{number:02}"), "Thing.")));
-    let index = SearchIndex::new(&skills.into_iter().collect());
+    let index = SearchIndex::new(skills.into_iter().map(Arc::new));
     assert_eq!(index.len(), 60);
     for (limit, expected) in [(None, 10), (Some(0), 1), (Some(3), 3), (Some(1000), 50)] {
         let hits = index.search(&Query { limit, ..text("thing hidden locked") });
         assert_eq!((hits.hits.len(), hits.total), (expected, 60));
         assert!(hits.hits.iter().all(|hit| hit.skill.is_listed()));
     }
-    assert!(SearchIndex::new(&SkillSet::default()).search(&text("x")).hits.is_empty());
+    assert!(SearchIndex::new([]).search(&text("x")).hits.is_empty());
 }
 
 proptest::proptest! {
     #![proptest_config(proptest::prelude::ProptestConfig::with_cases(64))]
     #[test]
-    fn the_same_query_gives_the_same_answer(
+    fn the_same_query_returns_the_same_result(
         words in proptest::collection::vec("[a-d]{1,3}( [a-d]{1,3}){0,4}", 1..20),
         query in "[a-d]{1,3}( [a-d]{1,3}){0,3}|\\PC{0,20}",
     ) {
@@ -142,7 +142,7 @@ fn examples_and_parameters_are_found() {
         ]
     };
     assert_eq!(names(skills(), &text("revenue")), ["a", "b"]);
-    // What it says of itself still counts more.
+    // The description still has more weight.
     assert_eq!(names(skills(), &text("tables")), ["c", "a"]);
     assert!(names(skills(), &text("spreadsheet")).is_empty());
 }

@@ -1,23 +1,23 @@
-//! [`Sha256`]: what an index says of a file, to be compared with what came.
+//! [`Sha256`]: the checksum of a fetched file.
 
 use std::{fmt, io};
 
 use sha2::Digest;
 
-/// A SHA-256. Displays as 64 hexadecimal digits.
+/// A SHA-256 checksum. It's displayed as 64 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Sha256([u8; 32]);
 
 impl Sha256 {
-    /// That of `bytes`.
+    /// Computes the checksum of `bytes`.
     pub fn of(bytes: &[u8]) -> Self {
         Self(sha2::Sha256::digest(bytes).into())
     }
 
-    /// That of all that is left to read.
+    /// Computes the checksum of everything that remains to be read from `content`.
     ///
     /// # Errors
-    /// As `content` says.
+    /// Returns an error if reading from `content` fails.
     pub fn of_content(content: &mut dyn io::Read) -> io::Result<Self> {
         let mut hasher = sha2::Sha256::new();
         let mut buffer = vec![0; 64 * 1024];
@@ -31,12 +31,12 @@ impl Sha256 {
         }
     }
 
-    /// Its bytes.
+    /// Returns the checksum as bytes.
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
 
-    /// Reads 64 hexadecimal digits, with or without `sha256:` before them.
+    /// Parses 64 hexadecimal digits with an optional prefix `sha256:`. Returns `None` for any other text.
     ///
     /// ```
     /// use skills_core::remote::Sha256;
@@ -53,7 +53,7 @@ impl Sha256 {
             return None;
         }
         for (byte, pair) in bytes.iter_mut().zip(hex.chunks_exact(2)) {
-            let digit = |it: u8| char::from(it).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+            let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
             *byte = digit(pair[0])? << 4 | digit(pair[1])?;
         }
         Some(Self(bytes))

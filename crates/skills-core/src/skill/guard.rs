@@ -1,18 +1,20 @@
-//! [`Guard`]: which files of a stored skill may be served, file by file and as they are read.
+//! [`Guard`]: decides for each file of a stored skill if it may be served.
 
 use std::{fmt, io, sync::Arc};
 
-/// Decides about each file of a skill when it is read, such as by the hashes that a user approved.
+/// Decides if a file of a skill may be served, for example by comparing it with the hash that the user approved.
 pub trait FileGuard: Send + Sync {
-    /// Whether what is at `path` (relative to the skill's directory, separated by `/`) may be served with this content;
-    /// `None` is what is no file to read, such as a link that leads out, which is shown as `PATH -> "TARGET"`.
+    /// Returns true if the file at `path` may be served with this content.
+    ///
+    /// `path` is relative to the skill's directory and separated by `/`. `content` is `None` if the entry is not a regular
+    /// file. For a link out of the skill's directory, `path` is `PATH -> "TARGET"`.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// Returns an error if `content` can't be read.
     fn allows(&self, path: &str, content: Option<&mut dyn io::Read>) -> io::Result<bool>;
 }
 
-/// A guard, and a text that tells it from others: two guards with the same text allow the same.
+/// A [`FileGuard`] with a key. Two guards with the same key allow the same files.
 #[derive(Clone)]
 pub struct Guard {
     key: Arc<str>,
@@ -20,7 +22,7 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// A guard that is told from others by `key`.
+    /// Creates a guard. Guards that allow different files must have different keys.
     pub fn new(key: impl Into<Arc<str>>, files: impl FileGuard + 'static) -> Self {
         Self { key: key.into(), files: Arc::new(files) }
     }

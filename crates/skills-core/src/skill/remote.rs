@@ -1,33 +1,33 @@
-//! [`Remote`]: where a skill is that a web site offers. How it is listed and fetched is [`crate::remote`].
+//! [`Remote`]: the location of a skill that a web site offers. The module [`crate::remote`] lists and fetches such skills.
 
 use std::{sync::Arc, time::Duration};
 
 use super::digest::Sha256;
 
-/// Where a remote skill is.
+/// The location of a remote skill.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Remote {
-    /// The address of its `SKILL.md`.
+    /// The URL of the `SKILL.md`.
     pub url: Arc<str>,
-    /// What the index says of that file.
+    /// The checksum of the `SKILL.md`, if the index has one.
     pub sha256: Option<Sha256>,
-    /// The address below which its files are, with a `/` at its end; `None` when there are no others.
+    /// The base URL of the other files, with a trailing `/`. `None` if the skill has no other files.
     pub base: Option<Arc<str>>,
-    /// The other files, sorted by path; `None` when the index does not say which there are.
+    /// The other files, sorted by path. `None` if the index doesn't list them.
     pub files: Option<Arc<[RemoteFile]>>,
-    /// How long one file may take.
+    /// The timeout for fetching one file.
     pub timeout: Duration,
 }
 
-/// A file that an index names.
+/// A file of a remote skill, as its index lists it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RemoteFile {
-    /// Relative to the skill, separated by `/`; with no part that is empty, `.` or `..`.
+    /// The path relative to the skill, separated by `/`. No component is empty, `.` or `..`.
     pub path: String,
-    /// In bytes, when the index says so.
+    /// The size in bytes, if the index has it.
     pub size: Option<u64>,
-    /// What the index says of its content.
+    /// The checksum of the content, if the index has one.
     pub sha256: Option<Sha256>,
 }

@@ -1,4 +1,4 @@
-//! [`Usage`]: what a skill takes, and examples of what it does.
+//! [`Usage`]: the parameters of a skill, and examples of its use.
 
 use std::fmt::Write;
 
@@ -8,15 +8,16 @@ use serde_json::Value;
 
 use crate::text::sanitize;
 
-/// How many parameters and how many examples are kept, at most.
+/// The maximum number of parameters, and of examples. The rest is dropped.
 const MAX_ENTRIES: usize = 50;
-/// How much of each text is kept, in characters.
+/// The maximum length of each text, in characters. Longer texts are cut.
 const MAX_CHARS: usize = 1_000;
-/// How much of a hint is shown, in characters.
+/// The maximum length of a hint, in characters.
 const MAX_HINT_CHARS: usize = 120;
 
-/// What a skill takes, and examples of what it does. Search weighs them, activation shows them, and a slash command's hint
-/// is made of them.
+/// The parameters of a skill, and examples of its use.
+///
+/// They can be found by search and are part of the activation text. The hint of a slash command lists the parameters.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Usage {
@@ -26,7 +27,9 @@ pub struct Usage {
     pub examples: Vec<Example>,
 }
 
-/// Something that a user may say when they invoke a skill. For the model and for people; nothing enforces it.
+/// A parameter that users can pass when they invoke a skill.
+///
+/// It's documentation for the model and for users. Values are not validated.
 ///
 /// ```
 /// use skills_core::skill::Parameter;
@@ -38,73 +41,75 @@ pub struct Usage {
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Parameter {
-    /// Its name; not empty.
+    /// The name. It's never empty.
     pub name: String,
-    /// What it means.
+    /// A description of the parameter.
     #[serde(default)]
     pub description: String,
-    /// Whether the skill needs it.
+    /// True if the skill requires a value. The default is `false`.
     #[serde(default)]
     pub required: bool,
-    /// What kind of value it is, such as `string` or `path`; any word.
+    /// The type of the value in any words, such as `string` or `path`.
     #[serde(default, rename = "type")]
     pub kind: Option<String>,
 }
 
-/// What happens when the skill is used.
+/// An example of a skill's use.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Example {
-    /// What somebody wants, or says; not empty.
+    /// A request or situation in which the skill is used. It's never empty.
     pub scenario: String,
-    /// What the skill then does.
+    /// The expected result.
     #[serde(default)]
     pub expected: String,
 }
 
 impl Parameter {
-    /// A parameter that may be left out.
+    /// Creates an optional parameter.
     pub fn new(name: impl Into<String>) -> Self {
         Self { name: name.into(), ..Self::default() }
     }
 
-    /// The same with a description.
+    /// Sets the description.
     #[must_use]
     pub fn description(self, description: impl Into<String>) -> Self {
         Self { description: description.into(), ..self }
     }
 
-    /// The same with a type, in any words.
+    /// Sets the type, in any words.
     #[must_use]
     pub fn of_type(self, kind: impl Into<String>) -> Self {
         Self { kind: Some(kind.into()), ..self }
     }
 
-    /// The same, and the skill needs it.
+    /// Marks the parameter as required.
     #[must_use]
     pub fn required(self) -> Self {
         Self { required: true, ..self }
     }
 
-    /// What a mapping, or a name alone, says.
+    /// Reads a parameter from a JSON object, or from a string with the name only.
     fn of(value: &Value) -> Option<Self> {
         let parameter = match value {
             Value::String(name) => Self::new(name.as_str()),
             Value::Object(map) => Self {
                 name: text(map.get("name")),
                 description: text(map.get("description")),
-                required: map.get("required").is_some_and(|it| *it == Value::Bool(true) || *it == "true"),
+                required: map
+                    .get("required")
+                    .is_some_and(|required| *required == Value::Bool(true) || *required == "true"),
                 kind: Some(text(map.get("type"))).filter(|kind| !kind.is_empty()),
             },
             _ => return None,
         };
-        Some(parameter).filter(|it| !it.name.trim().is_empty())
+        Some(parameter).filter(|parameter| !parameter.name.trim().is_empty())
     }
 }
 
 impl Example {
-    /// What somebody wants, and what the skill then does.
+    /// Creates an example from a scenario and its expected result.
     pub fn new(scenario: impl Into<String>, expected: impl Into<String>) -> Self {
         Self { scenario: scenario.into(), expected: expected.into() }
     }
@@ -115,23 +120,24 @@ impl Example {
             Value::Object(map) => Self::new(text(map.get("scenario")), text(map.get("expected"))),
             _ => return None,
         };
-        Some(example).filter(|it| !it.scenario.trim().is_empty())
+        Some(example).filter(|example| !example.scenario.trim().is_empty())
     }
 }
 
 impl Usage {
-    /// These, without what says nothing; `None` when nothing is left.
+    /// Returns the parameters and examples that are not empty, or `None` if none are left.
     pub fn of(parameters: Vec<Parameter>, examples: Vec<Example>) -> Option<Box<Self>> {
-        let parameters: Vec<_> =
-            parameters.into_iter().filter(|it| !it.name.trim().is_empty()).take(MAX_ENTRIES).collect();
-        let examples: Vec<_> =
-            examples.into_iter().filter(|it| !it.scenario.trim().is_empty()).take(MAX_ENTRIES).collect();
+        let parameters = parameters.into_iter().filter(|parameter| !parameter.name.trim().is_empty());
+        let parameters: Vec<_> = parameters.take(MAX_ENTRIES).collect();
+        let examples = examples.into_iter().filter(|example| !example.scenario.trim().is_empty());
+        let examples: Vec<_> = examples.take(MAX_ENTRIES).collect();
         let is_empty = parameters.is_empty() && examples.is_empty();
         (!is_empty).then(|| Box::new(Self { parameters, examples }))
     }
 
-    /// What `metadata` says, and the names of entries in it that are lists and say nothing. A list of names, or of scenarios,
-    /// will do.
+    /// Reads the lists `parameters` and `examples` of the frontmatter's `metadata`.
+    ///
+    /// The elements can be objects, or just names and scenarios. Also returns the names of lists with invalid elements.
     pub(crate) fn in_metadata(metadata: &Value) -> (Option<Box<Self>>, Vec<&'static str>) {
         let mut unusable = Vec::new();
         let mut list = |name: &'static str| {
@@ -150,7 +156,7 @@ impl Usage {
         (Self::of(parameters, examples), unusable)
     }
 
-    /// What to type behind a command, such as `<path> [depth]`.
+    /// Returns a hint for the arguments of a slash command, such as `<path> [depth]`.
     pub(crate) fn hint(&self) -> Option<String> {
         let mut hint = String::new();
         for parameter in &self.parameters {
@@ -167,7 +173,7 @@ impl Usage {
     }
 }
 
-/// A text or a number; nothing for anything else.
+/// Converts a string, a number or a boolean to text. Other values become the empty string.
 fn text(value: Option<&Value>) -> String {
     let text = match value {
         Some(Value::String(text)) => text.trim(),
@@ -184,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_metadata_says() {
+    fn parameters_and_examples_are_read_from_metadata() {
         let metadata = json!({
             "parameters": [
                 { "name": "path", "description": "The file.", "type": "string", "required": true },
@@ -198,12 +204,13 @@ mod tests {
         let (usage, unusable) = Usage::in_metadata(&metadata);
         let usage = usage.unwrap();
         assert_eq!(unusable, ["parameters"]);
-        let names: Vec<_> = usage.parameters.iter().map(|it| (it.name.as_str(), it.required)).collect();
+        let names: Vec<_> =
+            usage.parameters.iter().map(|parameter| (parameter.name.as_str(), parameter.required)).collect();
         assert_eq!(names, [("path", true), ("depth", false), ("format", false)]);
         assert_eq!(usage.parameters[1].kind.as_deref(), Some("3"));
         assert_eq!(usage.examples, [Example::new("A review.", "A list."), Example::new("Another.", "")]);
         assert_eq!(usage.hint().as_deref(), Some("<path> [depth] [format]"));
-        // What others mean by the same words is theirs.
+        // Values that are not lists have some other meaning and are ignored without a finding.
         for other in [
             json!({}),
             json!("x"),
@@ -215,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hint_is_short_and_plain() {
+    fn a_hint_is_short_and_has_no_control_characters() {
         let many = (0..100).map(|number| Parameter::new(format!("name-{number}"))).collect();
         let usage = Usage::of(many, Vec::new()).unwrap();
         assert_eq!(usage.parameters.len(), MAX_ENTRIES);

@@ -1,4 +1,4 @@
-//! What each tool does, apart from `run_skill_script`.
+//! The implementations of the built-in tools, except `run_skill_script`.
 
 use std::{any::Any, panic::AssertUnwindSafe, sync::Arc};
 
@@ -14,11 +14,11 @@ use crate::{
     catalog::{Guide, xml_entry},
     files::{self, FileContent, ReadOptions},
     search::Query,
-    skill::{CallContext, Skill, SkillTool},
-    typed::InvalidInput,
+    skill::Skill,
+    tool::{CallContext, InvalidInput, SkillTool},
 };
 
-/// Longer descriptions are shortened in search results.
+/// The maximum length of a description in search results, in characters.
 const MAX_FOUND_DESCRIPTION_CHARS: usize = 400;
 
 pub(super) type Answer = Result<ToolOutput, CallError>;
@@ -45,16 +45,17 @@ pub(super) async fn call_skill_tool(
     run(tool, input, context).await
 }
 
-/// Runs a tool that is written in Rust, or described in a configuration.
+/// Runs a tool of a skill or of the set, and converts its result.
 pub(super) async fn run(tool: &SkillTool, input: Option<Value>, context: &CallContext) -> Answer {
-    let (handler, context) = (Arc::clone(&tool.handler), context.clone());
-    // The handler may panic before it returns a future, too.
+    let handler = Arc::clone(&tool.handler);
+    let context = context.clone();
+    // Call the handler inside the future, because it can also panic before it returns one.
     let call = AssertUnwindSafe(async move { handler.call(input, context).await });
     match call.catch_unwind().await {
         Ok(Ok(Value::String(text))) => Ok(ToolOutput::text(text)),
         Ok(Ok(value)) => {
             let text = value.to_string();
-            // Until its revision of 2026 MCP has objects only, and clients reject a result with anything else.
+            // MCP allows only objects as structured results before its revision of 2026, and clients reject other values.
             Ok(ToolOutput { structured: Some(value).filter(Value::is_object), ..ToolOutput::text(text) })
         }
         Ok(Err(error)) => Err(match error.downcast_ref::<InvalidInput>() {
@@ -78,7 +79,7 @@ pub(super) async fn read_skill_file(
     let options = ReadOptions { offset: arguments.number("offset")?, limit: arguments.number("limit")? };
     let read = move || {
         let read = files::read(&skill, &path, options);
-        read.map(|it| show(&path, it)).map_err(|error| errors::file(&skill, &error))
+        read.map(|content| show(&path, content)).map_err(|error| errors::file(&skill, &error))
     };
     off_thread(read).await?
 }
@@ -118,7 +119,7 @@ pub(super) async fn search_skills(toolbox: &Toolbox, arguments: &Arguments) -> A
     Ok(ToolOutput { structured: Some(structured), ..ToolOutput::text(lines.join("\n")) })
 }
 
-/// Runs something that blocks where it does no harm.
+/// Runs blocking work on a thread of the runtime that is meant for it.
 pub(super) async fn off_thread<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, CallError> {
@@ -126,7 +127,7 @@ pub(super) async fn off_thread<T: Send + 'static>(
     tokio::task::spawn_blocking(work).await.map_err(interrupted)
 }
 
-/// The skill that the argument `name` means.
+/// Returns the skill whose name is in the argument `name`, if the model may use it.
 pub(super) fn skill<'t>(
     toolbox: &'t Toolbox,
     arguments: &Arguments,

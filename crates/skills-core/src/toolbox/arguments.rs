@@ -1,10 +1,10 @@
-//! The arguments of a call, as a model sends them: checked one by one, and forgiving where the meaning is clear.
+//! [`Arguments`]: validates the arguments of a tool call. Wrong types are accepted if the meaning is clear.
 
 use serde_json::{Map, Value};
 
 use super::errors::CallError;
 
-/// The arguments of one call. `null` counts as absent, except where any JSON is welcome.
+/// The arguments of a tool call. `null` is treated like a missing argument, except by [`Arguments::take`].
 pub(super) struct Arguments(Map<String, Value>);
 
 impl Arguments {
@@ -12,7 +12,7 @@ impl Arguments {
         Self(arguments)
     }
 
-    /// A string that must be there, and must say something.
+    /// Returns a required string that is not blank.
     pub(super) fn required(&self, name: &'static str) -> Result<&str, CallError> {
         match self.optional(name)? {
             Some(text) if !text.trim().is_empty() => Ok(text),
@@ -21,7 +21,7 @@ impl Arguments {
         }
     }
 
-    /// A string.
+    /// Returns an optional string.
     pub(super) fn optional(&self, name: &'static str) -> Result<Option<&str>, CallError> {
         match self.0.get(name) {
             None | Some(Value::Null) => Ok(None),
@@ -30,7 +30,7 @@ impl Arguments {
         }
     }
 
-    /// A number from 0; models also send `10.0` and `"10"`.
+    /// Returns an optional non-negative integer. Also accepts `10.0` and `"10"`, because models send them.
     pub(super) fn number(&self, name: &'static str) -> Result<Option<u64>, CallError> {
         let number = match self.0.get(name) {
             None | Some(Value::Null) => return Ok(None),
@@ -41,24 +41,24 @@ impl Arguments {
         number.map(Some).ok_or_else(|| wrong(name, "a whole number from 0", &self.0[name]))
     }
 
-    /// A list of strings.
+    /// Returns a list of strings, which is empty if the argument is missing.
     pub(super) fn strings(&self, name: &'static str) -> Result<Vec<String>, CallError> {
         let expected = || wrong(name, "a list of strings", &self.0[name]);
         match self.0.get(name) {
             None | Some(Value::Null) => Ok(Vec::new()),
             Some(Value::Array(list)) => {
-                list.iter().map(|it| it.as_str().map(str::to_owned).ok_or_else(expected)).collect()
+                list.iter().map(|item| item.as_str().map(str::to_owned).ok_or_else(expected)).collect()
             }
             Some(_) => Err(expected()),
         }
     }
 
-    /// All of them.
+    /// Returns all arguments as an object.
     pub(super) fn into_object(self) -> Map<String, Value> {
         self.0
     }
 
-    /// Any JSON; `null` is not the same as nothing.
+    /// Removes and returns an argument of any type. `null` is a value here.
     pub(super) fn take(&mut self, name: &str) -> Option<Value> {
         self.0.remove(name)
     }

@@ -1,4 +1,4 @@
-//! What a model is told about the tools.
+//! The definitions of the built-in tools, and of tools that belong to no skill.
 
 use serde_json::{Value, json};
 
@@ -8,13 +8,15 @@ use super::{
 };
 use crate::{
     search::{DEFAULT_LIMIT, MAX_LIMIT},
-    skill::{Skill, SkillTool, Source},
+    skill::{Skill, Source},
+    tool::SkillTool,
 };
 
-/// Up to this many names are spelled out in the schema of `activate_skill`.
+/// The maximum number of names that the schema of `activate_skill` lists.
 const MAX_ENUM_NAMES: usize = 100;
 
-/// The tools for skills, each while it can do something: what is offered costs the model's context in every turn.
+/// Returns the built-in tools that can be used with the skills of the set. Others are left out, because each definition takes
+/// space in the model's context in every turn.
 pub(super) fn definitions(toolbox: &Toolbox) -> Vec<ToolDefinition> {
     let skills = toolbox.skills();
     let any = |is: fn(&Skill) -> bool| skills.iter().any(|skill| is(skill));
@@ -112,7 +114,7 @@ fn search_skills() -> ToolDefinition {
     }
 }
 
-/// A tool that belongs to no skill.
+/// Returns the definition of a tool that belongs to no skill.
 pub(super) fn plain(tool: &SkillTool) -> ToolDefinition {
     let mut description = tool.description.clone();
     if let Some(missing) = &tool.missing {
@@ -132,7 +134,8 @@ pub(super) fn plain(tool: &SkillTool) -> ToolDefinition {
     }
 }
 
-/// What a tool that belongs to no skill gets: the arguments themselves, where they can be its input.
+/// Returns the input for a tool that belongs to no skill: the arguments themselves if it takes an object, or else the argument
+/// [`INPUT`].
 pub(super) fn plain_input(tool: &SkillTool, mut arguments: Arguments) -> Option<Value> {
     if takes_object(tool) {
         return Some(Value::Object(arguments.into_object()));
@@ -140,7 +143,7 @@ pub(super) fn plain_input(tool: &SkillTool, mut arguments: Arguments) -> Option<
     arguments.take(INPUT)
 }
 
-/// The argument that holds an input that is no object: the arguments of a tool always are one.
+/// The name of the argument that contains an input that is not an object. The arguments of a tool are always an object.
 const INPUT: &str = "input";
 
 fn takes_object(tool: &SkillTool) -> bool {
@@ -150,7 +153,7 @@ fn takes_object(tool: &SkillTool) -> bool {
 fn names(toolbox: &Toolbox) -> Value {
     let mut schema = json!({ "type": "string" });
     let names: Vec<&str> = toolbox.skills().listed().map(|skill| skill.name.as_str()).collect();
-    // An empty `enum` is no valid schema.
+    // An empty `enum` would be an invalid schema.
     if (1..=MAX_ENUM_NAMES).contains(&names.len()) {
         schema["enum"] = names.into();
     }

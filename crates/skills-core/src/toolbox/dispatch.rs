@@ -1,7 +1,7 @@
-//! [`Toolbox`]: which tools there are, and who answers a call.
+//! [`Toolbox`]: lists the tools and dispatches calls.
 //!
-//! Whatever goes wrong becomes an answer ([`ToolOutput::is_error`]) that begins with a code and says what to do next,
-//! for example `SkillNotFound: there is no skill "pfd". Did you mean "pdf"?`.
+//! A failure becomes a result ([`ToolOutput::is_error`]). Its text starts with a code and says what the model can do next, for
+//! example `SkillNotFound: there is no skill "pfd". Did you mean "pdf"?`.
 
 use std::sync::Arc;
 
@@ -19,22 +19,25 @@ use crate::{
     activation::{Activation, ActivationError, ActivationOptions, BodyCache, activate},
     catalog::Guide,
     set::SkillSet,
-    skill::{CallContext, Skill},
+    skill::Skill,
+    tool::CallContext,
 };
 
-/// What the tools offer beyond activation, the skills' own tools and their files.
+/// Options of a [`Toolbox`].
 #[derive(Debug, Clone, Default)]
 pub struct ToolboxOptions {
-    /// The root under which the agent sees the skills' directories, when it does not see them where they are.
+    /// The directory that contains the skills' directories from the agent's point of view, for example in a container. The
+    /// default, `None`, is for agents that see them at the same paths.
     pub mount: Option<String>,
-    /// Whether there is the tool [`SEARCH_SKILLS`]; for when the catalog does not show every skill.
+    /// True if the tool [`SEARCH_SKILLS`] is offered, which is useful if the catalog doesn't show all skills. The default is
+    /// `false`.
     pub search: bool,
-    /// How scripts are run, when they are allowed; then there is the tool [`RUN_SKILL_SCRIPT`].
+    /// The limits for scripts. If set, the tool [`RUN_SKILL_SCRIPT`] is offered. The default, `None`, doesn't allow scripts.
     #[cfg(feature = "exec")]
     pub scripts: Option<ScriptOptions>,
 }
 
-/// The tools over one set of skills. Cheap to clone.
+/// The built-in tools for a set of skills. It's cheap to clone.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -60,7 +63,7 @@ pub struct Toolbox {
     shared: Arc<Shared>,
 }
 
-/// What stays the same when the skills are loaded again.
+/// The state that is kept if the skills are reloaded.
 #[derive(Debug, Default)]
 struct Shared {
     options: ToolboxOptions,
@@ -68,35 +71,39 @@ struct Shared {
 }
 
 impl Toolbox {
-    /// The tools over `skills`, without search and scripts.
+    /// Creates a toolbox with default options: without search and scripts.
     pub fn new(skills: SkillSet) -> Self {
         Self::with_options(skills, ToolboxOptions::default())
     }
 
-    /// The tools over `skills`.
+    /// Creates a toolbox.
     pub fn with_options(skills: SkillSet, options: ToolboxOptions) -> Self {
         let shared = Arc::new(Shared { options, bodies: BodyCache::default() });
         Self { skills, shared }
     }
 
-    /// The same tools over other skills; what was fetched is kept. Calls that run keep the skills they began with.
+    /// Returns a toolbox for other skills with the same options and the same cache of fetched texts.
+    ///
+    /// Calls that are in flight keep their skills.
     #[must_use]
     pub fn with_skills(&self, skills: SkillSet) -> Self {
         Self { skills, shared: Arc::clone(&self.shared) }
     }
 
-    /// The skills that the tools serve.
+    /// Returns the skills.
     pub fn skills(&self) -> &SkillSet {
         &self.skills
     }
 
-    /// What the tools offer beyond activation, the skills' own tools and their files.
+    /// Returns the options.
     pub fn options(&self) -> &ToolboxOptions {
         &self.shared.options
     }
 
-    /// The tools, always in the same order: those for skills, each while there is a skill that it can do something for, then
-    /// those that belong to none.
+    /// Returns the definitions of all tools, always in the same order.
+    ///
+    /// First come the built-in tools, each only if the set has a skill that it can be used for. The tools that belong to no
+    /// skill follow.
     pub fn definitions(&self) -> Vec<ToolDefinition> {
         let mut all = definitions::definitions(self);
         all.extend(self.skills.tools().iter().map(definitions::plain));
@@ -105,8 +112,11 @@ impl Toolbox {
 
     /// Calls a tool by one of the names in [`Toolbox::definitions`].
     ///
-    /// Never fails and never panics: whatever goes wrong, in a handler too, is an answer. Dropping the future cancels
-    /// the call. Needs a tokio runtime, with time and I/O where tools are programs.
+    /// All failures become results, including panics in handlers. Dropping the future cancels the call.
+    ///
+    /// # Panics
+    /// Panics if it's not called within a tokio runtime. If tools or scripts are programs, the runtime must have time and I/O
+    /// enabled.
     pub async fn call(&self, name: &str, arguments: Map<String, Value>, context: &CallContext) -> ToolOutput {
         let arguments = Arguments::new(arguments);
         let answer = match name {
@@ -132,13 +142,14 @@ impl Toolbox {
         })
     }
 
-    /// Activates a skill on behalf of the user, who may activate every skill; `arguments` is what the user wrote behind
-    /// its name, and `guide` how the model gets at files and tools.
+    /// Activates a skill for the user, who may activate every skill.
     ///
-    /// For what a model may activate, use [`Toolbox::call`] with [`ACTIVATE_SKILL`].
+    /// `arguments` is the text that the user wrote after the skill's name, and `guide` says how the model accesses files and
+    /// tools. For activations by the model, use [`Toolbox::call`] with [`ACTIVATE_SKILL`].
     ///
     /// # Errors
-    /// When the body cannot be read or fetched.
+    /// Returns an error if the instructions can't be read or fetched. [`ActivationError::Interrupted`] means that the runtime
+    /// is shutting down.
     pub async fn activate(
         &self,
         skill: &Arc<Skill>,
@@ -147,12 +158,13 @@ impl Toolbox {
     ) -> Result<Activation, ActivationError> {
         let mount = self.options().mount.clone();
         let options = ActivationOptions { arguments, mount, guide, scripts: self.runs_scripts() };
-        let (skill, bodies) = (Arc::clone(skill), self.shared.bodies.clone());
+        let skill = Arc::clone(skill);
+        let bodies = self.shared.bodies.clone();
         let reading = tokio::task::spawn_blocking(move || activate(&skill, &options, &bodies));
         reading.await.map_err(|_| ActivationError::Interrupted)?
     }
 
-    /// Whether there is the tool `run_skill_script`.
+    /// Returns true if the tool `run_skill_script` is offered.
     pub(super) fn runs_scripts(&self) -> bool {
         #[cfg(feature = "exec")]
         {
@@ -164,14 +176,14 @@ impl Toolbox {
         }
     }
 
-    /// The skill that a model means by `name`, when it may use it.
+    /// Returns the skill with this name if the model may use it in this session.
     pub fn usable(&self, name: &str, context: &CallContext) -> Option<&Arc<Skill>> {
         let skill = self.skills.get(name).or_else(|| self.skills.get(&unescape(name)))?;
         (skill.is_model_invocable() || context.is_unlocked(&skill.name)).then_some(skill)
     }
 }
 
-/// A name as it stands in a catalog, back to what it was; models copy what they see.
+/// Reverts the XML escapes in a name, because models copy names from the catalog.
 fn unescape(name: &str) -> String {
     name.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&amp;", "&")
 }

@@ -1,4 +1,4 @@
-//! What a model is told when a call fails: a code, what went wrong, and what to do next.
+//! [`CallError`]: the errors of tool calls. Their texts tell the model what failed and what it can do next.
 
 use std::fmt;
 
@@ -7,18 +7,18 @@ use crate::{
     activation::ActivationError,
     catalog::{one_line, shorten},
     files::{FileError, bundled},
-    skill::{Skill, SkillTool},
-    typed::InvalidInput,
+    skill::Skill,
+    tool::{InvalidInput, SkillTool},
 };
 
 pub(super) const SKILL_NOT_FOUND: &str = "SkillNotFound";
 
-/// Names that an error lists, at most.
+/// The maximum number of names that an error lists.
 const MAX_NAMES: usize = 20;
-/// Files that an error lists, at most.
+/// The maximum number of files that an error lists.
 const MAX_FILES: usize = 50;
 
-/// A failed call. Displays as `Code: sentence`.
+/// The error of a tool call. It's displayed as `Code: sentence`.
 #[derive(Debug)]
 pub(super) struct CallError {
     pub(super) code: &'static str,
@@ -47,7 +47,7 @@ impl From<ActivationError> for CallError {
     }
 }
 
-/// There is no skill with this name that the model may use.
+/// Creates the error for a name that is not the name of a skill that the model may use.
 pub(super) fn skill_not_found(toolbox: &Toolbox, name: &str) -> CallError {
     let names: Vec<&str> = toolbox.skills().listed().map(|skill| skill.name.as_str()).collect();
     let mut sentences = vec![format!("there is no skill {}.", quote(name))];
@@ -62,7 +62,7 @@ pub(super) fn skill_not_found(toolbox: &Toolbox, name: &str) -> CallError {
     CallError::new(SKILL_NOT_FOUND, sentences.join(" "))
 }
 
-/// The skill has no tool with this name.
+/// Creates the error for a tool that the skill doesn't have.
 pub(super) fn tool_not_found(skill: &Skill, name: &str) -> CallError {
     let names: Vec<&str> = skill.tools().iter().map(|tool| tool.name.as_str()).collect();
     let message = if names.is_empty() {
@@ -80,7 +80,7 @@ pub(super) fn tool_not_found(skill: &Skill, name: &str) -> CallError {
     CallError::new("ToolNotFound", message)
 }
 
-/// The input is not what a typed tool takes.
+/// Creates the error for an input that doesn't match the type of a tool's input.
 pub(super) fn invalid_input(tool: &SkillTool, invalid: &InvalidInput) -> CallError {
     let mut message = format!("the input of {} does not fit: {invalid}.", quote(&tool.name));
     if let Some(schema) = &tool.input_schema {
@@ -89,7 +89,7 @@ pub(super) fn invalid_input(tool: &SkillTool, invalid: &InvalidInput) -> CallErr
     CallError::new("InvalidInput", message)
 }
 
-/// A file of the skill cannot be read; lists those that can where that helps. Blocks.
+/// Creates the error for a file that can't be read. Lists the skill's files if that helps. This may block.
 pub(super) fn file(skill: &Skill, error: &FileError) -> CallError {
     let code = match error {
         FileError::NoFiles(_) => "SkillHasNoFiles",
@@ -115,7 +115,7 @@ pub(super) fn file(skill: &Skill, error: &FileError) -> CallError {
     CallError::new(code, sentences.join(" "))
 }
 
-/// One sentence on which files there are. Blocks.
+/// Returns a sentence that lists the skill's files. This may block.
 pub(super) fn files_of(skill: &Skill) -> String {
     let Ok(bundled) = bundled(skill, MAX_FILES) else { return String::new() };
     let paths: Vec<&str> = bundled.files.iter().map(|(path, _)| path.as_str()).collect();
@@ -129,7 +129,7 @@ pub(super) fn files_of(skill: &Skill) -> String {
     format!("Its files are: {}{more}.", list(&paths, MAX_FILES))
 }
 
-/// There is no such tool in the box.
+/// Creates the error for an unknown tool.
 pub(super) fn unknown_tool(toolbox: &Toolbox, name: &str) -> CallError {
     let definitions = toolbox.definitions();
     let names: Vec<&str> = definitions.iter().map(|tool| tool.name.as_ref()).collect();
@@ -140,7 +140,7 @@ pub(super) fn unknown_tool(toolbox: &Toolbox, name: &str) -> CallError {
     CallError::new("UnknownTool", message)
 }
 
-/// Names in quotes, the first `max` of them.
+/// Joins the first `max` names, in quotes.
 fn list(names: &[&str], max: usize) -> String {
     let text = names.iter().take(max).map(|name| quote(name)).collect::<Vec<_>>().join(", ");
     if names.len() > max { format!("{text} and {} more", names.len() - max) } else { text }
@@ -150,15 +150,15 @@ fn did_you_mean(name: &str) -> String {
     format!("Did you mean {}?", quote(name))
 }
 
-/// Whatever a model sent, shortened and on one line.
+/// Quotes a text from the model, shortened and in one line.
 fn quote(name: &str) -> String {
     format!("\"{}\"", shorten(&one_line(name), 100))
 }
 
-/// The name that was most likely meant.
+/// Returns the name that is most similar to `name`, if it's similar enough.
 fn similar<'n>(name: &str, names: &[&'n str]) -> Option<&'n str> {
     const LIKELY: f64 = 0.75;
-    // Comparing costs the product of the lengths, and nobody's typo is that long.
+    // Comparing takes time proportional to the product of the lengths, and a name of this length isn't a typo.
     if name.len() > 200 {
         return None;
     }

@@ -1,8 +1,8 @@
-//! JSON schemas of tool inputs.
+//! Builds the JSON schemas of the built-in tools.
 
 use serde_json::{Map, Value};
 
-/// An object with these properties, of which some are required.
+/// Returns the schema of an object with these properties. `required` contains the names of those that are required.
 pub(super) fn object(properties: &Value, required: &[&str]) -> Map<String, Value> {
     let mut schema = Map::new();
     schema.insert("type".into(), "object".into());

@@ -1,4 +1,4 @@
-//! The tool `run_skill_script`: what a model is told about it, and what it answers.
+//! The built-in tool `run_skill_script`: its definition and implementation.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     exec::{ScriptCall, ScriptError, ScriptResult, run_script},
-    skill::CallContext,
+    tool::CallContext,
 };
 
 pub(super) fn definition() -> ToolDefinition {

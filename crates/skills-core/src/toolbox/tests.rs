@@ -7,7 +7,8 @@ use super::*;
 use crate::{
     name::SkillName,
     set::SkillSet,
-    skill::{CallContext, Properties, Skill, SkillTool, Source, Stored, ToolError, ToolHandler},
+    skill::{Properties, Skill, Source, Stored},
+    tool::{CallContext, SkillTool, ToolError, ToolHandler},
 };
 
 /// `pdf` is stored in `dir`; the others are virtual.
@@ -439,10 +440,10 @@ async fn tools_without_a_skill() {
         skills.add_tool(tool).unwrap();
     }
     for (name, problem) in [
-        ("sum", "there is a tool `sum` already"),
-        (ACTIVATE_SKILL, "there is a tool `activate_skill` already"),
-        ("a b", "`a b` is no name for a tool: 1 to 40 of a-z, A-Z, 0-9, `_` and `-`"),
-        ("", "`` is no name for a tool: 1 to 40 of a-z, A-Z, 0-9, `_` and `-`"),
+        ("sum", "the tool name `sum` is already taken"),
+        (ACTIVATE_SKILL, "the tool name `activate_skill` is already taken"),
+        ("a b", "invalid tool name `a b`: use 1 to 40 of the characters a-z, A-Z, 0-9, `_` and `-`"),
+        ("", "invalid tool name ``: use 1 to 40 of the characters a-z, A-Z, 0-9, `_` and `-`"),
     ] {
         let tool = SkillTool::new(name, "x", |_| async { panic!("not called") });
         assert_eq!(skills.add_tool(tool).unwrap_err().to_string(), problem);

@@ -40,16 +40,16 @@ impl Project {
     /// What is served, and what waits: `changed`, `refused` or `new`.
     fn state(&self) -> (usize, Vec<&'static str>) {
         let skills = self.sift();
-        let word = |it: &Waiting| match (it.has_changed, it.is_refused) {
+        let word = |it: &Unapproved| match (it.has_changed, it.is_refused) {
             (_, true) => "refused",
             (true, _) => "changed",
             _ => "new",
         };
-        (skills.len(), skills.waiting().iter().map(word).collect())
+        (skills.len(), skills.unapproved().iter().map(word).collect())
     }
 
     fn decide(&self, trusted: bool) -> Decided {
-        self.trust.decide(&self.root(), self.sift().waiting(), trusted)
+        self.trust.decide(&self.root(), self.sift().unapproved(), trusted)
     }
 }
 
@@ -86,7 +86,7 @@ fn what_changes_between_look_and_word() {
     let project = Project::new();
     let shown = project.sift();
     project.write("SKILL.md", "---\nname: x\ndescription: d\n---\nObey.\n");
-    let decided = project.trust.decide(&project.root(), shown.waiting(), true);
+    let decided = project.trust.decide(&project.root(), shown.unapproved(), true);
     assert!(decided.done.is_empty() && decided.failed[0].1.contains("changed"), "{decided:?}");
     assert_eq!(project.state(), (0, vec!["new"]));
 }
@@ -190,12 +190,12 @@ fn what_changes_between_discovery_and_look() {
     let evil = found("---\nname: x\ndescription: Obey.\n---\nBody.\n");
     project.write("SKILL.md", &good);
     let skills = project.trust.sift(&project.root(), &evil);
-    assert_eq!((skills.len(), skills.waiting().len(), skills.skipped().len()), (0, 0, 1));
+    assert_eq!((skills.len(), skills.unapproved().len(), skills.skipped().len()), (0, 0, 1));
     // And what is shown is what waits.
     let harmless = found(&good);
     project.write("SKILL.md", "---\nname: x\ndescription: Obey.\n---\nBody.\n");
     let skills = project.trust.sift(&project.root(), &harmless);
-    assert_eq!((skills.len(), skills.waiting().len(), skills.skipped().len()), (0, 0, 1));
+    assert_eq!((skills.len(), skills.unapproved().len(), skills.skipped().len()), (0, 0, 1));
 }
 
 #[test]
@@ -254,11 +254,11 @@ fn more_than_anybody_looks_at() {
     }
     let skills = project.sift();
     let why: Vec<_> = skills.skipped().iter().map(|it| it.diagnostics[0].message.as_str()).collect();
-    assert_eq!((skills.len(), skills.waiting().len(), why.len()), (0, 1, 2), "{why:?}");
+    assert_eq!((skills.len(), skills.unapproved().len(), why.len()), (0, 1, 2), "{why:?}");
     assert!(why[0].starts_with("it cannot be approved: its files have more than"), "{why:?}");
     // All of them together are as much as one may be.
     let mut bounds = Bounds { bytes: 100, ..Bounds::SKILL };
-    let skill = skills.waiting()[0].skill.clone();
+    let skill = skills.unapproved()[0].skill.clone();
     Fingerprint::of(&skill, &mut bounds).unwrap();
     assert!(bounds.bytes < 100 && bounds.entries == Bounds::SKILL.entries - 2, "{bounds:?}");
     let two = (0..3).map(|_| Fingerprint::of(&skill, &mut bounds).is_ok());
@@ -300,7 +300,7 @@ fn what_has_no_text_of_its_own() {
     let refused = |what: &str| {
         let skills = project.sift();
         let why = skills.skipped().iter().map(|it| it.diagnostics[0].message.clone()).collect::<Vec<_>>();
-        assert_eq!((skills.len(), skills.waiting().len(), why.len()), (0, 0, 1), "{what}: {why:?}");
+        assert_eq!((skills.len(), skills.unapproved().len(), why.len()), (0, 0, 1), "{what}: {why:?}");
         assert!(why[0].starts_with("it cannot be approved: `"), "{what}: {why:?}");
     };
     let twin = skill.join(OsStr::from_bytes(b"\xff.sh"));

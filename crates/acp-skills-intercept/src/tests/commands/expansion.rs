@@ -219,10 +219,10 @@ fn a_skill_that_cannot_be_read_ends_the_turn() {
     assert_eq!(world.gone().iter().map(|it| it["id"].clone()).collect::<Vec<_>>(), [json!(3)]);
     // A skill that is gone altogether.
     let mut world = session(&[]);
-    world.prompt(2, "s", &["/review x"]);
+    let ticket = world.prompt(2, "s", &["/review x"]).ticket();
     let out = world.handle(Input::Fetched {
         session: KEY,
-        ticket: Ticket(1),
+        ticket,
         fetched: Fetched { text: None, activations: Vec::new() },
     });
     assert_eq!((out.to_client.len(), out.to_agent.len()), (2, 0));
@@ -231,7 +231,7 @@ fn a_skill_that_cannot_be_read_ends_the_turn() {
 #[test]
 fn a_command_can_be_cancelled() {
     let mut world = session(&[]);
-    world.prompt(2, "s", &["/review x"]);
+    let ticket = world.prompt(2, "s", &["/review x"]).ticket();
     let cancel = json!({ "jsonrpc": "2.0", "method": "session/cancel", "params": { "sessionId": "s" } });
     let out = world.client(&cancel);
     assert_eq!(out.client()["result"]["stopReason"], "cancelled");
@@ -239,7 +239,7 @@ fn a_command_can_be_cancelled() {
         world
             .handle(Input::Fetched {
                 session: KEY,
-                ticket: Ticket(1),
+                ticket,
                 fetched: Fetched { text: Some("x".into()), activations: Vec::new() }
             })
             .is_nothing()
@@ -260,18 +260,21 @@ fn without_our_tools_the_text_is_fetched_again() {
         })
     };
     let out = world.prompt(2, "s", &["/review x"]);
-    assert_eq!(wanted(&out), Some((Ticket(1), true, "x".to_owned())));
+    let old = out.ticket();
+    assert_eq!(wanted(&out), Some((old, true, "x".to_owned())));
     world.handle(Input::Fetched {
         session: KEY,
-        ticket: Ticket(1),
+        ticket: old,
         fetched: Fetched { text: Some("with tools".into()), activations: Vec::new() },
     });
-    let out = world.handle(Input::WaitOver(KEY));
-    assert_eq!(wanted(&out), Some((Ticket(2), false, "x".to_owned())));
+    let out = world.timer_ends(KEY);
+    let new = out.ticket();
+    assert_eq!(wanted(&out), Some((new, false, "x".to_owned())));
+    assert_ne!(new, old);
     assert!(out.to_agent.is_empty());
     let out = world.handle(Input::Fetched {
         session: KEY,
-        ticket: Ticket(2),
+        ticket: new,
         fetched: Fetched { text: Some("with files".into()), activations: Vec::new() },
     });
     let block = texts(out.agent()).into_iter().find(|text| text.contains("<typed>")).unwrap();

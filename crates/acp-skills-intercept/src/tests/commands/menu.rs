@@ -58,7 +58,7 @@ fn commands_are_added_to_the_agents() {
         assert_eq!(sent(&world.update("s", &update)), expected, "{list}");
     }
     // The agent has sent a list: we need not.
-    assert!(world.handle(Input::MenuDue(KEY)).is_nothing());
+    assert!(world.handle(Input::MenuTimerEnded(KEY)).is_nothing());
 }
 
 /// Ours are where a user sees them, and do not push the agent's out of sight.
@@ -91,11 +91,11 @@ fn an_agent_without_commands_gets_ours() {
         let source = if method == "session/fork" { "a" } else { id };
         world.request(request, method, &json!({ "sessionId": source, "cwd": "/p", "mcpServers": [] }));
         let out = world.respond(request, &result);
-        let [Task::WaitForMenu(key, _)] = out.tasks[..] else { panic!("{out:?}") };
-        let out = world.handle(Input::MenuDue(key));
+        let [Task::MenuTimer { session: key, .. }] = out.tasks[..] else { panic!("{out:?}") };
+        let out = world.handle(Input::MenuTimerEnded(key));
         assert_eq!(out.client()["params"]["sessionId"], id);
         assert_eq!(sent(&out), ["skills", "review", "Plan-B", "secret"]);
-        assert!(world.handle(Input::MenuDue(key)).is_nothing());
+        assert!(world.handle(Input::MenuTimerEnded(key)).is_nothing());
     }
     world.request(6, "session/new", &json!({ "cwd": "/p", "mcpServers": [] }));
     assert!(world.refuse(6, -32000).tasks.is_empty());

@@ -111,10 +111,10 @@ fn sets_in_which_nothing_changes_stay_the_same() {
     // The same words, written again.
     world.write("roots/second", "old");
     world.library.reload();
-    assert!(at("here").is(&here) && at("there").is(&there));
+    assert!(at("here").ptr_eq(&here) && at("there").ptr_eq(&there));
     world.write("here/.skills/mine", "new");
     world.library.reload();
-    assert!(!at("here").is(&here) && at("there").is(&there));
+    assert!(!at("here").ptr_eq(&here) && at("there").ptr_eq(&there));
     let shared = |name: &str| Arc::ptr_eq(here.get(name).unwrap(), at("here").get(name).unwrap());
     assert!(shared("first") && shared("second") && !shared("mine"));
     // Nobody works there any more: the next session finds what is there then.

@@ -12,7 +12,7 @@ use notify::{
     event::{AccessKind, AccessMode, ModifyKind},
 };
 use skills_core::{
-    discovery::{Changes, Discovery, Visits},
+    discovery::{Changes, Discovery, DiscoveryCache},
     files::SKILL_FILE_NAMES,
 };
 
@@ -72,7 +72,7 @@ impl Coverage {
     }
 
     /// Adds what a search saw, and where it will find more when that comes to be.
-    pub(in crate::library) fn add_search(&mut self, discovery: &Discovery, visits: &Visits) {
+    pub(in crate::library) fn add_search(&mut self, discovery: &Discovery, visits: &DiscoveryCache) {
         for seen in visits.directories() {
             let interest = self.at(Arc::clone(seen.dir));
             interest.skill = true;
@@ -213,8 +213,8 @@ mod tests {
             Root::scanned(base.join("root")),
             Root::new(skills_core::Scope::Project, base.join("later/.agents/skills")),
         ]);
-        let mut visits = Visits::default();
-        discovery.run_again(&mut visits, &Changes::default(), &mut skills_core::SkillSet::builder());
+        let mut visits = DiscoveryCache::default();
+        discovery.run_incremental(&mut visits, &Changes::default(), &mut skills_core::SkillSet::builder());
         let mut coverage = Coverage::default();
         coverage.add_search(&discovery, &visits);
         coverage

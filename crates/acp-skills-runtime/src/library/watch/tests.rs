@@ -14,7 +14,7 @@ use notify::{
 };
 use skills_core::{
     SkillSet,
-    discovery::{Discovery, Root, Visits},
+    discovery::{Discovery, DiscoveryCache, Root},
 };
 
 use super::*;
@@ -77,8 +77,9 @@ impl Watched for Skills {
 
 impl Skills {
     fn covered(&self) -> Coverage {
-        let (discovery, mut visits) = (Discovery::new([Root::scanned(&self.root)]), Visits::default());
-        discovery.run_again(&mut visits, &Changes::default(), &mut SkillSet::builder());
+        let (discovery, mut visits) =
+            (Discovery::new([Root::scanned(&self.root)]), DiscoveryCache::default());
+        discovery.run_incremental(&mut visits, &Changes::default(), &mut SkillSet::builder());
         let mut coverage = Coverage::default();
         coverage.add_search(&discovery, &visits);
         coverage.add_named(&self.named);

@@ -156,7 +156,7 @@ mod tests {
     use notify::{Config, Error, EventHandler, NullWatcher, WatcherKind};
     use skills_core::{
         SkillSet,
-        discovery::{Discovery, Root, Visits},
+        discovery::{Discovery, DiscoveryCache, Root},
     };
 
     use super::*;
@@ -204,8 +204,8 @@ mod tests {
             let text = format!("---\nname: s{number}\ndescription: x\n---\n");
             std::fs::write(dir.join("SKILL.md"), text).unwrap();
         }
-        let (discovery, mut visits) = (Discovery::new([Root::scanned(base)]), Visits::default());
-        discovery.run_again(&mut visits, &Changes::default(), &mut SkillSet::builder());
+        let (discovery, mut visits) = (Discovery::new([Root::scanned(base)]), DiscoveryCache::default());
+        discovery.run_incremental(&mut visits, &Changes::default(), &mut SkillSet::builder());
         let mut coverage = Coverage::default();
         coverage.add_search(&discovery, &visits);
         coverage
@@ -229,8 +229,8 @@ mod tests {
         assert_eq!(watches.update(&coverage(&base)).directories.len(), 3);
         std::fs::remove_dir_all(base.join("s0")).unwrap();
         let fewer = {
-            let (discovery, mut visits) = (Discovery::new([Root::scanned(&base)]), Visits::default());
-            discovery.run_again(&mut visits, &Changes::default(), &mut SkillSet::builder());
+            let (discovery, mut visits) = (Discovery::new([Root::scanned(&base)]), DiscoveryCache::default());
+            discovery.run_incremental(&mut visits, &Changes::default(), &mut SkillSet::builder());
             let mut coverage = Coverage::default();
             coverage.add_search(&discovery, &visits);
             coverage

@@ -14,7 +14,10 @@ use tokio::{
 };
 
 use super::{in_flight::MAX_IN_FLIGHT, *};
-use crate::mcp::serving::Serving;
+use crate::{
+    mcp::{handler::Reports, serving::Serving},
+    spans::Spans,
+};
 use acp_skills_intercept::SessionKey;
 
 const REVISION: &str = "2025-06-18";
@@ -26,7 +29,8 @@ fn skill(name: &str) -> Skill {
 fn handler(skill: Skill) -> Handler {
     let toolbox = Toolbox::new([skill].into_iter().collect());
     let serving = Serving { toolbox, context: CallContext::default() };
-    Handler::new(SessionKey(1), serving, unbounded_channel().0, None)
+    let inputs = unbounded_channel().0;
+    Handler::new(SessionKey(1), serving, Reports { inputs, observer: None, spans: Spans::default() })
 }
 
 fn service(end: &CancellationToken) -> Service {
@@ -36,7 +40,7 @@ fn service(end: &CancellationToken) -> Service {
 /// Serves these skills from now on, and says so.
 async fn serve(handler: &Handler, names: &[&str]) {
     let skills = names.iter().map(|name| skill(name)).collect();
-    handler.listeners.tell(handler.serve(&skills, CallContext::default())).await;
+    handler.listeners.notify(handler.serve(&skills, CallContext::default())).await;
 }
 
 /// Sends a request; returns its status, its MCP session and its body as it comes.
@@ -231,7 +235,7 @@ async fn sessions_of_mcp_are_no_more_than_enough() {
 /// A connection over a pipe to servers with one session, and that session's path and token.
 fn connection(unauthenticated: &Unauthenticated) -> (tokio::io::DuplexStream, Servers) {
     let make = Arc::new(Toolbox::new);
-    let servers = Servers::new(make, None, unbounded_channel().0, None);
+    let servers = Servers::new(make, None, unbounded_channel().0, None, Spans::default());
     let skills = [skill("review")].into_iter().collect();
     servers.serve(SessionKey(1), &skills, CallContext::default());
     let (ours, theirs) = tokio::io::duplex(64 * 1024);

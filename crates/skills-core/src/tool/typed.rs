@@ -1,5 +1,6 @@
-//! Tools with types: the model sees the JSON schema of the input's type, and hears which field is wrong when its input
-//! does not fit.
+//! [`SkillTool::typed`]: tools whose input and output are Rust types.
+//!
+//! The model sees the JSON schema of the input type. If its input is invalid, the error names the field.
 
 use std::marker::PhantomData;
 
@@ -8,24 +9,25 @@ use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use crate::skill::{CallContext, SkillTool, ToolError, ToolHandler};
+use super::{CallContext, SkillTool, ToolError, ToolHandler};
 
-/// Input that is not what a tool takes.
+/// An error that says which field of a tool's input is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 #[error("{}{problem}", match path.as_str() { "" => String::new(), path => format!("`{path}`: ") })]
 pub struct InvalidInput {
-    /// Where, for example `lines[2].text`; empty for the whole input.
+    /// The path of the field, for example `lines[2].text`. It's empty if the problem concerns the whole input.
     pub path: String,
-    /// What is wrong there.
+    /// A description of the problem.
     pub problem: String,
 }
 
 impl SkillTool {
-    /// A tool that takes an `I` and gives an `O`. Its input schema is that of `I`, with the documentation of its fields.
+    /// Creates a tool whose input is an `I` and whose output is an `O`.
     ///
-    /// Any type with [`serde::Deserialize`] and [`JsonSchema`] can be the input, [`Value`] too, which takes everything
-    /// and has no schema. No input at all arrives as `null` where `I` takes that, else as an empty object.
+    /// Any type that implements [`serde::Deserialize`] and [`JsonSchema`] can be the input type. The tool's schema contains the
+    /// doc comments of its fields. The type [`Value`] accepts any input and has no schema. A missing input is passed as `null`
+    /// or, if `I` doesn't accept that, as an empty object.
     ///
     /// ```
     /// use schemars::JsonSchema;
@@ -61,8 +63,9 @@ impl SkillTool {
     }
 }
 
-/// The JSON schema of a type as a model reads it: in one piece and without the type's name; `None` when it takes
-/// everything.
+/// Returns the JSON schema of a type for a model: without references and without the type's name.
+///
+/// Returns `None` if the type accepts any value.
 pub fn schema_of<T: JsonSchema>() -> Option<Value> {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.meta_schema = None;
@@ -73,7 +76,7 @@ pub fn schema_of<T: JsonSchema>() -> Option<Value> {
     Some(schema.to_value()).filter(|schema| schema.as_object().is_some_and(|schema| !schema.is_empty()))
 }
 
-/// A handler with types around it.
+/// A handler that converts input and output.
 struct Typed<I, O, F> {
     handler: F,
     types: PhantomData<fn(I) -> O>,
@@ -98,12 +101,12 @@ where
     }
 }
 
-/// The input as a `T`.
+/// Deserializes the input.
 fn read<T: DeserializeOwned>(input: Option<Value>) -> Result<T, InvalidInput> {
     let Some(input) = input else {
         return read_value(Value::Null).or_else(|_| read_value(Value::Object(serde_json::Map::new())));
     };
-    // Where anything is allowed, some models send an object as the text of its JSON.
+    // The schema of `call_skill_tool` allows any input, and some models send the JSON text of an object.
     let inner = input.as_str().and_then(|text| serde_json::from_str(text).ok()).filter(Value::is_object);
     read_value(input).or_else(|error| inner.map_or(Err(error), read_value))
 }
@@ -123,7 +126,7 @@ mod tests {
 
     use super::*;
 
-    /// Not for the model: types have no place in a schema.
+    /// A comment that the model must not see.
     #[derive(Debug, Deserialize, JsonSchema)]
     struct Order {
         /// What to count.
@@ -139,7 +142,7 @@ mod tests {
 
     #[derive(Debug, Deserialize, JsonSchema)]
     struct Named {
-        #[expect(dead_code, reason = "it is only to be there")]
+        #[expect(dead_code, reason = "only deserialized")]
         name: String,
     }
 
@@ -148,7 +151,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn input_is_read() {
+    async fn input_is_deserialized_and_errors_name_the_field() {
         let tool = SkillTool::typed("t", "d", async |order: Order| {
             let texts: Vec<_> = order.lines.into_iter().map(|line| line.text).collect();
             Ok((texts, order.limit))
@@ -156,7 +159,7 @@ mod tests {
         for (input, expected) in [
             (Some(json!({ "lines": [{ "text": "a" }], "limit": 2 })), Ok(json!([["a"], 2]))),
             (Some(json!({ "limit": null, "more": 1 })), Ok(json!([[], null]))),
-            // Nothing where an object of options is taken, and an object as text.
+            // No input for an object with optional fields, and an object as JSON text.
             (None, Ok(json!([[], null]))),
             (Some(json!("{\"limit\":3}")), Ok(json!([[], 3]))),
             (
@@ -175,7 +178,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn any_value_is_input_too() {
+    async fn a_value_accepts_any_input() {
         let tool = SkillTool::typed("t", "d", |input: Value| async move { Ok(input) });
         assert_eq!(tool.input_schema, None);
         for (input, expected) in
@@ -186,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn schemas_are_for_models() {
+    fn schemas_are_inlined_and_have_no_title() {
         let schema = schema_of::<Order>().unwrap();
         assert_eq!(schema["properties"]["lines"]["items"]["properties"]["text"], json!({ "type": "string" }));
         assert_eq!(schema["properties"]["lines"]["description"], "What to count.");

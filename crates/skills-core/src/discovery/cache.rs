@@ -1,4 +1,4 @@
-//! [`Visits`]: what a search saw, directory by directory, so that the next one looks only into those that changed.
+//! [`DiscoveryCache`]: what a search saw, directory by directory, so that the next one looks only into those that changed.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -54,29 +54,31 @@ impl Changes {
     }
 }
 
-/// What a search saw of each directory. See [`Discovery::run_again`](super::Discovery::run_again).
+/// What a search saw of each directory. See [`Discovery::run_incremental`](super::Discovery::run_incremental).
 ///
 /// The last version of a skill that could be loaded is kept for as long as there is a `SKILL.md`.
 #[derive(Debug, Default)]
-pub struct Visits {
+pub struct DiscoveryCache {
     /// By canonical path, which skills share.
-    pub(super) seen: HashMap<Arc<Path>, Arc<Visit>>,
+    pub(super) visits: HashMap<Arc<Path>, Arc<Visit>>,
 }
 
 /// A directory that a search has seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Seen<'a> {
+pub struct VisitedDirectory<'a> {
     /// Its canonical path, shared with the skill.
     pub dir: &'a Arc<Path>,
     /// Whether it is a skill; if not, there may be some below it.
     pub is_skill: bool,
 }
 
-impl Visits {
+impl DiscoveryCache {
     /// The directories that the last search saw, in no order.
-    pub fn directories(&self) -> impl Iterator<Item = Seen<'_>> {
-        self.seen.iter().map(|(dir, visit)| Seen { dir, is_skill: matches!(**visit, Visit::Skill { .. }) })
+    pub fn directories(&self) -> impl Iterator<Item = VisitedDirectory<'_>> {
+        self.visits
+            .iter()
+            .map(|(dir, visit)| VisitedDirectory { dir, is_skill: matches!(**visit, Visit::Skill { .. }) })
     }
 }
 
