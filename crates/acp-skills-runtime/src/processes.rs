@@ -1,15 +1,15 @@
-//! [`Processes`]: the process groups that this process has started, so that all of them end with it, however it ends.
+//! [`Processes`]: the registry of all process groups that we have started. It ensures that all of them end with this
+//! process, even if this process is killed.
 //!
-//! A process that ends in good order ends its children itself. One that is killed cannot, so somebody else has to: on Unix a
-//! watchdog, on Windows the system, which ends a job with its last handle.
+//! A process that exits normally ends its children itself. A process that is killed cannot do that. On Unix, a
+//! watchdog process does it instead. On Windows, the operating system ends a job when its last handle is closed.
 //!
 //! | file | owns |
 //! |---|---|
-//! | `mod` | which groups run |
-//! | `unix` | how the watchdog is started and told of them |
-//! | `alive` | whether anybody is left in a group |
-//! | `watchdog` | what it does, in a process of its own |
-//! | `windows` | the job that this process is in |
+//! | `unix` | starting the watchdog and telling it about the groups |
+//! | `alive` | checking if a process group still has running processes |
+//! | `watchdog` | the watchdog process itself |
+//! | `windows` | the job of this process |
 
 #[cfg(unix)]
 mod alive;
@@ -30,15 +30,17 @@ use parking_lot::{Condvar, Mutex};
 
 use skills_core::exec::ProcessObserver;
 
-/// The groups that run, and who watches over them. All clones are the same; with the last one, what is left is ended.
+/// The registry of running process groups and of the processes that watch over them. Cheap to clone; all clones share
+/// their state. When the last clone is dropped, all remaining groups are ended.
 #[derive(Debug, Clone, Default)]
 pub struct Processes(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
-    /// Guards everything. Taken alone, and held while a few bytes go into a pipe that never blocks.
+    /// Guards the registry. No other lock is taken while it is held. The pipes that are written meanwhile never
+    /// block.
     state: Mutex<State>,
-    /// A guard of the agent's has started, or cannot be.
+    /// Notified when the leader of the agent's group has started, or could not be started.
     #[cfg_attr(windows, expect(dead_code, reason = "nobody waits there"))]
     prepared: Condvar,
 }
@@ -57,9 +59,9 @@ impl Processes {
         }
     }
 
-    /// Also of one that was made and stayed empty.
+    /// Removes a group, which may never have had a process.
     fn remove(&self, id: u32) {
-        // It goes last: only then may its number be another's.
+        // The leader is dropped last. Until then, the operating system cannot use its id for another process.
         let _leader = {
             let mut state = self.0.state.lock();
             let leader = state.guard.take_leader(id);
@@ -71,7 +73,7 @@ impl Processes {
     }
 }
 
-/// Scripts, and the programs behind tools.
+/// Registers scripts, and the programs of tools.
 impl ProcessObserver for Processes {
     fn starting(&self) -> Option<u32> {
         self.new_group()

@@ -1,7 +1,8 @@
-//! [`SwitchStore`]: which skills are off in which directory, kept in a directory (`--state DIR`).
+//! [`SwitchStore`]: the skills that are off in each working directory, stored in a directory (`--state DIR`).
 //!
-//! One small file per directory, named by a digest of its path, holds the names of the skills that are off there, and
-//! nothing else. Several proxies may write: each change is read, changed and written under a lock of the operating system.
+//! The store has one small file per working directory, whose name is a digest of the path. The file holds only the
+//! names of the skills that are off. Several proxies can write at the same time, because each change is read,
+//! modified and written under a lock of the operating system.
 
 use std::{io, path::Path};
 
@@ -10,11 +11,11 @@ use skills_core::SkillName;
 
 use skills_sources::disk::state::{self, StateDir};
 
-/// More names than these are nobody's.
+/// The maximum number of names that are read from a file. No real directory has that many skills.
 const MAX_NAMES: usize = 10_000;
 const VERSION: u32 = 1;
 
-/// The switches of directories, in a directory.
+/// A store of switched-off skills in a directory.
 #[derive(Debug, Clone)]
 pub struct SwitchStore(StateDir);
 
@@ -26,15 +27,17 @@ struct Switches {
 }
 
 impl SwitchStore {
-    /// Uses the directory `off` below `state`; creates it, for nobody else to read, when there is none.
+    /// Opens the store in the directory `off` below `state`. Creates the directory if it doesn't exist, so that only
+    /// the current user can read it.
     ///
     /// # Errors
-    /// It cannot be created.
+    /// Returns an error if the directory cannot be created.
     pub fn open(state: &Path) -> io::Result<Self> {
         StateDir::open(state.join("off")).map(Self)
     }
 
-    /// What is off in the directory `cwd`. Reads a file; one that cannot be read is a warning, and nothing is off.
+    /// Returns the skills that are off in the working directory `cwd`. Reads a file. If the file cannot be read, logs
+    /// a warning and returns an empty list.
     pub fn load(&self, cwd: &Path) -> Vec<SkillName> {
         let path = self.0.about_directory(cwd);
         read(&path).unwrap_or_else(|error| {
@@ -43,11 +46,11 @@ impl SwitchStore {
         })
     }
 
-    /// Keeps that these skills are on or off in the directory `cwd`. Blocks for as long as the disk, and another proxy that
-    /// writes there, takes.
+    /// Saves that skills are on or off in the working directory `cwd`. Blocks while it waits for the disk, or for
+    /// another proxy that is writing the same file.
     ///
     /// # Errors
-    /// The file cannot be locked or written; then it is as it was.
+    /// Returns an error if the file cannot be locked or written. The file is unchanged then.
     pub fn save(&self, cwd: &Path, names: &[SkillName], on: bool) -> io::Result<()> {
         self.0.change(&self.0.about_directory(cwd), |old: Option<Switches>| {
             let mut off = old.map(Switches::names).unwrap_or_default();
@@ -95,14 +98,14 @@ mod tests {
         assert_eq!(again.load(&project.join(".")), names(&["pdf", "Ü b", "review"]));
         assert!(again.load(&other).is_empty());
         again.save(&other, &names(&["x"]), false).unwrap();
-        // Case does not count, and names alone are kept.
+        // Names are compared without regard to case, and the file holds only names.
         store.save(&project, &names(&["PDF"]), true).unwrap();
         assert_eq!(store.load(&project), names(&["Ü b", "review"]));
         let text = fs::read_to_string(store.0.about_directory(&project)).unwrap();
         assert_eq!(text, r#"{"v":1,"off":["Ü b","review"]}"#);
         store.save(&project, &names(&["ü b", "review"]), true).unwrap();
         assert!(!store.0.about_directory(&project).exists());
-        // Whatever somebody else wrote there is no reason to fail.
+        // A damaged file is ignored, and replaced by the next change.
         fs::write(store.0.about_directory(&project), "{").unwrap();
         assert!(store.load(&project).is_empty());
         store.save(&project, &names(&["pdf"]), false).unwrap();

@@ -1,14 +1,14 @@
-//! Whether anybody is left in a process group (Unix).
+//! Checks if a process group still has running processes (Unix).
 
 use rustix::process::{Pid, test_kill_process_group};
 
-/// Whether a process of `group` still runs. One that has ended and was not waited for, a zombie, does not: signals reach it
-/// for as long as its parent, or an init that is in no hurry, leaves it there.
+/// Returns true if a process of `group` still runs. Zombies don't count: these processes have ended, but still
+/// receive signals until their parent, or a slow init process, has waited for them.
 pub(crate) fn group_is_alive(group: Pid) -> bool {
     test_kill_process_group(group).is_ok() && !has_only_zombies(group)
 }
 
-/// Whether `/proc` shows processes of the group, and all of them have ended.
+/// Returns true if `/proc` shows processes of the group, and all of them have ended.
 #[cfg(target_os = "linux")]
 fn has_only_zombies(group: Pid) -> bool {
     let Ok(processes) = std::fs::read_dir("/proc") else { return false };
@@ -18,7 +18,7 @@ fn has_only_zombies(group: Pid) -> bool {
         if !name.as_encoded_bytes().first().is_some_and(u8::is_ascii_digit) {
             continue;
         }
-        // It may be gone by now.
+        // The process may have ended since the directory was read.
         let Ok(stat) = std::fs::read_to_string(process.path().join("stat")) else { continue };
         if let Some((state, id)) = state_and_group(&stat)
             && id == group.as_raw_nonzero().get()
@@ -29,17 +29,19 @@ fn has_only_zombies(group: Pid) -> bool {
             }
         }
     }
-    // Somebody who must not look at others' processes finds none, and knows nothing.
+    // If `/proc` hides the processes of other users, we find none. We then assume that the group has running
+    // processes.
     found
 }
 
-/// Elsewhere a group of zombies refuses signals.
+/// Returns false, because a group of zombies cannot be signalled on these systems.
 #[cfg(not(target_os = "linux"))]
 fn has_only_zombies(_group: Pid) -> bool {
     false
 }
 
-/// The state and the process group in a line of `/proc/ID/stat`. The name before them may hold anything.
+/// Parses a line of `/proc/ID/stat` and returns the state and the process group. The process name before them may
+/// contain any characters.
 #[cfg(target_os = "linux")]
 fn state_and_group(stat: &str) -> Option<(char, i32)> {
     let (_, fields) = stat.rsplit_once(')')?;
@@ -71,7 +73,7 @@ mod tests {
             assert!(Instant::now() < deadline, "it ended and still counts as alive");
             thread::sleep(Duration::from_millis(1));
         }
-        // Nobody has waited for it: signals still reach what is left of it.
+        // The child was not waited for, so signals still reach the zombie.
         test_kill_process_group(group).unwrap();
         child.wait().unwrap();
         assert!(!group_is_alive(group));

@@ -1,17 +1,17 @@
-//! How the watchdog is started and told which groups run.
+//! Starts the watchdog and tells it about the process groups (Unix).
 //!
-//! Telling takes a moment, and an agent that was started just before this process is killed would be known to nobody. So
-//! its group exists before it does: a *leader*, our own program in a group of its own, waits at a pipe, and the agent is
-//! started into the leader's group. If this process is killed in between, the pipe ends. It ends only when the agent runs
-//! or will never run, because a child holds our end of it until it executes its program; then the leader has the group
-//! ended, whoever is in it.
+//! If this process were killed right after it has started an agent, the watchdog might not know the agent yet. This
+//! is why the group is created before the agent: a *leader*, which is our own program in a new process group, waits
+//! for its stdin to close, and the agent is started in the leader's group. If this process is killed meanwhile, the
+//! pipe to the leader closes, and the leader has the whole group ended. The pipe cannot close too early, because a
+//! new child process holds our end of it until it executes its program.
 //!
-//! Once the agent runs, the watchdog is started, in the background, and told of the groups; then the leader has done its
-//! work. A leader that stayed would get the signals that are meant for the agent, and nobody could tell whether the group is
-//! empty.
+//! After the agent has started, the watchdog is started in the background and told about the groups. Then the leader
+//! exits. If the leader stayed, it would receive the signals that are meant for the agent, and we could not tell if
+//! the group is empty.
 //!
-//! Scripts, and the programs behind tools, get groups in the same way, one for each. Their leaders are not waited for before
-//! their groups have ended: until then, nobody else can have their numbers.
+//! Scripts and the programs of tools get groups in the same way, one for each. We don't wait for the exit status of
+//! their leaders until their groups have ended, so that the ids of the groups cannot be reused before.
 
 use std::{
     collections::HashMap,
@@ -25,32 +25,32 @@ use std::{
 
 use super::{Processes, State, watchdog};
 
-/// Who watches.
+/// The helper processes that watch over the groups.
 #[derive(Debug, Default)]
 pub(super) struct Guard {
-    /// Our own program, once it is known.
+    /// The path of our own program, once it is known.
     program: Option<PathBuf>,
     leader: Helper,
     watchdog: Helper,
-    /// The leaders of scripts, by their groups.
+    /// The leaders of the groups of scripts, by group id.
     leaders: HashMap<u32, HelperProcess>,
 }
 
-/// A process of our own program that reads a pipe.
+/// The state of a helper process, which is our own program and reads commands from a pipe.
 #[derive(Debug, Default)]
 enum Helper {
     #[default]
     Absent,
     Starting,
     Running(HelperProcess),
-    /// It cannot be started, or is gone; it is not tried again.
+    /// The helper could not be started, or has ended. We don't start it again.
     Failed,
 }
 
 #[derive(Debug)]
 struct HelperProcess {
     child: Child,
-    /// `None` when it was closed.
+    /// The pipe to the helper's stdin, or `None` if it was closed.
     pipe: Option<PipeWriter>,
 }
 
@@ -66,12 +66,13 @@ impl Guard {
         self.tell(watchdog::REMOVE, id);
     }
 
-    /// The leader of a script's group. To drop it takes it out of the group, and waits for that.
+    /// Removes and returns the leader of a script's group. When the returned value is dropped, the leader exits and
+    /// is waited for.
     pub(super) fn take_leader(&mut self, id: u32) -> Option<impl Drop + use<>> {
         self.leaders.remove(&id)
     }
 
-    /// The watchdog knows the group now.
+    /// Dismisses the leader of a group, because the watchdog knows the group now.
     fn dismiss_leader(&mut self, id: u32) {
         if let Some(leader) = self.leaders.get_mut(&id) {
             leader.dismiss();
@@ -91,7 +92,7 @@ impl Guard {
 impl HelperProcess {
     fn start(program: &Path, part: Option<&str>) -> io::Result<Self> {
         let (reader, pipe) = io::pipe()?;
-        // Nobody may wait for a helper that is stopped.
+        // A stopped helper must not block this process.
         rustix::io::ioctl_fionbio(&pipe, true)?;
         let child = Command::new(program)
             .arg(watchdog::SUBCOMMAND)
@@ -105,7 +106,7 @@ impl HelperProcess {
     }
 
     fn tell(&mut self, sign: char, id: u32) -> io::Result<()> {
-        // Short enough to be written whole or not at all.
+        // A line is short enough to be written as a whole or not at all.
         match &mut self.pipe {
             Some(pipe) => pipe.write_all(format!("{sign}{id}\n").as_bytes()),
             None => Err(io::ErrorKind::BrokenPipe.into()),
@@ -114,10 +115,11 @@ impl HelperProcess {
 }
 
 impl HelperProcess {
-    /// The leader leaves the group to whoever is in it; the watchdog ends what is left.
+    /// Tells a leader to exit without ending its group. When a watchdog is dismissed, it ends all groups that it
+    /// knows of.
     fn dismiss(&mut self) {
         if let Some(mut pipe) = self.pipe.take() {
-            // The leader may have been ended with the agent; to the watchdog this says nothing.
+            // The leader may have been ended together with the agent. A watchdog ignores this line.
             drop(pipe.write_all(watchdog::DISMISSAL.as_bytes()));
         }
     }
@@ -131,14 +133,14 @@ impl Drop for HelperProcess {
 }
 
 impl Processes {
-    /// Has all processes ended should this one be killed; `program` is our own, which is also the watchdog. It is started
-    /// with the first of them.
+    /// Ensures that all processes are ended if this process is killed. `program` is the path of our own program,
+    /// which also runs as the watchdog. The watchdog starts with the first process.
     pub fn prepare(&self, program: &Path) {
         self.0.state.lock().guard.program.get_or_insert_with(|| program.to_owned());
     }
 
-    /// The same, and makes the group for an agent, in the background: the sooner this is called, the less an agent has to
-    /// wait for it.
+    /// Does the same as [`prepare`](Self::prepare), and also creates the group of the agent in the background. The
+    /// earlier this is called, the less the start of the agent has to wait for it.
     pub fn prepare_agent(&self, program: &Path) {
         self.prepare(program);
         let mut state = self.0.state.lock();
@@ -168,7 +170,8 @@ impl Processes {
         self.0.prepared.notify_all();
     }
 
-    /// The group that an agent is to be started in; `None` when it has to lead one itself.
+    /// Returns the group in which the agent has to be started, or `None` if it has to lead its own group. Waits until
+    /// the leader has started.
     pub(crate) fn agent_group(&self) -> Option<u32> {
         let mut state = self.0.state.lock();
         while matches!(state.guard.leader, Helper::Starting) {
@@ -180,38 +183,40 @@ impl Processes {
         }
     }
 
-    /// An agent runs, in the group that was made for it, if any, and perhaps in one that it made itself.
+    /// Registers an agent with its process id, and with the prepared group if it has one. The agent may also have
+    /// created a group with its own id.
     pub(crate) fn agent_started(&self, group: Option<u32>, id: Option<u32>) {
         if let (Helper::Running(leader), Some(id)) = (&mut self.0.state.lock().guard.leader, id) {
-            // Until the watchdog runs. The leader may have been ended with the agent.
+            // The leader ends this group too until the watchdog runs. Writing fails if the leader was ended with the
+            // agent.
             drop(leader.tell(watchdog::ADD, id));
         }
         group.into_iter().chain(id).for_each(|id| self.add(id));
         self.need_watchdog();
     }
 
-    /// An agent has ended, with all its children. From now on its numbers may be those of others.
+    /// Removes an agent that has exited with all of its children. Its ids can be reused from now on.
     pub(crate) fn agent_ended(&self, group: Option<u32>, id: Option<u32>) {
         group.into_iter().chain(id).for_each(|id| self.remove(id));
-        // It is still there when the watchdog could not be started.
+        // The leader still runs if the watchdog could not be started.
         let leader = mem::take(&mut self.0.state.lock().guard.leader);
         drop(leader);
     }
 
-    /// Ends what is left, and who watches. Blocks for as long as that takes.
+    /// Ends all remaining groups and the helper processes. Blocks until the helpers have exited.
     pub fn finish(&self) {
         let mut state = self.0.state.lock();
         let (leader, watchdog) = (mem::take(&mut state.guard.leader), mem::take(&mut state.guard.watchdog));
         let mut leaders = mem::take(&mut state.guard.leaders);
         drop(state);
-        // One that is not dismissed ends its group when its pipe ends.
+        // If a leader's pipe closes before the leader was dismissed, it ends its group.
         for leader in leaders.values_mut() {
             drop(leader.pipe.take());
         }
         drop((leader, watchdog, leaders));
     }
 
-    /// A group for a script, with a leader; `None` when the script has to lead one itself.
+    /// Creates a group with a leader for a script. Returns `None` if the script has to lead its own group.
     pub(super) fn new_group(&self) -> Option<u32> {
         self.need_watchdog();
         let program = self.0.state.lock().guard.program.clone()?;
@@ -228,7 +233,7 @@ impl Processes {
         }
     }
 
-    /// Starts the watchdog, in the background, unless there is one.
+    /// Starts the watchdog in the background, unless it was started already.
     fn need_watchdog(&self) {
         let mut state = self.0.state.lock();
         let Some(program) = state.guard.program.clone() else { return };
@@ -256,14 +261,14 @@ impl Processes {
         };
         let State { groups, guard } = &mut *state;
         for &id in groups.iter() {
-            // If it is gone already, the next to be told shows it.
+            // If the watchdog has ended, the next write to it fails and is reported.
             drop(watchdog.tell(watchdog::ADD, id));
             guard.dismiss_leader(id);
         }
         guard.watchdog = Helper::Running(watchdog);
         let leader = mem::take(&mut guard.leader);
         drop(state);
-        // Not earlier, so that somebody watches all the time.
+        // The leader is dropped only after the watchdog knows the group, so that the group is watched at all times.
         drop(leader);
     }
 }

@@ -1,9 +1,11 @@
-//! Processes are in jobs, and the system ends a job when its last handle is closed, so also when this process is killed.
-//! Nobody has to watch.
+//! Puts this process into a job object (Windows).
 //!
-//! A program is put into its job after it was created, suspended. If this process is killed in between, it would stay for
-//! ever, and with it the pipes that it has inherited. So this process is in a job itself, which takes in all that it starts
-//! from the first instant ([Nested Jobs]).
+//! Each child process has its own job, and Windows ends a job when its last handle is closed, which also happens if
+//! this process is killed. No watchdog is needed.
+//!
+//! A program is created in a suspended state and then added to its job. If this process were killed in between, the
+//! program would stay suspended forever and hold the pipes that it has inherited. To avoid this, this process is in a
+//! job itself, and its children belong to that job from the start ([Nested Jobs]).
 //!
 //! [Nested Jobs]: https://learn.microsoft.com/windows/win32/procthread/nested-jobs
 
@@ -13,7 +15,7 @@ use win32job::{ExtendedLimitInfo, Job, JobError};
 
 use super::Processes;
 
-/// There is none.
+/// The helper processes, of which there are none on Windows.
 #[derive(Debug, Default)]
 pub(super) struct Guard;
 
@@ -23,7 +25,7 @@ impl Guard {
 
     pub(super) fn removed(&mut self, _id: u32) {}
 
-    /// Nobody leads a job.
+    /// Returns `None`, because jobs have no leader.
     pub(super) fn take_leader(&mut self, _id: u32) -> Option<Guard> {
         None
     }
@@ -31,48 +33,48 @@ impl Guard {
 
 #[expect(clippy::unused_self, reason = "the interface of the other systems")]
 impl Processes {
-    /// The same as [`prepare`](Self::prepare).
+    /// Does the same as [`prepare`](Self::prepare).
     pub fn prepare_agent(&self, program: &Path) {
         self.prepare(program);
     }
 
-    /// Has all processes ended should this one be killed, where it is the one of `program`: other programs may have started
-    /// processes that are to stay.
+    /// Ensures that all child processes are ended if this process is killed. Does so only if `program` is the program
+    /// of this process, because other programs may have children that have to survive.
     pub fn prepare(&self, program: &Path) {
         if env::current_exe().is_ok_and(|own| own == program) {
             end_children_with_this_process();
         }
     }
 
-    /// An agent is in a job of its own.
+    /// Returns `None`, because each agent has its own job.
     pub(crate) fn agent_group(&self) -> Option<u32> {
         None
     }
 
-    /// An agent runs.
+    /// Registers an agent.
     pub(crate) fn agent_started(&self, _group: Option<u32>, id: Option<u32>) {
         if let Some(id) = id {
             self.add(id);
         }
     }
 
-    /// An agent has ended, with all its children.
+    /// Removes an agent that has exited with all of its children.
     pub(crate) fn agent_ended(&self, _group: Option<u32>, id: Option<u32>) {
         if let Some(id) = id {
             self.remove(id);
         }
     }
 
-    /// Nothing to end.
+    /// Does nothing, because Windows ends the jobs.
     pub fn finish(&self) {}
 
-    /// A program is in a job of its own.
+    /// Returns `None`, because each program has its own job.
     pub(super) fn new_group(&self) -> Option<u32> {
         None
     }
 }
 
-/// Has the system end whatever this process starts from now on, however this process ends.
+/// Makes Windows end all future children of this process when this process ends, for whatever reason.
 pub(crate) fn end_children_with_this_process() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -87,7 +89,7 @@ fn join_job() -> Result<(), JobError> {
     limits.limit_kill_on_job_close();
     let job = Job::create_with_limit_info(&limits)?;
     job.assign_current_process()?;
-    // The system closes it when this process is over; whoever closes it earlier ends this process.
+    // Windows closes the handle when this process ends. Closing it earlier would end this process.
     job.into_handle();
     Ok(())
 }
