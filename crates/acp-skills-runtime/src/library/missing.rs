@@ -1,11 +1,11 @@
-//! What was asked for and is not there: directories without a skill, filters that leave none.
+//! Warnings about directories without skills, and about filters that match none.
 
 use skills_core::{
     Scope, SkillSet,
     discovery::{Discovery, Root},
 };
 
-/// A sentence for each directory that somebody named, and in which `search` found nothing.
+/// Returns a warning for each named directory in which `search` has found no skill.
 pub(super) fn sentences(search: &Discovery, found: &SkillSet) -> Vec<String> {
     let named = search.roots.iter().filter(|root| root.scope == Scope::Scanned);
     named.filter_map(|root| sentence(search, root, found)).collect()
@@ -23,7 +23,8 @@ fn sentence(search: &Discovery, root: &Root, found: &SkillSet) -> Option<String>
     {
         return None;
     }
-    // Only now, because it looks at all of it: what is there may be a link, or have been found below another root.
+    // This searches the whole directory again, so it comes last. The directory may be a link, or its skills may have
+    // been found below another root.
     let everything = Discovery { roots: vec![root.clone()], ..Discovery::default() }.find();
     let dir = root.path.display();
     if everything.is_empty() && everything.skipped().is_empty() {
@@ -80,10 +81,10 @@ mod tests {
         check(&[&full], &["pdf"], &[]);
         check(&[&full], &["pfd"], &["full, which has `docx`, `pdf`"]);
         check(&[&full, &empty], &["x"], &["leave no skill", "there is no skill"]);
-        // Each of these has a warning of its own.
+        // A skill that cannot be loaded already has its own warning.
         check(&[&broken], &["x"], &[]);
         check(&[&dir.path().join("missing")], &[], &[]);
-        // Found once, below the first of the two.
+        // The skills are found only once, below the first root.
         check(&[dir.path(), &full], &[], &[]);
         check(&[], &["x"], &[]);
     }

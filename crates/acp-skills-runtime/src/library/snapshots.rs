@@ -1,4 +1,4 @@
-//! [`Snapshots`]: the sets of skills that sessions get, kept, and replaced where something has changed.
+//! [`Snapshots`]: a library that caches the sets of its sessions, and replaces them after a change.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -20,36 +20,36 @@ use super::{
 use skills_sources::{Notify, Sources, trust::Decided};
 
 impl DirectoryLibrary {
-    /// A library that keeps what it found, and finds what has changed.
+    /// Creates a library that caches its results and notices changes.
     pub fn into_library(self) -> Library {
         Arc::new(Snapshots::over(self))
     }
 }
 
-/// A set of skills for each directory that was asked for.
+/// A cache with a set of skills for each working directory.
 pub(super) struct Snapshots {
     watch: bool,
-    /// Whether the skills of a session depend on its directory.
+    /// True if the skills of a session depend on its working directory.
     by_directory: bool,
-    /// Guards what reads the disk, and is held while it does. Taken before `found`.
+    /// Guards access to the disk, and is held while the disk is read. It is taken before `found`.
     finder: Mutex<Finder>,
-    /// Guards what sessions get. Held for a moment.
+    /// The sets of the sessions. The lock is never held while the disk is read.
     found: Mutex<HashMap<Option<PathBuf>, SkillSet>>,
-    /// Where changes arrive, once somebody watches.
+    /// The queue of changes, once the library is watched.
     debounce: OnceLock<Arc<Debounce>>,
 }
 
-/// Reads the disk.
+/// The part of the library that reads the disk.
 struct Finder {
     skills: DirectoryLibrary,
-    /// By the working directory of their sessions.
+    /// The searches of projects, by the working directory of their sessions.
     projects: HashMap<PathBuf, Search>,
-    /// Warnings that were logged, and still apply.
+    /// The warnings that were logged and still apply.
     warned: HashSet<String>,
 }
 
 impl Finder {
-    /// The skills of a directory that nobody asked for before.
+    /// Returns the skills of a working directory that has no set yet.
     fn find(&mut self, cwd: Option<&Path>) -> SkillSet {
         let project = cwd.and_then(|cwd| {
             let discovery = self.skills.project_search(cwd)?;
@@ -59,7 +59,7 @@ impl Finder {
         self.skills.assemble(cwd, project.as_ref())
     }
 
-    /// Searches where something has changed.
+    /// Searches again in the changed directories.
     fn rescan(&mut self, changes: &Changes) {
         for sources in self.skills.all_sources() {
             if sources.lock_files().into_iter().any(|file| is_touched(file, changes)) {
@@ -85,7 +85,8 @@ impl Finder {
         }
     }
 
-    /// A bad skill is a warning in the log, never an outage, and is logged once for as long as it is bad.
+    /// Logs the problems of these sets. Each problem is logged once, until it is gone. With `all`, these are all sets
+    /// of the library, so problems that are missing from them are gone.
     fn warn<'s>(&mut self, sets: impl IntoIterator<Item = &'s SkillSet>, all: bool) {
         let missing = self.skills.missing();
         let (mut now, mut noted): (HashSet<String>, HashSet<String>) =
@@ -110,7 +111,7 @@ impl Finder {
 }
 
 impl Snapshots {
-    /// The library over these skills.
+    /// Creates a cache for these skills.
     pub(super) fn over(skills: DirectoryLibrary) -> Self {
         let (watch, by_directory) = (
             skills.watch && skills.has_directories(),
@@ -122,7 +123,8 @@ impl Snapshots {
         Self { watch, by_directory, finder, found, debounce }
     }
 
-    /// Searches where something has changed, and replaces the sets that differ now. `None` when none does.
+    /// Searches again in the changed directories, and replaces the sets that differ. Returns `None` if all sets are
+    /// the same.
     fn rescan(&self, changes: &Changes) -> Option<Reloaded> {
         let started = Instant::now();
         let mut finder = self.finder.lock();
@@ -181,7 +183,7 @@ impl Watched for Snapshots {
         for (cwd, search) in &finder.projects {
             if let Some(discovery) = finder.skills.project_search(cwd) {
                 coverage.add_search(&discovery, &search.visits);
-                // Another session may have asked, whose proxy is another.
+                // The user may have decided in a session of another proxy process.
                 if let Some(file) = finder.skills.trust_file(cwd) {
                     coverage.add_file(&file);
                 }
@@ -194,7 +196,7 @@ impl Watched for Snapshots {
 impl SkillLibrary for Snapshots {
     fn at(&self, cwd: Option<&Path>) -> SkillSet {
         let cwd = cwd.filter(|_| self.by_directory).map(Path::to_owned);
-        // A rescan that is under way holds up no session that has its set.
+        // This comes before the lock of the finder, so that a running search doesn't delay sessions that have a set.
         if let Some(known) = self.found.lock().get(&cwd) {
             return known.clone();
         }
@@ -226,14 +228,14 @@ impl SkillLibrary for Snapshots {
 
     fn leave(&self, cwd: &Path) {
         self.found.lock().remove(&Some(cwd.to_owned()));
-        // This does not wait for the disk either: a search that is under way, or the next, drops the project.
+        // If a search is running, we don't wait for it. That search, or the next one, removes the project.
         if let Some(mut finder) = self.finder.try_lock() {
             finder.projects.remove(cwd);
         }
     }
 
     fn watch(self: Arc<Self>, changed: WhenReloaded) {
-        // Told by the watch, and by sources that come in the background.
+        // Both the watch and sources that were fetched in the background call this.
         let changed = Arc::new(Mutex::new(changed));
         let (library, told) = (Arc::downgrade(&self), Arc::clone(&changed));
         let notify: Notify = Arc::new(move || {
@@ -262,25 +264,26 @@ impl Drop for Snapshots {
     }
 }
 
-/// Whether a named skill has to be loaded again. What `path` leads to may have changed with any link on the way.
+/// Returns true if a named skill has to be loaded again. A change of any link on its path counts too.
 fn is_touched(path: &Path, changes: &Changes) -> bool {
     let real = dunce::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     changes.touches(&real) || changes.replaces(&real) || changes.replaces(path)
 }
 
-/// What to do about it, in the same line: some clients show each as an error of its own.
+/// Returns the hint of a finding. It belongs to the same line, because some clients show each line as a separate
+/// error.
 fn remedy(finding: &Diagnostic) -> String {
     finding.help.as_ref().map_or_else(String::new, |help| format!("; {help}"))
 }
 
-/// How many skills that wait are told of one by one.
+/// The maximum number of unapproved skills that are logged by name.
 const MAX_WAITING_TOLD: usize = 10;
 
-/// What is wrong with the skills of a set.
+/// Returns warnings about the skills of a set.
 fn warnings(skills: &SkillSet) -> Vec<String> {
     let mut lines = Vec::new();
     for skipped in skills.skipped() {
-        // Sources have said already what they cannot give.
+        // Sources have already logged their own problems.
         let is_new = |finding: &&Diagnostic| finding.is_error() && !finding.code.starts_with("source-");
         for finding in skipped.diagnostics.iter().filter(is_new) {
             let remedy = remedy(finding);
@@ -316,7 +319,7 @@ fn warnings(skills: &SkillSet) -> Vec<String> {
     lines
 }
 
-/// What a user need do nothing about: the order of the places is known.
+/// Returns notes for which the user doesn't have to do anything, such as skills that are hidden by another one.
 fn notes(skills: &SkillSet) -> Vec<String> {
     let mut lines = Vec::new();
     for shadowed in skills.shadowed() {

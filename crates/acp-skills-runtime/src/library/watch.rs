@@ -1,14 +1,14 @@
-//! Notices that skills have changed, and has them loaded again.
+//! Notices that skills on disk have changed, and has them loaded again.
 //!
 //! | file | owns |
 //! |---|---|
-//! | `platform` | what watches can see, on each operating system |
-//! | `coverage` | which directories count, and what an event in one of them means |
+//! | `platform` | the capabilities of watches on each operating system |
+//! | `coverage` | the directories of interest, and the meaning of events in them |
 //! | `watcher` | the watches of the operating system |
-//! | `debounce` | changes until they have settled |
+//! | `debounce` | collecting changes until they have settled |
 //!
-//! One thread waits for changes, has the library search again, and brings the watches in line with what is there now.
-//! What was not watched until now may have changed just before, so it is searched once more: nothing falls in between.
+//! One thread waits for changes, has the library search again, and updates the watches. A directory may change just
+//! before its watch is added, so each newly watched directory is searched once more. This way, no change is missed.
 
 mod coverage;
 mod debounce;
@@ -29,26 +29,27 @@ use self::{platform::Platform, watcher::Watches};
 use super::{Reloaded, WhenReloaded};
 use skills_core::exec::probe_threads;
 
-/// When there is no watch at all, another is asked for after this time.
+/// The time after which we try again if no watch could be added.
 const RETRY: Duration = Duration::from_mins(1);
 
-/// How many threads there must be room for: one is needed, and the proxy starts others in the same moments.
+/// The number of threads that must be available before the watcher starts. It needs only one, but the proxy starts
+/// others at the same time.
 const SPARE_THREADS: usize = 4;
 
 /// Skills on disk that can be searched again.
 pub(super) trait Watched: Send + Sync {
-    /// What has to be watched for [`rescan`](Self::rescan) to hear of every change.
+    /// Returns all directories and files that have to be watched so that no change is missed.
     fn coverage(&self) -> Coverage;
 
-    /// Searches where something has changed. Says what came of it, when that is anything.
+    /// Searches again in the changed directories. Returns `None` if no skill has changed.
     fn rescan(&self, changes: &Changes) -> Option<Reloaded>;
 }
 
-/// Watches for as long as the library lives.
+/// Watches the skills on another thread as long as the library lives.
 pub(super) fn start(library: Weak<impl Watched + 'static>, debounce: Arc<Debounce>, changed: WhenReloaded) {
     let work = move || {
         let sink = Arc::clone(&debounce);
-        // A watcher whose own thread cannot be started does not say so, and panics when it is used.
+        // If `notify` cannot start its own thread, it reports no error and panics later.
         if let Err(error) = probe_threads(SPARE_THREADS) {
             return cannot_watch(&error);
         }
@@ -84,9 +85,11 @@ fn watch(
         }
         let mut changes = watches.update(&coverage);
         debounce.expect(coverage);
-        // Whoever drops the library closes the debounce, so nobody may hold it while waiting.
+        // Dropping the library closes the debounce, which ends this loop. Holding it while we wait would prevent
+        // that.
         drop(here);
-        // What is only searched because its watch is new has a good watch. To drop that would begin this again, for ever.
+        // If `changes` isn't empty here, some watches are new and their directories have to be searched. These
+        // watches must be kept: removing them would add them again, and the loop would never end.
         if changes.is_empty() {
             let retry = watches.are_lost().then(|| Instant::now() + RETRY);
             match debounce.settled(trusted_until.or(retry)) {
@@ -94,7 +97,7 @@ fn watch(
                 None => return,
             }
             if changes.is_empty() {
-                // There is more to watch.
+                // There are new directories to watch.
                 continue;
             }
             if changes.everything {

@@ -1,4 +1,4 @@
-//! What a library finds, and finds again.
+//! Tests of searching and searching again.
 
 use std::{fs, thread};
 
@@ -10,7 +10,7 @@ use skills_core::{
 use super::*;
 use crate::library::{Library, Scan};
 
-/// A library over `named/first`, what is below `roots`, and the projects of sessions.
+/// A library with the named skill `named/first`, the skills below `roots`, and the projects of sessions.
 struct World {
     directory: tempfile::TempDir,
     library: Library,
@@ -73,7 +73,7 @@ fn what_is_broken_stays_as_it_was_and_what_is_gone_is_gone() {
     assert_eq!(world.seen(None), ["first: old", "second: old"]);
     for (name, dir) in [("first", "named/first"), ("second", "roots/second")] {
         let file = world.directory.path().join(dir).join("SKILL.md");
-        // An empty file, one that ends in the middle of its frontmatter, one without a description.
+        // The texts are an empty file, a frontmatter without an end, and a frontmatter without a description.
         for text in ["", "---\nname: other\ndescription: ha", "---\nname: first\n---\nx\n"] {
             fs::write(&file, text).unwrap();
             world.library.reload();
@@ -108,7 +108,7 @@ fn sets_in_which_nothing_changes_stay_the_same() {
     assert_eq!(world.seen(Some("there")), ["first: old", "yours: old", "second: old"]);
     let at = |cwd: &str| world.library.at(Some(&world.directory.path().join(cwd)));
     let (here, there) = (at("here"), at("there"));
-    // The same words, written again.
+    // The file is written again with the same contents.
     world.write("roots/second", "old");
     world.library.reload();
     assert!(at("here").ptr_eq(&here) && at("there").ptr_eq(&there));
@@ -117,13 +117,13 @@ fn sets_in_which_nothing_changes_stay_the_same() {
     assert!(!at("here").ptr_eq(&here) && at("there").ptr_eq(&there));
     let shared = |name: &str| Arc::ptr_eq(here.get(name).unwrap(), at("here").get(name).unwrap());
     assert!(shared("first") && shared("second") && !shared("mine"));
-    // Nobody works there any more: the next session finds what is there then.
+    // After the last session has left, the next one searches the directory again.
     world.write("there/.skills/yours", "new");
     world.library.leave(&world.directory.path().join("there"));
     assert_eq!(world.seen(Some("there")), ["first: old", "yours: new", "second: old"]);
 }
 
-/// Whoever leaves holds up both directions of the relay meanwhile.
+/// `leave` is called by the threads of the relay, so it must not block.
 #[test]
 fn nobody_who_leaves_waits_for_the_disk() {
     let skills = DirectoryLibrary::new(
@@ -138,7 +138,7 @@ fn nobody_who_leaves_waits_for_the_disk() {
     write(directory.path(), ".skills/mine", "old");
     let here = directory.path();
     assert_eq!(library.at(Some(here)).len(), 1);
-    // Somebody looks at a slow disk.
+    // This simulates a search on a slow disk.
     let finder = library.finder.lock();
     let (left, leaves) = std::sync::mpsc::channel();
     let (theirs, place) = (Arc::clone(&library), here.to_owned());
@@ -150,7 +150,7 @@ fn nobody_who_leaves_waits_for_the_disk() {
     drop(finder);
     leaver.join().unwrap();
     assert_eq!(in_time, Ok(()));
-    // What was left is not found again when that is over, nor kept.
+    // The next search doesn't find the project again, and the cache doesn't keep it.
     library.reload();
     assert!(library.found.lock().is_empty() && library.finder.lock().projects.is_empty());
 }

@@ -1,4 +1,4 @@
-//! [`Debounce`]: changes on their way, until they have settled.
+//! [`Debounce`]: collects changes until they have settled.
 
 use std::time::{Duration, Instant};
 
@@ -8,19 +8,21 @@ use skills_core::discovery::Changes;
 
 use super::coverage::Coverage;
 
-/// Saving a file is several changes in a row. They have settled when nothing more has happened for this long,
+/// The time without changes after which they have settled. Saving a file causes several changes in a row.
 pub(super) const QUIET: Duration = Duration::from_millis(200);
-/// or, where something happens all the time, this long after the first.
+/// The maximum time from the first change until the changes count as settled, even if there are new ones all the
+/// time.
 pub(super) const MAX_DELAY: Duration = Duration::from_secs(2);
-/// More paths than this are not kept: everything is searched instead.
+/// The maximum number of changed paths that are kept. If there are more, everything is searched.
 pub(super) const MAX_PATHS: usize = 4_096;
 
-/// Where changes arrive, from a thread of the watcher's, and wait until they have settled.
+/// A queue of changes. The thread of the watcher adds them, and [`settled`](Self::settled) waits until they have
+/// settled.
 #[derive(Default)]
 pub(in crate::library) struct Debounce {
-    /// Guards everything. Taken alone, and for a moment.
+    /// Guards the queue. No other lock is taken while it is held.
     state: Mutex<State>,
-    /// Something arrived that [`settled`](Self::settled) waits for.
+    /// Notified when [`settled`](Self::settled) has to look at the state again.
     changed: Condvar,
 }
 
@@ -28,16 +30,16 @@ pub(in crate::library) struct Debounce {
 struct State {
     coverage: Coverage,
     pending: Pending,
-    /// There are directories that nobody watches yet.
+    /// True if there are directories without a watch.
     recheck: bool,
     is_closed: bool,
 }
 
-/// What has changed, and when that has settled.
+/// Changes that have not settled yet.
 #[derive(Debug, Default)]
 pub(super) struct Pending {
     changes: Changes,
-    /// When the first and the last of them happened.
+    /// The times of the first and the last change.
     times: Option<(Instant, Instant)>,
 }
 
@@ -56,12 +58,12 @@ impl Pending {
         }
     }
 
-    /// When all this will have settled, if nothing more happens.
+    /// Returns the time at which the changes settle if there are no new ones.
     pub(super) fn due(&self) -> Option<Instant> {
         self.times.map(|(first, last)| (last + QUIET).min(first + MAX_DELAY))
     }
 
-    /// Takes all of it when it has settled at `now`.
+    /// Takes all changes if they have settled at `now`.
     pub(super) fn take_settled(&mut self, now: Instant) -> Option<Changes> {
         self.due().filter(|due| *due <= now)?;
         Some(std::mem::take(self).changes)
@@ -73,13 +75,13 @@ impl Debounce {
         self.state.lock()
     }
 
-    /// Takes what the operating system says.
+    /// Adds an event of the operating system.
     pub(super) fn put(&self, event: notify::Result<notify::Event>) {
         let mut state = self.state();
         let changes = match event {
             Ok(event) => state.coverage.changes(&event),
             Err(error) => {
-                // Nobody knows what was not reported.
+                // The unreported changes can be anywhere.
                 tracing::debug!(%error, "the watcher failed");
                 Changes::everything()
             }
@@ -90,25 +92,25 @@ impl Debounce {
         }
     }
 
-    /// Judges events by this coverage from now on.
+    /// Sets the coverage by which new events are judged.
     pub(super) fn expect(&self, coverage: Coverage) {
         self.state().coverage = coverage;
     }
 
-    /// Says that there are new directories to watch.
+    /// Notes that there are new directories to watch.
     pub(in crate::library) fn recheck(&self) {
         self.state().recheck = true;
         self.changed.notify_one();
     }
 
-    /// Nobody needs to hear of changes any more.
+    /// Ends the watch.
     pub(in crate::library) fn close(&self) {
         self.state().is_closed = true;
         self.changed.notify_one();
     }
 
-    /// Waits for changes that have settled. Returns no changes when there are new directories to watch, everything once the
-    /// watches have to be trusted no longer (`trusted_until`), and `None` when nobody needs to hear of changes any more.
+    /// Waits for changes that have settled. Returns an empty value if there are new directories to watch, everything
+    /// after `trusted_until`, and `None` after [`close`](Self::close).
     pub(super) fn settled(&self, trusted_until: Option<Instant>) -> Option<Changes> {
         let mut state = self.state();
         loop {
@@ -165,7 +167,7 @@ mod tests {
         let start = Instant::now();
         let mut pending = Pending::default();
         let (mut reloads, mut most) = (Vec::new(), 0);
-        // Something happens each millisecond, for ten seconds.
+        // There is a change each millisecond for ten seconds.
         for millis in 0..10_000 {
             let now = start + Duration::from_millis(millis);
             pending.add(change(&millis.to_string()), now);
@@ -174,7 +176,7 @@ mod tests {
         }
         assert_eq!(reloads, [2_000, 4_001, 6_002, 8_003]);
         assert!(most <= 2_001, "{most}");
-        // More than may be kept in that time.
+        // There are more changes than may be kept.
         for number in 0..100_000 {
             pending.add(change(&format!("x{number}")), start);
             assert!(pending.changes.directories.len() <= MAX_PATHS);
@@ -190,7 +192,7 @@ mod tests {
         assert_eq!(settled(), Some(Changes::everything()));
         debounce.put(Ok(notify::Event::new(notify::EventKind::Other).set_flag(notify::event::Flag::Rescan)));
         assert_eq!(settled(), Some(Changes::everything()));
-        // Watches that were trusted for long enough; what was pending is part of everything.
+        // At `trusted_until`, everything is searched, which includes the pending changes.
         debounce.put(Err(notify::Error::generic("no more events")));
         assert_eq!(debounce.settled(Some(Instant::now())), Some(Changes::everything()));
         debounce.recheck();

@@ -1,4 +1,4 @@
-//! The loop over a system that is played: how often it searches, and what it asks to be watched.
+//! Tests of the watch loop with a simulated operating system.
 
 use std::{
     collections::HashMap,
@@ -19,7 +19,7 @@ use skills_core::{
 
 use super::*;
 
-/// Notes what it is asked for.
+/// A watcher that records the watches that are added.
 #[derive(Clone, Default)]
 struct System {
     watched: Arc<Mutex<HashMap<PathBuf, RecursiveMode>>>,
@@ -47,8 +47,8 @@ impl Watcher for System {
     }
 }
 
-/// A directory of skills, and a named skill elsewhere. Each time that the loop asks what to watch, the next event happens;
-/// after the last one nobody needs to hear of changes any more.
+/// A directory of skills, and a named skill in another one. Each time the loop asks for the coverage, the next event
+/// happens. After the last event, the watch is closed.
 struct Skills {
     root: PathBuf,
     named: PathBuf,
@@ -60,7 +60,7 @@ struct Skills {
 impl Watched for Skills {
     fn coverage(&self) -> Coverage {
         match self.events.lock().pop() {
-            // It is judged by what was watched before.
+            // The event is judged by the previous coverage.
             Some(event) => self.debounce.put(Ok(event)),
             None => self.debounce.close(),
         }
@@ -87,7 +87,7 @@ impl Skills {
     }
 }
 
-/// Runs the loop while `events` happen, one after the other. Returns what was searched, and how many watches were asked for.
+/// Runs the loop while `events` happen one after another. Returns the searches and the watcher.
 fn run(platform: Platform, events: impl Fn(&Path) -> Vec<Event>) -> (Vec<Changes>, System, PathBuf) {
     let directory = tempfile::tempdir().unwrap();
     let base = dunce::canonicalize(directory.path()).unwrap();
@@ -100,7 +100,7 @@ fn run(platform: Platform, events: impl Fn(&Path) -> Vec<Event>) -> (Vec<Changes
     let debounce = Arc::new(Debounce::default());
     let mut events = events(&base);
     events.reverse();
-    // Nothing is watched when the loop asks first.
+    // Nothing is watched in the first round.
     events.push(Event::new(EventKind::Other));
     let library = Arc::new(Skills {
         root: base.join("root"),
@@ -130,7 +130,7 @@ fn a_tree_that_was_replaced_is_watched_anew() {
     let gone = |path: PathBuf| Event::new(EventKind::Remove(RemoveKind::Folder)).add_path(path);
     for platform in [Platform::LINUX, Platform::MACOS, Platform::WINDOWS] {
         let (rescans, system, base) = run(platform, |base| vec![gone(base.join("root"))]);
-        // The first watches, what happened, and the new watch.
+        // The searches are for the first watches, the event, and the new watch.
         assert_eq!(rescans.len(), 3, "{platform:?}: {rescans:#?}");
         assert!(rescans[1].trees.contains(&base.join("root")), "{platform:?}: {rescans:#?}");
         assert!(system.watched.lock().contains_key(&base.join("root")), "{platform:?}");
@@ -151,7 +151,7 @@ fn windows_sees_a_directory_go_from_above() {
     assert_eq!(rescans[1].trees, [base.join("elsewhere/named")].into());
 }
 
-/// What Windows says of a directory each time that something in it comes or goes is no reason to watch it anew.
+/// Windows reports a change of a directory for every new or removed entry. The directory keeps its watch then.
 #[test]
 fn a_directory_that_is_written_to_keeps_its_watch() {
     let written = |path: PathBuf| Event::new(EventKind::Modify(ModifyKind::Any)).add_path(path);

@@ -1,6 +1,6 @@
 //! [`Watches`]: the watches of the operating system.
 //!
-//! A watch that cannot be had is a warning, once: the proxy works without.
+//! If a watch cannot be added, a warning is logged once, and the proxy continues without it.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -14,26 +14,27 @@ use skills_core::discovery::Changes;
 
 use super::{coverage::Coverage, platform::Platform};
 
-/// The watches that there are.
+/// The current watches.
 pub(super) struct Watches {
     watcher: Box<dyn Watcher>,
     platform: Platform,
     watched: HashMap<Arc<Path>, RecursiveMode>,
-    /// Directories that are there and could not be watched when that was tried last.
+    /// Existing directories that could not be watched at the last attempt.
     refused: HashSet<Arc<Path>>,
-    /// Watches were removed since the last update.
+    /// True if watches were removed since the last update.
     has_forgotten: bool,
     has_warned: bool,
 }
 
 impl Watches {
-    /// None yet.
+    /// Creates an empty set of watches.
     pub(super) fn new(watcher: Box<dyn Watcher>, platform: Platform) -> Self {
         let (watched, refused) = (HashMap::new(), HashSet::new());
         Self { watcher, platform, watched, refused, has_forgotten: false, has_warned: false }
     }
 
-    /// Watches what `coverage` has and nothing else. Returns where something may have happened that no watch saw.
+    /// Adds and removes watches so that they match `coverage`. Returns the directories in which changes may have been
+    /// missed.
     pub(super) fn update(&mut self, coverage: &Coverage) -> Changes {
         let wanted = coverage.watches(self.platform.one_level);
         let is_stale = |(path, mode): &(&Arc<Path>, &RecursiveMode)| wanted.get(path) != Some(mode);
@@ -47,17 +48,17 @@ impl Watches {
         added
     }
 
-    /// Drops the watches in trees that came or went: a path may be another directory now. When anything may have
-    /// happened, that is all of them.
+    /// Removes the watches of trees that were replaced, because their paths may lead to other directories now. If
+    /// everything may have changed, removes all watches.
     pub(super) fn forget(&mut self, changes: &Changes) {
         let is_forgotten = |path: &&Arc<Path>| changes.replaces(path);
         let forgotten: Vec<_> = self.watched.keys().filter(is_forgotten).cloned().collect();
         self.remove(&forgotten);
-        // What was refused may be granted now.
+        // Directories that were refused before may be watched now.
         self.refused.clear();
     }
 
-    /// Whether there should be watches, and is none.
+    /// Returns true if watches are needed but none could be added.
     pub(super) fn are_lost(&self) -> bool {
         self.watched.is_empty() && !self.refused.is_empty()
     }
@@ -70,7 +71,7 @@ impl Watches {
         let mut batch = self.watcher.paths_mut();
         for path in paths {
             self.watched.remove(path);
-            // The directory may be gone, and the watch with it.
+            // The watch may have ended with its directory.
             drop(batch.remove(path));
         }
         if let Err(error) = batch.commit() {
@@ -78,9 +79,9 @@ impl Watches {
         }
     }
 
-    /// Watches what is not watched yet. Returns what is watched now.
+    /// Adds the missing watches. Returns the directories that are newly watched.
     fn add(&mut self, wanted: HashMap<&Arc<Path>, RecursiveMode>) -> Changes {
-        // Where each attempt interrupts all other watches, nothing is asked for in vain.
+        // On some systems each attempt interrupts all other watches, so we don't try what failed before.
         let is_vain =
             |path: &Arc<Path>| self.platform.one_stream && (self.refused.contains(path) || !path.exists());
         let is_new = |(path, _): &(&Arc<Path>, _)| !self.watched.contains_key(*path) && !is_vain(path);
@@ -100,11 +101,11 @@ impl Watches {
                         RecursiveMode::Recursive => added.trees.insert(path.to_path_buf()),
                     };
                 }
-                // It has just gone.
+                // The directory was removed just now.
                 Err(_) if !path.exists() => {}
                 Err(error) => {
                     self.refused.insert(Arc::clone(path));
-                    // The next ones cannot be had either, and asking for ten thousand takes its time.
+                    // Further watches would fail too, and trying it ten thousand times would take long.
                     let is_limit = matches!(error.kind, ErrorKind::MaxFilesWatch);
                     failure.get_or_insert(error);
                     if is_limit {
@@ -127,7 +128,7 @@ impl Watches {
         added
     }
 
-    /// There are no watches any more.
+    /// Notes that all watches have ended.
     fn lost_all(&mut self, error: &notify::Error) {
         self.refused.extend(mem::take(&mut self.watched).into_keys());
         self.warn(error);
@@ -161,7 +162,7 @@ mod tests {
 
     use super::*;
 
-    /// A system that lets us watch so many directories.
+    /// An operating system with a maximum number of watches.
     #[derive(Default)]
     struct System {
         watched: HashSet<PathBuf>,
@@ -196,7 +197,7 @@ mod tests {
         }
     }
 
-    /// Coverage over a root with ten skills, two of them deeper.
+    /// Returns the coverage of a root with ten skills, two of them in a subdirectory.
     fn coverage(base: &Path) -> Coverage {
         for number in 0..10 {
             let dir = base.join(if number < 8 { format!("s{number}") } else { format!("deep/s{number}") });
@@ -223,7 +224,7 @@ mod tests {
         let (mut watches, system) = limited(100, Platform::LINUX);
         assert_eq!(watches.update(&coverage(&base)).directories.len(), 12);
         assert!(watches.update(&coverage(&base)).is_empty());
-        // A directory that was replaced is another one.
+        // A directory that was replaced has to be watched again.
         watches.forget(&Changes { trees: [base.join("deep")].into(), ..Changes::default() });
         assert_eq!(system.lock().unwrap().watched.len(), 9);
         assert_eq!(watches.update(&coverage(&base)).directories.len(), 3);
@@ -260,7 +261,7 @@ mod tests {
         let (mut watches, system) = limited(5, Platform::LINUX);
         assert_eq!(watches.update(&coverage(&base)).directories.len(), 5);
         assert!(watches.has_warned);
-        // It does not go on asking for all of them, nor look at the same ones again and again.
+        // At the limit, further updates try only one watch each, and don't search the same directories again.
         for asked in [6, 7, 8] {
             assert_eq!(system.lock().unwrap().asked, asked);
             assert!(watches.update(&coverage(&base)).is_empty());
@@ -277,7 +278,7 @@ mod tests {
         let (mut watches, system) = limited(100, Platform::MACOS);
         assert_eq!(watches.update(&coverage), Changes::everything());
         assert!(watches.update(&coverage).is_empty());
-        // A watch less is a new stream, too.
+        // Removing a watch restarts the stream, too.
         watches.forget(&Changes { trees: [base.clone()].into(), ..Changes::default() });
         std::fs::remove_dir_all(&base).unwrap();
         assert_eq!(watches.update(&coverage), Changes::everything());
@@ -296,7 +297,7 @@ mod tests {
         }
         assert!(watches.are_lost());
         assert_eq!(system.lock().unwrap().asked, 1);
-        // Until nothing is trusted any more.
+        // The directory is tried again after everything may have changed.
         system.lock().unwrap().limit = 1;
         watches.forget(&Changes::everything());
         assert_eq!(watches.update(&coverage), Changes::everything());
