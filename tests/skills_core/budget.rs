@@ -66,7 +66,8 @@ fn of_many_skills_the_likeliest_are_kept() {
                 assert!(!is_kept && matches!(error, ActivationError::Broken { .. }), "{number}: {error}");
                 let message = error.to_string();
                 assert!(
-                    message.ends_with("cannot be used now: the file does not begin with frontmatter"),
+                    message.contains("cannot use the instructions in ")
+                        && message.ends_with("the file does not start with frontmatter"),
                     "{message}"
                 );
             }

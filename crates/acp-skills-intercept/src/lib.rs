@@ -45,6 +45,7 @@
 //! | `session/` | what is known of a session, each part private to the file that guards it (`turns`: prompts that are held) |
 //! | `policy` | what the user decided |
 //! | `agent_facts`, `client_facts`, `version` | what is known of the two sides, and what differs between versions of the protocol |
+//! | `known_agents/` | the agents that are known by name, with their quirks |
 //! | `marks` | how our text is told from what a person wrote |
 //! | `typed`, `words` | what a prompt says |
 //! | `calls` | which calls are calls of our tools |
@@ -69,6 +70,7 @@ mod expansion;
 mod ids;
 mod inputs;
 mod keys;
+mod known_agents;
 mod mark_scanner;
 mod marks;
 mod memory;
@@ -104,7 +106,6 @@ mod words;
 
 use std::{collections::HashMap, time::Duration};
 
-pub use self::agent_facts::{KnownAgent, known_agent};
 pub use acp_skills_wire::NOT_STARTED;
 use acp_skills_wire::{Class, Id, Message};
 
@@ -112,6 +113,7 @@ pub use self::{
     active_skills::{ActivatedBy, ActiveSkills},
     inputs::Input,
     keys::{SessionKey, Ticket, Timer},
+    known_agents::{Agent, Means, Seen, known_agent, known_agents},
     marks::{Mark, begins_with_ours},
     menu::spelling::spelled,
     outputs::{Actions, Effect, Level, Pass, Task},
@@ -247,9 +249,9 @@ impl Interceptor {
         self.requests.values().any(requests::OpenRequest::is_start)
     }
 
-    /// How long it is worth to wait for the agent to end by itself once the client has gone, where that is known.
-    pub fn time_to_leave(&self) -> Option<Duration> {
-        self.agent.time_to_leave()
+    /// Returns how long to wait for the agent to exit on its own after the client has gone, if that was measured.
+    pub fn shutdown_grace(&self) -> Option<Duration> {
+        self.agent.quirks.shutdown_grace
     }
 
     /// How many sessions there are.

@@ -10,12 +10,7 @@ use skills_core::{
     text::sanitize,
 };
 
-use crate::{
-    agent_facts::{AgentFacts, AgentKind},
-    policy::CatalogIn,
-    servers,
-    session::server::SessionServer,
-};
+use crate::{agent_facts::AgentFacts, policy::CatalogIn, servers, session::server::SessionServer};
 
 /// Where the catalog goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +30,9 @@ pub(crate) fn choose(wish: CatalogIn, agent: &AgentFacts) -> Placement {
     match wish {
         CatalogIn::Off => Placement::Off,
         CatalogIn::Auto | CatalogIn::System if agent.system_prompt => Placement::SystemPrompt,
-        CatalogIn::Auto | CatalogIn::System if agent.kind == AgentKind::Claude => Placement::ClaudeMeta,
+        CatalogIn::Auto | CatalogIn::System if agent.quirks.takes_system_prompt_in_meta => {
+            Placement::ClaudeMeta
+        }
         // An agent without a system prompt field fails on one, so `system` is a wish and not an order.
         CatalogIn::Auto | CatalogIn::System | CatalogIn::Prompt => Placement::Prompt,
     }
@@ -67,14 +64,14 @@ pub(crate) fn text(
 fn whose_tools(server: &str, agent: &AgentFacts, skills: &SkillSet, options: &CatalogOptions) -> String {
     // Where there is another tool of the same name, the model has to know which one is meant: Gemini has one itself, and
     // a proxy with other skills before us in a chain has them all. Where it has to search, it needs words to search for.
-    let is_first = server == servers::SERVER_NAME || agent.kind.shares_servers();
-    let is_alone = agent.kind != AgentKind::Gemini && is_first;
-    let files = if agent.passes_tools_on() { None } else { patterns(skills, options) };
+    let is_first = server == servers::SERVER_NAME || agent.quirks.shares_servers;
+    let is_alone = agent.quirks.own_tools.is_empty() && is_first;
+    let files = if agent.gives_tools() { None } else { patterns(skills, options) };
     match files {
         Some(files) => format!(
             " The tools are those of the MCP server `{server}`; if you do not have them, read the `SKILL.md` instead: {files}."
         ),
-        None if is_alone && !agent.kind.hides_tools() => String::new(),
+        None if is_alone && !agent.quirks.hides_tools => String::new(),
         None => format!(" The tools are those of the MCP server `{server}`."),
     }
 }

@@ -235,7 +235,7 @@ fn write_prompt(
         return Pass::Untouched;
     }
     let mut edit = Edit::new();
-    let add = if agent.kind.wants_words_first() { Edit::push } else { Edit::unshift };
+    let add = if agent.quirks.words_first { Edit::push } else { Edit::unshift };
     if let Some(text) = session.brief_in_prompt(message, agent, policy, Occasion::Ordinary) {
         add(&mut edit, blocks, &marks::block(&text).to_string());
     }

@@ -184,7 +184,7 @@ impl Interceptor {
             None => Pass::Untouched,
         };
         let parent = setup.parent.and_then(|parent| self.sessions.get(parent));
-        if self.agent.kind.copies_servers() && parent.is_some_and(|parent| parent.server.has_tools()) {
+        if self.agent.quirks.copies_servers && parent.is_some_and(|parent| parent.server.has_tools()) {
             session.server.listed();
         }
         let retry = (session.server.is_offered() && !was_offered).then(|| setup.line.clone());
@@ -246,7 +246,7 @@ impl Interceptor {
     }
 
     fn server_name(&self, session: SessionKey) -> String {
-        let number = if self.memory.needs_own_server_names || self.agent.kind.shares_servers() {
+        let number = if self.memory.needs_own_server_names || self.agent.quirks.shares_servers {
             format!("-{}", session.0)
         } else {
             String::new()

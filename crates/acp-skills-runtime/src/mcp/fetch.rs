@@ -1,5 +1,5 @@
-//! Texts of skills that the proxy itself puts in front of a prompt: because the user asked for a skill by name, or
-//! because the agent has no tools to ask for one.
+//! Texts of skills that the proxy itself adds to a prompt, because the user has named a skill or because the agent
+//! has no tools to activate one.
 
 use std::{sync::Arc, time::Instant};
 
@@ -13,16 +13,19 @@ use super::calls;
 use crate::events::{ActivatedBy, EventKind};
 use acp_skills_intercept::{Fetched, NotFetched, Wanted};
 
-/// How many skills are put in front of one prompt at most.
+/// The maximum number of skills that are added to one prompt.
 const MAX_SKILLS: usize = 2;
-/// How many bytes of them together.
+/// The maximum total size of these skills, in bytes.
 const MAX_BYTES: usize = 20 * 1024;
-/// How many words a skill must share with the prompt: one alone is chance.
+/// The minimum number of words that a skill must share with the prompt. A single word could be a coincidence.
 const MIN_WORDS: usize = 2;
-/// How much worse than the best one a skill may fit.
+/// The minimum score of a skill, as a share of the best score.
 const MIN_SHARE: f32 = 0.5;
 
-/// The text for a prompt; fails when there should be one.
+/// Returns the text for a prompt. It is empty if there is no such skill or if none matches.
+///
+/// # Errors
+/// Returns an error if the skill that the user named cannot be activated.
 pub(super) async fn text(toolbox: &Toolbox, wanted: Wanted) -> Result<Fetched, NotFetched> {
     match wanted {
         Wanted::Skill { name, arguments, tools } => {
@@ -44,7 +47,7 @@ async fn activate(
 ) -> Result<(String, EventKind), NotFetched> {
     let started = Instant::now();
     tracing::Span::current().record("skill", skill.name.as_str());
-    // The arguments stand in the prompt too, as the user's own words, so they are not repeated behind the text.
+    // The prompt already contains the arguments, as the user wrote them, so they are not repeated after the text.
     match toolbox.activate(skill, Some(arguments), guide).await {
         Ok(activation) => {
             tracing::debug!(skill = %skill.name, bytes = activation.text.len(), "fetched the text of a skill for a prompt");

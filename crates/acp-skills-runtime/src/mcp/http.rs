@@ -1,11 +1,11 @@
-//! The listener on loopback, and where its requests go: to the MCP server of a session, or to the stream of a bridge.
+//! The listener on loopback. It routes requests to the MCP server of a session, or to the stream of a bridge.
 //!
 //! | file | owns |
 //! |---|---|
-//! | `access` | which requests may come in |
-//! | `backpressure` | holding back agents that do not read what a bridge brings them |
-//! | `in_flight` | how many requests of a bridge are under way |
-//! | `unauthenticated` | connections that have not shown a token yet |
+//! | `access` | access control |
+//! | `backpressure` | back-pressure for agents that don't read the output of a bridge |
+//! | `in_flight` | the limit for a bridge's requests in flight |
+//! | `unauthenticated` | connections that have not sent a token yet |
 
 mod access;
 mod backpressure;
@@ -54,12 +54,13 @@ use super::{Server, Servers, bridge, handler::Handler};
 /// The last segment of the path of the MCP endpoint.
 pub(super) const MCP: &str = "mcp";
 
-/// How long a connection may be silent, also between requests: longer than clients keep theirs.
+/// The timeout for reading the headers of a request, which includes the idle time between requests. It is longer than
+/// the keep-alive times of known clients.
 const HEADER_TIME: Duration = Duration::from_secs(150);
 
 type Body = BoxBody<Bytes, Infallible>;
 
-/// How many MCP sessions one endpoint may have. Clients that begin again and again end none of the old ones.
+/// The maximum number of MCP sessions of one endpoint. Some clients start new sessions without ending the old ones.
 const MAX_MCP_SESSIONS: usize = 256;
 
 /// MCP over HTTP for one session.
@@ -70,7 +71,8 @@ pub(super) struct Service {
 
 impl Service {
     pub(super) fn new(handler: Handler, end: CancellationToken) -> Self {
-        // Sessions for the older revisions: some agents fail when a GET for the event stream is refused.
+        // The older revisions need sessions, because some agents fail if a GET request for the event stream is
+        // refused.
         let config = StreamableHttpServerConfig::default()
             .with_legacy_session_mode(true)
             .with_sse_retry(None)
@@ -81,13 +83,13 @@ impl Service {
         Self { http, sessions }
     }
 
-    /// Answers a request that has shown the token.
+    /// Answers a request that was authenticated.
     async fn handle<B>(&self, request: Request<B>) -> Response<Body>
     where
         B: hyper::body::Body + Send + 'static,
         B::Error: std::fmt::Display,
     {
-        // Only `initialize` of the older revisions has neither header, and begins a session.
+        // Only an `initialize` request of the older revisions has neither header. It starts a session.
         let headers = request.headers();
         let begins = !headers.contains_key("Mcp-Session-Id") && !headers.contains_key("MCP-Protocol-Version");
         if begins && self.sessions.sessions.read().await.len() >= MAX_MCP_SESSIONS {
@@ -100,17 +102,18 @@ impl Service {
     }
 }
 
-/// The MCP sessions of one endpoint.
+/// Creates the manager for the MCP sessions of one endpoint.
 fn sessions() -> LocalSessionManager {
     let mut sessions = LocalSessionManager::default();
-    // No event without data: Gemini takes one for broken JSON and hangs up.
+    // Gemini fails to parse an event without data as JSON and disconnects, so we don't send any.
     sessions.session_config.sse_retry = None;
-    // A user may think for hours; few agents begin again when their session is gone. It ends with the endpoint.
+    // The user may pause for hours, and few agents start a new session after theirs has expired. Sessions end with
+    // the endpoint.
     sessions.session_config.keep_alive = None;
     sessions
 }
 
-/// Opens the listener, on a port that the system chooses.
+/// Opens the listener on a port that the operating system chooses.
 pub(super) fn listen(servers: &Servers, runtime: &Handle) -> io::Result<SocketAddr> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     listener.set_nonblocking(true)?;
@@ -128,14 +131,14 @@ pub(super) fn listen(servers: &Servers, runtime: &Handle) -> io::Result<SocketAd
             match accepted {
                 Ok((stream, _)) => match servers.upgrade() {
                     Some(servers) => {
-                        // Answers are small and waited for.
+                        // Answers are small and the agent waits for them. Failing to set this only makes them slower.
                         drop(stream.set_nodelay(true));
                         drop(tokio::spawn(serve(stream, unauthenticated.admit(), Servers(servers))));
                     }
                     None => return,
                 },
                 Err(error) => {
-                    // The process may be out of descriptors; others will be closed in a moment.
+                    // The process may have run out of file descriptors. Other connections will close soon.
                     tracing::warn!(%error, "cannot accept a connection");
                     tokio::time::sleep(Duration::from_millis(50)).await;
                 }
@@ -145,7 +148,7 @@ pub(super) fn listen(servers: &Servers, runtime: &Handle) -> io::Result<SocketAd
     Ok(address)
 }
 
-/// Serves one connection, for as long as it is welcome.
+/// Serves one connection until it closes, or until its admission expires.
 async fn serve<S>(stream: S, admission: Admission, servers: Servers)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -194,7 +197,7 @@ async fn route(request: Request<Incoming>, admission: &Admission, servers: &Serv
     }
 }
 
-/// Turns the connection of a bridge into a stream of MCP messages.
+/// Upgrades the connection of a bridge to a stream of MCP messages.
 fn upgrade(request: Request<Incoming>, server: Arc<Server>) -> Response<Body> {
     let wanted = request.headers().get(UPGRADE).is_some_and(|value| value == bridge::PROTOCOL);
     if !wanted {
@@ -211,7 +214,7 @@ fn upgrade(request: Request<Incoming>, server: Arc<Server>) -> Response<Body> {
             server.end.child_token(),
         );
         match served.await {
-            // Ends with the connection, and reports nothing that anybody could act on.
+            // Returns when the connection has closed. Its result needs no handling.
             Ok(running) => drop(running.waiting().await),
             Err(error) => tracing::debug!(%error, "a bridge said nothing useful"),
         }
@@ -223,7 +226,7 @@ fn upgrade(request: Request<Incoming>, server: Arc<Server>) -> Response<Body> {
     response
 }
 
-/// The messages of a bridge, whose agent is held back when it asks for more than it reads or than is worked on.
+/// Returns the MCP transport over a bridge's stream, with back-pressure and a limit for requests in flight.
 fn transport<S>(stream: S) -> impl Transport<RoleServer> + 'static
 where
     S: AsyncRead + AsyncWrite + Send + 'static,

@@ -1,4 +1,4 @@
-//! Skills as MCP prompts, for agents that show those to their users: one for each skill that a user may invoke.
+//! Skills as MCP prompts, one for each skill that the user may invoke. Some agents show these to their users.
 
 use std::time::Instant;
 
@@ -15,10 +15,10 @@ use super::calls;
 use crate::events::{ActivatedBy, EventKind};
 use acp_skills_intercept::spelled;
 
-/// The name of the only argument: what the user writes behind the command.
+/// The name of the only argument: the text that the user writes after the command.
 const ARGUMENTS: &str = "arguments";
 
-/// The prompts.
+/// Returns the list of prompts.
 pub(super) fn list(toolbox: &Toolbox) -> ListPromptsResult {
     let prompts = spelled(toolbox.skills()).into_iter().map(|(word, skill)| {
         let mut argument = PromptArgument::new(ARGUMENTS).with_required(false);
@@ -31,7 +31,10 @@ pub(super) fn list(toolbox: &Toolbox) -> ListPromptsResult {
     ListPromptsResult::with_all_items(prompts.collect())
 }
 
-/// What a prompt says, which skill it activates, and that for the record.
+/// Returns the text of a prompt, the skill that it activates, and the event for the record.
+///
+/// # Errors
+/// Returns an error if there is no such prompt, or if the skill cannot be activated.
 pub(super) async fn get(
     toolbox: &Toolbox,
     request: GetPromptRequestParams,

@@ -1,7 +1,8 @@
-//! Skills as MCP resources: `skill://NAME/SKILL.md` and the files beside it, and the skills extension
-//! (SEP-2640, `skills/list` and `skills/get`) over them.
+//! Skills as MCP resources: `skill://NAME/SKILL.md` and the other files of the skill. The skills extension (SEP-2640,
+//! `skills/list` and `skills/get`) builds on them.
 //!
-//! Only what a model may see is here, as in the catalog, and what the user activated. Everything blocks.
+//! Resources contain only skills that the model may see, as in the catalog, and skills that the user has activated.
+//! All functions of this file may block.
 
 use std::sync::Arc;
 
@@ -27,14 +28,15 @@ use super::serving::Serving;
 const SCHEME: &str = "skill://";
 const SKILL_MD: &str = "SKILL.md";
 
-/// How many skills one page of a list holds.
+/// The number of skills per page of a list.
 const PAGE: usize = 50;
-/// Files beyond this size are not served as resources; `read_skill_file` reads them piece by piece.
+/// The maximum size of a resource in bytes. `read_skill_file` can read longer files in parts.
 const MAX_FILE_BYTES: u64 = 2 * 1024 * 1024;
-/// A skill with more than this has no manifest: whoever lists skills waits for it.
+/// The maximum total size of a skill's files for which a manifest is created, because creating it delays the list of
+/// skills.
 const MAX_MANIFEST_BYTES: u64 = 8 * 1024 * 1024;
 
-/// What stands for itself in a path.
+/// The characters that are not percent-encoded in a path.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 fn uri(skill: &Skill, path: &str) -> String {
@@ -43,14 +45,14 @@ fn uri(skill: &Skill, path: &str) -> String {
     format!("{SCHEME}{}/{}", encoded(skill.name.as_str()), path.join("/"))
 }
 
-/// The name and the path in a URI.
+/// Splits a URI into the name of the skill and the path of the file.
 pub(super) fn parse(uri: &str) -> Option<(String, String)> {
     let (name, path) = uri.strip_prefix(SCHEME)?.split_once('/')?;
     let decoded = |text: &str| Some(percent_decode_str(text).decode_utf8().ok()?.into_owned());
     Some((decoded(name)?, decoded(path)?))
 }
 
-/// The skills on the page at `cursor`, and the next cursor.
+/// Returns the skills on the page at `cursor`, and the next cursor.
 fn page(serving: &Serving, cursor: Option<&str>) -> Result<(Vec<Arc<Skill>>, Option<String>), ErrorData> {
     let start = match cursor.map(str::parse::<usize>) {
         None => 0,
@@ -63,13 +65,13 @@ fn page(serving: &Serving, cursor: Option<&str>) -> Result<(Vec<Arc<Skill>>, Opt
     Ok((skills, rest.next().map(|_| (start + PAGE).to_string())))
 }
 
-/// The skill with this name, when the model may use it.
+/// Returns the skill with this name if the model may use it.
 fn usable<'s>(serving: &'s Serving, name: &str) -> Option<&'s Arc<Skill>> {
     let skill = serving.toolbox.skills().get(name)?;
     (skill.is_model_invocable() || serving.context.is_unlocked(&skill.name)).then_some(skill)
 }
 
-/// One page of `resources/list`.
+/// Answers `resources/list` with one page.
 pub(super) fn list(serving: &Serving, cursor: Option<&str>) -> Result<ListResourcesResult, ErrorData> {
     let (skills, next_cursor) = page(serving, cursor)?;
     let mut resources = Vec::new();
@@ -85,7 +87,7 @@ pub(super) fn list(serving: &Serving, cursor: Option<&str>) -> Result<ListResour
     Ok(ListResourcesResult { next_cursor, ..ListResourcesResult::with_all_items(resources) })
 }
 
-/// `resources/read`.
+/// Answers `resources/read`.
 pub(super) fn read(
     serving: &Serving,
     bodies: &BodyCache,
@@ -116,7 +118,7 @@ enum ResourceError {
     TooLong(u64),
 }
 
-/// Returns the text of `SKILL.md`. If the skill has no such file, creates the text.
+/// Returns the text of `SKILL.md`. If the skill is not stored in a file, creates the text.
 fn skill_md(skill: &Skill, bodies: &BodyCache) -> Result<String, ResourceError> {
     if let Source::Stored(stored) = &skill.source {
         let head = SkillFiles::of(skill)?.head(stored.file_name, frontmatter::MAX_FILE_BYTES as u64)?;
@@ -150,14 +152,14 @@ fn file(skill: &Skill, path: &str, uri: &str) -> Result<ResourceContents, Resour
     })
 }
 
-/// One page of `skills/list`.
+/// Answers `skills/list` with one page.
 pub(super) fn list_skills(serving: &Serving, cursor: Option<&str>) -> Result<ListSkillsResult, ErrorData> {
     let (skills, next_cursor) = page(serving, cursor)?;
     let entries = skills.iter().map(|skill| entry(skill)).collect();
     Ok(ListSkillsResult { next_cursor, ..ListSkillsResult::with_all_items(entries) })
 }
 
-/// `skills/get`.
+/// Answers `skills/get`.
 pub(super) fn get_skill(serving: &Serving, asked: &str) -> Result<GetSkillResult, ErrorData> {
     let name = parse(asked).filter(|(_, path)| path == SKILL_MD).map(|(name, _)| name);
     let skill = name.and_then(|name| usable(serving, &name));
@@ -190,7 +192,8 @@ fn entry(skill: &Skill) -> Entry {
     Entry::new(uri(skill, SKILL_MD), frontmatter, files)
 }
 
-/// The files of a stored skill with their digests; `None` where they cannot be told.
+/// Returns the files of a stored skill with their digests. Returns `None` if the skill isn't stored in files, or if
+/// it has too many or too large files.
 fn manifest(skill: &Skill) -> Option<Vec<SkillResource>> {
     let Source::Stored(stored) = &skill.source else { return None };
     let files = SkillFiles::of(skill).ok()?;
@@ -279,7 +282,7 @@ mod tests {
         ] {
             assert!(text(&serving, uri).is_err(), "{uri}");
         }
-        // The user activated it.
+        // The user activates the skill.
         serving.context = serving.context.unlock([SkillName::new("secret").unwrap()]);
         assert!(text(&serving, "skill://secret/SKILL.md").unwrap().contains("name: secret"));
         assert!(uris(&serving).contains(&"skill://secret/SKILL.md".to_owned()));

@@ -81,7 +81,7 @@ impl Hub {
 
     /// Returns the shutdown grace that suits this agent, if one is known.
     pub(super) fn shutdown_grace(&self) -> Option<Duration> {
-        self.interceptor.lock().time_to_leave()
+        self.interceptor.lock().shutdown_grace()
     }
 
     pub(super) fn lane_to(&self, side: Side) -> &Lane {

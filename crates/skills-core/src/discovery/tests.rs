@@ -378,20 +378,20 @@ fn one_directory() {
         (
             "none",
             expect![[r#"
-            cannot load the skill …/none: error[no-skill-md]: there is no SKILL.md in this directory
-              help: name the directory of one skill; a directory with many has to be scanned"#]],
+                cannot load the skill …/none: error[no-skill-md]: the directory has no SKILL.md
+                  help: name the directory of one skill; scan a directory that has several skills"#]],
         ),
         (
             "nothing",
             expect![[r#"
-            cannot load the skill …/nothing/SKILL.md:1:1: error[frontmatter-missing]: the file does not begin with frontmatter
-              help: begin the file with a line `---`, `name:` and `description:` lines, and a line `---`"#]],
+                cannot load the skill …/nothing/SKILL.md:1:1: error[frontmatter-missing]: the file does not start with frontmatter
+                  help: start the file with a line `---`, lines with `name:` and `description:`, and another line `---`"#]],
         ),
         (
             "silent",
             expect![[r#"
                 cannot load the skill …/silent/SKILL.md:1: error[description-missing]: the skill has no description
-                  help: add `description:` with what the skill does and when to use it"#]],
+                  help: add `description:` and say what the skill does and when to use it"#]],
         ),
         (
             "missing",
@@ -501,8 +501,8 @@ mod unix {
             project skill repo/packages/x/skill name-not-directory
             project own repo/.skills/own
             skipped repo/.skills: link-out-of-project
-            [BASE]/repo/.skills: error[link-out-of-project]: [BASE]/repo/.skills/root leads out of the project, to /, and is not followed
-              help: if it is yours, give the directory that it leads to as one to scan"#]]);
+            [BASE]/repo/.skills: error[link-out-of-project]: the link [BASE]/repo/.skills/root was not followed, because it leads out of the project to /
+              help: if you trust the target, add it as a directory to scan"#]]);
 
         // By two links, through the parent, with the name of a skill, in the place of the whole root, or of one above it.
         symlink("../../elsewhere", base.join("repo/packages/out")).unwrap();
@@ -518,12 +518,12 @@ mod unix {
             skipped repo/work/.skills: link-out-of-project
             skipped repo/work/.agents/skills: link-out-of-project
             skipped repo/.skills: link-out-of-project
-            [BASE]/repo/work/.skills: error[link-out-of-project]: [BASE]/repo/work/.skills leads out of the project, to [BASE]/elsewhere/.skills, and is not followed
-              help: if it is yours, give the directory that it leads to as one to scan
-            [BASE]/repo/work/.agents/skills: error[link-out-of-project]: [BASE]/repo/work/.agents/skills leads out of the project, to [BASE]/elsewhere/skills, and is not followed
-              help: if it is yours, give the directory that it leads to as one to scan
-            [BASE]/repo/.skills: error[link-out-of-project]: 4 links lead out of the project and are not followed, for example [BASE]/repo/.skills/a to [BASE]/elsewhere/a
-              help: if it is yours, give the directory that it leads to as one to scan"#]]);
+            [BASE]/repo/work/.skills: error[link-out-of-project]: the link [BASE]/repo/work/.skills was not followed, because it leads out of the project to [BASE]/elsewhere/.skills
+              help: if you trust the target, add it as a directory to scan
+            [BASE]/repo/work/.agents/skills: error[link-out-of-project]: the link [BASE]/repo/work/.agents/skills was not followed, because it leads out of the project to [BASE]/elsewhere/skills
+              help: if you trust the target, add it as a directory to scan
+            [BASE]/repo/.skills: error[link-out-of-project]: 4 links were not followed, because they lead out of the project, for example [BASE]/repo/.skills/a to [BASE]/elsewhere/a
+              help: if you trust the target, add it as a directory to scan"#]]);
 
         // A directory that the user names is followed wherever it leads.
         let named = Discovery::new([Root::scanned(base.join("repo/.skills/twice"))]).find();

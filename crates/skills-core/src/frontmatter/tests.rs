@@ -20,73 +20,73 @@ fn rules_of_the_specification() {
     check(
         &format!("---\nname: pdf\ndescription: {long}\ncompatibility: {long}\n---\nBody"),
         expect![[r#"
-        3:14: error[description-too-long]: `description` has 1499 characters; 1024 are allowed
-          help: shorten it; details belong into the body
-        4:16: error[compatibility-too-long]: `compatibility` has 1499 characters; 500 are allowed
-          help: shorten it; details belong into the body"#]],
+            3:14: error[description-too-long]: `description` has 1499 characters; the maximum is 1024
+              help: shorten it, and move details to the body
+            4:16: error[compatibility-too-long]: `compatibility` has 1499 characters; the maximum is 500
+              help: shorten it, and move details to the body"#]],
     );
     check(&format!("---\nname: pdf\ndescription: {}\n---\nBody", "é".repeat(1024)), expect![""]);
     check(
         &format!("---\nname: {}\ndescription: d\n---\nBody", "é".repeat(65)),
         expect![[r#"
-        2:7: error[name-too-long]: the name has 65 characters; 64 are allowed
-          help: use at most 64 lower-case letters, digits and single hyphens
-        2:7: error[name-not-directory]: the name `ééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééé` is not that of its directory `pdf`
-          help: change the name to `pdf`"#]],
+            2:7: error[name-too-long]: the name has 65 characters; the maximum is 64
+              help: use at most 64 lower-case letters, digits and single hyphens
+            2:7: error[name-not-directory]: the name `ééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééé` differs from the name of its directory, `pdf`
+              help: change the name to `pdf`"#]],
     );
     check(
         "---\nName: PDF\n---\nBody",
         expect![[r#"
             1: error[description-missing]: the skill has no description
-              help: add `description:` with what the skill does and when to use it
-            2:1: error[field-spelling]: `Name` is spelled `name`
-              help: write `name:`
-            2:7: error[name-not-lowercase]: the name `PDF` has upper-case letters
-              help: write `pdf`
-            2:7: error[name-not-directory]: the name `PDF` is not that of its directory `pdf`
+              help: add `description:` and say what the skill does and when to use it
+            2:1: error[field-spelling]: the field `Name` must be spelled `name`
+              help: use `name:`
+            2:7: error[name-not-lowercase]: the name `PDF` contains upper-case letters
+              help: use `pdf`
+            2:7: error[name-not-directory]: the name `PDF` differs from the name of its directory, `pdf`
               help: rename the directory to `pdf`, or change the name"#]],
     );
     check(
         "---\nname: pdf\ndescription: d\nallowed-tools: [Read, Write]\nmetadata:\n  a:\n    b: c\n---\nBody",
         expect![[r#"
-            4:16: error[allowed-tools-format]: `allowed-tools` is not a text separated by spaces
-              help: write `allowed-tools: Read Write`
-            7:5: error[metadata-not-text]: `metadata.a` is no text
-              help: the specification maps strings to strings"#]],
+            4:16: error[allowed-tools-format]: `allowed-tools` must be a text with tools separated by spaces
+              help: use `allowed-tools: Read Write`
+            7:5: error[metadata-not-text]: `metadata.a` must be a text
+              help: put the value in quotes; in the specification, `metadata` maps strings to strings"#]],
     );
     check(
         "---\nname: pdf\ndescription: d\nversion: 1\nuserInvocable: false\n---\nBody",
         expect![[r#"
-        4:1: warning[unknown-field]: the specification does not know the field `version`
-          help: some clients refuse it; `metadata` may hold it: `metadata:` / `  version: …`
-        5:1: warning[unknown-field]: the specification does not know the field `userInvocable`
-          help: some clients refuse it; `metadata` may hold it: `metadata:` / `  userInvocable: …`"#]],
+            4:1: warning[unknown-field]: the field `version` is not in the specification
+              help: some clients reject it; move it into `metadata`: `metadata:` / `  version: …`
+            5:1: warning[unknown-field]: the field `userInvocable` is not in the specification
+              help: some clients reject it; move it into `metadata`: `metadata:` / `  userInvocable: …`"#]],
     );
     check(
         "\n---\nname: pdf\ndescription: a: b",
         expect![[r#"
-        1: error[leading-blank-lines]: blank lines stand before the frontmatter
-          help: remove them: the first line must be `---`
-        4:15: error[invalid-yaml]: the value of `description` is no valid YAML: mapping values are not allowed in this context
-          help: put the text in quotes, or on indented lines below `>-`; until then it is taken as it stands
-        5: error[frontmatter-not-closed]: the frontmatter is not closed; it seems to end here
-          help: add a line `---` between the frontmatter and the body
-        5: warning[body-empty]: the skill has no instructions
-          help: write below the frontmatter what to do"#]],
+            1: error[leading-blank-lines]: there are blank lines before the frontmatter
+              help: remove them: the first line must be `---`
+            4:15: error[invalid-yaml]: the value of `description` is invalid YAML: mapping values are not allowed in this context
+              help: put the text in quotes, or in indented lines below `>-`; for now, the literal text is used
+            5: error[frontmatter-not-closed]: the frontmatter is not closed; it probably ends here
+              help: add a line `---` between the frontmatter and the body
+            5: warning[body-empty]: the skill has no instructions
+              help: add instructions below the frontmatter"#]],
     );
     check(
         "---\nname: pdf\ndescription: 'a\nb'\n---\nBody",
         expect![[r#"
-        4:1: error[invalid-yaml]: a quoted text goes on here without indentation
-          help: indent the lines of the text, or write it in one line"#]],
+            4:1: error[invalid-yaml]: a quoted text continues here without indentation
+              help: indent the lines of the text, or put it in one line"#]],
     );
     check("---\nname: ｐｄｆ\ndescription: d\n---\nBody", expect![""]);
     check(
         "---\nname: हिन्दी\ndescription: d\n---\nBody",
         expect![[r#"
-            2:7: error[name-invalid-characters]: the name `हिन्दी` has the character "ि"
+            2:7: error[name-invalid-characters]: the name `हिन्दी` contains the character "ि", which is not allowed
               help: use at most 64 lower-case letters, digits and single hyphens
-            2:7: error[name-not-directory]: the name `हिन्दी` is not that of its directory `pdf`
+            2:7: error[name-not-directory]: the name `हिन्दी` differs from the name of its directory, `pdf`
               help: change the name to `pdf`"#]],
     );
 }
@@ -102,14 +102,14 @@ fn bytes() {
     check(
         b"---\nname: a\ndescription: caf\xE9\n---\nBody",
         expect![[r#"
-        Some("caf�") 3: warning[invalid-utf8]: this line is not UTF-8; what cannot be read was replaced by U+FFFD
-          help: save the file as UTF-8"#]],
+            Some("caf�") 3: warning[invalid-utf8]: the line contains invalid UTF-8, which was replaced by U+FFFD
+              help: save the file as UTF-8"#]],
     );
     check(
         b"---\nname: a\ndescription: d\n---\nBody\nca\xFF",
         expect![[r#"
-        Some("d") 6: warning[invalid-utf8]: this line is not UTF-8; what cannot be read was replaced by U+FFFD
-          help: save the file as UTF-8"#]],
+            Some("d") 6: warning[invalid-utf8]: the line contains invalid UTF-8, which was replaced by U+FFFD
+              help: save the file as UTF-8"#]],
     );
     check(b"---\nname: a\ndescription: d\n---\nBody \xC3", expect![[r#"Some("d") "#]]);
     let utf16: Vec<u8> = "\u{FEFF}---\r\nname: a\r\ndescription: é\r\n---\r\nBody"
@@ -119,14 +119,14 @@ fn bytes() {
     check(
         &utf16,
         expect![[r#"
-        Some("é") warning[utf16]: the file is UTF-16
-          help: save the file as UTF-8"#]],
+            Some("é") warning[utf16]: the file is encoded in UTF-16
+              help: save the file as UTF-8"#]],
     );
     check(
         &vec![b'-'; MAX_FILE_BYTES + 1],
         expect![[r#"
-        None error[file-too-large]: the file has 1048577 bytes; at most 1048576 are read
-          help: move details into files below `references/`"#]],
+            None error[file-too-large]: the file has 1048577 bytes; the maximum is 1048576
+              help: move details to files in `references/`"#]],
     );
 }
 
@@ -143,14 +143,14 @@ fn a_name_without_end() {
     check(
         MAX_LOADED_NAME_CHARS,
         expect![[r#"
-        true 2:7: warning[name-too-long]: the name has 256 characters; 64 are allowed
-          help: use at most 64 lower-case letters, digits and single hyphens"#]],
+            true 2:7: warning[name-too-long]: the name has 256 characters; the maximum is 64
+              help: use at most 64 lower-case letters, digits and single hyphens"#]],
     );
     check(
         MAX_LOADED_NAME_CHARS + 1,
         expect![[r#"
-        false 2:7: error[name-too-long]: the name has 257 characters; 64 are allowed
-          help: use at most 64 lower-case letters, digits and single hyphens"#]],
+            false 2:7: error[name-too-long]: the name has 257 characters; the maximum is 64
+              help: use at most 64 lower-case letters, digits and single hyphens"#]],
     );
 }
 

@@ -11,7 +11,7 @@ use crate::{
     tool::{CallContext, SkillTool, ToolError, ToolHandler},
 };
 
-/// `pdf` is stored in `dir`; the others are virtual.
+/// Creates a toolbox with the skill `pdf`, which is stored in `dir`, and several virtual skills.
 fn toolbox(dir: &Path) -> Toolbox {
     fs::create_dir_all(dir.join("references")).unwrap();
     fs::write(dir.join("SKILL.md"), "---\nname: PDF\ndescription: x\n---\nRead references/forms.md.\n")
@@ -77,7 +77,7 @@ async fn check(name: &str, arguments: Value, expected: Expect) {
 }
 
 #[tokio::test]
-async fn activating() {
+async fn activate_skill_returns_instructions() {
     let tool = ACTIVATE_SKILL;
     check(
         tool,
@@ -122,7 +122,7 @@ async fn activating() {
 }
 
 #[tokio::test]
-async fn calling() {
+async fn call_skill_tool_runs_tools() {
     let tool = CALL_SKILL_TOOL;
     check(
         tool,
@@ -172,7 +172,7 @@ async fn calling() {
 }
 
 #[tokio::test]
-async fn reading() {
+async fn read_skill_file_returns_contents() {
     let tool = READ_SKILL_FILE;
     check(
         tool,
@@ -262,7 +262,7 @@ async fn reading() {
 }
 
 #[tokio::test]
-async fn what_the_user_activated_is_open_to_the_model() {
+async fn the_model_can_use_skills_that_the_user_activated() {
     let context = CallContext::default().unlock([SkillName::new("Locked").unwrap()]);
     let output = call(ACTIVATE_SKILL, json!({"name": "locked"}), &context).await;
     assert!(!output.is_error, "{output:?}");
@@ -271,7 +271,7 @@ async fn what_the_user_activated_is_open_to_the_model() {
 }
 
 #[tokio::test]
-async fn searching() {
+async fn search_skills_returns_descriptions() {
     let dir = tempfile::tempdir().unwrap();
     let skills = toolbox(dir.path()).skills().clone();
     let options = ToolboxOptions { search: true, ..ToolboxOptions::default() };
@@ -320,7 +320,7 @@ async fn searching() {
 }
 
 #[test]
-fn definitions_in_order() {
+fn definitions_have_a_fixed_order() {
     let dir = tempfile::tempdir().unwrap();
     let toolbox = toolbox(dir.path());
     let definitions = toolbox.definitions();
@@ -344,9 +344,9 @@ fn definitions_in_order() {
     assert_eq!(definitions[2].input_schema["required"], json!(["skill", "path"]));
 }
 
-/// Each tool costs the model's context in every turn, so it is there only while it can do something.
+/// Each definition takes space in the model's context, so unusable tools are left out.
 #[test]
-fn a_tool_is_offered_while_it_can_do_something() {
+fn a_tool_is_offered_if_a_skill_needs_it() {
     let dir = tempfile::tempdir().unwrap();
     let all = toolbox(dir.path());
     let only = |names: &[&str]| -> Vec<_> {
@@ -361,9 +361,9 @@ fn a_tool_is_offered_while_it_can_do_something() {
     assert!(only(&["locked"]).is_empty(), "the model can do nothing with it");
 }
 
-/// What the model reads before it activates anything: what is told in front of the first prompt, and the tools.
+/// Limits the text that the model reads before it activates a skill: the catalog, the guide and the tool definitions.
 #[test]
-fn stored_skills_cost_little() {
+fn stored_skills_add_little_text() {
     let dir = tempfile::tempdir().unwrap();
     let description = "Reviews code changes for bugs, security holes, missing tests and unclear names.";
     let stored = Source::Stored(Stored::new(dir.path(), "SKILL.md"));
@@ -378,7 +378,7 @@ fn stored_skills_cost_little() {
 }
 
 #[tokio::test]
-async fn no_skills_no_tools_and_many_skills_no_enum() {
+async fn an_empty_set_has_no_tools_and_a_large_one_no_enum() {
     let empty = Toolbox::new(SkillSet::default());
     assert_eq!(empty.definitions(), []);
     let output = empty.call(ACTIVATE_SKILL, Map::new(), &CallContext::default()).await;
@@ -409,7 +409,7 @@ fn sum() -> SkillTool {
 }
 
 #[tokio::test]
-async fn typed_tools() {
+async fn typed_tools_have_schemas_and_results() {
     let skill = Skill::builder("math", "Counts.").body("Use `sum`.").add_tool(sum()).build().unwrap();
     let toolbox = Toolbox::new([skill].into_iter().collect());
     let call = async |tool: &str, arguments: Value| {
@@ -430,7 +430,7 @@ async fn typed_tools() {
 }
 
 #[tokio::test]
-async fn tools_without_a_skill() {
+async fn tools_that_belong_to_no_skill() {
     let mut skills = SkillSet::builder();
     let shout = async |text: String| Ok(text.to_uppercase());
     let anything = |input: Value| async move { Ok(input) };
@@ -450,11 +450,12 @@ async fn tools_without_a_skill() {
     }
     let skills = skills.build();
     assert!(skills.is_empty() && !skills.offers_nothing());
-    // Another set takes them over, once.
+    // Merging the set with itself keeps each tool once.
     let skills = SkillSet::merged([&skills, &skills]);
     let toolbox = Toolbox::new(skills);
     let definitions = toolbox.definitions();
-    let shown: Vec<_> = definitions.iter().map(|it| (it.name.as_ref(), json!(it.input_schema))).collect();
+    let shown: Vec<_> =
+        definitions.iter().map(|tool| (tool.name.as_ref(), json!(tool.input_schema))).collect();
     let list = json!({ "type": "array", "description": "What is added up.", "items": { "type": "number", "format": "double" } });
     let text = json!({ "type": "string" });
     assert_eq!(

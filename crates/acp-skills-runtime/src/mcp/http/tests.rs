@@ -1,4 +1,4 @@
-//! MCP over HTTP, without a network: the service of one session, and connections over pipes.
+//! Tests of MCP over HTTP without a network: they call the service of a session directly, or connect over pipes.
 
 use std::{
     sync::atomic::{AtomicUsize, Ordering},
@@ -37,13 +37,13 @@ fn service(end: &CancellationToken) -> Service {
     Service::new(handler(skill("review")), end.clone())
 }
 
-/// Serves these skills from now on, and says so.
+/// Replaces the skills and notifies the clients.
 async fn serve(handler: &Handler, names: &[&str]) {
     let skills = names.iter().map(|name| skill(name)).collect();
     handler.listeners.notify(handler.serve(&skills, CallContext::default())).await;
 }
 
-/// Sends a request; returns its status, its MCP session and its body as it comes.
+/// Sends a request. Returns its status, its MCP session and its body.
 async fn send(
     service: &Service,
     method: &str,
@@ -69,7 +69,7 @@ async fn send(
     (status, session, text)
 }
 
-/// A session of a client of an older revision.
+/// Starts a session of a client of an older revision. Returns its id and the body of the answer.
 async fn initialized(service: &Service) -> (String, String) {
     let request = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
         "protocolVersion": REVISION, "capabilities": {}, "clientInfo": { "name": "test", "version": "1" },
@@ -90,7 +90,7 @@ async fn call(service: &Service, session: &str, method: &str) -> (StatusCode, St
     (status, text.await)
 }
 
-/// The messages in an event stream; each event must have one.
+/// Returns the messages of an event stream. Each event must have one.
 fn messages(stream: &str) -> Vec<Value> {
     let events = stream.split("\n\n").filter(|event| !event.trim().is_empty());
     let data = events.map(|event| {
@@ -108,7 +108,7 @@ async fn every_event_is_a_message() {
     assert_eq!(messages(&first)[0]["result"]["protocolVersion"], REVISION);
     let (status, text) = call(&service, &session, "tools/list").await;
     assert_eq!((status, messages(&text).len()), (StatusCode::OK, 1));
-    // The stream for what the server says unasked, which is nothing.
+    // This stream is for messages that the server sends by itself. There are none.
     let (status, _, stream) = send(&service, "GET", Some(&session), "").await;
     assert_eq!(status, StatusCode::OK);
     let (status, ..) = send(&service, "DELETE", Some(&session), "").await;
@@ -146,7 +146,7 @@ async fn clients_hear_that_lists_have_changed() {
     while handler.listeners.count() == 0 {
         tokio::task::yield_now().await;
     }
-    // The same skills again are no news.
+    // Serving the same skills again sends no notification.
     serve(&handler, &["review"]).await;
     serve(&handler, &["review", "greet"]).await;
     drop(send(&service, "DELETE", Some(&session), "").await);
@@ -159,7 +159,7 @@ async fn clients_hear_that_lists_have_changed() {
 async fn clients_that_do_not_listen_do_not_pile_up() {
     let handler = handler(skill("review"));
     let service = Service::new(handler.clone(), CancellationToken::new());
-    // Nobody reads the stream of this one.
+    // The stream of this client is not read.
     let (session, _) = initialized(&service).await;
     for round in 0..100 {
         serve(&handler, if round % 2 == 0 { &["greet"] } else { &["review"] }).await;
@@ -172,7 +172,7 @@ async fn clients_that_do_not_listen_do_not_pile_up() {
         drop(send(&service, "DELETE", Some(&session), "").await);
         serve(&handler, &["greet", "review"]).await;
         serve(&handler, &["review"]).await;
-        // The first, and perhaps one that is just going.
+        // The first client is connected, and perhaps one that is just disconnecting.
         assert!(handler.listeners.count() <= 2, "{}", handler.listeners.count());
     }
 }
@@ -203,7 +203,7 @@ async fn a_call_keeps_the_skills_that_it_began_with() {
     go.notify_one();
     let text = running.await.unwrap();
     assert_eq!(messages(&text).last().unwrap()["result"]["content"][0]["text"], "done", "{text}");
-    // The next one finds what is there now.
+    // The next call uses the current skills.
     let text = send(&service, "POST", Some(&session), &request).await.2.await;
     assert_eq!(messages(&text).last().unwrap()["result"]["isError"], true, "{text}");
 }
@@ -226,13 +226,13 @@ async fn sessions_of_mcp_are_no_more_than_enough() {
     }
     let request = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {} }).to_string();
     assert_eq!(send(&service, "POST", None, &request).await.0, StatusCode::SERVICE_UNAVAILABLE);
-    // Those that are there go on, and one that is ended makes room for another.
+    // Existing sessions still work. Ending one of them makes room for another.
     assert_eq!(call(&service, &session, "tools/list").await.0, StatusCode::OK);
     drop(send(&service, "DELETE", Some(&session), "").await);
     initialized(&service).await;
 }
 
-/// A connection over a pipe to servers with one session, and that session's path and token.
+/// Returns a connection over a pipe to servers with one session, and the servers.
 fn connection(unauthenticated: &Unauthenticated) -> (tokio::io::DuplexStream, Servers) {
     let make = Arc::new(Toolbox::new);
     let servers = Servers::new(make, None, unbounded_channel().0, None, Spans::default());
@@ -248,7 +248,7 @@ fn connection(unauthenticated: &Unauthenticated) -> (tokio::io::DuplexStream, Se
 async fn who_shows_no_token_has_to_go() {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let unauthenticated = Unauthenticated::default();
-    // One that says nothing, and one that asks for something without a token.
+    // The first client sends nothing, and the second one sends a request without a token.
     for says in ["", "GET /x/mcp HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"] {
         let (mut stream, _servers) = connection(&unauthenticated);
         stream.write_all(says.as_bytes()).await.unwrap();
@@ -257,7 +257,7 @@ async fn who_shows_no_token_has_to_go() {
         stream.read_to_string(&mut heard).await.unwrap();
         assert_eq!(begun.elapsed().as_secs(), unauthenticated::AUTHENTICATION_TIME.as_secs(), "{heard}");
     }
-    // One with the token may stay.
+    // A client with the token may stay.
     let (mut stream, servers) = connection(&unauthenticated);
     let server = servers.by_key(SessionKey(1)).unwrap();
     let request = format!(
@@ -279,7 +279,8 @@ async fn who_shows_no_token_has_to_go() {
     assert!(begun.elapsed() > unauthenticated::AUTHENTICATION_TIME);
 }
 
-/// The agent's end of a bridge to this handler, with the server behind it; greeted.
+/// Connects a bridge to this handler and completes the handshake. Returns the server, and the agent's end of the
+/// bridge.
 async fn bridge(
     handler: Handler,
 ) -> (
@@ -303,7 +304,7 @@ async fn bridge(
     (server.unwrap(), reader, writer)
 }
 
-/// What a bridge brings: an agent that asks and does not read is not read either, and nothing is lost when it does.
+/// A bridge doesn't read more requests while its answers are not read. No answer is lost.
 #[tokio::test(start_paused = true)]
 async fn an_agent_that_does_not_read_is_held_back() {
     const REQUESTS: u64 = 20_000;
@@ -317,7 +318,7 @@ async fn an_agent_that_does_not_read_is_held_back() {
         }
         writer
     });
-    // Until nothing moves any more.
+    // This waits until the bridge has stopped reading.
     while matches!(tokio::time::timeout(Duration::from_mins(1), count.changed()).await, Ok(Ok(()))) {}
     assert!(*count.borrow() < REQUESTS / 4, "{} requests were read", *count.borrow());
     for answers in 1..=REQUESTS {
@@ -327,7 +328,7 @@ async fn an_agent_that_does_not_read_is_held_back() {
     drop(asks.await.unwrap());
 }
 
-/// A client is notified once of each change, however often it says that it is there.
+/// A client is notified once of each change, even if it sends `notifications/initialized` repeatedly.
 #[tokio::test(start_paused = true)]
 async fn a_client_is_one_listener() {
     let handler = handler(skill("review"));
@@ -346,7 +347,7 @@ async fn a_client_is_one_listener() {
     }
 }
 
-/// A call that ends when there is a permit for it, in a skill that counts how many have begun.
+/// Returns a skill with a tool that counts its calls and waits for a permit of `go`.
 fn waits(begun: &Arc<AtomicUsize>, go: &Arc<Semaphore>) -> Skill {
     let signals = (Arc::clone(begun), Arc::clone(go));
     let skill = Skill::builder("slow", "Takes its time.").body("Call `wait`.");
@@ -361,7 +362,7 @@ fn waits(begun: &Arc<AtomicUsize>, go: &Arc<Semaphore>) -> Skill {
     skill.build().unwrap()
 }
 
-/// Of the calls of one bridge a number is under way, the others wait, and all are answered.
+/// A bridge runs a limited number of calls at once. The others wait, and all are answered.
 #[tokio::test(start_paused = true)]
 async fn calls_under_way_are_no_more_than_enough() {
     const CALLS: usize = 10 * MAX_IN_FLIGHT;
@@ -374,13 +375,13 @@ async fn calls_under_way_are_no_more_than_enough() {
         let request = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params });
         format!("{request}\n")
     };
-    // Time passes when nothing else can happen.
+    // With paused time, a sleep ends only after all other tasks have stalled.
     let settled = || tokio::time::sleep(Duration::from_mins(1));
     let cancel = |id: usize| {
         let params = json!({ "requestId": id });
         format!("{}\n", json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params }))
     };
-    // Those that are cancelled make room, though nothing answers them.
+    // Cancelled calls make room even though they get no answer.
     for id in 1..=MAX_IN_FLIGHT {
         writer.write_all(call(id).as_bytes()).await.unwrap();
     }
@@ -398,12 +399,12 @@ async fn calls_under_way_are_no_more_than_enough() {
     });
     settled().await;
     assert_eq!(begun.load(Ordering::SeqCst), 2 * MAX_IN_FLIGHT);
-    // Another bridge is not held back.
+    // Another bridge is not affected.
     let (_other, mut its_reader, mut its_writer) = bridge(handler).await;
     let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
     its_writer.write_all(format!("{ping}\n").as_bytes()).await.unwrap();
     assert!(its_reader.next_line().await.unwrap().unwrap().contains("\"result\""));
-    // One ends, one begins.
+    // When one call ends, the next one starts.
     go.add_permits(1);
     settled().await;
     assert_eq!(begun.load(Ordering::SeqCst), 2 * MAX_IN_FLIGHT + 1);

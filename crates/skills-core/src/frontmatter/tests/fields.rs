@@ -66,17 +66,17 @@ fn properties() {
     check(
         "compatibility:",
         expect![[r#"
-        4:1: warning[compatibility-empty]: `compatibility` has no text
-          help: say what the skill needs, or remove the field
-    "#]],
+            4:1: warning[compatibility-empty]: `compatibility` is empty
+              help: describe what the skill requires, or remove the field
+        "#]],
     );
     check(
         "version: 2.0.1\nargument-hint: [file] [--fast]",
         expect![[r#"
             version "2.0.1"
             hint "[file] [--fast]"
-            5:23: warning[invalid-yaml]: the value of `argument-hint` is no valid YAML: while parsing a block mapping, did not find expected key
-              help: put the text in quotes, or on indented lines below `>-`; until then it is taken as it stands
+            5:23: warning[invalid-yaml]: the value of `argument-hint` is invalid YAML: while parsing a block mapping, did not find expected key
+              help: put the text in quotes, or in indented lines below `>-`; for now, the literal text is used
         "#]],
     );
     check(
@@ -112,16 +112,16 @@ fn properties() {
     check(
         "allowed-tools: *",
         expect![[r#"
-        tools ["*"]
-        4:16: warning[invalid-yaml]: the value of `allowed-tools` is no valid YAML: while scanning an anchor or alias, did not find expected alphabetic or numeric character
-          help: put the text in quotes, or on indented lines below `>-`; until then it is taken as it stands
-    "#]],
+            tools ["*"]
+            4:16: warning[invalid-yaml]: the value of `allowed-tools` is invalid YAML: while scanning an anchor or alias, did not find expected alphabetic or numeric character
+              help: put the text in quotes, or in indented lines below `>-`; for now, the literal text is used
+        "#]],
     );
     check(
         "allowed-tools:\n  a: b",
         expect![[r#"
-        5:3: warning[field-left-out]: `allowed-tools` must be a list of tools; this is left out
-    "#]],
+            5:3: warning[field-left-out]: `allowed-tools` must be a list of tools; the value is ignored
+        "#]],
     );
     check(
         "user-invocable: false\ndisable-model-invocation: yes\nhide-from-discovery: \"true\"",
@@ -159,10 +159,10 @@ fn properties() {
     check(
         "user-invocable: maybe\npriority: high\ntags:\n  a: b",
         expect![[r#"
-        7:3: warning[field-left-out]: `tags` must be a list of words; this is left out
-        5:11: warning[field-left-out]: `priority` must be a whole number; this is left out
-        4:17: warning[field-left-out]: `user-invocable` must be `true` or `false`; this is left out
-    "#]],
+            7:3: warning[field-left-out]: `tags` must be a list of words; the value is ignored
+            5:11: warning[field-left-out]: `priority` must be a whole number; the value is ignored
+            4:17: warning[field-left-out]: `user-invocable` must be `true` or `false`; the value is ignored
+        "#]],
     );
     check(
         "priority: -5\ntags: one, two words",
@@ -180,10 +180,10 @@ fn properties() {
     check(
         "metadata: text",
         expect![[r#"
-        metadata "text"
-        4:11: warning[metadata-not-a-mapping]: `metadata` is no mapping
-          help: write indented `key: value` lines below it
-    "#]],
+            metadata "text"
+            4:11: warning[metadata-not-a-mapping]: `metadata` must be a mapping
+              help: put indented `key: value` lines below `metadata:`
+        "#]],
     );
     check(
         "zebra: 1\nhomepage: https://example.com\napple: [a]\n? [x, y]\n: z",

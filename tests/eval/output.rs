@@ -6,22 +6,19 @@ use libtest_mimic::Trial;
 use serde_json::json;
 
 use super::{
-    stage::{Run, Stage, program, repository},
+    fixture::{Fixture, Run, program, repository},
     trial,
 };
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
-        trial(
-            "shown::the_page_holds_everything_and_runs_nothing_of_it",
-            the_page_holds_everything_and_runs_nothing_of_it,
-        ),
-        trial("shown::the_sample_skill_on_the_built_in_agent", the_sample_skill_on_the_built_in_agent),
-        trial("shown::a_new_skill_breaks_no_rule", a_new_skill_breaks_no_rule),
+        trial("output::the_page_shows_everything_and_escapes_it", the_page_shows_everything_and_escapes_it),
+        trial("output::the_sample_skill_on_the_built_in_agent", the_sample_skill_on_the_built_in_agent),
+        trial("output::a_new_skill_follows_all_rules", a_new_skill_follows_all_rules),
     ]
 }
 
-fn the_page_holds_everything_and_runs_nothing_of_it() {
+fn the_page_shows_everything_and_escapes_it() {
     let evil = "<script>alert(1)</script><img src=x onerror=alert(2)>{{style}}</pre>";
     let query = json!([{ "query": format!("load demo; say {evil}"), "should_trigger": true }]);
     let eval = json!({
@@ -30,9 +27,9 @@ fn the_page_holds_everything_and_runs_nothing_of_it() {
         "prompt": format!("with load demo; write a.txt {evil}; say {evil}"),
         "assertions": [{ "file_exists": "a.txt" }],
     });
-    let stage = Stage::new(&query, &json!([eval]));
-    let page = stage.path("page.html");
-    let run = stage.eval(&["--runs", "2", "--html", page.to_str().unwrap()], "pass");
+    let fixture = Fixture::new(&query, &json!([eval]));
+    let page = fixture.path("page.html");
+    let run = fixture.eval(&["--runs", "2", "--html", page.to_str().unwrap()], "pass");
     assert_eq!(run.code, Some(0), "{}", run.stderr);
     let html = fs::read_to_string(&page).unwrap();
     assert!(
@@ -56,7 +53,7 @@ fn the_sample_skill_on_the_built_in_agent() {
     command.args(["eval", "examples/skills/code-review", "--runs", "1", "--jobs", "2"]).stdin(Stdio::null());
     command.arg("--workspace").arg(scratch.path().join("results")).current_dir(repository());
     let run = Run::of(&mut command);
-    // The built-in agent has no model, and is wrong about some.
+    // The built-in agent has no model, so some cases fail.
     assert_eq!(run.code, Some(1), "{}", run.stderr);
     for part in [
         "built in, without a model",
@@ -70,7 +67,7 @@ fn the_sample_skill_on_the_built_in_agent() {
     assert!(!repository().join("examples/skills/code-review-workspace").exists());
 }
 
-fn a_new_skill_breaks_no_rule() {
+fn a_new_skill_follows_all_rules() {
     let scratch = tempfile::tempdir().unwrap();
     let run =
         |words: &[&str]| Run::of(program().args(words).current_dir(scratch.path()).stdin(Stdio::null()));
@@ -81,7 +78,7 @@ fn a_new_skill_breaks_no_rule() {
     let plan = run(&["eval", "pdf-forms", "--dry-run", "--json", "--runs", "1"]);
     assert_eq!(plan.json()["runs"], 4 + 2 * 2, "{}", plan.stderr);
     assert_ne!(run(&["eval", "pdf-forms", "--runs", "1"]).code, Some(2));
-    // Not once more: it may be somebody's work by now.
+    // `init` never overwrites a skill, which the user may have edited.
     fs::write(scratch.path().join("pdf-forms/SKILL.md"), "mine").unwrap();
     let again = run(&["init", "pdf-forms"]);
     assert_eq!(again.code, Some(2), "{}", again.stderr);

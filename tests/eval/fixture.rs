@@ -1,4 +1,4 @@
-//! A skill with cases in a directory of its own, and the program run on it.
+//! A skill with cases in a temporary directory, and runs of the program on it.
 
 use std::{
     env, fs,
@@ -11,24 +11,24 @@ use tempfile::TempDir;
 
 use super::agent;
 
-/// A skill called `demo`, and a place for results.
-pub(crate) struct Stage {
+/// A skill `demo`, and a directory for results.
+pub(crate) struct Fixture {
     root: TempDir,
 }
 
-impl Stage {
-    /// With these queries and these tasks.
+impl Fixture {
+    /// Creates a skill with these queries and these tasks.
     pub(crate) fn new(queries: &Value, evals: &Value) -> Self {
-        let stage = Self { root: tempfile::tempdir().expect("a directory") };
-        stage.write_skill("demo", "Does demos. Use for demos.");
+        let fixture = Self { root: tempfile::tempdir().expect("a directory") };
+        fixture.write_skill("demo", "Does demos. Use for demos.");
         if queries.as_array().is_some_and(|queries| !queries.is_empty()) {
-            stage.write("demo/evals/eval_queries.json", &queries.to_string());
+            fixture.write("demo/evals/eval_queries.json", &queries.to_string());
         }
         if evals.as_array().is_some_and(|evals| !evals.is_empty()) {
-            stage
+            fixture
                 .write("demo/evals/evals.json", &json!({ "skill_name": "demo", "evals": evals }).to_string());
         }
-        stage
+        fixture
     }
 
     pub(crate) fn write_skill(&self, dir: &str, description: &str) {
@@ -47,7 +47,7 @@ impl Stage {
         self.root.path().join(file)
     }
 
-    /// `eval` with the scripted agent, which grades as it is told.
+    /// Returns a command that runs `eval` with the scripted agent. `grades` selects the grades of the agent.
     pub(crate) fn command(&self, flags: &[&str], grades: &str) -> Command {
         let mut command = program();
         command.arg("eval").arg(self.path("demo")).arg("--workspace").arg(self.path("results"));
@@ -60,7 +60,7 @@ impl Stage {
         Run::of(&mut self.command(flags, grades))
     }
 
-    /// A file of the results, which is JSON.
+    /// Reads a JSON file of the results.
     pub(crate) fn json(&self, file: &str) -> Value {
         let path = self.path("results").join(file);
         let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -73,7 +73,7 @@ impl Stage {
     }
 }
 
-/// What the program said.
+/// The output and the exit code of the program.
 pub(crate) struct Run {
     pub(crate) code: Option<i32>,
     pub(crate) stdout: String,
@@ -93,19 +93,19 @@ impl Run {
     }
 }
 
-/// The program.
+/// Returns a command that runs the program.
 pub(crate) fn program() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_acp-skills-proxy"));
     command.env_remove("ACP_SKILLS_LOG").env("NO_COLOR", "1");
     command
 }
 
-/// This test program, which is the scripted agent too.
+/// Returns the path of this test program, which is also the scripted agent.
 pub(crate) fn this() -> PathBuf {
     env::current_exe().expect("this program has a path")
 }
 
-/// The root of the repository.
+/// Returns the root of the repository.
 pub(crate) fn repository() -> PathBuf {
     dunce::canonicalize(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")).expect("a repository")
 }
