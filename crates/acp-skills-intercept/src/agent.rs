@@ -1,4 +1,4 @@
-//! What becomes of a message from the agent.
+//! Messages from the agent.
 
 use acp_skills_wire::{Id, Kind, Message, Node};
 
@@ -12,6 +12,7 @@ use crate::{
 };
 
 impl Interceptor {
+    /// Decides about a message from the agent.
     pub(crate) fn agent_message(&mut self, message: &Message<'_>, actions: &mut Actions) -> Pass {
         self.flush_chunks(message, actions);
         match message.kind() {
@@ -51,7 +52,7 @@ impl Interceptor {
                 }
                 self.started(session, &open.method, actions);
                 self.await_tools(session, actions);
-                // Perhaps without our server, which the agent refused.
+                // Prompts may have been held for a server that the agent has refused in the meantime.
                 self.release(session, actions);
                 let pass = self.session_is_set_up(session, message, result, actions);
                 let question = self.question(session);
@@ -63,10 +64,10 @@ impl Interceptor {
                 if let Some(key) = self.sessions.key_of(&id) {
                     self.close_session(key, actions);
                 }
-                // What was kept back is the last that is heard of it.
+                // No later message of this session will flush its chunks.
                 actions.to_client.append(&mut self.reader.flush(&id));
                 if open.method == "session/delete" {
-                    actions.effects.push(Effect::Remember { id, active: Vec::new() });
+                    actions.effects.push(Effect::SaveActiveSkills { id, active: Vec::new() });
                 }
                 Pass::Untouched
             }
@@ -85,7 +86,8 @@ impl Interceptor {
         }
     }
 
-    /// A session is set up: its first commands are in the response, or come later.
+    /// Adds our commands for a session that is set up: to the response, or to an update after it, depending on the version of
+    /// the protocol.
     fn session_is_set_up(
         &mut self,
         key: SessionKey,
@@ -114,7 +116,7 @@ impl Interceptor {
         Pass::Consumed
     }
 
-    /// A prompt is answered.
+    /// Notes that the agent has answered a prompt.
     pub(crate) fn answered(&mut self, key: SessionKey, id: &Id, message: &Message<'_>) {
         let turn = self.agent.version.turn(message);
         let Some(session) = self.sessions.get(key) else { return };
@@ -122,7 +124,7 @@ impl Interceptor {
         match turn {
             Turn::Over { forgotten } => {
                 session.briefing.turn_over(id, forgotten);
-                session.vouching.turn_over(forgotten);
+                session.claims.turn_over(forgotten);
             }
             Turn::Accepted => {
                 session.turns.accepted();
@@ -131,7 +133,7 @@ impl Interceptor {
         }
     }
 
-    /// The agent begins to work, waits for the user, or has done all there was to do.
+    /// Notes a report of the agent's state: it works, waits for the user, or is idle.
     pub(crate) fn state_update(&mut self, message: &Message<'_>, update: Node<'_>) {
         let Some(session) = message.session_id().and_then(|id| self.sessions.find(&id)) else { return };
         let background = update.get("background").filter(Node::is_array).map(|list| list.raw().to_vec());
@@ -140,7 +142,7 @@ impl Interceptor {
         if !is_busy {
             let forgotten = version::forgets(update);
             session.briefing.turns_over(forgotten);
-            session.vouching.turn_over(forgotten);
+            session.claims.turn_over(forgotten);
         }
     }
 }

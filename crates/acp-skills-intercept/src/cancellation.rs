@@ -69,12 +69,12 @@ impl Interceptor {
     /// Closes a session. Its held prompts are cancelled, and the client gets the agent's requests for permission as they
     /// are.
     pub(crate) fn close_session(&mut self, key: SessionKey, actions: &mut Actions) {
-        actions.effects.push(Effect::Close(key));
+        actions.effects.push(Effect::CloseServer(key));
         let Some(session) = self.sessions.remove(key) else { return };
         if let Some(cwd) = session.cwd
             && !self.sessions.iter().any(|other| other.cwd.as_ref() == Some(&cwd))
         {
-            actions.effects.push(Effect::Leave(cwd));
+            actions.effects.push(Effect::ReleaseDirectory(cwd));
         }
         for entry in self.pending.take_session(key) {
             match entry.kind {

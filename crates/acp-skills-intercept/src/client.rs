@@ -1,4 +1,4 @@
-//! What becomes of a message from the client.
+//! Messages from the client.
 
 use acp_skills_wire::{Kind, Message};
 
@@ -10,6 +10,7 @@ use crate::{
 };
 
 impl Interceptor {
+    /// Decides about a message from the client.
     pub(crate) fn client_message(&mut self, message: &Message<'_>, actions: &mut Actions) -> Pass {
         if self.queue_behind_setup(message) {
             return Pass::Consumed;
@@ -54,7 +55,7 @@ impl Interceptor {
             "session/list" => (Purpose::List, Pass::Untouched),
             "session/prompt" => {
                 let Some(prompt) = self.prompt(message, &id, actions) else {
-                    // It is answered already.
+                    // The prompt was a command of ours, and is answered already.
                     self.requests.remove(&id);
                     return Pass::Consumed;
                 };

@@ -128,14 +128,14 @@ impl Interceptor {
         if what == trust::TRUST {
             let text = match trust::named(session, rest.trim()) {
                 Ok(skills) => return self.trust_command(key, prompt, id, skills, actions),
-                Err(why) => why,
+                Err(error) => error.to_string(),
             };
             self.reply(key, prompt, id, &text, actions);
             return false;
         }
         let text = match Switch::read(session, words) {
             Some(Ok(switch)) => return self.switch(key, prompt, id, switch, actions),
-            Some(Err(why)) => why,
+            Some(Err(error)) => error.to_string(),
             None => match what {
                 "" => overview::session(session),
                 "search" if !rest.trim().is_empty() => overview::search(session, rest.trim()),

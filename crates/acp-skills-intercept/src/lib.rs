@@ -119,8 +119,8 @@ pub use self::{
     outputs::{Actions, Effect, Level, Pass, Task},
     policy::{Activation, Approve, CatalogIn, McpMode, Policy, Titles, ToolPolicy},
     queries::{
-        Decided, Endpoint, Fetched, Needs, NotFetched, Provisions, Query, Reason, Refreshed, Resolved,
-        Switched, Transport, Wanted,
+        Endpoint, Fetched, HostError, Needs, NotFetched, Provisions, Query, Reason, Refreshed, Resolved,
+        SavedSwitches, Transport, TrustOutcome, Wanted,
     },
     servers::SERVER_NAME,
 };
@@ -221,11 +221,11 @@ impl Interceptor {
             Input::Fetched { session, ticket, fetched } => self.fetched(session, ticket, fetched, actions),
             Input::NotFetched { session, ticket, why } => self.not_fetched(session, ticket, why, actions),
             Input::Resolved { ticket, resolved } => self.resolved(ticket, &resolved, actions),
-            Input::Switched { session, ticket, switched } => {
-                self.switched(session, ticket, switched, actions);
+            Input::SwitchesSaved { session, ticket, saved } => {
+                self.switches_saved(session, ticket, saved, actions);
             }
-            Input::Decided { session, ticket, trusted, decided, refreshed } => {
-                self.decided(session, ticket, trusted, &decided, refreshed, actions);
+            Input::TrustSaved { session, ticket, trusted, outcome, refreshed } => {
+                self.trust_saved(session, ticket, trusted, &outcome, refreshed, actions);
             }
             Input::Skills(refreshed) => self.refreshed(refreshed, actions),
             Input::SkillsChanged(took) => self.skills_changed(took, actions),

@@ -14,7 +14,7 @@ use skills_core::{
 use crate::{
     active_skills::ActivatedBy,
     menu::{self, spelling},
-    queries::Decided,
+    queries::{HostError, TrustOutcome},
     session::Session,
 };
 
@@ -211,7 +211,7 @@ pub(crate) fn switched(
     session: &Session,
     names: &[SkillName],
     on: bool,
-    kept: Option<&Result<(), String>>,
+    saved: Option<&Result<(), HostError>>,
 ) -> String {
     let (state, other) = if on { ("on", "off") } else { ("off", "on") };
     let list: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
@@ -219,10 +219,11 @@ pub(crate) fn switched(
     let mut text = format!("{} {are} {state}", list.join(", "));
     let is_missing = |name: &&SkillName| session.switches.all().get(name.as_str()).is_none();
     let missing: Vec<_> = names.iter().filter(is_missing).map(|name| format!("`{name}`")).collect();
-    match kept {
+    match saved {
         Some(Ok(())) => text.push_str(" in this session and in new ones of this directory."),
-        Some(Err(why)) => {
-            let _ = write!(text, " in this session, and that is not remembered: {}.", shown(why));
+        Some(Err(error)) => {
+            let _ =
+                write!(text, " in this session. This was not saved for new sessions: {}.", shown(&error.0));
         }
         None => {
             text.push_str(" in this session.");
@@ -241,18 +242,18 @@ pub(crate) fn switched(
 }
 
 /// What became of a decision about skills of the project.
-pub(crate) fn decided(decided: &Decided) -> String {
+pub(crate) fn trust_outcome(outcome: &TrustOutcome) -> String {
     let mut text = String::new();
-    let list: Vec<_> = decided.done.iter().map(|name| format!("`{name}`")).collect();
+    let list: Vec<_> = outcome.done.iter().map(|name| format!("`{name}`")).collect();
     if !list.is_empty() {
         let (are, they) = if list.len() == 1 { ("is", "it is") } else { ("are", "they are") };
         let _ = write!(text, "{} {are} trusted, as {they} now; what changes waits again.", list.join(", "));
     }
-    for (name, why) in &decided.failed {
+    for (name, why) in &outcome.failed {
         let _ = write!(text, " `{name}` is not trusted: {}.", shown(why));
     }
-    if let Err(why) = &decided.kept {
-        let _ = write!(text, " That is not remembered for other sessions: {}.", shown(why));
+    if let Err(error) = &outcome.saved {
+        let _ = write!(text, " This was not saved for other sessions: {}.", shown(&error.0));
     }
     text.trim_start().to_owned()
 }

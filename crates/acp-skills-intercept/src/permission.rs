@@ -202,7 +202,7 @@ impl Interceptor {
         };
         let Some(call) = Call::read(message, session, &self.agent) else { return Pass::Untouched };
         let (trusts, breaks) = match call.ours {
-            Some(_) => session.vouching.holds(),
+            Some(_) => session.claims.check(),
             None => (true, false),
         };
         if breaks {
@@ -254,7 +254,7 @@ impl Interceptor {
             return asked(message, &call, session, peers, &self.policy);
         };
         if is_ours {
-            session.vouching.granted();
+            session.claims.granted();
         }
         actions.to_client.extend(announcement(&call, session, peers, &self.policy));
         let outcome = json!({ "outcome": { "outcome": "selected", "optionId": option } });

@@ -1,4 +1,4 @@
-//! What becomes of a prompt: what is put beside it, what it waits for, and when it goes on.
+//! Prompts: the text that is added to them, the reasons to hold them, and the moment when they are sent.
 
 use acp_skills_wire::{Edit, Id, Message, Node};
 
@@ -20,11 +20,11 @@ use crate::{
     words::{is_command, words},
 };
 
-/// What the user is told of a skill that went while its text was fetched.
-const GONE: &str = "The skill is not there any more; `/skills` lists those that are.";
+/// The answer to a command whose skill was removed while its text was fetched.
+const GONE: &str = "This skill no longer exists. `/skills` lists all skills.";
 
 impl Interceptor {
-    /// A prompt; nothing when it is answered already.
+    /// Handles a prompt. Returns `None` if the prompt was answered here.
     pub(crate) fn prompt(
         &mut self,
         message: &Message<'_>,
@@ -95,7 +95,7 @@ impl Interceptor {
         true
     }
 
-    /// A text is here.
+    /// Stores the text that a prompt waits for.
     pub(crate) fn fetched(
         &mut self,
         key: SessionKey,
@@ -119,8 +119,8 @@ impl Interceptor {
         self.release(key, actions);
     }
 
-    /// A text cannot be had. A command fails with that, and the agent does not hear of it; any other prompt goes
-    /// without.
+    /// Handles a text that cannot be fetched. A command is answered with the reason, and the agent does not get it. Any other
+    /// prompt is sent without the text.
     pub(crate) fn not_fetched(
         &mut self,
         key: SessionKey,
@@ -137,7 +137,7 @@ impl Interceptor {
             if let Some((id, prompt)) = self.pending.take_fetching_prompt(ticket) {
                 self.answer_held(key, &id, &prompt, &why, actions);
             }
-            // The user has read it in the answer.
+            // The user sees the reason in the answer.
             Level::Info
         } else {
             held.text = PromptText::None;
@@ -147,7 +147,7 @@ impl Interceptor {
         self.release(key, actions);
     }
 
-    /// Answers a prompt that waited, in the agent's place.
+    /// Answers a held prompt instead of the agent.
     fn answer_held(
         &mut self,
         key: SessionKey,
@@ -162,7 +162,7 @@ impl Interceptor {
         }
     }
 
-    /// Sends the prompts of a session that need not wait any longer.
+    /// Sends the held prompts of a session up to the first one that still has to wait.
     pub(crate) fn release(&mut self, key: SessionKey, actions: &mut Actions) {
         let Some(session) = self.sessions.get(key) else { return };
         if session.server.is_awaited() && !self.policy.mcp_wait.is_zero() {
@@ -173,7 +173,7 @@ impl Interceptor {
                 PromptText::Ready(text) => Some(text),
                 PromptText::None | PromptText::Fetching => None,
             };
-            // Only now: a text may be fetched again, or never be sent.
+            // Activations are recorded when the prompt is sent, because a text may be fetched again, or never be sent.
             for kind in held.activations {
                 if held.kind == PromptKind::Ordinary {
                     record::put_in_front(session, &kind, actions);
@@ -198,12 +198,13 @@ impl Interceptor {
     }
 }
 
-/// The text that the prompt needs and that has to be fetched.
+/// Returns the text to fetch for a prompt that is not a command.
 fn wanted(session: &Session, message: &Message<'_>, policy: &Policy) -> Option<Wanted> {
     text_of_matching_skills(session.server.has_tools(), session.skills.is_empty(), message, policy)
 }
 
-/// The text of the skills that fit the prompt, when it is the proxy that activates skills.
+/// Returns the text of the skills that match a prompt, if it is the proxy that activates skills. `is_empty` is true if the
+/// session has no skills.
 pub(crate) fn text_of_matching_skills(
     has_tools: bool,
     is_empty: bool,
@@ -222,7 +223,7 @@ pub(crate) fn text_of_matching_skills(
     words(message).map(Wanted::BestFor)
 }
 
-/// Puts what the model has to be told beside what the user wrote, where the agent's kind wants it: the catalog, and `text`.
+/// Adds the catalog and `text` to a prompt, before or after the user's text, depending on the agent.
 fn write_prompt(
     session: &mut Session,
     message: &Message<'_>,

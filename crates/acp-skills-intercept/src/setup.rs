@@ -1,8 +1,8 @@
-//! Requests that set up a session: what they wait for, what is added to them, and a second try when the agent refuses.
+//! Requests that set up a session: our server and the catalog are added to them, and if the agent refuses, there is a retry.
 //!
-//! Which skills a session has, where its server is and what was active in it is for the world outside to say, and may
-//! take long. Until then the request waits, and so does what the client says later about the same session. Everything
-//! else goes on, so requests for different sessions may overtake each other; the messages of one session never do.
+//! The host provides the skills of the session, the address of its server and its saved state, which can take long. Until
+//! then the request is held, and later messages of the client about the same session are queued. All other messages go on, so
+//! requests for different sessions can overtake each other, but the messages of one session never do.
 
 mod queue;
 mod refused;
@@ -26,12 +26,12 @@ use crate::{
 };
 
 impl Interceptor {
-    /// The client asks for a new session, or for a copy of another, and brings these skills for it.
+    /// Handles `session/new` and `session/fork`. `client_skills` are the skills that the client provides.
     pub(crate) fn new_session(
         &mut self,
         message: &Message<'_>,
         id: &Id,
-        brought: Option<SkillSet>,
+        client_skills: Option<SkillSet>,
         actions: &mut Actions,
     ) -> (Purpose, Pass) {
         let is_fork = message.method() == "session/fork";
@@ -40,21 +40,21 @@ impl Interceptor {
         let cwd = cwd(message);
         let switches = parent_key.and_then(|key| self.sessions.get(key)).map(|parent| &parent.switches);
         let skills = switches.map(|it| it.library().clone());
-        let inherited = switches.map(|it| it.brought().clone());
-        let needed = brought.clone().or(inherited).unwrap_or_default();
-        let needs = Needs { cwd: cwd.clone(), skills, brought: needed, ..Needs::default() };
+        let inherited = switches.map(|it| it.client_skills().clone());
+        let needed = client_skills.clone().or(inherited).unwrap_or_default();
+        let needs = Needs { cwd: cwd.clone(), skills, client_skills: needed, ..Needs::default() };
         let session = self.sessions.new_key();
         let target = Target::New { cwd };
         let about = parent.map(std::borrow::Cow::into_owned);
-        self.wait_for(message, id, session, target, parent_key, about, brought, needs, actions)
+        self.wait_for(message, id, session, target, parent_key, about, client_skills, needs, actions)
     }
 
-    /// The client opens a session again that the agent has, and brings these skills for it.
+    /// Handles `session/load` and `session/resume`. `client_skills` are the skills that the client provides.
     pub(crate) fn enter_session(
         &mut self,
         message: &Message<'_>,
         id: &Id,
-        brought: Option<SkillSet>,
+        client_skills: Option<SkillSet>,
         actions: &mut Actions,
     ) -> (Purpose, Pass) {
         let Some(about) = message.session_id().map(std::borrow::Cow::into_owned) else {
@@ -63,27 +63,37 @@ impl Interceptor {
         let Some(key) = self.sessions.key_of(&about) else {
             let cwd = cwd(message);
             let recall = Some(about.clone());
-            let needed = brought.clone().unwrap_or_default();
-            let needs = Needs { cwd: cwd.clone(), recall, brought: needed, ..Needs::default() };
+            let needed = client_skills.clone().unwrap_or_default();
+            let needs = Needs { cwd: cwd.clone(), recall, client_skills: needed, ..Needs::default() };
             let session = self.sessions.new_key();
             let target = Target::New { cwd };
-            return self.wait_for(message, id, session, target, None, Some(about), brought, needs, actions);
+            return self.wait_for(
+                message,
+                id,
+                session,
+                target,
+                None,
+                Some(about),
+                client_skills,
+                needs,
+                actions,
+            );
         };
         let transport = servers::choose(self.policy.mcp, &self.agent);
         let Some(session) = self.sessions.get(key) else { return (Purpose::Other, Pass::Untouched) };
-        if let Some(brought) = brought {
-            session.bring(brought, actions);
+        if let Some(client_skills) = client_skills {
+            session.set_client_skills(client_skills, actions);
         }
         let is_open = transport.is_none_or(|transport| session.server.endpoint(transport).is_some());
         if !is_open && !session.switches.all().will_offer_nothing() {
-            let (skills, brought) =
-                (Some(session.switches.library().clone()), session.switches.brought().clone());
-            let needs = Needs { cwd: session.cwd.clone(), skills, brought, ..Needs::default() };
+            let (skills, client_skills) =
+                (Some(session.switches.library().clone()), session.switches.client_skills().clone());
+            let needs = Needs { cwd: session.cwd.clone(), skills, client_skills, ..Needs::default() };
             return self.wait_for(message, id, key, Target::Known, None, Some(about), None, needs, actions);
         }
-        // All that it needs is here.
+        // Nothing has to be provided for this session.
         let Some(mut session) = self.sessions.remove(key) else { return (Purpose::Other, Pass::Untouched) };
-        // An agent that has taken our server once does not refuse because of it, and may be using it now.
+        // If the agent has accepted our server before, a refusal has another reason, and the agent may be using the server.
         let was_offered = session.server.is_offered();
         let pass = self.set_up(&mut session, message, transport, actions);
         let retry = (session.server.is_offered() && !was_offered).then(|| message.line.to_vec());
@@ -92,7 +102,7 @@ impl Interceptor {
         (Purpose::SetUp(Setup { session: key, kind, retry }), pass)
     }
 
-    /// Keeps a request until there is what its session needs.
+    /// Holds a request until the host has provided what its session needs.
     #[expect(clippy::too_many_arguments, reason = "the parts of one request, from the two that make it wait")]
     fn wait_for(
         &mut self,
@@ -102,7 +112,7 @@ impl Interceptor {
         target: Target,
         parent: Option<SessionKey>,
         about: Option<String>,
-        brought: Option<SkillSet>,
+        client_skills: Option<SkillSet>,
         needs: Needs,
         actions: &mut Actions,
     ) -> (Purpose, Pass) {
@@ -120,14 +130,14 @@ impl Interceptor {
             parent,
             transport,
             refreshes: self.memory.refreshes,
-            client_skills: brought,
+            client_skills,
             about,
         };
         self.pending.insert(ticket, Some(session), Some(id.clone()), Kind::Setup(setup));
         (Purpose::Pending, Pass::Consumed)
     }
 
-    /// There is what a session needs: its request goes on, and what waited behind it.
+    /// Resumes a held setup request once the host has provided what its session needs, then the messages queued behind it.
     pub(crate) fn provisioned(
         &mut self,
         key: SessionKey,
@@ -136,14 +146,14 @@ impl Interceptor {
         actions: &mut Actions,
     ) {
         let Some((id, setup)) = self.pending.take_setup(ticket) else {
-            // Nobody waits for it any more.
+            // The request was cancelled.
             if self.sessions.get(key).is_none() {
-                actions.effects.push(Effect::Close(key));
+                actions.effects.push(Effect::CloseServer(key));
             }
             return;
         };
         if provisions.never_connects {
-            // What is seen now counts for more.
+            // Observations of this run take precedence over those of earlier runs.
             self.memory.agent_connects.get_or_insert(false);
         }
         let known = match &setup.target {
@@ -165,8 +175,8 @@ impl Interceptor {
             if let Some(parent) = setup.parent.and_then(|parent| self.sessions.get(parent)) {
                 session.fork(parent);
             }
-            if let Some(brought) = setup.client_skills {
-                session.bring(brought, actions);
+            if let Some(client_skills) = setup.client_skills {
+                session.set_client_skills(client_skills, actions);
             }
         }
         match (setup.transport, provisions.endpoint) {
@@ -196,7 +206,7 @@ impl Interceptor {
             Pass::Untouched | Pass::Consumed => setup.line,
         });
         if setup.refreshes != self.memory.refreshes {
-            // What it got may be older than what the others have.
+            // All skills were refreshed after the host was asked, so its answer may be older than that.
             let directories = vec![session.cwd.clone()];
             actions.ask(Query::Skills { directories, reason: Reason::CatchUp(Duration::ZERO) });
         }
@@ -205,7 +215,7 @@ impl Interceptor {
         self.resume(queue, actions);
     }
 
-    /// Adds the server and, where the agent takes one, the system prompt to a request that sets up `session`.
+    /// Adds our server to a request that sets up `session`, and the catalog if the agent supports a system prompt.
     fn set_up(
         &mut self,
         session: &mut Session,
@@ -216,7 +226,8 @@ impl Interceptor {
         let Some(params) = message.params.filter(Node::is_object) else {
             return Pass::Untouched;
         };
-        // Without a skill or a tool there is no server, no text, nothing. Those that are off may be turned on later.
+        // A session without skills and tools gets neither a server nor text. Skills that are off count, because they can be
+        // turned on later.
         if session.switches.all().will_offer_nothing() {
             return Pass::Untouched;
         }

@@ -62,7 +62,7 @@ impl Outside {
         match query {
             Query::SetUp { session, ticket, needs } => {
                 let skills = needs.skills.unwrap_or_else(|| self.skills.clone());
-                let all = skills.with(&needs.brought);
+                let all = skills.with(&needs.client_skills);
                 let transport = needs.transport.filter(|_| !all.will_offer_nothing());
                 let endpoint = transport.map(|transport| Ok(self.open(session, transport)));
                 let active = needs.recall.map(|_| self.recalled.clone()).unwrap_or_default();
@@ -91,10 +91,11 @@ impl Outside {
                     path.strip_prefix("/project/notes/link").map(|rest| PathBuf::from("/etc").join(rest));
                 Ok(Input::Resolved { ticket, resolved: Resolved { path: Some(link.unwrap_or(path)), cwd } })
             }
-            Query::Remember { session, ticket, cwd, names, on } => {
-                let kept = if self.keeps_nothing { Err("the disk is full".to_owned()) } else { Ok(()) };
+            Query::SaveSwitches { session, ticket, cwd, names, on } => {
+                let saved =
+                    if self.keeps_nothing { Err(HostError("the disk is full".to_owned())) } else { Ok(()) };
                 self.kept.push((cwd, names.clone(), on));
-                Ok(Input::Switched { session, ticket, switched: Switched { names, on, kept } })
+                Ok(Input::SwitchesSaved { session, ticket, saved: SavedSwitches { names, on, saved } })
             }
             Query::Trust { session, ticket, skills, trusted, directories, .. } => {
                 let done: Vec<_> = skills.iter().map(|it| it.skill.name.clone()).collect();
@@ -124,8 +125,8 @@ impl Outside {
                 let skills = directories.into_iter().map(|cwd| (cwd, self.skills.clone())).collect();
                 let reason = Reason::Changed(Duration::ZERO);
                 let refreshed = Refreshed { skills, took: Duration::ZERO, reason };
-                let decided = Decided { done, ..Decided::default() };
-                Ok(Input::Decided { session, ticket, trusted, decided, refreshed })
+                let outcome = TrustOutcome { done, ..TrustOutcome::default() };
+                Ok(Input::TrustSaved { session, ticket, trusted, outcome, refreshed })
             }
             query @ Query::Fetch { .. } => Err(query),
         }
@@ -152,16 +153,16 @@ impl Outside {
         match effect {
             Effect::Log(..) | Effect::Opened { .. } | Effect::TurnStarted { .. } | Effect::TurnEnded(_) => {}
             Effect::Record { session, kind } => out.records.push((session, kind)),
-            Effect::Remember { id, active } => out.remembered.push((id, active)),
-            Effect::RememberAgent { agent, connects } => self.agents.push((agent, connects)),
+            Effect::SaveActiveSkills { id, active } => out.remembered.push((id, active)),
+            Effect::SaveAgentConnects { agent, connects } => self.agents.push((agent, connects)),
             Effect::Serve { session, skills, unlocked, .. } => {
                 let names =
                     |names: &mut dyn Iterator<Item = &SkillName>| names.map(ToString::to_string).collect();
                 let served = names(&mut skills.iter().map(|skill| &skill.name));
                 self.served = Some((session, served, names(&mut unlocked.iter())));
             }
-            Effect::Close(session) => self.closed.push(session),
-            Effect::Leave(cwd) => self.left.push(cwd),
+            Effect::CloseServer(session) => self.closed.push(session),
+            Effect::ReleaseDirectory(cwd) => self.left.push(cwd),
         }
     }
 }

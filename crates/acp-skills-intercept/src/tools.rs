@@ -77,7 +77,7 @@ impl Interceptor {
             return;
         }
         if let Some(agent) = self.agent.identity() {
-            actions.effects.push(Effect::RememberAgent { agent, connects });
+            actions.effects.push(Effect::SaveAgentConnects { agent, connects });
         }
     }
 

@@ -7,15 +7,13 @@
 
 use std::{collections::HashMap, io, path::Path, sync::Arc};
 
+use acp_skills_intercept::{ActivatedBy, ActiveSkills};
 use parking_lot::Mutex;
-
 use serde::{Deserialize, Serialize};
 use skills_core::SkillName;
-
 use skills_sources::disk::state::{self, StateDir};
 
 use crate::worker::{Batch, Submitter, Worker};
-use acp_skills_intercept::{ActivatedBy, ActiveSkills};
 
 /// The maximum number of sessions that wait to be written.
 const MAX_WAITING: usize = 4096;
@@ -65,7 +63,7 @@ impl ActivationStore {
                     && !has_warned
                 {
                     has_warned = true;
-                    tracing::warn!("cannot keep the active skills in {}: {error}", target.path().display());
+                    tracing::warn!("cannot write the active skills to {}: {error}", target.path().display());
                 }
             }
         })?;
@@ -81,7 +79,7 @@ impl ActivationStore {
         }
         let path = self.0.dir.about(session.as_bytes());
         read(&path).unwrap_or_else(|error| {
-            tracing::warn!("cannot read {}: {error}", path.display());
+            tracing::warn!("cannot read the active skills from {}: {error}", path.display());
             ActiveSkills::new()
         })
     }
@@ -122,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_saved_is_loaded_again() {
+    fn saved_skills_are_loaded_again() {
         let directory = tempfile::tempdir().unwrap();
         let place = directory.path().join("a/b");
         let name = |name: &str| SkillName::new(name).unwrap();
@@ -137,7 +135,7 @@ mod tests {
         let store = ActivationStore::open(&place).unwrap();
         assert_eq!((store.load("../../x"), store.load("none")), (both, ActiveSkills::new()));
         // The files hold only names, and all of them are in the directory of the store.
-        let files: Vec<_> = fs::read_dir(&place).unwrap().map(|it| it.unwrap().path()).collect();
+        let files: Vec<_> = fs::read_dir(&place).unwrap().map(|entry| entry.unwrap().path()).collect();
         assert_eq!(files.len(), 2, "{files:?}");
         let text = fs::read_to_string(file(&place, "../../x")).unwrap();
         let expected = r#"{"v":1,"skills":[{"name":"a","by":"model"},{"name":"Ü b","by":"user"}]}"#;

@@ -5,11 +5,11 @@
 
 use std::{sync::Arc, time::Duration};
 
+use acp_skills_intercept::SessionKey;
 use serde_json::{Map, Value};
 use skills_core::ToolOutput;
 
 use crate::events::{EventFile, Record};
-use acp_skills_intercept::SessionKey;
 
 /// A finished call of one of our tools.
 #[derive(Debug, Clone)]

@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_runs_a_script_lies_beside_it() {
+    fn the_directory_of_the_program_is_added_to_path() {
         for (program, path, expected) in [
             ("/nvm/bin/npx", "/usr/bin:/bin", Some("/usr/bin:/bin:/nvm/bin")),
             ("/usr/bin/npx", "/usr/bin:/bin", None),

@@ -8,7 +8,6 @@
 use std::{io, path::Path, sync::Arc};
 
 use serde::{Deserialize, Serialize};
-
 use skills_sources::disk::state::{self, StateDir};
 
 use crate::worker::{Batch, Submitter, Worker};
@@ -54,7 +53,7 @@ impl AgentStore {
                 {
                     has_warned = true;
                     tracing::warn!(
-                        "cannot keep what is known of agents in {}: {error}",
+                        "cannot write the state of agents to {}: {error}",
                         target.path().display()
                     );
                 }
@@ -69,7 +68,7 @@ impl AgentStore {
     pub fn never_connects(&self, agent: &str) -> bool {
         let path = self.0.dir.about(agent.as_bytes());
         let file = state::read::<AgentFile>(&path).unwrap_or_else(|error| {
-            tracing::warn!("cannot read {}: {error}", path.display());
+            tracing::warn!("cannot read the state of agents from {}: {error}", path.display());
             None
         });
         file.is_some_and(|file| !file.connects)
@@ -99,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_never_connects_is_kept() {
+    fn agents_that_never_connect_are_stored() {
         let directory = tempfile::tempdir().unwrap();
         let open = || AgentStore::open(directory.path()).unwrap();
         let store = open();

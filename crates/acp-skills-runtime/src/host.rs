@@ -4,6 +4,8 @@
 //! A host is only a description until the relay starts it. Then it answers queries, which may take long and hold no lock of the
 //! relay, and carries out effects, which never block.
 
+mod resolve;
+
 use std::{
     collections::HashSet,
     io,
@@ -13,8 +15,8 @@ use std::{
 };
 
 use acp_skills_intercept::{
-    Decided, Effect, Input, Level, Needs, Provisions, Query, Reason, Refreshed, Resolved, SessionKey,
-    Switched,
+    Effect, HostError, Input, Level, Needs, Provisions, Query, Reason, Refreshed, SavedSwitches, SessionKey,
+    TrustOutcome,
 };
 use parking_lot::Mutex;
 use skills_core::{CallContext, SkillName, Toolbox, exec::Sandbox};
@@ -28,6 +30,7 @@ use tokio::{
 };
 use tracing::{Instrument, Span};
 
+use self::resolve::resolve;
 use crate::{
     activation_store::ActivationStore,
     activity::{Activity, Observer},
@@ -192,12 +195,12 @@ impl RunningHost {
                     observer(&Activity::Recorded(Arc::new(Record::now(session, kind))));
                 }
             }
-            Effect::Remember { id, active } => {
+            Effect::SaveActiveSkills { id, active } => {
                 if let Some(activations) = &self.0.activations {
                     activations.save(&id, active);
                 }
             }
-            Effect::RememberAgent { agent, connects } => {
+            Effect::SaveAgentConnects { agent, connects } => {
                 if let Some(agents) = &self.0.agents {
                     agents.save(agent, connects);
                 }
@@ -215,11 +218,11 @@ impl RunningHost {
             }
             Effect::TurnStarted { session, request } => self.0.spans.start_turn(session, &request),
             Effect::TurnEnded(session) => self.0.spans.end_turn(session),
-            Effect::Close(session) => {
+            Effect::CloseServer(session) => {
                 self.0.servers.close(session);
                 self.0.spans.close(session);
             }
-            Effect::Leave(cwd) => self.0.library.leave(&cwd),
+            Effect::ReleaseDirectory(cwd) => self.0.library.leave(&cwd),
         }
     }
 
@@ -257,12 +260,12 @@ impl RunningHost {
                 let work = blocking(move || resolve(&path, cwd));
                 answer(Input::Resolved { ticket, resolved: work.await.unwrap_or_default() });
             }
-            Query::Remember { session, ticket, cwd, names, on } => {
+            Query::SaveSwitches { session, ticket, cwd, names, on } => {
                 let saved_names = names.clone();
                 let work = blocking(move || host.save_switches(&cwd, &saved_names, on));
-                let kept = work.await.unwrap_or_else(|error| Err(error.into()));
-                let kept = kept.map_err(|error| error.to_string());
-                answer(Input::Switched { session, ticket, switched: Switched { names, on, kept } });
+                let saved = work.await.unwrap_or_else(|error| Err(error.into()));
+                let saved = saved.map_err(|error| HostError(error.to_string()));
+                answer(Input::SwitchesSaved { session, ticket, saved: SavedSwitches { names, on, saved } });
             }
             Query::Trust { session, ticket, cwd, skills, trusted, directories } => {
                 let _refreshing = self.0.refreshing.lock().await;
@@ -273,9 +276,9 @@ impl RunningHost {
                 });
                 let (decided, refreshed) =
                     work.await.unwrap_or_else(|_| (trust::Decided::default(), Refreshed::nothing(reason)));
-                let kept = decided.unsaved.map_or(Ok(()), Err);
-                let decided = Decided { done: decided.done, failed: decided.failed, kept };
-                answer(Input::Decided { session, ticket, trusted, decided, refreshed });
+                let saved = decided.unsaved.map_or(Ok(()), |error| Err(HostError(error)));
+                let outcome = TrustOutcome { done: decided.done, failed: decided.failed, saved };
+                answer(Input::TrustSaved { session, ticket, trusted, outcome, refreshed });
             }
             Query::Skills { directories, reason } => {
                 let _refreshing = self.0.refreshing.lock().await;
@@ -299,16 +302,17 @@ impl RunningHost {
 
     /// Collects what a session needs: its skills, its MCP server and its saved state. Blocks while it reads the disk.
     fn provide(&self, session: SessionKey, needs: Needs) -> Provisions {
-        let Needs { cwd, skills, brought, recall, transport, agent } = needs;
+        let Needs { cwd, skills, client_skills, recall, transport, agent } = needs;
         self.check_directory(cwd.as_deref());
         let saved = self.0.activations.as_ref().zip(recall);
         let active = saved.map(|(activations, id)| activations.load(&id)).unwrap_or_default();
         let skills = skills.unwrap_or_else(|| self.0.library.at(cwd.as_deref()));
-        let all = skills.with(&brought);
+        let all = skills.with(&client_skills);
         let transport = transport.filter(|_| !all.will_offer_nothing());
         let endpoint = transport.map(|transport| {
             let context = cwd.as_deref().map(CallContext::in_directory).unwrap_or_default();
-            self.0.servers.open(session, transport, &all, context).map_err(|error| error.to_string())
+            let opened = self.0.servers.open(session, transport, &all, context);
+            opened.map_err(|error| HostError(error.to_string()))
         });
         let saved = self.0.switches.as_ref().zip(cwd.as_deref());
         let off = saved.map(|(switches, cwd)| switches.load(cwd)).unwrap_or_default();
@@ -366,7 +370,7 @@ fn session_of_query(query: &Query) -> Option<SessionKey> {
         Query::SetUp { session, .. }
         | Query::Fetch { session, .. }
         | Query::Resolve { session, .. }
-        | Query::Remember { session, .. }
+        | Query::SaveSwitches { session, .. }
         | Query::Trust { session, .. } => Some(*session),
         Query::Skills { .. } => None,
     }
@@ -377,8 +381,8 @@ fn session_of_input(input: &Input) -> Option<SessionKey> {
         Input::SetUp { session, .. }
         | Input::Fetched { session, .. }
         | Input::NotFetched { session, .. }
-        | Input::Switched { session, .. }
-        | Input::Decided { session, .. }
+        | Input::SwitchesSaved { session, .. }
+        | Input::TrustSaved { session, .. }
         | Input::ToolsTimerEnded { session, .. }
         | Input::Connected(session)
         | Input::ToolsListed(session)
@@ -386,59 +390,5 @@ fn session_of_input(input: &Input) -> Option<SessionKey> {
         | Input::Activated(session, _)
         | Input::Recorded(session, _) => Some(*session),
         Input::Resolved { .. } | Input::Skills(_) | Input::SkillsChanged(_) | Input::ClientGone => None,
-    }
-}
-
-/// Returns the absolute path that `path` leads to, without symbolic links. The path and its parents need not exist. Blocks while
-/// it reads the disk.
-fn resolve(path: &Path, cwd: Option<PathBuf>) -> Resolved {
-    let cwd = cwd.map(|cwd| dunce::canonicalize(&cwd).unwrap_or(cwd));
-    let absolute = cwd.as_ref().map_or_else(|| path.to_owned(), |cwd| cwd.join(path));
-    // The file may not exist yet, so we resolve the nearest parent that does.
-    let exists = |above: &&Path| {
-        above.symlink_metadata().map_or_else(|error| error.kind() != io::ErrorKind::NotFound, |_| true)
-    };
-    let nearest = absolute.ancestors().filter(|_| absolute.is_absolute()).find(exists);
-    // A dangling link exists but cannot be resolved. There is no path then, because a write would create the target of the link.
-    let path = nearest.and_then(|above| {
-        let real = dunce::canonicalize(above).ok()?.join(absolute.strip_prefix(above).ok()?);
-        // Collecting the components removes the trailing separator that joining an empty path leaves.
-        Some(real.components().collect())
-    });
-    Resolved { path, cwd }
-}
-
-#[cfg(all(test, unix))]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn paths_are_resolved_even_if_they_do_not_exist() {
-        let directory = tempfile::tempdir().unwrap();
-        let base = dunce::canonicalize(directory.path()).unwrap();
-        std::fs::create_dir_all(base.join("real/src")).unwrap();
-        std::os::unix::fs::symlink("/etc", base.join("real/src/link")).unwrap();
-        std::os::unix::fs::symlink(base.join("real"), base.join("project")).unwrap();
-        let cwd = base.join("project");
-        for (path, expected) in [
-            ("src/new.rs", base.join("real/src/new.rs")),
-            ("src", base.join("real/src")),
-            ("src/link/passwd", PathBuf::from("/etc/passwd")),
-            ("src/link/not-there/x", PathBuf::from("/etc/not-there/x")),
-            ("/etc/hosts", PathBuf::from("/etc/hosts")),
-        ] {
-            let resolved = resolve(Path::new(path), Some(cwd.clone()));
-            assert_eq!(resolved, Resolved { path: Some(expected), cwd: Some(base.join("real")) }, "{path}");
-        }
-        // Not resolved: dangling links, paths below a file, circular links, and relative paths without a working directory.
-        let link =
-            |to: &Path, name: &str| std::os::unix::fs::symlink(to, base.join("real/src").join(name)).unwrap();
-        link(&base.join("elsewhere/not-there"), "dangling");
-        link(&base.join("real/src/circle"), "circle");
-        std::fs::write(base.join("real/src/file"), "").unwrap();
-        for path in ["src/dangling", "src/dangling/x", "src/file/x", "src/circle", "src/circle/x"] {
-            assert_eq!(resolve(Path::new(path), Some(cwd.clone())).path, None, "{path}");
-        }
-        assert_eq!(resolve(Path::new("x"), None).path, None);
     }
 }

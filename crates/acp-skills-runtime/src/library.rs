@@ -41,8 +41,8 @@ pub trait SkillLibrary: Send + Sync {
     /// By default, the decision fails for all skills.
     fn decide(&self, cwd: Option<&Path>, skills: &[Unapproved], trusted: bool) -> Decided {
         let _ = (cwd, trusted);
-        let why = "nothing of this library waits".to_owned();
-        let failed = skills.iter().map(|it| (it.skill.name.clone(), why.clone())).collect();
+        let why = "no skill of this library needs approval".to_owned();
+        let failed = skills.iter().map(|unapproved| (unapproved.skill.name.clone(), why.clone())).collect();
         Decided { failed, ..Decided::default() }
     }
 

@@ -27,7 +27,6 @@ pub(crate) use self::system::end_children_with_this_process;
 use std::{collections::HashSet, sync::Arc};
 
 use parking_lot::{Condvar, Mutex};
-
 use skills_core::exec::ProcessObserver;
 
 /// The registry of running process groups and of the processes that watch over them. Cheap to clone; all clones share
@@ -41,8 +40,8 @@ struct Shared {
     /// block.
     state: Mutex<State>,
     /// Notified when the leader of the agent's group has started, or could not be started.
-    #[cfg_attr(windows, expect(dead_code, reason = "nobody waits there"))]
-    prepared: Condvar,
+    #[cfg_attr(windows, expect(dead_code, reason = "only Unix waits for a leader"))]
+    leader_ready: Condvar,
 }
 
 #[derive(Debug, Default)]

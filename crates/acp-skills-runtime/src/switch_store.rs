@@ -8,7 +8,6 @@ use std::{io, path::Path};
 
 use serde::{Deserialize, Serialize};
 use skills_core::SkillName;
-
 use skills_sources::disk::state::{self, StateDir};
 
 /// The maximum number of names that are read from a file. No real directory has that many skills.
@@ -41,7 +40,7 @@ impl SwitchStore {
     pub fn load(&self, cwd: &Path) -> Vec<SkillName> {
         let path = self.0.about_directory(cwd);
         read(&path).unwrap_or_else(|error| {
-            tracing::warn!("cannot read {}: {error}", path.display());
+            tracing::warn!("cannot read the skills that are off from {}: {error}", path.display());
             Vec::new()
         })
     }
@@ -85,9 +84,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_off_is_kept_by_directory() {
+    fn skills_are_off_by_directory() {
         let directory = tempfile::tempdir().unwrap();
-        let (project, other) = (directory.path().join("project"), directory.path().join("not-there"));
+        let project = directory.path().join("project");
+        let other = directory.path().join("missing");
         fs::create_dir(&project).unwrap();
         let store = SwitchStore::open(&directory.path().join("state")).unwrap();
         assert!(store.load(&project).is_empty());
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn two_proxies_lose_nothing() {
+    fn concurrent_changes_are_not_lost() {
         let directory = tempfile::tempdir().unwrap();
         let open = || SwitchStore::open(directory.path()).unwrap();
         let cwd = directory.path();

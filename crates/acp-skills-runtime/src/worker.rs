@@ -14,7 +14,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 
 /// The maximum time that [`Worker::finish`] waits for queued items. A disk that doesn't respond must not keep the
 /// program from exiting.
-const DRAIN_TIME: Duration = Duration::from_secs(2);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A thread and its queue. Dropping it waits for up to 2 seconds until the queued items are processed.
 pub(crate) struct Worker<T>(Arc<Shared<T>>);
@@ -59,7 +59,8 @@ impl<T> Shared<T> {
         let mut queue = self.queue();
         loop {
             if !queue.items.is_empty() || queue.dropped > 0 {
-                let (items, dropped) = (mem::take(&mut queue.items), mem::take(&mut queue.dropped));
+                let items = mem::take(&mut queue.items);
+                let dropped = mem::take(&mut queue.dropped);
                 return Some(Batch { items, dropped });
             }
             if queue.is_closed {
@@ -81,15 +82,19 @@ impl<T: Send + 'static> Worker<T> {
         mut work: impl FnMut(Batch<T>) + Send + 'static,
     ) -> io::Result<Self> {
         let queue = Queue { items: Vec::new(), dropped: 0, is_closed: false, is_finished: false };
-        let (submitted, finished) = (Condvar::new(), Condvar::new());
-        let shared = Arc::new(Shared { capacity, queue: Mutex::new(queue), submitted, finished });
-        let theirs = Arc::clone(&shared);
+        let shared = Arc::new(Shared {
+            capacity,
+            queue: Mutex::new(queue),
+            submitted: Condvar::new(),
+            finished: Condvar::new(),
+        });
+        let worker = Arc::clone(&shared);
         thread::Builder::new().name(name.to_owned()).spawn(move || {
-            while let Some(batch) = theirs.next_batch() {
+            while let Some(batch) = worker.next_batch() {
                 work(batch);
             }
-            theirs.queue().is_finished = true;
-            theirs.finished.notify_all();
+            worker.queue().is_finished = true;
+            worker.finished.notify_all();
         })?;
         Ok(Self(shared))
     }
@@ -106,7 +111,7 @@ impl<T> Worker<T> {
         let mut queue = self.0.queue();
         queue.is_closed = true;
         self.0.submitted.notify_all();
-        let deadline = Instant::now() + DRAIN_TIME;
+        let deadline = Instant::now() + DRAIN_TIMEOUT;
         while !queue.is_finished && Instant::now() < deadline {
             self.0.finished.wait_until(&mut queue, deadline);
         }
@@ -149,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn order_limits_and_the_end() {
+    fn items_keep_their_order_and_overflow_is_counted() {
         let (entered, enters) = mpsc::channel();
         let (leave, leaves) = mpsc::channel();
         let (done, all) = mpsc::channel();

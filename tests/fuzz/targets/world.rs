@@ -3,8 +3,8 @@
 use std::{collections::VecDeque, path::PathBuf, time::Duration};
 
 use acp_skills_intercept::{
-    Actions, Decided, Endpoint, Fetched, Input, Interceptor, Mark, NotFetched, Pass, Policy, Provisions,
-    Query, Reason, Refreshed, Resolved, SessionKey, Switched, Task, Timer, Transport,
+    Actions, Endpoint, Fetched, HostError, Input, Interceptor, Mark, NotFetched, Pass, Policy, Provisions,
+    Query, Reason, Refreshed, Resolved, SavedSwitches, SessionKey, Task, Timer, Transport, TrustOutcome,
 };
 use serde_json::{Value, json};
 use skills_core::{Properties, Skill, SkillName, SkillSet, Source, Stored};
@@ -151,7 +151,7 @@ impl World {
         let input = match query {
             Query::SetUp { session, ticket, needs } => {
                 let endpoint = needs.transport.map(|transport| match transport {
-                    _ if !is_there => Err("no endpoint".to_owned()),
+                    _ if !is_there => Err(HostError("no endpoint".to_owned())),
                     Transport::Acp => Ok(Endpoint::Acp { server_id: "server".to_owned() }),
                     Transport::Http => Ok(Endpoint::Http {
                         url: format!("http://127.0.0.1:1/{}/mcp", session.0),
@@ -179,20 +179,20 @@ impl World {
                 let path = self.leads_to.clone().unwrap_or(path);
                 Input::Resolved { ticket, resolved: Resolved { path: Some(path), cwd } }
             }
-            Query::Remember { session, ticket, names, on, .. } => {
-                let kept = if is_there { Ok(()) } else { Err("the disk is full".to_owned()) };
-                Input::Switched { session, ticket, switched: Switched { names, on, kept } }
+            Query::SaveSwitches { session, ticket, names, on, .. } => {
+                let saved = if is_there { Ok(()) } else { Err(HostError("the disk is full".to_owned())) };
+                Input::SwitchesSaved { session, ticket, saved: SavedSwitches { names, on, saved } }
             }
             Query::Trust { session, ticket, trusted, skills, .. } => {
                 let names = skills.iter().map(|it| it.skill.name.clone());
-                let mut decided = Decided::default();
+                let mut outcome = TrustOutcome::default();
                 if is_there {
-                    decided.done.extend(names);
+                    outcome.done.extend(names);
                 } else {
-                    decided.failed.extend(names.map(|name| (name, "it has changed".to_owned())));
+                    outcome.failed.extend(names.map(|name| (name, "it has changed".to_owned())));
                 }
                 let refreshed = Refreshed::nothing(Reason::Changed(Duration::ZERO));
-                Input::Decided { session, ticket, trusted, decided, refreshed }
+                Input::TrustSaved { session, ticket, trusted, outcome, refreshed }
             }
             Query::Skills { directories, reason } if is_there => {
                 let skills = directories.into_iter().map(|cwd| (cwd, self.skills.clone())).collect();

@@ -1,10 +1,10 @@
-//! [`Activations`]: which skills were activated in a session, and by whom.
+//! [`Activations`]: the active skills of a session.
 
 use skills_core::SkillName;
 
 use crate::active_skills::{ActivatedBy, ActiveSkills};
 
-/// The skills that were activated in one session.
+/// The active skills of a session, in the order in which they were activated.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Activations(ActiveSkills);
 
@@ -13,8 +13,8 @@ impl Activations {
         Self(active)
     }
 
-    /// Notes that a skill was activated; returns whether that is new. That the user did it outweighs that anybody else
-    /// did.
+    /// Notes that a skill was activated. Returns true if that changes the list. An activation by the user replaces one by the
+    /// model or the proxy.
     pub(crate) fn add(&mut self, name: &SkillName, by: ActivatedBy) -> bool {
         match self.0.iter_mut().find(|(active, _)| active.key() == name.key()) {
             Some((_, known)) if by == ActivatedBy::User && *known != by => *known = by,
@@ -24,7 +24,7 @@ impl Activations {
         true
     }
 
-    /// Who activated this skill.
+    /// Returns the party that activated this skill, or `None` if the skill is not active.
     pub(crate) fn by(&self, name: &SkillName) -> Option<ActivatedBy> {
         self.0.iter().find(|(active, _)| active.key() == name.key()).map(|(_, by)| *by)
     }
@@ -37,12 +37,12 @@ impl Activations {
         self.0.iter().map(|(name, by)| (name, *by))
     }
 
-    /// The skills that the user activated.
+    /// Returns the skills that the user activated.
     pub(crate) fn unlocked(&self) -> Vec<SkillName> {
         self.iter().filter(|(_, by)| *by == ActivatedBy::User).map(|(name, _)| name.clone()).collect()
     }
 
-    /// All of it, to be remembered; nothing when there is nothing.
+    /// Returns the list for saving, or `None` if no skill is active.
     pub(crate) fn to_remember(&self) -> Option<ActiveSkills> {
         (!self.0.is_empty()).then(|| self.0.clone())
     }

@@ -20,7 +20,7 @@ fn world(names: &[&str]) -> World {
     world_of(names, r#","agentCapabilities":{"mcpCapabilities":{"http":true}}"#).0
 }
 
-fn brought(name: &str) -> Value {
+fn client_skill(name: &str) -> Value {
     json!({ "name": name, "description": format!("Brings {name}."), "content": format!("# {name}\nDo it.") })
 }
 
@@ -106,7 +106,7 @@ fn skills_that_a_client_brings() {
         assert!(!out.agent().to_string().contains("agentSkills"), "{out:?}");
         world.respond(request, &json!({}));
     };
-    load(&mut world, 5, json!({ "_meta": { "agentSkills": [brought("other")], "y": 1 } }));
+    load(&mut world, 5, json!({ "_meta": { "agentSkills": [client_skill("other")], "y": 1 } }));
     assert_eq!(world.outside.served.as_ref().unwrap().1, ["review", "lint", "other"]);
     load(&mut world, 6, json!({}));
     assert_eq!(world.outside.served.as_ref().unwrap().1, ["review", "lint", "other"]);
@@ -117,7 +117,7 @@ fn skills_that_a_client_brings() {
 #[test]
 fn a_session_with_nothing_else() {
     let mut world = world(&[]);
-    let out = new_session(&mut world, 1, &json!({ "agentSkills": [brought("deploy")] }));
+    let out = new_session(&mut world, 1, &json!({ "agentSkills": [client_skill("deploy")] }));
     assert_eq!(out.agent()["params"]["mcpServers"][0]["name"], "acp-skills");
     let out = world.request(2, "session/new", &json!({ "cwd": "/p", "mcpServers": [], "agentSkills": [] }));
     assert_eq!(out.agent()["params"], json!({ "cwd": "/p", "mcpServers": [] }));
@@ -126,7 +126,7 @@ fn a_session_with_nothing_else() {
 #[test]
 fn names_of_the_library_stay_the_librarys() {
     let mut world = world(&["review"]);
-    new_session(&mut world, 1, &json!({ "agentSkills": [brought("Review"), brought("deploy")] }));
+    new_session(&mut world, 1, &json!({ "agentSkills": [client_skill("Review"), client_skill("deploy")] }));
     assert_eq!(world.outside.served.as_ref().unwrap().1, ["review", "deploy"]);
     assert_eq!(
         list(&mut world, &json!({ "sessionId": "s1" }))["result"]["skills"][0]["description"],
@@ -140,32 +140,35 @@ fn names_of_the_library_stay_the_librarys() {
 #[test]
 fn what_is_wrong_with_them() {
     let with = |key: &str, value: Value| {
-        let mut skill = brought("x");
+        let mut skill = client_skill("x");
         skill[key] = value;
         json!([skill])
     };
-    let many: Vec<_> = (0..10_000).map(|number| brought(&format!("s{number}"))).collect();
+    let many: Vec<_> = (0..10_000).map(|number| client_skill(&format!("s{number}"))).collect();
     for (list, expected) in [
-        (json!({}), "has to be a list"),
-        (json!("x"), "has to be a list"),
-        (json!([1]), "skill 1: it has to be an object"),
-        (json!([{}]), "skill 1: it has no `name`"),
-        (json!([{ "name": 1, "content": "x" }]), "skill 1: its `name` is no text"),
-        (json!([{ "name": "\u{200b}", "content": "x" }]), "no character that can be seen"),
+        (json!({}), "must be a list"),
+        (json!("x"), "must be a list"),
+        (json!([1]), "skill 1: must be an object"),
+        (json!([{}]), "skill 1: `name` is missing"),
+        (json!([{ "name": 1, "content": "x" }]), "skill 1: `name` must be a string"),
+        (json!([{ "name": "\u{200b}", "content": "x" }]), "no visible character"),
         (json!([{ "name": "n".repeat(65), "content": "x" }]), "more than 64 characters"),
-        (json!([brought("a"), { "name": "b" }]), "skill 2, `b`: it has no `content`"),
-        (json!([brought("a"), brought("A")]), "skill 2, `A`: another one has the same name"),
-        (with("content", json!([])), "its `content` is no text"),
-        (with("content", json!("---\nname: x\n---\n  \n")), "its `content` is empty"),
+        (json!([client_skill("a"), { "name": "b" }]), "skill 2, `b`: `content` is missing"),
+        (json!([client_skill("a"), client_skill("A")]), "skill 2, `A`: another skill has the same name"),
+        (with("content", json!([])), "`content` must be a string"),
+        (with("content", json!("---\nname: x\n---\n  \n")), "`content` is empty"),
         (with("content", json!("x".repeat(1024 * 1024 + 1))), "more than 1048576 bytes"),
-        (with("mimeType", json!("text/html")), "`mimeType` is neither"),
-        (with("priority", json!(101)), "no number from 0 to 100"),
-        (with("priority", json!("50")), "no number from 0 to 100"),
-        (with("version", json!(1)), "its `version` is no text"),
-        (with("description", json!({})), "its `description` is no text"),
-        (with("dependencies", json!([])), "its `dependencies` are no object"),
-        (with("dependencies", json!({ "skills": "a" })), "`dependencies.skills` is no list of names"),
-        (with("dependencies", json!({ "mcpServers": [1] })), "`dependencies.mcpServers` is no list of names"),
+        (with("mimeType", json!("text/html")), "`mimeType` must be `text/markdown`"),
+        (with("priority", json!(101)), "must be a number from 0 to 100"),
+        (with("priority", json!("50")), "must be a number from 0 to 100"),
+        (with("version", json!(1)), "`version` must be a string"),
+        (with("description", json!({})), "`description` must be a string"),
+        (with("dependencies", json!([])), "`dependencies` must be an object"),
+        (with("dependencies", json!({ "skills": "a" })), "`dependencies.skills` must be a list of names"),
+        (
+            with("dependencies", json!({ "mcpServers": [1] })),
+            "`dependencies.mcpServers` must be a list of names",
+        ),
         (json!(many), "more than 100 skills"),
     ] {
         for place in [json!({ "agentSkills": list }), json!({ "_meta": { "agentSkills": list } })] {
@@ -184,11 +187,11 @@ fn what_is_wrong_with_them() {
     let twice =
         r#"{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"agentSkills":[],"agentSkills":[]}}"#;
     let out = world.client_line(&format!("{twice}\n"));
-    assert!(out.client()["error"]["message"].as_str().unwrap().contains("there twice"));
+    assert!(out.client()["error"]["message"].as_str().unwrap().contains("occurs twice"));
     let out = new_session(
         &mut world,
         2,
-        &json!({ "agentSkills": [brought("a")], "_meta": { "agentSkills": [brought("a")] } }),
+        &json!({ "agentSkills": [client_skill("a")], "_meta": { "agentSkills": [client_skill("a")] } }),
     );
     assert!(out.client()["error"]["message"].as_str().unwrap().contains("same name"), "{out:?}");
 }
@@ -225,7 +228,7 @@ fn lists_of_skills() {
     let mut world = world(&["pdf", "review"]);
     // Without a session, what one without a directory would have.
     assert_eq!(names(&list(&mut world, &json!({}))), ["pdf", "review"]);
-    new_session(&mut world, 1, &json!({ "agentSkills": [brought("deploy")] }));
+    new_session(&mut world, 1, &json!({ "agentSkills": [client_skill("deploy")] }));
     assert_eq!(names(&list(&mut world, &json!({ "sessionId": "s1" }))), ["pdf", "review", "deploy"]);
     world.prompt(2, "s1", &["/skills off pdf"]);
     let out = world.request(3, "_skills/list", &json!({ "sessionId": "s1" }));
@@ -237,6 +240,19 @@ fn lists_of_skills() {
         (&json!(-32602), &json!("there is no session `nobody\\u{1b}`"))
     );
     assert_eq!(list(&mut world, &json!({ "sessionId": 7 }))["error"]["code"], -32602);
+}
+
+#[test]
+fn a_pending_list_can_be_cancelled() {
+    let mut world = world(&["pdf"]);
+    world.outside.is_slow = true;
+    assert!(world.request(1, "skills/list", &json!({})).is_nothing());
+    let cancel = json!({ "jsonrpc": "2.0", "method": "$/cancel_request", "params": { "requestId": 1 } });
+    let out = world.client(&cancel);
+    assert_eq!(out.client()["error"]["code"], -32800);
+    assert!(out.to_agent.is_empty(), "the agent has never got the request");
+    assert!(world.answer().is_nothing());
+    assert!(world.gone().is_empty());
 }
 
 #[test]
@@ -284,7 +300,7 @@ fn an_agent_that_takes_them_itself() {
     let out = new_session(
         &mut world,
         1,
-        &json!({ "agentSkills": "whatever it is", "_meta": { "agentSkills": [brought("deploy")] } }),
+        &json!({ "agentSkills": "whatever it is", "_meta": { "agentSkills": [client_skill("deploy")] } }),
     );
     assert_eq!(out.agent()["params"]["agentSkills"], "whatever it is");
     assert_eq!(out.agent()["params"]["_meta"], json!({}));

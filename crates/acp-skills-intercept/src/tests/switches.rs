@@ -67,10 +67,10 @@ fn everything_follows() {
 #[test]
 fn names() {
     for (words, expected) in [
-        ("off", "Which skill? `/skills off NAME` turns it off; `/skills` lists them."),
-        ("on --here", "Which skill? `/skills on NAME` turns it on; `/skills` lists them."),
-        ("off pfd", "There is no skill `pfd`. There are `pdf`, `review`, `My Notes`."),
-        ("off pdf x\u{202e}", "There is no skill `x\\u{202e}`. There are `pdf`, `review`, `My Notes`."),
+        ("off", "Which skill? `/skills off NAME` turns it off; `/skills` lists all skills."),
+        ("on --here", "Which skill? `/skills on NAME` turns it on; `/skills` lists all skills."),
+        ("off pfd", "There is no skill `pfd`. The skills are `pdf`, `review`, `My Notes`."),
+        ("off pdf x\u{202e}", "There is no skill `x\\u{202e}`. The skills are `pdf`, `review`, `My Notes`."),
         ("off my notes", "`My Notes` is off in this session. `/skills on My Notes` turns it on again."),
         ("off /My-Notes", "`My Notes` is off in this session. `/skills on My Notes` turns it on again."),
         ("off /skill:review", "`review` is off in this session. `/skills on review` turns it on again."),
@@ -136,13 +136,13 @@ fn what_cannot_be_kept_is_said() {
     let mut world = world();
     world.outside.keeps_nothing = true;
     let (text, _) = say(&mut world, 2, "/skills off pdf --here");
-    let expected = "`pdf` is off in this session, and that is not remembered: the disk is full. `/skills on pdf` turns it on again.";
+    let expected = "`pdf` is off in this session. This was not saved for new sessions: the disk is full. `/skills on pdf` turns it on again.";
     assert_eq!(text, expected);
     let mut world = World::new(policy()).initialized("x", &json!({}));
     world.request(1, "session/new", &json!({ "mcpServers": [] }));
     world.respond(1, &json!({ "sessionId": "s" }));
     let (text, _) = say(&mut world, 2, "/skills off review --here");
-    assert!(text.contains("that is not remembered: this session has no directory."), "{text}");
+    assert!(text.contains("This was not saved for new sessions: this session has no directory."), "{text}");
 }
 
 /// While a turn is under way, and while the disk takes its time.

@@ -46,8 +46,8 @@ fn by_command() {
     let said = says(&world.prompt(2, "s", &["/skills"]));
     assert!(said.contains("**Waiting for your trust**\n\n- `deploy`: Does deploy."), "{said}");
     for (words, expected) in [
-        ("nothing", "No skill `nothing` waits. There are `deploy`, `Release Notes`."),
-        ("deploy review", "No skill `review` waits. There are `deploy`, `Release Notes`."),
+        ("nothing", "No skill `nothing` waits for your approval. These do: `deploy`, `Release Notes`."),
+        ("deploy review", "No skill `review` waits for your approval. These do: `deploy`, `Release Notes`."),
     ] {
         assert_eq!(says(&world.prompt(3, "s", &[&format!("/skills trust {words}")])), expected);
     }
@@ -65,7 +65,7 @@ fn by_command() {
     assert_eq!(says(&out), "`deploy` is trusted, as it is now; what changes waits again.");
     assert_eq!(
         says(&world.prompt(8, "s", &["/skills trust"])),
-        "No skill of this project waits for your trust."
+        "No skill of this project waits for your approval."
     );
 }
 

@@ -87,7 +87,8 @@ pub fn signals() -> io::Result<Receiver<Signal>> {
         (SignalKind::interrupt(), Signal::Interrupt),
         (SignalKind::terminate(), Signal::Terminate),
     ] {
-        let (mut stream, sender) = (signal(kind)?, sender.clone());
+        let mut stream = signal(kind)?;
+        let sender = sender.clone();
         tokio::spawn(
             async move { while stream.recv().await.is_some() && sender.send(name).await.is_ok() {} },
         );

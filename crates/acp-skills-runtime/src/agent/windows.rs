@@ -40,7 +40,7 @@ impl Group {
 
     pub(super) fn kill(&self, child: &mut dyn ChildWrapper) {
         // Fails only if the job has ended already.
-        drop(child.start_kill());
+        let _ = child.start_kill();
     }
 
     /// Returns false, because a job ends at once.
@@ -69,7 +69,8 @@ pub fn signals() -> io::Result<Receiver<Signal>> {
     let (sender, receiver) = channel(8);
     macro_rules! forward {
         ($stream:expr, $name:expr) => {
-            let (mut stream, sender) = ($stream, sender.clone());
+            let mut stream = $stream;
+            let sender = sender.clone();
             tokio::spawn(async move {
                 while stream.recv().await.is_some() && sender.send($name).await.is_ok() {}
             });

@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_and_chooses() {
+    fn chooses_the_skill_with_most_shared_words() {
         let catalog = "<available_skills>\n<skill><name>pdf</name><description>Reads PDF &amp; forms</description></skill>\
             <skill><name>review</name><description>Reviews code for bugs</description></skill></available_skills>";
         let (skills, request) = read(&[catalog, "Review this code"]);
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_mentioned_files() {
+    fn finds_mentioned_files_and_offered_tools() {
         assert_eq!(mentioned_file("See [the list](references/a-b.md)."), Some("references/a-b.md"));
         assert_eq!(mentioned_file("Read assets/x.json."), Some("assets/x.json"));
         assert_eq!(mentioned_file("Nothing here/at.all"), None);

@@ -35,7 +35,7 @@ pub(super) fn verdicts(request: &str) -> Option<String> {
 }
 
 /// Returns the line that contains the largest share of these words, and the share.
-#[expect(clippy::cast_precision_loss, reason = "sentences are not that long")]
+#[expect(clippy::cast_precision_loss, reason = "a sentence has few words")]
 fn best_line<'a>(wanted: &[String], material: &'a str) -> (f64, &'a str) {
     let share = |line: &&str| {
         let said = words(line);

@@ -36,7 +36,7 @@ pub(super) fn input(schema: &Value, request: &str) -> Value {
             let properties = schema["properties"].as_object().into_iter().flatten();
             let required = schema["required"].as_array();
             let needed = properties.filter(|(name, _)| {
-                required.is_some_and(|required| required.iter().any(|it| it == name.as_str()))
+                required.is_some_and(|required| required.iter().any(|required| required == name.as_str()))
             });
             needed.map(|(name, schema)| (name.clone(), input(schema, request))).collect()
         }
@@ -65,8 +65,8 @@ pub(super) struct Process {
 impl Drop for Process {
     fn drop(&mut self) {
         // The process may have exited already.
-        drop(self.child.kill());
-        drop(self.child.wait());
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 

@@ -10,9 +10,9 @@ use std::{
     sync::Arc,
 };
 
-use super::{EventKind, Record};
 use skills_sources::disk::private;
 
+use super::{EventKind, Record};
 use crate::worker::{Batch, Submitter, Worker};
 
 /// The maximum number of events that wait for the disk. Further events are dropped and counted.
@@ -127,7 +127,7 @@ impl<W: Write> LineWriter<W> {
                 self.is_cut = self.is_cut || (written > 0 && written < all);
                 if !self.has_warned {
                     self.has_warned = true;
-                    tracing::warn!("cannot write events to {}: {error}; they are lost", self.name);
+                    tracing::warn!("cannot write events to {}, so they are lost: {error}", self.name);
                 }
                 false
             }
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_that_is_full_for_a_while() {
+    fn lost_events_are_counted_once_the_disk_has_room() {
         let disk = Disk { written: Vec::new(), room: 120 };
         let mut lines = LineWriter::new(disk, "x".to_owned());
         lines.write(batch(10..11, 0));

@@ -11,15 +11,15 @@ use skills_core::{
     frontmatter::{ParseContext, Verdict, validate_bytes},
     set::Unapproved,
 };
+use skills_sources::{
+    Sources,
+    trust::{Decided, Trust},
+};
 
 use super::{
     missing,
     projects::{self, ProjectSkills},
     scan::Scan,
-};
-use skills_sources::{
-    Sources,
-    trust::{Decided, Trust},
 };
 
 /// The skills of a configuration. If several have the same name, the first of these wins: named skills, skills of the
@@ -168,7 +168,7 @@ impl DirectoryLibrary {
         project: Option<&SkillSet>,
         here: &[&ProjectSkills],
     ) -> Option<SkillSet> {
-        let trust = self.trust.as_ref().filter(|_| !here.iter().any(|it| it.is_trusted))?;
+        let trust = self.trust.as_ref().filter(|_| !here.iter().any(|project| project.is_trusted))?;
         Some(trust.sift(&root(cwd?), project?))
     }
 

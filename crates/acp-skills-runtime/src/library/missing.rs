@@ -14,8 +14,8 @@ pub(super) fn sentences(search: &Discovery, found: &SkillSet) -> Vec<String> {
 fn sentence(search: &Discovery, root: &Root, found: &SkillSet) -> Option<String> {
     let real = dunce::canonicalize(&root.path).unwrap_or_else(|_| root.path.clone());
     let stored = found.iter().filter_map(|skill| skill.dir());
-    let shadowed = found.shadowed().iter().filter_map(|it| it.path.as_deref());
-    let skipped = found.skipped().iter().map(|it| &*it.path);
+    let shadowed = found.shadowed().iter().filter_map(|shadowed| shadowed.path.as_deref());
+    let skipped = found.skipped().iter().map(|skipped| &*skipped.path);
     if stored
         .chain(shadowed)
         .chain(skipped)
@@ -67,10 +67,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there() {
+    fn directories_without_skills_are_reported() {
         let dir = tempfile::tempdir().unwrap();
-        let (full, empty, broken) =
-            (dir.path().join("full"), dir.path().join("empty"), dir.path().join("broken"));
+        let full = dir.path().join("full");
+        let empty = dir.path().join("empty");
+        let broken = dir.path().join("broken");
         fs::create_dir(&empty).unwrap();
         write(&full, "pdf");
         write(&full, "docx");
@@ -91,7 +92,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn behind_a_link() {
+    fn linked_skills_count() {
         let dir = tempfile::tempdir().unwrap();
         write(&dir.path().join("real"), "pdf");
         fs::create_dir(dir.path().join("links")).unwrap();

@@ -7,9 +7,9 @@ use skills_core::{
     Diagnostic, Skill, SkillSet, SkillSetBuilder,
     discovery::{Discovery, Filter},
 };
+use skills_sources::Sources;
 
 use super::scan::Scan;
-use skills_sources::Sources;
 
 /// An entry of `projects` in the configuration.
 pub struct ProjectSkills {

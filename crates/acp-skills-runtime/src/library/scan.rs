@@ -9,7 +9,6 @@ use std::{
 };
 
 use parking_lot::{Mutex, MutexGuard};
-
 use skills_core::{
     SkillSet,
     discovery::{Changes, Discovery, DiscoveryCache},
@@ -67,7 +66,9 @@ impl Scan {
         if !scan.discovery.roots.is_empty() {
             let ahead = scan.clone();
             // If the thread cannot be started, the first caller runs the search.
-            drop(thread::Builder::new().name("discovery".to_owned()).spawn(move || drop(ahead.get())));
+            let _ = thread::Builder::new().name("discovery".to_owned()).spawn(move || {
+                ahead.get();
+            });
         }
         scan
     }

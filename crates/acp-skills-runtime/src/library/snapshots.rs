@@ -8,8 +8,8 @@ use std::{
 };
 
 use parking_lot::Mutex;
-
 use skills_core::{Diagnostic, Difference, Skill, SkillSet, discovery::Changes, set::Unapproved};
+use skills_sources::{Notify, Sources, trust::Decided};
 
 use super::{
     Library, Reloaded, SkillLibrary, WhenReloaded,
@@ -17,7 +17,6 @@ use super::{
     scan::{Search, is_alike},
     watch::{self, Coverage, Debounce, Watched},
 };
-use skills_sources::{Notify, Sources, trust::Decided};
 
 impl DirectoryLibrary {
     /// Creates a library that caches its results and notices changes.
@@ -89,8 +88,8 @@ impl Finder {
     /// of the library, so problems that are missing from them are gone.
     fn warn<'s>(&mut self, sets: impl IntoIterator<Item = &'s SkillSet>, all: bool) {
         let missing = self.skills.missing();
-        let (mut now, mut noted): (HashSet<String>, HashSet<String>) =
-            (missing.into_iter().collect(), HashSet::new());
+        let mut now: HashSet<String> = missing.into_iter().collect();
+        let mut noted: HashSet<String> = HashSet::new();
         for set in sets {
             now.extend(warnings(set));
             noted.extend(notes(set));
@@ -113,14 +112,16 @@ impl Finder {
 impl Snapshots {
     /// Creates a cache for these skills.
     pub(super) fn over(skills: DirectoryLibrary) -> Self {
-        let (watch, by_directory) = (
-            skills.watch && skills.has_directories(),
-            skills.project.is_some() || !skills.projects.is_empty(),
-        );
+        let watch = skills.watch && skills.has_directories();
+        let by_directory = skills.project.is_some() || !skills.projects.is_empty();
         let finder = Finder { skills, projects: HashMap::new(), warned: HashSet::new() };
-        let debounce = OnceLock::new();
-        let (finder, found) = (Mutex::new(finder), Mutex::default());
-        Self { watch, by_directory, finder, found, debounce }
+        Self {
+            watch,
+            by_directory,
+            finder: Mutex::new(finder),
+            found: Mutex::default(),
+            debounce: OnceLock::new(),
+        }
     }
 
     /// Searches again in the changed directories, and replaces the sets that differ. Returns `None` if all sets are
@@ -131,7 +132,9 @@ impl Snapshots {
         finder.rescan(changes);
         let before = self.found.lock().clone();
         let mut after = HashMap::with_capacity(before.len());
-        let (mut added, mut removed, mut changed) = (HashSet::new(), HashSet::new(), HashSet::new());
+        let mut added = HashSet::new();
+        let mut removed = HashSet::new();
+        let mut changed = HashSet::new();
         for (cwd, old) in &before {
             let new = finder.find(cwd.as_deref());
             if is_alike(old, &new) {
@@ -155,9 +158,12 @@ impl Snapshots {
         finder.projects.retain(|cwd, _| after.contains_key(&Some(cwd.clone())));
         *found = after;
         drop(found);
-        let took = started.elapsed();
-        let (added, removed, changed) = (added.len(), removed.len(), changed.len());
-        (!is_same).then_some(Reloaded { added, removed, changed, took })
+        (!is_same).then(|| Reloaded {
+            added: added.len(),
+            removed: removed.len(),
+            changed: changed.len(),
+            took: started.elapsed(),
+        })
     }
 }
 
@@ -237,11 +243,12 @@ impl SkillLibrary for Snapshots {
     fn watch(self: Arc<Self>, changed: WhenReloaded) {
         // Both the watch and sources that were fetched in the background call this.
         let changed = Arc::new(Mutex::new(changed));
-        let (library, told) = (Arc::downgrade(&self), Arc::clone(&changed));
+        let library = Arc::downgrade(&self);
+        let notified = Arc::clone(&changed);
         let notify: Notify = Arc::new(move || {
             let reloaded = library.upgrade().and_then(|library| library.rescan(&Changes::default()));
             if let Some(reloaded) = reloaded {
-                told.lock()(reloaded);
+                notified.lock()(reloaded);
             }
         });
         let sources: Vec<Sources> = self.finder.lock().skills.all_sources().cloned().collect();
@@ -272,12 +279,12 @@ fn is_touched(path: &Path, changes: &Changes) -> bool {
 
 /// Returns the hint of a finding. It belongs to the same line, because some clients show each line as a separate
 /// error.
-fn remedy(finding: &Diagnostic) -> String {
+fn hint(finding: &Diagnostic) -> String {
     finding.help.as_ref().map_or_else(String::new, |help| format!("; {help}"))
 }
 
 /// The maximum number of unapproved skills that are logged by name.
-const MAX_WAITING_TOLD: usize = 10;
+const MAX_LOGGED_UNAPPROVED: usize = 10;
 
 /// Returns warnings about the skills of a set.
 fn warnings(skills: &SkillSet) -> Vec<String> {
@@ -286,18 +293,18 @@ fn warnings(skills: &SkillSet) -> Vec<String> {
         // Sources have already logged their own problems.
         let is_new = |finding: &&Diagnostic| finding.is_error() && !finding.code.starts_with("source-");
         for finding in skipped.diagnostics.iter().filter(is_new) {
-            let remedy = remedy(finding);
-            lines.push(format!("skipped {}: {}{remedy}", skipped.path.display(), finding.message));
+            let hint = hint(finding);
+            lines.push(format!("skipped {}: {}{hint}", skipped.path.display(), finding.message));
         }
     }
     let new = || skills.unapproved().iter().filter(|it| !it.is_refused);
-    let more = new().count().saturating_sub(MAX_WAITING_TOLD);
+    let more = new().count().saturating_sub(MAX_LOGGED_UNAPPROVED);
     if more > 0 {
         lines.push(format!(
             "{more} more skills of the project are not used until you trust them; `/skills` lists them"
         ));
     }
-    for waiting in new().take(MAX_WAITING_TOLD) {
+    for waiting in new().take(MAX_LOGGED_UNAPPROVED) {
         let name = &waiting.skill.name;
         let place = waiting.skill.dir().map(|dir| dir.display().to_string()).unwrap_or_default();
         let changed = if waiting.has_changed { ", and has changed since you did" } else { "" };
@@ -312,7 +319,7 @@ fn warnings(skills: &SkillSet) -> Vec<String> {
             lines.push(format!(
                 "the skill `{name}` cannot be loaded again and stays as it was: {}{}",
                 finding.message,
-                remedy(finding)
+                hint(finding)
             ));
         }
     }
@@ -327,7 +334,8 @@ fn notes(skills: &SkillSet) -> Vec<String> {
             Some(path) => path.display().to_string(),
             None => "the configuration".to_owned(),
         };
-        let (loser, winner) = (place(&shadowed.path), place(&shadowed.by));
+        let loser = place(&shadowed.path);
+        let winner = place(&shadowed.by);
         lines.push(format!("the skill `{}` in {loser} is hidden by the one in {winner}", shadowed.name));
     }
     lines

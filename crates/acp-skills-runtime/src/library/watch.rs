@@ -23,11 +23,12 @@ use std::{
 
 use notify::Watcher;
 use skills_core::discovery::Changes;
+use skills_core::exec::probe_threads;
 
-pub(super) use self::{coverage::Coverage, debounce::Debounce};
 use self::{platform::Platform, watcher::Watches};
 use super::{Reloaded, WhenReloaded};
-use skills_core::exec::probe_threads;
+
+pub(super) use self::{coverage::Coverage, debounce::Debounce};
 
 /// The time after which we try again if no watch could be added.
 const RETRY: Duration = Duration::from_mins(1);
@@ -53,7 +54,7 @@ pub(super) fn start(library: Weak<impl Watched + 'static>, debounce: Arc<Debounc
         if let Err(error) = probe_threads(SPARE_THREADS) {
             return cannot_watch(&error);
         }
-        match notify::recommended_watcher(move |event| sink.put(event)) {
+        match notify::recommended_watcher(move |event| sink.add_event(event)) {
             Ok(watcher) => watch(&library, Box::new(watcher), Platform::HERE, &debounce, &changed),
             Err(error) => cannot_watch(&error),
         }
@@ -64,7 +65,7 @@ pub(super) fn start(library: Weak<impl Watched + 'static>, debounce: Arc<Debounc
 }
 
 fn cannot_watch(why: &dyn std::error::Error) {
-    tracing::warn!("cannot watch for changes of skills: {why}; `/skills reload` finds them");
+    tracing::warn!("cannot watch the skills for changes: {why}; run `/skills reload` after a change");
 }
 
 fn watch(
@@ -75,8 +76,8 @@ fn watch(
     changed: &WhenReloaded,
 ) {
     let mut watches = Watches::new(watcher, platform);
-    let trusted_from_now = || platform.trusted_for.map(|time| Instant::now() + time);
-    let mut trusted_until = trusted_from_now();
+    let next_full_search = || platform.search_all_after.map(|time| Instant::now() + time);
+    let mut search_all_at = next_full_search();
     loop {
         let Some(here) = library.upgrade() else { return };
         let mut coverage = here.coverage();
@@ -84,7 +85,7 @@ fn watch(
             coverage.add_parents(platform.one_level);
         }
         let mut changes = watches.update(&coverage);
-        debounce.expect(coverage);
+        debounce.set_coverage(coverage);
         // Dropping the library closes the debounce, which ends this loop. Holding it while we wait would prevent
         // that.
         drop(here);
@@ -92,7 +93,7 @@ fn watch(
         // watches must be kept: removing them would add them again, and the loop would never end.
         if changes.is_empty() {
             let retry = watches.are_lost().then(|| Instant::now() + RETRY);
-            match debounce.settled(trusted_until.or(retry)) {
+            match debounce.settled(search_all_at.or(retry)) {
                 Some(settled) => changes = settled,
                 None => return,
             }
@@ -101,7 +102,7 @@ fn watch(
                 continue;
             }
             if changes.everything {
-                trusted_until = trusted_from_now();
+                search_all_at = next_full_search();
             }
             watches.forget(&changes);
         }
@@ -113,7 +114,7 @@ fn watch(
                 removed = reloaded.removed,
                 changed = reloaded.changed,
                 took = ?reloaded.took,
-                "skills have changed"
+                "the skills have changed"
             );
             changed(reloaded);
         }

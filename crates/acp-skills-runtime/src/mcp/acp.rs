@@ -8,8 +8,8 @@
 
 use std::{collections::HashMap, sync::Arc};
 
+use acp_skills_wire::{INTERNAL_ERROR, INVALID_PARAMS, Message, build};
 use parking_lot::Mutex;
-
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, WriteHalf},
@@ -21,7 +21,6 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::handler::Handler;
-use acp_skills_wire::{INTERNAL_ERROR, INVALID_PARAMS, Message, build};
 
 /// The size of the buffer between the connection and the server, in bytes.
 const PIPE_BYTES: usize = 64 * 1024;
@@ -50,23 +49,23 @@ impl Connection {
         handler: &Handler,
         end: &CancellationToken,
         line: &[u8],
-        say: &mut (dyn FnMut(Vec<u8>) + Send),
+        send: &mut (dyn FnMut(Vec<u8>) + Send),
     ) {
         let Some(message) = Message::parse(line) else { return };
         let Some(id) = message.id() else { return };
         let request = message.params.and_then(|params| serde_json::from_slice::<Value>(params.raw()).ok());
         let Some(method) = request.as_ref().and_then(|request| request["method"].as_str()) else {
-            return say(build::error(&id, INVALID_PARAMS, "`mcp/message` needs a method"));
+            return send(build::error(&id, INVALID_PARAMS, "`mcp/message` has no `method`"));
         };
         let params = request.as_ref().map_or(Value::Null, |request| request["params"].clone());
         let mut messages = self.request(handler, end, method, params).await;
         let last = loop {
             match next(&mut messages).await {
-                Some(message) if message["id"].is_null() => say(notification(request.as_ref(), message)),
+                Some(message) if message["id"].is_null() => send(notification(request.as_ref(), message)),
                 last => break last,
             }
         };
-        say(match last {
+        send(match last {
             Some(mut answer) => {
                 // An error of the inner request is sent as a result of the outer one.
                 let outcome = match answer.get_mut("error") {
@@ -75,7 +74,7 @@ impl Connection {
                 };
                 build::result(&id, &outcome)
             }
-            None => build::error(&id, INTERNAL_ERROR, "the session's skills server is closed"),
+            None => build::error(&id, INTERNAL_ERROR, "the skills server of the session is closed"),
         });
     }
 
@@ -130,7 +129,7 @@ impl Inner {
             if let Ok(running) =
                 rmcp::service::serve_server_with_ct(handler, tokio::io::split(theirs), end).await
             {
-                drop(running.waiting().await);
+                let _ = running.waiting().await;
             }
         });
         let (reader, writer) = tokio::io::split(ours);
@@ -148,7 +147,7 @@ impl Inner {
                 };
                 if let Some(sender) = sender {
                     // The request may have been cancelled.
-                    drop(sender.send(message));
+                    let _ = sender.send(message);
                 }
             }
             // Dropping the senders answers the remaining requests with an error.

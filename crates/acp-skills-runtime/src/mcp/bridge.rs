@@ -25,7 +25,7 @@ const ADDRESS: &str = "ACP_SKILLS_BRIDGE_ADDRESS";
 const SESSION: &str = "ACP_SKILLS_BRIDGE_SESSION";
 const TOKEN: &str = "ACP_SKILLS_BRIDGE_TOKEN";
 
-const CONNECT_TIME: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The errors of a bridge.
 #[derive(Debug, thiserror::Error)]
@@ -33,7 +33,9 @@ const CONNECT_TIME: Duration = Duration::from_secs(10);
 pub enum BridgeError {
     /// An environment variable is missing or invalid, so the bridge was not started from the proxy's entry in
     /// `mcpServers`.
-    #[error("{variable} is not set: `{SUBCOMMAND}` is started by agents, with what the proxy tells them")]
+    #[error(
+        "{variable} is not set: `{SUBCOMMAND}` is started by agents, with an environment that the proxy provides"
+    )]
     Environment {
         /// The name of the variable.
         variable: &'static str,
@@ -41,19 +43,19 @@ pub enum BridgeError {
         source: env::VarError,
     },
     /// The address in the environment is invalid.
-    #[error("{ADDRESS} is no address")]
+    #[error("{ADDRESS} is not a valid address")]
     Address(#[source] std::net::AddrParseError),
     /// The connection to the proxy failed.
-    #[error("the proxy is gone")]
+    #[error("cannot connect to the proxy")]
     Gone(#[source] io::Error),
     /// The proxy did not answer in time.
-    #[error("the proxy does not answer")]
+    #[error("the proxy did not answer in time")]
     NoAnswer(#[source] io::Error),
     /// The operating system refused to start a thread.
     #[error("the bridge cannot start a thread")]
     NoThread(#[source] io::Error),
     /// The proxy refused the connection, because the session has ended or the token is wrong.
-    #[error("the proxy refuses: {0}")]
+    #[error("the proxy refused the connection: {0}")]
     Refused(String),
 }
 
@@ -75,8 +77,9 @@ pub fn run() -> Result<(), BridgeError> {
     let variable =
         |variable| env::var(variable).map_err(|source| BridgeError::Environment { variable, source });
     let address: SocketAddr = variable(ADDRESS)?.parse().map_err(BridgeError::Address)?;
-    let (session, token) = (variable(SESSION)?, variable(TOKEN)?);
-    let stream = TcpStream::connect_timeout(&address, CONNECT_TIME).map_err(BridgeError::Gone)?;
+    let session = variable(SESSION)?;
+    let token = variable(TOKEN)?;
+    let stream = TcpStream::connect_timeout(&address, CONNECT_TIMEOUT).map_err(BridgeError::Gone)?;
     stream.set_nodelay(true).map_err(BridgeError::Gone)?;
     let mut reader = BufReader::new(stream.try_clone().map_err(BridgeError::Gone)?);
     let answer = upgrade(&stream, &mut reader, address, &session, &token).map_err(BridgeError::NoAnswer)?;
@@ -87,12 +90,12 @@ pub fn run() -> Result<(), BridgeError> {
     let writer = stream.try_clone().map_err(BridgeError::Gone)?;
     let copies = move || {
         // Either side may close first. The other direction ends with it.
-        drop(copy(io::stdin().lock(), &writer));
-        drop(writer.shutdown(Shutdown::Write));
+        let _ = copy(io::stdin().lock(), &writer);
+        let _ = writer.shutdown(Shutdown::Write);
     };
     thread::Builder::new().spawn(copies).map_err(BridgeError::NoThread)?;
     // The agent may stop reading at any time.
-    drop(copy(reader, io::stdout().lock()));
+    let _ = copy(reader, io::stdout().lock());
     Ok(())
 }
 
@@ -105,13 +108,14 @@ fn upgrade(
     session: &str,
     token: &str,
 ) -> io::Result<String> {
-    stream.set_read_timeout(Some(CONNECT_TIME))?;
+    stream.set_read_timeout(Some(CONNECT_TIMEOUT))?;
     write!(
         stream,
         "GET /{session}/{SEGMENT} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\n\
          Connection: Upgrade\r\nUpgrade: {PROTOCOL}\r\n\r\n"
     )?;
-    let (mut status, mut line) = (String::new(), String::new());
+    let mut status = String::new();
+    let mut line = String::new();
     reader.read_line(&mut status)?;
     loop {
         line.clear();

@@ -5,7 +5,6 @@
 use std::{sync::Arc, time::Duration};
 
 use parking_lot::{Mutex, MutexGuard};
-
 use rmcp::{
     Peer, RoleServer,
     model::{
@@ -18,7 +17,7 @@ use skills_core::{Difference, Toolbox};
 use tokio::time::timeout;
 
 /// The send timeout. A client that doesn't accept a notification in this time counts as disconnected.
-const SEND_TIME: Duration = Duration::from_secs(5);
+const SEND_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The lists that have changed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -89,24 +88,24 @@ impl Listener {
     async fn notify(&self, notification: ServerNotification) -> bool {
         match self {
             Self::Client(peer) => {
-                matches!(timeout(SEND_TIME, peer.send_notification(notification)).await, Ok(Ok(())))
+                matches!(timeout(SEND_TIMEOUT, peer.send_notification(notification)).await, Ok(Ok(())))
             }
             Self::Subscription(sink) => {
                 let wanted = wants(sink.accepted(), &notification);
-                !wanted || matches!(timeout(SEND_TIME, sink.send(notification)).await, Ok(Ok(())))
+                !wanted || matches!(timeout(SEND_TIMEOUT, sink.send(notification)).await, Ok(Ok(())))
             }
         }
     }
 }
 
 fn wants(filter: &SubscriptionFilter, notification: &ServerNotification) -> bool {
-    let wish = match notification {
+    let wanted = match notification {
         ServerNotification::ToolListChangedNotification(_) => filter.tools_list_changed,
         ServerNotification::PromptListChangedNotification(_) => filter.prompts_list_changed,
         ServerNotification::ResourceListChangedNotification(_) => filter.resources_list_changed,
         _ => None,
     };
-    wish == Some(true)
+    wanted == Some(true)
 }
 
 /// The receivers of the notifications of one session.

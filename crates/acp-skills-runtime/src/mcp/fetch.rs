@@ -3,6 +3,7 @@
 
 use std::{sync::Arc, time::Instant};
 
+use acp_skills_intercept::{Fetched, NotFetched, Wanted};
 use skills_core::{
     Skill, Toolbox,
     catalog::Guide,
@@ -11,7 +12,6 @@ use skills_core::{
 
 use super::calls;
 use crate::events::{ActivatedBy, EventKind};
-use acp_skills_intercept::{Fetched, NotFetched, Wanted};
 
 /// The maximum number of skills that are added to one prompt.
 const MAX_SKILLS: usize = 2;
@@ -31,8 +31,8 @@ pub(super) async fn text(toolbox: &Toolbox, wanted: Wanted) -> Result<Fetched, N
         Wanted::Skill { name, arguments, tools } => {
             let Some(skill) = toolbox.skills().get(&name) else { return Ok(Fetched::default()) };
             let guide = if tools { Guide::Tools } else { Guide::Files };
-            let (text, what) = activate(toolbox, skill, arguments, guide, ActivatedBy::User).await?;
-            Ok(Fetched { text: Some(text), activations: vec![what] })
+            let (text, event) = activate(toolbox, skill, arguments, guide, ActivatedBy::User).await?;
+            Ok(Fetched { text: Some(text), activations: vec![event] })
         }
         Wanted::BestFor(words) => Ok(best(toolbox, words).await.unwrap_or_default()),
     }
@@ -70,11 +70,11 @@ async fn best(toolbox: &Toolbox, words: String) -> Option<Fetched> {
     let mut activations = Vec::new();
     for hit in found.iter().filter(fits) {
         match activate(toolbox, &hit.skill, String::new(), Guide::Files, ActivatedBy::Prompt).await {
-            Ok((text, what)) if texts.iter().map(String::len).sum::<usize>() + text.len() <= MAX_BYTES => {
+            Ok((text, event)) if texts.iter().map(String::len).sum::<usize>() + text.len() <= MAX_BYTES => {
                 texts.push(text);
-                activations.push(what);
+                activations.push(event);
             }
-            Ok(_) => tracing::info!(skill = %hit.skill.name, "too long to be put in front of a prompt"),
+            Ok(_) => tracing::info!(skill = %hit.skill.name, "the skill is too long to be added to a prompt"),
             Err(error) => {
                 tracing::warn!("{}", error.why);
                 activations.extend(error.failed);

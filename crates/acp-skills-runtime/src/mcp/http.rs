@@ -56,7 +56,7 @@ pub(super) const MCP: &str = "mcp";
 
 /// The timeout for reading the headers of a request, which includes the idle time between requests. It is longer than
 /// the keep-alive times of known clients.
-const HEADER_TIME: Duration = Duration::from_secs(150);
+const HEADER_TIMEOUT: Duration = Duration::from_secs(150);
 
 type Body = BoxBody<Bytes, Infallible>;
 
@@ -93,10 +93,7 @@ impl Service {
         let headers = request.headers();
         let begins = !headers.contains_key("Mcp-Session-Id") && !headers.contains_key("MCP-Protocol-Version");
         if begins && self.sessions.sessions.read().await.len() >= MAX_MCP_SESSIONS {
-            return refuse(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "too many MCP sessions: end those that are not used",
-            );
+            return refuse(StatusCode::SERVICE_UNAVAILABLE, "too many MCP sessions: end the unused ones");
         }
         self.http.handle(request).await
     }
@@ -120,7 +117,8 @@ pub(super) fn listen(servers: &Servers, runtime: &Handle) -> io::Result<SocketAd
     let address = listener.local_addr()?;
     let _inside = runtime.enter();
     let listener = tokio::net::TcpListener::from_std(listener)?;
-    let (servers, end) = (servers.downgrade(), servers.end());
+    let end = servers.end();
+    let servers = servers.downgrade();
     let unauthenticated = Unauthenticated::default();
     runtime.spawn(async move {
         loop {
@@ -132,14 +130,14 @@ pub(super) fn listen(servers: &Servers, runtime: &Handle) -> io::Result<SocketAd
                 Ok((stream, _)) => match servers.upgrade() {
                     Some(servers) => {
                         // Answers are small and the agent waits for them. Failing to set this only makes them slower.
-                        drop(stream.set_nodelay(true));
-                        drop(tokio::spawn(serve(stream, unauthenticated.admit(), Servers(servers))));
+                        let _ = stream.set_nodelay(true);
+                        tokio::spawn(serve(stream, unauthenticated.admit(), Servers(servers)));
                     }
                     None => return,
                 },
                 Err(error) => {
                     // The process may have run out of file descriptors. Other connections will close soon.
-                    tracing::warn!(%error, "cannot accept a connection");
+                    tracing::warn!(%error, "cannot accept an MCP connection");
                     tokio::time::sleep(Duration::from_millis(50)).await;
                 }
             }
@@ -156,25 +154,26 @@ where
     let admission = Arc::new(admission);
     let shared = Arc::clone(&admission);
     let service = service_fn(move |request| {
-        let (servers, admission) = (servers.clone(), Arc::clone(&shared));
+        let servers = servers.clone();
+        let admission = Arc::clone(&shared);
         async move { Ok::<_, Infallible>(route(request, &admission, &servers).await) }
     });
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEADER_TIME)
+        .header_read_timeout(HEADER_TIMEOUT)
         .serve_connection(TokioIo::new(stream), service)
         .with_upgrades();
     tokio::select! {
         ended = connection => if let Err(error) = ended {
-            tracing::debug!(%error, "a connection ended");
+            tracing::debug!(%error, "an MCP connection failed");
         },
-        () = admission.expires() => tracing::debug!("a connection showed no token in time"),
+        () = admission.expires() => tracing::debug!("closed a connection that sent no token in time"),
     }
 }
 
 async fn route(request: Request<Incoming>, admission: &Admission, servers: &Servers) -> Response<Body> {
     if !access::is_local(request.headers()) {
-        return refuse(StatusCode::FORBIDDEN, "this server is for programs on this machine");
+        return refuse(StatusCode::FORBIDDEN, "only programs on this machine may connect");
     }
     let path = request.uri().path().trim_start_matches('/').to_owned();
     let Some((session, segment)) = path.split_once('/') else {
@@ -206,7 +205,7 @@ fn upgrade(request: Request<Incoming>, server: Arc<Server>) -> Response<Body> {
     tokio::spawn(async move {
         let stream = match hyper::upgrade::on(request).await {
             Ok(stream) => TokioIo::new(stream),
-            Err(error) => return tracing::debug!(%error, "a bridge did not come through"),
+            Err(error) => return tracing::debug!(%error, "the upgrade of a bridge failed"),
         };
         let served = rmcp::service::serve_server_with_ct(
             server.handler.clone(),
@@ -215,8 +214,10 @@ fn upgrade(request: Request<Incoming>, server: Arc<Server>) -> Response<Body> {
         );
         match served.await {
             // Returns when the connection has closed. Its result needs no handling.
-            Ok(running) => drop(running.waiting().await),
-            Err(error) => tracing::debug!(%error, "a bridge said nothing useful"),
+            Ok(running) => {
+                let _ = running.waiting().await;
+            }
+            Err(error) => tracing::debug!(%error, "the handshake of a bridge failed"),
         }
     });
     let mut response = refuse(StatusCode::SWITCHING_PROTOCOLS, "");

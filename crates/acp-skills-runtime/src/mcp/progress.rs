@@ -25,7 +25,7 @@ pub(super) async fn report(tool: &str, context: &RequestContext<RoleServer>) -> 
             progress.message = Some(format!("{tool} has been running for {} s", elapsed.as_secs()));
             if let Err(error) = context.peer.notify_progress(progress).await {
                 // The client may still receive the result.
-                tracing::debug!(%error, "progress cannot be told");
+                tracing::debug!(%error, "cannot send progress");
                 break;
             }
         }

@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use acp_skills_intercept::spelled;
 use rmcp::{
     ErrorData,
     model::{
@@ -13,7 +14,6 @@ use skills_core::{SkillName, Toolbox, catalog::Guide};
 
 use super::calls;
 use crate::events::{ActivatedBy, EventKind};
-use acp_skills_intercept::spelled;
 
 /// The name of the only argument: the text that the user writes after the command.
 const ARGUMENTS: &str = "arguments";
@@ -55,7 +55,7 @@ pub(super) async fn get(
                 None,
             )
         })?;
-    let what = calls::activated(skill, ActivatedBy::Model, &activation.text, started.elapsed());
+    let event = calls::activated(skill, ActivatedBy::Model, &activation.text, started.elapsed());
     let mut messages = vec![PromptMessage::new_text(Role::User, activation.text)];
     if !words.is_empty() {
         messages.push(PromptMessage::new_text(Role::User, words));
@@ -63,6 +63,6 @@ pub(super) async fn get(
     Ok((
         GetPromptResult::new(messages).with_description(skill.description.as_str()),
         skill.name.clone(),
-        what,
+        event,
     ))
 }

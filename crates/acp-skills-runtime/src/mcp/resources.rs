@@ -57,7 +57,7 @@ fn page(serving: &Serving, cursor: Option<&str>) -> Result<(Vec<Arc<Skill>>, Opt
     let start = match cursor.map(str::parse::<usize>) {
         None => 0,
         Some(Ok(start)) => start,
-        Some(Err(_)) => return Err(ErrorData::invalid_params("the cursor is none of ours", None)),
+        Some(Err(_)) => return Err(ErrorData::invalid_params("the cursor is invalid", None)),
     };
     let shown = |skill: &&Arc<Skill>| skill.is_listed() || serving.context.is_unlocked(&skill.name);
     let mut rest = serving.toolbox.skills().iter().filter(shown).skip(start);
@@ -94,7 +94,7 @@ pub(super) fn read(
     asked: &str,
 ) -> Result<ReadResourceResult, ErrorData> {
     let missing = |why: &str| ErrorData::resource_not_found(format!("{asked}: {why}"), None);
-    let (name, path) = parse(asked).ok_or_else(|| missing("this is no resource of ours"))?;
+    let (name, path) = parse(asked).ok_or_else(|| missing("the URI is not that of a skill"))?;
     let skill = usable(serving, &name).ok_or_else(|| missing("there is no such skill"))?;
     let contents = if path == SKILL_MD {
         let text = skill_md(skill, bodies).map_err(|error| missing(&error.to_string()))?;
@@ -248,11 +248,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_and_what_is_not() {
+    fn resources_are_limited_to_skills_that_the_model_may_use() {
         let directory = tempfile::tempdir().unwrap();
         let mut serving = serving(directory.path());
         let uris = |serving: &Serving| -> Vec<String> {
-            list(serving, None).unwrap().resources.into_iter().map(|it| it.uri).collect()
+            list(serving, None).unwrap().resources.into_iter().map(|resource| resource.uri).collect()
         };
         assert_eq!(
             uris(&serving),
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn the_extension() {
+    fn the_skills_extension_lists_files_with_digests() {
         let directory = tempfile::tempdir().unwrap();
         let serving = serving(directory.path());
         let skills = list_skills(&serving, None).unwrap().skills;
@@ -309,15 +309,16 @@ mod tests {
     }
 
     #[test]
-    fn pages() {
+    fn lists_have_pages() {
         let skill = |number: usize| Skill::builder(format!("s{number:03}"), "x").body("x").build().unwrap();
         let toolbox = Toolbox::new((0..120).map(skill).collect());
         let serving = Serving { toolbox, context: CallContext::default() };
-        let (mut cursor, mut found) = (None, Vec::new());
+        let mut cursor = None;
+        let mut found = Vec::new();
         loop {
             let result = list(&serving, cursor.as_deref()).unwrap();
             assert!(result.resources.len() <= PAGE);
-            found.extend(result.resources.into_iter().map(|it| it.name));
+            found.extend(result.resources.into_iter().map(|resource| resource.name));
             cursor = result.next_cursor;
             if cursor.is_none() {
                 break;

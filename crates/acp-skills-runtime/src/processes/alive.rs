@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn zombies_do_not_live() {
+    fn zombies_are_not_alive() {
         let mut child =
             Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).process_group(0).spawn().unwrap();
         let group = Pid::from_raw(child.id().cast_signed()).unwrap();
@@ -70,7 +70,7 @@ mod tests {
         drop(child.stdin.take());
         let deadline = Instant::now() + Duration::from_mins(1);
         while group_is_alive(group) {
-            assert!(Instant::now() < deadline, "it ended and still counts as alive");
+            assert!(Instant::now() < deadline, "the process has ended but counts as alive");
             thread::sleep(Duration::from_millis(1));
         }
         // The child was not waited for, so signals still reach the zombie.
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_stat() {
+    fn lines_of_stat_are_parsed() {
         for (line, expected) in [
             ("7 (cat) S 1 42 42 0 -1", Some(('S', 42))),
             ("7 (a ) Z 9 9 (x) Z 1 43 42", Some(('Z', 43))),

@@ -56,14 +56,14 @@ struct HelperProcess {
 
 impl Guard {
     pub(super) fn added(&mut self, id: u32) {
-        self.tell(watchdog::ADD, id);
+        self.send(watchdog::ADD, id);
         if matches!(self.watchdog, Helper::Running(_)) {
             self.dismiss_leader(id);
         }
     }
 
     pub(super) fn removed(&mut self, id: u32) {
-        self.tell(watchdog::REMOVE, id);
+        self.send(watchdog::REMOVE, id);
     }
 
     /// Removes and returns the leader of a script's group. When the returned value is dropped, the leader exits and
@@ -79,11 +79,13 @@ impl Guard {
         }
     }
 
-    fn tell(&mut self, sign: char, id: u32) {
+    fn send(&mut self, sign: char, id: u32) {
         if let Helper::Running(watchdog) = &mut self.watchdog
-            && let Err(error) = watchdog.tell(sign, id)
+            && let Err(error) = watchdog.send(sign, id)
         {
-            tracing::warn!("the watchdog over our processes is gone: {error}");
+            tracing::warn!(
+                "the watchdog has ended, so processes could outlive the proxy if it is killed: {error}"
+            );
             self.watchdog = Helper::Failed;
         }
     }
@@ -105,7 +107,7 @@ impl HelperProcess {
         Ok(Self { child, pipe: Some(pipe) })
     }
 
-    fn tell(&mut self, sign: char, id: u32) -> io::Result<()> {
+    fn send(&mut self, sign: char, id: u32) -> io::Result<()> {
         // A line is short enough to be written as a whole or not at all.
         match &mut self.pipe {
             Some(pipe) => pipe.write_all(format!("{sign}{id}\n").as_bytes()),
@@ -120,7 +122,7 @@ impl HelperProcess {
     fn dismiss(&mut self) {
         if let Some(mut pipe) = self.pipe.take() {
             // The leader may have been ended together with the agent. A watchdog ignores this line.
-            drop(pipe.write_all(watchdog::DISMISSAL.as_bytes()));
+            let _ = pipe.write_all(watchdog::DISMISSAL.as_bytes());
         }
     }
 }
@@ -128,7 +130,7 @@ impl HelperProcess {
 impl Drop for HelperProcess {
     fn drop(&mut self) {
         self.dismiss();
-        drop(self.child.wait());
+        let _ = self.child.wait();
     }
 }
 
@@ -149,25 +151,26 @@ impl Processes {
         }
         state.guard.leader = Helper::Starting;
         drop(state);
-        let (processes, program) = (self.clone(), program.to_owned());
+        let processes = self.clone();
+        let program = program.to_owned();
         let work = move || {
             let leader = HelperProcess::start(&program, Some(watchdog::LEADER));
-            processes.prepared(leader);
+            processes.leader_started(leader);
         };
         if let Err(error) = thread::Builder::new().name("leader".to_owned()).spawn(work) {
-            self.prepared(Err(error));
+            self.leader_started(Err(error));
         }
     }
 
-    fn prepared(&self, leader: io::Result<HelperProcess>) {
+    fn leader_started(&self, leader: io::Result<HelperProcess>) {
         self.0.state.lock().guard.leader = match leader {
             Ok(leader) => Helper::Running(leader),
             Err(error) => {
-                tracing::warn!("no watchdog over the start of the agent: {error}");
+                tracing::warn!("cannot start the leader of the agent's process group: {error}");
                 Helper::Failed
             }
         };
-        self.0.prepared.notify_all();
+        self.0.leader_ready.notify_all();
     }
 
     /// Returns the group in which the agent has to be started, or `None` if it has to lead its own group. Waits until
@@ -175,7 +178,7 @@ impl Processes {
     pub(crate) fn agent_group(&self) -> Option<u32> {
         let mut state = self.0.state.lock();
         while matches!(state.guard.leader, Helper::Starting) {
-            self.0.prepared.wait(&mut state);
+            self.0.leader_ready.wait(&mut state);
         }
         match &state.guard.leader {
             Helper::Running(leader) => Some(leader.child.id()),
@@ -189,10 +192,10 @@ impl Processes {
         if let (Helper::Running(leader), Some(id)) = (&mut self.0.state.lock().guard.leader, id) {
             // The leader ends this group too until the watchdog runs. Writing fails if the leader was ended with the
             // agent.
-            drop(leader.tell(watchdog::ADD, id));
+            let _ = leader.send(watchdog::ADD, id);
         }
         group.into_iter().chain(id).for_each(|id| self.add(id));
-        self.need_watchdog();
+        self.ensure_watchdog();
     }
 
     /// Removes an agent that has exited with all of its children. Its ids can be reused from now on.
@@ -206,19 +209,22 @@ impl Processes {
     /// Ends all remaining groups and the helper processes. Blocks until the helpers have exited.
     pub fn finish(&self) {
         let mut state = self.0.state.lock();
-        let (leader, watchdog) = (mem::take(&mut state.guard.leader), mem::take(&mut state.guard.watchdog));
+        let leader = mem::take(&mut state.guard.leader);
+        let watchdog = mem::take(&mut state.guard.watchdog);
         let mut leaders = mem::take(&mut state.guard.leaders);
         drop(state);
         // If a leader's pipe closes before the leader was dismissed, it ends its group.
         for leader in leaders.values_mut() {
-            drop(leader.pipe.take());
+            leader.pipe = None;
         }
-        drop((leader, watchdog, leaders));
+        drop(leader);
+        drop(watchdog);
+        drop(leaders);
     }
 
     /// Creates a group with a leader for a script. Returns `None` if the script has to lead its own group.
     pub(super) fn new_group(&self) -> Option<u32> {
-        self.need_watchdog();
+        self.ensure_watchdog();
         let program = self.0.state.lock().guard.program.clone()?;
         match HelperProcess::start(&program, Some(watchdog::LEADER)) {
             Ok(leader) => {
@@ -227,14 +233,14 @@ impl Processes {
                 Some(id)
             }
             Err(error) => {
-                tracing::warn!("no watchdog over the start of a script: {error}");
+                tracing::warn!("cannot start the leader of a script's process group: {error}");
                 None
             }
         }
     }
 
     /// Starts the watchdog in the background, unless it was started already.
-    fn need_watchdog(&self) {
+    fn ensure_watchdog(&self) {
         let mut state = self.0.state.lock();
         let Some(program) = state.guard.program.clone() else { return };
         if !matches!(state.guard.watchdog, Helper::Absent) {
@@ -243,18 +249,20 @@ impl Processes {
         state.guard.watchdog = Helper::Starting;
         drop(state);
         let processes = self.clone();
-        let work = move || processes.watched(HelperProcess::start(&program, None));
+        let work = move || processes.watchdog_started(HelperProcess::start(&program, None));
         if let Err(error) = thread::Builder::new().name("watchdog".to_owned()).spawn(work) {
-            self.watched(Err(error));
+            self.watchdog_started(Err(error));
         }
     }
 
-    fn watched(&self, watchdog: io::Result<HelperProcess>) {
+    fn watchdog_started(&self, watchdog: io::Result<HelperProcess>) {
         let mut state = self.0.state.lock();
         let mut watchdog = match watchdog {
             Ok(watchdog) => watchdog,
             Err(error) => {
-                tracing::warn!("no watchdog over our processes: {error}");
+                tracing::warn!(
+                    "cannot start the watchdog, so processes could outlive the proxy if it is killed: {error}"
+                );
                 state.guard.watchdog = Helper::Failed;
                 return;
             }
@@ -262,7 +270,7 @@ impl Processes {
         let State { groups, guard } = &mut *state;
         for &id in groups.iter() {
             // If the watchdog has ended, the next write to it fails and is reported.
-            drop(watchdog.tell(watchdog::ADD, id));
+            let _ = watchdog.send(watchdog::ADD, id);
             guard.dismiss_leader(id);
         }
         guard.watchdog = Helper::Running(watchdog);

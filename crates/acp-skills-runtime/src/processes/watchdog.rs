@@ -121,8 +121,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_is_ended() {
-        let (first, mut other, last) = (sleeper(), sleeper(), sleeper());
+    fn remaining_groups_are_ended() {
+        let first = sleeper();
+        let mut other = sleeper();
+        let last = sleeper();
         let [a, b, c] = [&first, &other, &last].map(Child::id);
         let ends = [first, last].map(|mut process| std::thread::spawn(move || process.wait()));
         // Invalid lines are ignored.

@@ -79,7 +79,9 @@ pub(crate) fn end_children_with_this_process() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         if let Err(error) = join_job() {
-            tracing::warn!("processes that are just being started would outlive this one: {error}");
+            tracing::warn!(
+                "a process that is being started could outlive the proxy if it is killed: {error}"
+            );
         }
     });
 }

@@ -15,12 +15,13 @@ use acp_skills_intercept::Policy;
 use tokio::task::spawn_blocking;
 
 use self::supervisor::Supervisor;
-pub use self::tap::{Tap, tapped};
 use super::{Ends, Relay};
 use crate::{
     agent::{self, Agent, StartError},
     host::Host,
 };
+
+pub use self::tap::{Tap, tapped};
 
 /// The proxy between a client and an agent, ready to run.
 pub struct Standalone {

@@ -1,5 +1,7 @@
 //! Converts the entries of a YAML mapping to a [`Frontmatter`].
 
+mod metadata;
+
 use std::borrow::Cow;
 
 use indexmap::IndexMap;
@@ -8,7 +10,7 @@ use serde_json::Value;
 use super::{
     Frontmatter, MAX_COMPATIBILITY_CHARS, MAX_DESCRIPTION_CHARS, ParseContext,
     findings::Findings,
-    keys::{Field, apply, kebab, scalar, split_tools},
+    keys::{Field, apply, kebab, split_tools},
     recover::{Entries, literal_after},
     text::readable,
     yaml::{Kind, Node},
@@ -16,7 +18,7 @@ use super::{
 use crate::{
     diagnostic::Diagnostic,
     name::{MAX_LOADED_NAME_CHARS, NameRule, SkillName},
-    skill::{Properties, Usage},
+    skill::Properties,
     text::has_hidden,
 };
 
@@ -290,71 +292,6 @@ impl<'r, 'a> Reader<'r, 'a> {
             self.findings.broken(self.findings.at(value.start, finding));
         }
         tools
-    }
-
-    fn metadata(&mut self, properties: &mut Properties) {
-        let Some((key, node)) = self.entry(Field::Metadata) else {
-            return;
-        };
-        if node.is_null() {
-            return;
-        }
-        let value = node.to_value();
-        match &node.kind {
-            Kind::Map { entries, .. } if self.findings.wants_spec() => {
-                for (key, value) in entries {
-                    if value.text().is_none() {
-                        let message = format!("`metadata.{}` must be a text", key.text().unwrap_or("…"));
-                        let finding = Diagnostic::warning("metadata-not-text", message)
-                            .help("put the value in quotes; in the specification, `metadata` maps strings to strings");
-                        let finding = self.findings.at(value.start, finding);
-                        // We support these two lists, although the specification doesn't allow them.
-                        if matches!(key.text(), Some("parameters" | "examples")) {
-                            self.findings.advice(finding);
-                        } else {
-                            self.findings.broken(finding);
-                        }
-                    }
-                }
-            }
-            Kind::Map { .. } => {}
-            _ => {
-                let finding = Diagnostic::warning("metadata-not-a-mapping", "`metadata` must be a mapping")
-                    .help("put indented `key: value` lines below `metadata:`");
-                self.findings.broken(self.findings.at(node.start, finding));
-            }
-        }
-        if let Value::Object(map) = &value {
-            for (name, value) in map {
-                if let Some(field) = Field::named(&kebab(name))
-                    && !field.in_specification()
-                    && self.slots[field as usize].is_none()
-                    && !value.is_null()
-                {
-                    match (field, scalar(value)) {
-                        (Field::Version, Some(text)) => properties.version = Some(text.into()),
-                        (Field::ArgumentHint, Some(text)) => properties.argument_hint = Some(text.into()),
-                        (Field::Version | Field::ArgumentHint, None) => {}
-                        _ => {
-                            if let Err(expected) = apply(properties, field, value) {
-                                self.unusable(
-                                    key,
-                                    node,
-                                    &format!("a mapping in which `{name}` is {expected}"),
-                                );
-                            }
-                        }
-                    }
-                }
-            }
-        }
-        let (usage, unusable) = Usage::in_metadata(&value);
-        properties.usage = usage;
-        for name in unusable {
-            let each = if name == "parameters" { "a `name`" } else { "a `scenario`" };
-            self.unusable(key, node, &format!("a mapping in which each of `{name}` has {each}"));
-        }
-        properties.metadata = Some(Box::new(value));
     }
 
     /// Returns the entries that are not known fields, in order.

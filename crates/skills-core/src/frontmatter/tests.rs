@@ -1,20 +1,59 @@
-//! The tables of cases, and the tests that are not tables.
+//! Tests of the parser and the validator. The modules have the tables of cases.
 
 mod fields;
 mod malformed;
+mod recovery;
+
+use std::fmt::Write as _;
 
 use expect_test::{Expect, expect};
 
 use super::*;
 use crate::name::MAX_LOADED_NAME_CHARS;
 
+/// Parses the `SKILL.md` of a directory `pdf`, and compares the fields that differ from the default, and the diagnostics.
+fn check_pdf(text: &str, expect: Expect) {
+    let context = ParseContext::in_directory("pdf");
+    let parsed = parse(text, &context);
+    let mut actual = String::new();
+    if let Some(frontmatter) = &parsed.frontmatter {
+        writeln!(actual, "{:?}: {:?}", frontmatter.name.as_str(), frontmatter.description).unwrap();
+        let properties = format!("{:?}", frontmatter.properties);
+        let default = format!("{:?}", Properties::default());
+        if properties != default {
+            let differs = |line: &&str| !default.contains(*line);
+            writeln!(actual, "{}", properties.split(", ").filter(differs).collect::<Vec<_>>().join(", "))
+                .unwrap();
+        }
+        if parsed.body(text) != "Body" {
+            writeln!(actual, "body {:?}", parsed.body(text)).unwrap();
+        }
+    }
+    for diagnostic in &parsed.diagnostics {
+        let short = Diagnostic { help: None, ..diagnostic.clone() };
+        writeln!(actual, "{short}").unwrap();
+    }
+    expect.assert_eq(&actual);
+    // An error means that nothing was loaded. Parsing the bytes gives the same result.
+    let has_error = parsed.diagnostics.iter().any(Diagnostic::is_error);
+    assert_eq!(
+        parsed.frontmatter.is_none(),
+        has_error,
+        "there is an error if and only if nothing was loaded"
+    );
+    assert_eq!(parse_bytes(text.as_bytes(), &context).frontmatter, parsed.frontmatter);
+}
+
+/// Validates the `SKILL.md` of a directory `pdf` against the specification.
+fn check_spec(text: &str, expect: Expect) {
+    let found = validate(text, &ParseContext::in_directory("pdf"), Verdict::Spec);
+    let lines: Vec<String> = found.iter().map(ToString::to_string).collect();
+    expect.assert_eq(&lines.join("\n"));
+}
+
 #[test]
-fn rules_of_the_specification() {
-    let check = |text: &str, expect: Expect| {
-        let found = validate(text, &ParseContext::in_directory("pdf"), Verdict::Spec);
-        let lines: Vec<String> = found.iter().map(ToString::to_string).collect();
-        expect.assert_eq(&lines.join("\n"));
-    };
+fn rules_for_fields() {
+    let check = check_spec;
     let long = "long ".repeat(300);
     check("---\nname: pdf\ndescription: d\n---\nBody", expect![""]);
     check(
@@ -62,6 +101,11 @@ fn rules_of_the_specification() {
             5:1: warning[unknown-field]: the field `userInvocable` is not in the specification
               help: some clients reject it; move it into `metadata`: `metadata:` / `  userInvocable: …`"#]],
     );
+}
+
+#[test]
+fn rules_for_the_layout_and_yaml() {
+    let check = check_spec;
     check(
         "\n---\nname: pdf\ndescription: a: b",
         expect![[r#"
@@ -92,10 +136,10 @@ fn rules_of_the_specification() {
 }
 
 #[test]
-fn bytes() {
+fn bytes_are_decoded_and_limited() {
     let check = |bytes: &[u8], expect: Expect| {
         let parsed = parse_bytes(bytes, &ParseContext::default());
-        let description = parsed.frontmatter.map(|it| it.description);
+        let description = parsed.frontmatter.map(|frontmatter| frontmatter.description);
         let found: Vec<String> = parsed.diagnostics.iter().map(ToString::to_string).collect();
         expect.assert_eq(&format!("{description:?} {}", found.join("\n")));
     };
@@ -130,9 +174,9 @@ fn bytes() {
     );
 }
 
-/// Catalogs show names whole.
+/// Catalogs don't shorten names, so there is a maximum.
 #[test]
-fn a_name_without_end() {
+fn a_very_long_name_is_an_error() {
     let check = |count: usize, expect: Expect| {
         let name = "é".repeat(count);
         let parsed =
@@ -158,7 +202,10 @@ fn a_name_without_end() {
 fn the_beginning_of_a_larger_file() {
     let context = ParseContext { file_bytes: Some(100_000), ..ParseContext::default() };
     let parsed = parse("---\nname: a\ndescription: d\n---\n", &context);
-    assert!(parsed.frontmatter.is_some() && parsed.diagnostics.is_empty(), "the body is elsewhere");
+    assert!(
+        parsed.frontmatter.is_some() && parsed.diagnostics.is_empty(),
+        "the rest of the file has the body"
+    );
     let cut = parse("---\nname: a\ndescription: d\n", &context);
     assert_eq!(cut.diagnostics[0].code, "frontmatter-too-large");
     let huge = ParseContext { file_bytes: Some(MAX_FILE_BYTES as u64 + 1), ..ParseContext::default() };
@@ -167,14 +214,14 @@ fn the_beginning_of_a_larger_file() {
 }
 
 #[test]
-fn skills() {
+fn parsed_files_become_skills() {
     let text = "---\nname: a\ndescription: d\nlicense: MIT\n---\n\n\n    code\nBody\n";
     let (skill, _) = parse(text, &ParseContext::default()).into_virtual(text);
-    let Some(Skill { source: Source::Virtual(it), .. }) = &skill else { panic!("{skill:?}") };
-    assert_eq!(it.instructions, Instructions::Inline("    code\nBody\n".into()));
+    let Some(Skill { source: Source::Virtual(skill), .. }) = &skill else { panic!("{skill:?}") };
+    assert_eq!(skill.instructions, Instructions::Inline("    code\nBody\n".into()));
     let dir = Path::new("/skills/a");
     let (skill, diagnostics) = parse(text, &ParseContext::default()).into_stored(dir, "SKILL.md");
-    let skill = skill.expect("it loads");
+    let skill = skill.expect("the skill is valid");
     assert_eq!((skill.dir(), skill.properties.license.as_deref()), (Some(dir), Some("MIT")));
     assert!(diagnostics.is_empty());
 }

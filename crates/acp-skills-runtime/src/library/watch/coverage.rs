@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn what_events_mean() {
+    fn events_change_directories_and_trees() {
         let base = tempfile::tempdir().unwrap();
         let base = dunce::canonicalize(base.path()).unwrap();
         let coverage = coverage(&base);
@@ -261,7 +261,7 @@ mod tests {
             (CREATE, "later", "", "later"),
             (CREATE, "elsewhere", "", ""),
             (WRITE, "later", "", ""),
-            (CREATE, "nowhere/at/all", "", ""),
+            (CREATE, "unrelated/path", "", ""),
         ] {
             let event = Event::new(kind).add_path(base.join(path));
             let changes = coverage.changes(&event);

@@ -3,7 +3,6 @@
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
-
 use skills_core::discovery::Changes;
 
 use super::coverage::Coverage;
@@ -76,13 +75,13 @@ impl Debounce {
     }
 
     /// Adds an event of the operating system.
-    pub(super) fn put(&self, event: notify::Result<notify::Event>) {
+    pub(super) fn add_event(&self, event: notify::Result<notify::Event>) {
         let mut state = self.state();
         let changes = match event {
             Ok(event) => state.coverage.changes(&event),
             Err(error) => {
                 // The unreported changes can be anywhere.
-                tracing::debug!(%error, "the watcher failed");
+                tracing::debug!(%error, "the watcher failed; searching everything");
                 Changes::everything()
             }
         };
@@ -93,7 +92,7 @@ impl Debounce {
     }
 
     /// Sets the coverage by which new events are judged.
-    pub(super) fn expect(&self, coverage: Coverage) {
+    pub(super) fn set_coverage(&self, coverage: Coverage) {
         self.state().coverage = coverage;
     }
 
@@ -110,8 +109,8 @@ impl Debounce {
     }
 
     /// Waits for changes that have settled. Returns an empty value if there are new directories to watch, everything
-    /// after `trusted_until`, and `None` after [`close`](Self::close).
-    pub(super) fn settled(&self, trusted_until: Option<Instant>) -> Option<Changes> {
+    /// after `search_all_at`, and `None` after [`close`](Self::close).
+    pub(super) fn settled(&self, search_all_at: Option<Instant>) -> Option<Changes> {
         let mut state = self.state();
         loop {
             if state.is_closed {
@@ -121,14 +120,14 @@ impl Debounce {
             if let Some(changes) = state.pending.take_settled(now) {
                 return Some(changes);
             }
-            if trusted_until.is_some_and(|end| end <= now) {
+            if search_all_at.is_some_and(|end| end <= now) {
                 state.pending = Pending::default();
                 return Some(Changes::everything());
             }
             if std::mem::take(&mut state.recheck) {
                 return Some(Changes::default());
             }
-            let next = state.pending.due().into_iter().chain(trusted_until).min();
+            let next = state.pending.due().into_iter().chain(search_all_at).min();
             match next {
                 Some(next) => {
                     self.changed.wait_until(&mut state, next);
@@ -148,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_settle_when_it_is_quiet() {
+    fn changes_settle_after_a_quiet_time() {
         let start = Instant::now();
         let at = |millis| start + Duration::from_millis(millis);
         let mut pending = Pending::default();
@@ -163,10 +162,11 @@ mod tests {
     }
 
     #[test]
-    fn a_storm_settles_now_and_then_and_stays_small() {
+    fn continuous_changes_settle_regularly_and_stay_bounded() {
         let start = Instant::now();
         let mut pending = Pending::default();
-        let (mut reloads, mut most) = (Vec::new(), 0);
+        let mut reloads = Vec::new();
+        let mut most = 0;
         // There is a change each millisecond for ten seconds.
         for millis in 0..10_000 {
             let now = start + Duration::from_millis(millis);
@@ -185,15 +185,17 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_trusted_changes_everything() {
+    fn lost_events_change_everything() {
         let debounce = Debounce::default();
         let settled = || debounce.settled(None);
-        debounce.put(Err(notify::Error::generic("no more events")));
+        debounce.add_event(Err(notify::Error::generic("no more events")));
         assert_eq!(settled(), Some(Changes::everything()));
-        debounce.put(Ok(notify::Event::new(notify::EventKind::Other).set_flag(notify::event::Flag::Rescan)));
+        debounce.add_event(Ok(
+            notify::Event::new(notify::EventKind::Other).set_flag(notify::event::Flag::Rescan)
+        ));
         assert_eq!(settled(), Some(Changes::everything()));
-        // At `trusted_until`, everything is searched, which includes the pending changes.
-        debounce.put(Err(notify::Error::generic("no more events")));
+        // At `search_all_at`, everything is searched, which includes the pending changes.
+        debounce.add_event(Err(notify::Error::generic("no more events")));
         assert_eq!(debounce.settled(Some(Instant::now())), Some(Changes::everything()));
         debounce.recheck();
         assert_eq!(settled(), Some(Changes::default()));

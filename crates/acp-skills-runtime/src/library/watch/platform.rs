@@ -19,24 +19,24 @@ pub(super) struct Platform {
     pub(super) one_stream: bool,
     /// The time after which everything is searched again because events can be lost without a report. `None` if
     /// losses are reported.
-    pub(super) trusted_for: Option<Duration>,
+    pub(super) search_all_after: Option<Duration>,
 }
 
 impl Platform {
     /// The capabilities of inotify.
     pub(super) const LINUX: Self =
-        Self { one_level: true, sees_own_directory: true, one_stream: false, trusted_for: None };
+        Self { one_level: true, sees_own_directory: true, one_stream: false, search_all_after: None };
 
     /// The capabilities of FSEvents.
     pub(super) const MACOS: Self =
-        Self { one_level: false, sees_own_directory: true, one_stream: true, trusted_for: None };
+        Self { one_level: false, sees_own_directory: true, one_stream: true, search_all_after: None };
 
     /// The capabilities of ReadDirectoryChangesW.
     pub(super) const WINDOWS: Self = Self {
         one_level: false,
         sees_own_directory: false,
         one_stream: false,
-        trusted_for: Some(Duration::from_mins(1)),
+        search_all_after: Some(Duration::from_mins(1)),
     };
 
     /// The capabilities on the current operating system.

@@ -6,12 +6,11 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering},
 };
 
-use parking_lot::Mutex;
-
 use notify::{
     Config, Event, EventHandler, EventKind, NullWatcher, RecursiveMode, WatcherKind,
     event::{ModifyKind, RemoveKind},
 };
+use parking_lot::Mutex;
 use skills_core::{
     SkillSet,
     discovery::{Discovery, DiscoveryCache, Root},
@@ -23,7 +22,7 @@ use super::*;
 #[derive(Clone, Default)]
 struct System {
     watched: Arc<Mutex<HashMap<PathBuf, RecursiveMode>>>,
-    asked: Arc<AtomicUsize>,
+    attempts: Arc<AtomicUsize>,
 }
 
 impl Watcher for System {
@@ -32,7 +31,7 @@ impl Watcher for System {
     }
 
     fn watch(&mut self, path: &Path, mode: RecursiveMode) -> notify::Result<()> {
-        self.asked.fetch_add(1, Ordering::Relaxed);
+        self.attempts.fetch_add(1, Ordering::Relaxed);
         self.watched.lock().insert(path.to_owned(), mode);
         Ok(())
     }
@@ -61,27 +60,27 @@ impl Watched for Skills {
     fn coverage(&self) -> Coverage {
         match self.events.lock().pop() {
             // The event is judged by the previous coverage.
-            Some(event) => self.debounce.put(Ok(event)),
+            Some(event) => self.debounce.add_event(Ok(event)),
             None => self.debounce.close(),
         }
-        self.covered()
+        self.current_coverage()
     }
 
     fn rescan(&self, changes: &Changes) -> Option<Reloaded> {
         let mut rescans = self.rescans.lock();
         rescans.push(changes.clone());
-        assert!(rescans.len() < 10, "it searches for ever: {rescans:#?}");
+        assert!(rescans.len() < 10, "the loop does not end: {rescans:#?}");
         None
     }
 }
 
 impl Skills {
-    fn covered(&self) -> Coverage {
-        let (discovery, mut visits) =
-            (Discovery::new([Root::scanned(&self.root)]), DiscoveryCache::default());
-        discovery.run_incremental(&mut visits, &Changes::default(), &mut SkillSet::builder());
+    fn current_coverage(&self) -> Coverage {
+        let discovery = Discovery::new([Root::scanned(&self.root)]);
+        let mut cache = DiscoveryCache::default();
+        discovery.run_incremental(&mut cache, &Changes::default(), &mut SkillSet::builder());
         let mut coverage = Coverage::default();
-        coverage.add_search(&discovery, &visits);
+        coverage.add_search(&discovery, &cache);
         coverage.add_named(&self.named);
         coverage
     }
@@ -117,16 +116,16 @@ fn run(platform: Platform, events: impl Fn(&Path) -> Vec<Event>) -> (Vec<Changes
 }
 
 #[test]
-fn a_new_watch_is_searched_once() {
+fn a_newly_watched_directory_is_searched_once() {
     for (platform, watches) in [(Platform::LINUX, 5), (Platform::MACOS, 2), (Platform::WINDOWS, 4)] {
         let (rescans, system, _) = run(platform, |_| Vec::new());
         assert_eq!(rescans.len(), 1, "{platform:?}: {rescans:#?}");
-        assert_eq!(system.asked.load(Ordering::Relaxed), watches, "{platform:?}");
+        assert_eq!(system.attempts.load(Ordering::Relaxed), watches, "{platform:?}");
     }
 }
 
 #[test]
-fn a_tree_that_was_replaced_is_watched_anew() {
+fn a_replaced_tree_is_watched_again() {
     let gone = |path: PathBuf| Event::new(EventKind::Remove(RemoveKind::Folder)).add_path(path);
     for platform in [Platform::LINUX, Platform::MACOS, Platform::WINDOWS] {
         let (rescans, system, base) = run(platform, |base| vec![gone(base.join("root"))]);
@@ -138,7 +137,7 @@ fn a_tree_that_was_replaced_is_watched_anew() {
 }
 
 #[test]
-fn windows_sees_a_directory_go_from_above() {
+fn windows_notices_a_removed_directory_in_its_parent() {
     let gone = |path: PathBuf| Event::new(EventKind::Remove(RemoveKind::Any)).add_path(path);
     let (rescans, system, base) = run(Platform::WINDOWS, |base| vec![gone(base.join("elsewhere/named"))]);
     let expected = [
@@ -153,9 +152,9 @@ fn windows_sees_a_directory_go_from_above() {
 
 /// Windows reports a change of a directory for every new or removed entry. The directory keeps its watch then.
 #[test]
-fn a_directory_that_is_written_to_keeps_its_watch() {
+fn a_modified_directory_keeps_its_watch() {
     let written = |path: PathBuf| Event::new(EventKind::Modify(ModifyKind::Any)).add_path(path);
     let (rescans, system, base) = run(Platform::WINDOWS, |base| vec![written(base.join("root"))]);
     assert_eq!(rescans[1..], [Changes { directories: [base.join("root")].into(), ..Changes::default() }]);
-    assert_eq!(system.asked.load(Ordering::Relaxed), 4);
+    assert_eq!(system.attempts.load(Ordering::Relaxed), 4);
 }

@@ -22,15 +22,21 @@ pub(super) struct Watches {
     /// Existing directories that could not be watched at the last attempt.
     refused: HashSet<Arc<Path>>,
     /// True if watches were removed since the last update.
-    has_forgotten: bool,
+    has_removed: bool,
     has_warned: bool,
 }
 
 impl Watches {
     /// Creates an empty set of watches.
     pub(super) fn new(watcher: Box<dyn Watcher>, platform: Platform) -> Self {
-        let (watched, refused) = (HashMap::new(), HashSet::new());
-        Self { watcher, platform, watched, refused, has_forgotten: false, has_warned: false }
+        Self {
+            watcher,
+            platform,
+            watched: HashMap::new(),
+            refused: HashSet::new(),
+            has_removed: false,
+            has_warned: false,
+        }
     }
 
     /// Adds and removes watches so that they match `coverage`. Returns the directories in which changes may have been
@@ -41,7 +47,7 @@ impl Watches {
         let stale: Vec<_> = self.watched.iter().filter(is_stale).map(|(path, _)| Arc::clone(path)).collect();
         self.remove(&stale);
         let added = self.add(wanted);
-        let has_changed = mem::take(&mut self.has_forgotten) || !added.is_empty();
+        let has_changed = mem::take(&mut self.has_removed) || !added.is_empty();
         if has_changed && self.platform.one_stream {
             return Changes::everything();
         }
@@ -67,15 +73,15 @@ impl Watches {
         if paths.is_empty() {
             return;
         }
-        self.has_forgotten = true;
+        self.has_removed = true;
         let mut batch = self.watcher.paths_mut();
         for path in paths {
             self.watched.remove(path);
             // The watch may have ended with its directory.
-            drop(batch.remove(path));
+            let _ = batch.remove(path);
         }
         if let Err(error) = batch.commit() {
-            self.lost_all(&error);
+            self.lose_all(&error);
         }
     }
 
@@ -119,17 +125,17 @@ impl Watches {
             self.warn(&error);
         }
         if let Err(error) = committed {
-            self.lost_all(&error);
+            self.lose_all(&error);
             return Changes::default();
         }
         if !added.is_empty() {
-            tracing::debug!(directories = self.watched.len(), "watching");
+            tracing::debug!(directories = self.watched.len(), "watching directories");
         }
         added
     }
 
     /// Notes that all watches have ended.
-    fn lost_all(&mut self, error: &notify::Error) {
+    fn lose_all(&mut self, error: &notify::Error) {
         self.refused.extend(mem::take(&mut self.watched).into_keys());
         self.warn(error);
     }
@@ -139,13 +145,11 @@ impl Watches {
             return;
         }
         let hint = match error.kind {
-            ErrorKind::MaxFilesWatch => {
-                " (fs.inotify.max_user_watches says how many directories a user may watch)"
-            }
+            ErrorKind::MaxFilesWatch => " (the limit is the sysctl `fs.inotify.max_user_watches`)",
             _ => "",
         };
         tracing::warn!(
-            "cannot watch all directories with skills: {error}{hint}; `/skills reload` finds what changes in the others"
+            "cannot watch all directories with skills: {error}{hint}; run `/skills reload` after a change in the others"
         );
     }
 }
@@ -205,10 +209,11 @@ mod tests {
             let text = format!("---\nname: s{number}\ndescription: x\n---\n");
             std::fs::write(dir.join("SKILL.md"), text).unwrap();
         }
-        let (discovery, mut visits) = (Discovery::new([Root::scanned(base)]), DiscoveryCache::default());
-        discovery.run_incremental(&mut visits, &Changes::default(), &mut SkillSet::builder());
+        let discovery = Discovery::new([Root::scanned(base)]);
+        let mut cache = DiscoveryCache::default();
+        discovery.run_incremental(&mut cache, &Changes::default(), &mut SkillSet::builder());
         let mut coverage = Coverage::default();
-        coverage.add_search(&discovery, &visits);
+        coverage.add_search(&discovery, &cache);
         coverage
     }
 
@@ -218,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_new_is_looked_at_once_more() {
+    fn new_directories_are_searched_once() {
         let base = tempfile::tempdir().unwrap();
         let base = dunce::canonicalize(base.path()).unwrap();
         let (mut watches, system) = limited(100, Platform::LINUX);
@@ -230,10 +235,11 @@ mod tests {
         assert_eq!(watches.update(&coverage(&base)).directories.len(), 3);
         std::fs::remove_dir_all(base.join("s0")).unwrap();
         let fewer = {
-            let (discovery, mut visits) = (Discovery::new([Root::scanned(&base)]), DiscoveryCache::default());
-            discovery.run_incremental(&mut visits, &Changes::default(), &mut SkillSet::builder());
+            let discovery = Discovery::new([Root::scanned(&base)]);
+            let mut cache = DiscoveryCache::default();
+            discovery.run_incremental(&mut cache, &Changes::default(), &mut SkillSet::builder());
             let mut coverage = Coverage::default();
-            coverage.add_search(&discovery, &visits);
+            coverage.add_search(&discovery, &cache);
             coverage
         };
         assert!(watches.update(&fewer).is_empty());
@@ -241,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_trusted_after_a_loss() {
+    fn all_watches_are_replaced_after_lost_events() {
         let base = tempfile::tempdir().unwrap();
         let base = dunce::canonicalize(base.path()).unwrap();
         for (platform, count) in [(Platform::LINUX, 12), (Platform::MACOS, 1), (Platform::WINDOWS, 1)] {
@@ -255,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn falling_short_is_no_outage() {
+    fn the_limit_of_watches_causes_one_warning() {
         let base = tempfile::tempdir().unwrap();
         let base = dunce::canonicalize(base.path()).unwrap();
         let (mut watches, system) = limited(5, Platform::LINUX);
@@ -271,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_that_begins_anew_has_missed_everything() {
+    fn restarting_the_stream_searches_everything() {
         let base = tempfile::tempdir().unwrap();
         let base = dunce::canonicalize(base.path()).unwrap();
         let coverage = coverage(&base);
@@ -287,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_refused_does_not_interrupt_the_stream_again() {
+    fn refused_directories_do_not_restart_the_stream() {
         let base = tempfile::tempdir().unwrap();
         let base = dunce::canonicalize(base.path()).unwrap();
         let coverage = coverage(&base);
@@ -305,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn one_watch_for_a_tree_where_that_is_possible() {
+    fn a_recursive_watch_covers_a_tree() {
         let base = tempfile::tempdir().unwrap();
         let base = dunce::canonicalize(base.path()).unwrap();
         let coverage = coverage(&base);

@@ -11,7 +11,6 @@ use std::{
 };
 
 use parking_lot::Mutex;
-
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf, ReadHalf, WriteHalf};
 
 /// The maximum length of a message in bytes. It is the same as over HTTP.
@@ -112,7 +111,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_message_has_an_end() {
+    async fn the_length_of_a_message_is_limited() {
         for (sent, is_read) in [(MAX_LINE_BYTES, true), (MAX_LINE_BYTES + 1, false)] {
             let (mut theirs, ours) = tokio::io::duplex(64 * 1024);
             let (mut reader, _writer) = split(ours);
@@ -120,7 +119,7 @@ mod tests {
                 // The loop sends each message twice, because the limit applies to each one separately. Sending fails
                 // if the reader has stopped.
                 for line in [vec![b'x'; sent], b"\n".to_vec()].iter().cycle().take(4) {
-                    drop(theirs.write_all(line).await);
+                    let _ = theirs.write_all(line).await;
                 }
             });
             let read = reader.read_to_end(&mut Vec::new()).await;

@@ -11,14 +11,13 @@ use std::{
 };
 
 use parking_lot::{Mutex, MutexGuard};
-
 use tokio::sync::Notify;
 
 /// The maximum number of unauthenticated connections. Agents open one or two connections per session, one after
 /// another.
 pub(super) const MAX_UNAUTHENTICATED: usize = 32;
 /// The time that a connection has to send its first authorized request.
-pub(super) const AUTHENTICATION_TIME: Duration = Duration::from_secs(10);
+pub(super) const AUTHENTICATION_TIMEOUT: Duration = Duration::from_secs(10);
 /// The minimum time between two warnings about rejected connections.
 const WARNING_INTERVAL: Duration = Duration::from_mins(1);
 
@@ -79,8 +78,8 @@ impl State {
         if self.warned_at.is_none_or(|at| at.elapsed() >= WARNING_INTERVAL) {
             self.warned_at = Some(Instant::now());
             tracing::warn!(
-                "another program on this machine keeps connecting to the skills server without its token; it is \
-                 turned away"
+                "rejecting connections to the skills server: another program on this machine keeps connecting without \
+                 the token"
             );
         }
     }
@@ -100,7 +99,7 @@ impl Admission {
         tokio::select! {
             () = self.waiting.authenticated.notified() => std::future::pending().await,
             () = self.waiting.evicted.notified() => {}
-            () = tokio::time::sleep(AUTHENTICATION_TIME) => {}
+            () = tokio::time::sleep(AUTHENTICATION_TIMEOUT) => {}
         }
     }
 
@@ -123,7 +122,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn there_is_room_for_a_few() {
+    async fn the_oldest_connection_is_evicted() {
         let all = Unauthenticated::default();
         let known = all.admit();
         known.authenticated();
@@ -137,11 +136,11 @@ mod tests {
         assert_eq!(all.count(), MAX_UNAUTHENTICATED);
         // The others may stay until their time is over.
         newest.expires().await;
-        assert_eq!(begun.elapsed(), AUTHENTICATION_TIME);
+        assert_eq!(begun.elapsed(), AUTHENTICATION_TIMEOUT);
         // Closing connections makes room.
         drop(admitted);
         assert_eq!(all.count(), 1);
         let forever = tokio::time::timeout(Duration::from_hours(1), known.expires()).await;
-        assert!(forever.is_err(), "who is known may stay");
+        assert!(forever.is_err(), "an authenticated connection may stay");
     }
 }

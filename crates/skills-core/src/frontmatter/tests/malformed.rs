@@ -1,43 +1,11 @@
-//! One table a kind of malformation: what is loaded of it, and what is said about it.
+//! Malformed files: the metadata that is loaded, and the diagnostics.
 
-#![expect(clippy::too_many_lines, reason = "a table of cases is as long as it is")]
+use expect_test::expect;
 
-use std::fmt::Write as _;
-
-use expect_test::{Expect, expect};
-
-use crate::frontmatter::*;
-
-fn check(text: &str, expect: Expect) {
-    let context = ParseContext::in_directory("pdf");
-    let parsed = parse(text, &context);
-    let mut actual = String::new();
-    if let Some(it) = &parsed.frontmatter {
-        writeln!(actual, "{:?}: {:?}", it.name.as_str(), it.description).unwrap();
-        let properties = format!("{:?}", it.properties);
-        let default = format!("{:?}", Properties::default());
-        if properties != default {
-            let differs = |line: &&str| !default.contains(*line);
-            writeln!(actual, "{}", properties.split(", ").filter(differs).collect::<Vec<_>>().join(", "))
-                .unwrap();
-        }
-        if parsed.body(text) != "Body" {
-            writeln!(actual, "body {:?}", parsed.body(text)).unwrap();
-        }
-    }
-    for diagnostic in &parsed.diagnostics {
-        let short = Diagnostic { help: None, ..diagnostic.clone() };
-        writeln!(actual, "{short}").unwrap();
-    }
-    expect.assert_eq(&actual);
-    // Whoever reads only the beginning of a file knows the same.
-    let has_error = parsed.diagnostics.iter().any(Diagnostic::is_error);
-    assert_eq!(parsed.frontmatter.is_none(), has_error, "an error, if and only if nothing loads");
-    assert_eq!(parse_bytes(text.as_bytes(), &context).frontmatter, parsed.frontmatter);
-}
+use super::check_pdf as check;
 
 #[test]
-fn well_formed() {
+fn well_formed_files_have_no_diagnostics() {
     check(
         "---\nname: pdf\ndescription: Reads PDF files.\n---\n\nBody\n",
         expect![[r#"
@@ -61,7 +29,7 @@ fn well_formed() {
 }
 
 #[test]
-fn surroundings() {
+fn line_ends_and_marks_and_unclosed_frontmatter() {
     check(
         "\u{FEFF}---\nname: pdf\ndescription: d\n---\nBody",
         expect![[r#"
@@ -105,6 +73,10 @@ fn surroundings() {
             4: warning[body-empty]: the skill has no instructions
         "#]],
     );
+}
+
+#[test]
+fn indented_fences_and_missing_parts() {
     check(
         "  ---\n  name: pdf\n  description: d\n  ---\nBody",
         expect![[r#"
@@ -172,7 +144,7 @@ fn surroundings() {
 }
 
 #[test]
-fn text_stays_literal() {
+fn unquoted_text_stays_literal() {
     check(
         "---\nname: 1.10\ndescription: yes\nversion: 1.10\n---\nBody",
         expect![[r#"
@@ -233,6 +205,10 @@ fn text_stays_literal() {
             3:14: warning[not-text]: `description` must be a text; the literal text is used
         "#]],
     );
+}
+
+#[test]
+fn comments_and_control_characters() {
     check(
         "---\nname: pdf\ndescription: issue #12 is fixed\n---\nBody",
         expect![[r#"
@@ -270,176 +246,7 @@ fn text_stays_literal() {
 }
 
 #[test]
-fn invalid_yaml() {
-    check(
-        "---\nname: pdf\ndescription: Use when: the user asks.\nlicense: MIT\n---\nBody",
-        expect![[r#"
-            "pdf": "Use when: the user asks."
-            Properties { license: Some("MIT")
-            3:22: warning[invalid-yaml]: the value of `description` is invalid YAML: mapping values are not allowed in this context
-        "#]],
-    );
-    check(
-        "---\nname: pdf\ndescription: Reads files.\n  Use when: asked.\n\n  Second: paragraph.\nlicense: MIT\n---\nBody",
-        expect![[r#"
-            "pdf": "Reads files. Use when: asked.\nSecond: paragraph."
-            Properties { license: Some("MIT")
-            4:11: warning[invalid-yaml]: the value of `description` is invalid YAML: mapping values are not allowed in this context
-        "#]],
-    );
-    check(
-        "---\nname: pdf\ndescription: Reads files\nand continues: without indentation here.\n---\nBody",
-        expect![[r#"
-        "pdf": "Reads files"
-        extra: Some({"and continues": String("without indentation here.")}) }
-    "#]],
-    );
-    check(
-        "---\nname: pdf\ndescription: Reads files\nand goes on unindented.\nlicense: a: b\n---\nBody",
-        expect![[r#"
-            "pdf": "Reads files and goes on unindented."
-            Properties { license: Some("a: b")
-            4:1: warning[invalid-yaml]: the value of `description` is invalid YAML: simple key expected ':'
-            5:11: warning[invalid-yaml]: the value of `license` is invalid YAML: mapping values are not allowed in this context
-        "#]],
-    );
-    check(
-        "---\nname: pdf\ndescription: \"Reads \\d files\"\n---\nBody",
-        expect![[r#"
-            "pdf": "Reads \\d files"
-            3:14: warning[invalid-yaml]: the value of `description` is invalid YAML: while parsing a quoted scalar, found unknown escape character
-        "#]],
-    );
-    check(
-        "---\nname: pdf\ndescription: \"a\" and \"b\"\n---\nBody",
-        expect![[r#"
-            "pdf": "\"a\" and \"b\""
-            3:18: warning[invalid-yaml]: the value of `description` is invalid YAML: invalid trailing content after double-quoted scalar
-        "#]],
-    );
-    check(
-        "---\nname: pdf\ndescription: 'It's here'\n---\nBody",
-        expect![[r#"
-            "pdf": "It's here"
-            3:18: warning[invalid-yaml]: the value of `description` is invalid YAML: invalid trailing content after single-quoted scalar
-        "#]],
-    );
-    check(
-        "---\nname: pdf\ndescription: \"never closed\nlicense: MIT\n---\nBody",
-        expect![[r#"
-            "pdf": "never closed"
-            Properties { license: Some("MIT")
-            4:1: warning[invalid-yaml]: the value of `description` is invalid YAML: invalid indentation in multiline quoted scalar
-        "#]],
-    );
-    check(
-        "---\nname:pdf\ndescription:Reads files.\n---\nBody",
-        expect![[r#"
-            "pdf": "Reads files."
-            2:1: warning[invalid-yaml]: the value of `name` is invalid YAML: there is no space after the colon
-            3:1: warning[invalid-yaml]: the value of `description` is invalid YAML: there is no space after the colon
-        "#]],
-    );
-    check(
-        "---\nname: pdf\ndescription: |\n\tTab: one\n\tTab: two\nx: y: z\n---\nBody",
-        expect![[r#"
-            "pdf": "Tab: one\n\tTab: two"
-            extra: Some({"x": String("y: z")}) }
-            3:14: warning[invalid-yaml]: the value of `description` is invalid YAML: a block scalar content cannot start with a tab
-            6:5: warning[invalid-yaml]: the value of `x` is invalid YAML: mapping values are not allowed in this context
-        "#]],
-    );
-    check(
-        "---\nname: pdf\ndescription: @mention and `code`\n---\nBody",
-        expect![[r#"
-            "pdf": "@mention and `code`"
-            3:14: warning[invalid-yaml]: the value of `description` is invalid YAML: unexpected character: `@'
-        "#]],
-    );
-    check(
-        "---\nname: pdf\ndescription: d\nmetadata: {a: b\n---\nBody",
-        expect![[r#"
-            "pdf": "d"
-            4:11: warning[field-left-out]: the value of `metadata` is invalid and is ignored: unclosed bracket '{'
-        "#]],
-    );
-    check(
-        "---\nname: pdf\ndescription: d\nmetadata:\n  author: me: you\n  version: 1.10\n  list: [1, 2]\n---\nBody",
-        expect![[r#"
-            "pdf": "d"
-            version: Some("1.10"), metadata: Some(Object {"author": String("me: you"), "version": String("1.10"), "list": Array [Number(1), Number(2)]})
-            5:13: warning[invalid-yaml]: the value of `author` is invalid YAML: mapping values are not allowed in this context
-        "#]],
-    );
-    check(
-        "---\nname: pdf\ndescription: d\nmetadata: *x\n---\nBody",
-        expect![[r#"
-            "pdf": "d"
-            metadata: Some(String("*x"))
-            4:11: warning[invalid-yaml]: the value of `metadata` is invalid YAML: while parsing node, found unknown anchor
-            4:1: warning[metadata-not-a-mapping]: `metadata` must be a mapping
-        "#]],
-    );
-    check(
-        "---\n  name: pdf\n  description: a: b\n---\nBody",
-        expect![[r#"
-            "pdf": "a: b"
-            3:17: warning[invalid-yaml]: the value of `description` is invalid YAML: mapping values are not allowed in this context
-        "#]],
-    );
-    check(
-        "---\nstray line\nname: pdf\ndescription: a: b\n---\nBody",
-        expect![[r#"
-            "pdf": "a: b"
-            2: warning[not-a-field]: the line is not a `key: value` pair and is ignored
-            4:15: warning[invalid-yaml]: the value of `description` is invalid YAML: mapping values are not allowed in this context
-        "#]],
-    );
-    check(
-        "---\n%YAML 1.2\nname: pdf\ndescription: d\n---\nBody",
-        expect![[r#"
-            "pdf": "d"
-            2: warning[not-a-field]: the line is not a `key: value` pair and is ignored
-        "#]],
-    );
-    check(
-        "---\nname: pdf\ndescription: d\n...\nname: other\n---\nBody",
-        expect![[r#"
-            "pdf": "d"
-            5:1: warning[duplicate-key]: duplicate field `name`; the first one is used
-        "#]],
-    );
-}
-
-#[test]
-fn duplicates() {
-    check(
-        "---\nname: pdf\nname: other\ndescription: d\n---\nBody",
-        expect![[r#"
-            "pdf": "d"
-            3:1: warning[duplicate-key]: duplicate field `name`; the first one is used
-        "#]],
-    );
-    check(
-        "---\nname: pdf\ndescription: d\nmetadata:\n  a: 1\n  a: 2\n---\nBody",
-        expect![[r#"
-            "pdf": "d"
-            metadata: Some(Object {"a": Number(1)})
-            6:3: warning[duplicate-key]: duplicate field `a`; the first one is used
-        "#]],
-    );
-    check(
-        "---\nname: pdf\ndescription: a: b\nname: other\n---\nBody",
-        expect![[r#"
-            "pdf": "a: b"
-            3:15: warning[invalid-yaml]: the value of `description` is invalid YAML: mapping values are not allowed in this context
-            4:1: warning[duplicate-key]: duplicate field `name`; the first one is used
-        "#]],
-    );
-}
-
-#[test]
-fn names() {
+fn missing_and_invalid_names() {
     check(
         "---\ndescription: d\n---\nBody",
         expect![[r#"
@@ -507,7 +314,7 @@ fn names() {
 }
 
 #[test]
-fn descriptions() {
+fn missing_descriptions() {
     check(
         "---\nname: pdf\n---\nBody",
         expect![[r#"
