@@ -1,9 +1,9 @@
 //! [`ActivationStore`]: the active skills of each session, stored in a directory (`--state DIR`).
 //!
-//! An agent that loads or resumes a session still has its history, and so the instructions of the skills that were
-//! activated in it. The store tells a new proxy process which skills these are. It has one small file per session,
-//! whose name is a digest of the session's id. The file holds only the names of the skills and who activated each of
-//! them. Files are written in the background.
+//! When an agent loads or resumes a session, the history already includes the instructions of active skills. A new
+//! proxy process uses this store to find out which skills these are. There is one small file for each session, with a
+//! digest of the session id as its name. It only contains the names of the skills, and for each name who activated
+//! it. Files are written in the background.
 
 use std::{collections::HashMap, io, path::Path, sync::Arc};
 
@@ -143,7 +143,7 @@ mod tests {
         store.save("other", ActiveSkills::new());
         drop(store);
         assert!(!file(&place, "other").exists());
-        // Damaged files are ignored.
+        // Invalid files should be ignored.
         fs::write(file(&place, "broken"), "{").unwrap();
         assert_eq!(ActivationStore::open(&place).unwrap().load("broken"), ActiveSkills::new());
     }

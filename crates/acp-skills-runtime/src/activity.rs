@@ -31,7 +31,7 @@ pub struct ToolCall {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Activity {
-    /// The agent fetched the list of tools.
+    /// The agent listed the tools.
     Listed {
         /// The session.
         session: SessionKey,

@@ -1,7 +1,8 @@
 //! [`Agent`]: the agent's process, and how it is started, signalled and ended with all of its children.
 //!
-//! Agents are often started through `npx` or `uvx` and start servers of their own. A signal to the process that we
-//! started would leave the others running, so each agent has its own process group (Unix) or job object (Windows).
+//! Agents are often started through `npx` or `uvx` and start servers of their own. If we only sent a signal to the
+//! process that we started, the others would keep running. To avoid this, each agent runs in a separate process group
+//! (Unix) or job object (Windows).
 
 #[cfg(unix)]
 mod unix;
@@ -27,7 +28,7 @@ use windows as platform;
 
 pub use platform::{code, signals};
 
-/// A signal that this process has received.
+/// A signal that was sent to this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signal {
     /// The terminal was closed (`SIGHUP`, or a console close event).
@@ -40,7 +41,7 @@ pub enum Signal {
 
 /// A running agent.
 ///
-/// If it is dropped before it was reaped, the agent and all of its children are killed.
+/// If this is dropped before [`reap`](Self::reap) is called, the agent and all of its children are killed.
 pub struct Agent {
     child: Box<dyn ChildWrapper>,
     group: platform::Group,
@@ -59,8 +60,8 @@ pub struct StartError {
 }
 
 impl StartError {
-    /// Returns the exit code that GNU `env` uses for this error: 127 if the program was not found, 126 if it is not
-    /// executable, and 125 otherwise.
+    /// Returns the exit code for this error, which is the same as for GNU `env`: 127 if the program was not found,
+    /// 126 if it is not executable, and 125 otherwise.
     pub fn exit_code(&self) -> u8 {
         match self.source.kind() {
             io::ErrorKind::NotFound => 127,
@@ -73,8 +74,8 @@ impl StartError {
 impl Agent {
     /// Starts `command`, which is a program and its arguments, without a shell. Stdin and stdout are pipes. Stderr,
     /// the working directory and the environment are inherited, with one change: if the program has an absolute path,
-    /// its directory is appended to `PATH`. Interpreters of scripts such as `npx` usually are in the same directory.
-    /// The agent is registered in `processes` until it was reaped.
+    /// its directory is appended to `PATH`. This is needed for scripts such as `npx`, where the interpreter is
+    /// usually in the same directory. The agent is registered in `processes` until it was reaped.
     ///
     /// # Errors
     /// Returns an error if a pipe cannot be created or the program cannot be started.
@@ -112,12 +113,12 @@ impl Agent {
         Ok((Self { child, group, registered: Some(processes) }, to_agent, from_agent))
     }
 
-    /// Waits until the agent has exited. This is cancel safe, so it can be called again.
+    /// Waits for the agent to exit. This is cancel safe, so it can be called again.
     ///
     /// # Errors
     /// Returns an error if the operating system doesn't provide the exit status.
     pub async fn wait(&mut self) -> io::Result<ExitStatus> {
-        // The wrapper's own `wait` waits for the whole group if we are the parent of its orphans.
+        // Don't use `wait` of the wrapper. If orphans of the group are our children, it would also wait for these.
         self.child.inner_mut().wait().await
     }
 
@@ -126,7 +127,7 @@ impl Agent {
         self.group.forward(signal);
     }
 
-    /// Asks the agent and all of its children to terminate. On Windows, which has no such request, kills them.
+    /// Asks the agent and all of its children to terminate. On Windows, this kills them instead.
     pub fn terminate(&mut self) {
         self.group.terminate(&mut *self.child);
     }
@@ -136,7 +137,7 @@ impl Agent {
         self.group.kill(&mut *self.child);
     }
 
-    /// Kills the children that are left after the agent has exited, and removes the agent from the registry.
+    /// Kills the remaining children after the agent exited, and removes the agent from the registry.
     pub fn reap(&mut self) {
         if let Some(processes) = self.registered.take() {
             self.kill();
@@ -169,8 +170,8 @@ pub fn run_in_terminal(command: &[OsString]) -> Result<i32, StartError> {
 
 /// Returns `PATH` with the directory of a program that has an absolute path, or `None` if `PATH` contains it already.
 ///
-/// An editor that is started from a desktop doesn't have the `PATH` of nvm or Homebrew. Without this, a configured
-/// `/…/bin/npx` would start and then fail because there is no `node`.
+/// If an editor is started from a desktop, `PATH` will not include the directories of nvm or Homebrew. Without this,
+/// `/…/bin/npx` would fail to find `node`.
 fn search_path(program: &OsStr) -> Option<OsString> {
     with_directory(Path::new(program), &env::var_os("PATH")?)
 }
@@ -182,7 +183,7 @@ fn with_directory(program: &Path, path: &OsStr) -> Option<OsString> {
         return None;
     }
     dirs.push(dir.to_owned());
-    // A directory with a path separator in its name cannot be added to `PATH`.
+    // This fails if there is a separator in the path.
     env::join_paths(dirs).ok()
 }
 

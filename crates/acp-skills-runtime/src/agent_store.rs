@@ -1,9 +1,9 @@
 //! [`AgentStore`]: the agents that never connect to our MCP server by themselves, stored in a directory (`--state
 //! DIR`).
 //!
-//! The first prompt of a session waits until the agent has connected to our tools. Some agents never connect by
-//! themselves, so later runs don't wait for them. The store has one small file for each agent and version that
-//! doesn't connect, and its name is a digest of both. Files are written in the background.
+//! Before the first prompt of a session is sent, we wait for the agent to connect to our tools. Some agents never
+//! connect on their own, so we should not wait for them again in later runs. For each such agent and version, there
+//! is a small file, with a digest of both as its name. Files are written in the background.
 
 use std::{io, path::Path, sync::Arc};
 
@@ -74,7 +74,7 @@ impl AgentStore {
         file.is_some_and(|file| !file.connects)
     }
 
-    /// Saves if the agent connects by itself. Never blocks on the disk.
+    /// Saves whether the agent connects on its own. Never blocks on the disk.
     pub fn save(&self, agent: String, connects: bool) {
         self.0.submitter.submit((agent, connects));
     }
@@ -116,7 +116,7 @@ mod tests {
         store.save("other".to_owned(), true);
         store.finish();
         assert!(!open().never_connects("cline 3.0"));
-        // Damaged files are ignored.
+        // Invalid files should be ignored.
         fs::write(store.0.dir.about(b"x"), "{").unwrap();
         assert!(!open().never_connects("x"));
     }

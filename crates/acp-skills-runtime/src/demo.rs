@@ -1,10 +1,10 @@
 //! The built-in scripted agent. It is deterministic and needs no model, no account and no network.
 //!
-//! The agent does what a model would do with skills. It reads the catalog, activates the skill whose description
-//! matches the prompt, reads a file that the instructions mention, passes the prompt to a tool of the skill, and
-//! answers with the results. If a tool that belongs to no skill matches better, the agent calls that tool instead. It
-//! connects to the skills server over the ACP connection or as a stdio server. Without either, it reads the files
-//! that the catalog names.
+//! The agent uses skills like a model would. It reads the catalog, activates the skill with the best match for the
+//! prompt, reads a file if the instructions mention one, passes the prompt to a tool of the skill, and responds with
+//! the results. If a tool that belongs to no skill matches better, the agent calls that tool instead. It connects to
+//! the skills server over the ACP connection or as a stdio server. Without either, it reads the files that the
+//! catalog names.
 
 mod catalog;
 mod grader;
@@ -29,7 +29,7 @@ pub fn serve(reader: impl Read, writer: impl Write) -> io::Result<()> {
 }
 
 /// Serves ACP until `reader` ends, and uses a skill only if it shares a word with the prompt, as evaluations need it.
-/// The agent of [`serve`] takes the first skill if none matches, so that it always has something to show.
+/// With [`serve`], the agent uses the first skill if there is no match, so that there is always something to show.
 ///
 /// # Errors
 /// Returns an error if reading or writing fails.

@@ -1,8 +1,8 @@
-//! [`Host`]: the interface between the interceptor and the outside world. It finds the skills of sessions, serves them, and
-//! persists state.
+//! [`Host`]: the interface between the interceptor and the outside world. It finds the skills of sessions, serves
+//! them, and persists state.
 //!
-//! A host is only a description until the relay starts it. Then it answers queries, which may take long and hold no lock of the
-//! relay, and carries out effects, which never block.
+//! The relay starts the host. From then on, the host responds to queries, which may take a long time and don't hold
+//! any lock of the relay. It also carries out effects, which never block.
 
 mod resolve;
 
@@ -43,7 +43,7 @@ use crate::{
     switch_store::SwitchStore,
 };
 
-/// A description of the outside world: the source of skills, the tools, the stores for state, and the observer.
+/// The configuration of a host: the source of skills, the tools, the stores for state, and the observer.
 #[must_use]
 #[derive(Clone)]
 pub struct Host {
@@ -79,8 +79,9 @@ impl Host {
         Self { toolbox, ..self }
     }
 
-    /// Sets the program that agents without MCP over HTTP start as a bridge: `acp-skills-proxy` itself. The default is none.
-    /// Then such agents get no tools, and the catalog names the files of the skills instead.
+    /// Sets the program that agents without MCP over HTTP start as a bridge: `acp-skills-proxy` itself. The default
+    /// is none. In this case, these agents don't get any tools, and the catalog contains the paths of the skills
+    /// instead.
     pub fn bridge(self, program: impl Into<PathBuf>) -> Self {
         Self { bridge: Some(program.into()), ..self }
     }
@@ -105,8 +106,7 @@ impl Host {
         Self { agents, ..self }
     }
 
-    /// Sets the sandbox of scripts. It is used only to warn about working directories in which scripts have too much or too
-    /// little access.
+    /// Sets the sandbox of scripts. It is only used to log a warning if a working directory is not suitable for it.
     pub fn sandbox(self, sandbox: Option<Sandbox>) -> Self {
         Self { sandbox, ..self }
     }
@@ -133,7 +133,7 @@ impl Host {
         let (inputs, receiver) = unbounded_channel();
         let changes: UnboundedSender<Input> = inputs.clone();
         Arc::clone(&self.library).watch(Box::new(move |reloaded| {
-            // Fails only while the relay shuts down.
+            // This only fails if the relay is shutting down.
             let _ = changes.send(Input::SkillsChanged(reloaded.took));
         }));
         let spans = Spans::default();
@@ -166,8 +166,8 @@ struct Inner {
     agents: Option<AgentStore>,
     /// The sandbox of scripts, and the directories that were checked already. No other lock is taken while it is held.
     sandbox: Option<(Sandbox, Mutex<HashSet<PathBuf>>)>,
-    /// Held from the search for the skills of sessions until the interceptor has received them, so that answers keep their
-    /// order. No other lock is held meanwhile.
+    /// Held while we search for the skills of sessions and pass them to the interceptor, so that an older result
+    /// can't replace a newer one. No other lock is held at the same time.
     refreshing: AsyncMutex<()>,
     spans: Spans,
 }
@@ -300,7 +300,8 @@ impl RunningHost {
         self.0.servers.over_acp(session, line, send).await;
     }
 
-    /// Collects what a session needs: its skills, its MCP server and its saved state. Blocks while it reads the disk.
+    /// Provides the skills, the MCP server and the saved state of a session. This may block, because it reads from
+    /// disk.
     fn provide(&self, session: SessionKey, needs: Needs) -> Provisions {
         let Needs { cwd, skills, client_skills, recall, transport, agent } = needs;
         self.check_directory(cwd.as_deref());
@@ -321,7 +322,7 @@ impl RunningHost {
         Provisions { skills, off, active, endpoint, never_connects }
     }
 
-    /// Saves that skills are on or off in a directory. Blocks while it writes the disk.
+    /// Saves that skills are on or off in a directory. This may block, because it writes to disk.
     fn save_switches(&self, cwd: &Path, names: &[SkillName], on: bool) -> Result<(), SaveError> {
         let switches = self.0.switches.as_ref().ok_or(SaveError::NoStore)?;
         Ok(switches.save(cwd, names, on)?)
@@ -340,7 +341,7 @@ impl RunningHost {
         }
     }
 
-    /// Returns the current skills of these directories. Blocks while it reads the disk.
+    /// Returns the current skills of these directories. This may block, because it reads from disk.
     fn refresh(&self, directories: Vec<Option<PathBuf>>, reason: Reason) -> Refreshed {
         let started = Instant::now();
         if matches!(reason, Reason::Reload(..)) {

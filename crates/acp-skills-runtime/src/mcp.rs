@@ -77,7 +77,7 @@ pub(crate) struct Servers(Arc<Shared>);
 struct Shared {
     runtime: Handle,
     make_toolbox: MakeToolbox,
-    /// The program to run as a bridge: our own binary, if its path is known.
+    /// The program to use as a bridge. This is the path of this binary, if it is known.
     bridge: Option<PathBuf>,
     reports: Reports,
     /// Guards the table of servers. No other lock is taken while it is held.
@@ -101,14 +101,14 @@ struct Server {
     token: String,
     http: http::Service,
     acp: acp::Connection,
-    /// True if the agent has connected with the token.
+    /// True if the agent connected with the token.
     has_connected: AtomicBool,
     /// Cancelled when the session is closed.
     end: CancellationToken,
 }
 
 impl Server {
-    /// Notes that the agent has connected with the token.
+    /// Reports that the agent connected, unless this was already reported.
     fn connected(&self) {
         if !self.has_connected.swap(true, Ordering::Relaxed) {
             self.handler.connected();

@@ -1,8 +1,8 @@
-//! [`Processes`]: the registry of all process groups that we have started. It ensures that all of them end with this
-//! process, even if this process is killed.
+//! [`Processes`]: the registry of all process groups that we have started. It makes sure that all of them are ended
+//! with this process, even if this process is killed.
 //!
-//! A process that exits normally ends its children itself. A process that is killed cannot do that. On Unix, a
-//! watchdog process does it instead. On Windows, the operating system ends a job when its last handle is closed.
+//! On a normal exit, this process ends the groups. If it is killed, this is not possible. On Unix, a watchdog process
+//! is used for this case. On Windows, the operating system ends a job when the last handle to it is closed.
 //!
 //! | file | owns |
 //! |---|---|
@@ -39,7 +39,7 @@ struct Shared {
     /// Guards the registry. No other lock is taken while it is held. The pipes that are written meanwhile never
     /// block.
     state: Mutex<State>,
-    /// Notified when the leader of the agent's group has started, or could not be started.
+    /// Notified when the leader of the agent's group is running, or failed to start.
     #[cfg_attr(windows, expect(dead_code, reason = "only Unix waits for a leader"))]
     leader_ready: Condvar,
 }
@@ -60,7 +60,7 @@ impl Processes {
 
     /// Removes a group, which may never have had a process.
     fn remove(&self, id: u32) {
-        // The leader is dropped last. Until then, the operating system cannot use its id for another process.
+        // Drop the leader last. Otherwise the id of the group could be reused for another process.
         let _leader = {
             let mut state = self.0.state.lock();
             let leader = state.guard.take_leader(id);

@@ -1,7 +1,8 @@
 //! Moves messages between a client and an agent, or within a proxy chain ([`chain`]).
 //!
-//! The relay forwards bytes and carries out the decisions of the interceptor, but it makes no decisions itself. Each direction
-//! has its own thread that reads, decides and writes, so a side that stops reading blocks only the direction towards it.
+//! The relay forwards bytes and carries out the decisions of the interceptor, but it makes no decisions itself. Each
+//! direction runs on a separate thread, which reads, decides and writes. If one side stops reading, only the
+//! direction to that side is blocked.
 //!
 //! | file | owns |
 //! |---|---|
@@ -42,7 +43,8 @@ pub struct Ends {
     pub reader: Box<dyn Read + Send>,
     /// The input of the side.
     pub writer: Box<dyn Write + Send>,
-    /// Blocks until the side has disconnected, even if its last output was not read yet. `None` if the platform cannot tell.
+    /// Blocks until the side disconnects, even if the relay is still reading from it. `None` if the platform doesn't
+    /// support this.
     pub hangup: Option<Box<dyn FnOnce() + Send>>,
 }
 
@@ -56,12 +58,12 @@ impl Ends {
 /// A running relay.
 pub struct Relay {
     hub: Arc<Hub>,
-    /// Resolves when the client's output has ended and the agent has received all of it.
+    /// Resolves when the client closes its output and all of it was written to the agent.
     pub client_done: oneshot::Receiver<io::Result<()>>,
-    /// Resolves when the client has disconnected, even if the agent has not read the client's last output. Resolves to an error
-    /// at once if that cannot be known.
+    /// Resolves when the client disconnects, even if some of its messages still have to be written to the agent. If
+    /// the platform doesn't support this, it resolves to an error at once.
     pub client_gone: oneshot::Receiver<()>,
-    /// Resolves when the agent's output has ended and the client has received all of it.
+    /// Resolves when the agent closes its output and all of it was written to the client.
     pub agent_done: oneshot::Receiver<io::Result<()>>,
 }
 
@@ -76,7 +78,7 @@ impl Relay {
         if let Some(hangup) = client.hangup {
             thread::Builder::new().name("client-hangup".to_owned()).spawn(move || {
                 hangup();
-                // The receiver may have been dropped.
+                // This fails if the receiver was dropped, which is fine.
                 let _ = gone.send(());
             })?;
         }
@@ -85,13 +87,13 @@ impl Relay {
         Ok(Self { hub, client_done, client_gone, agent_done })
     }
 
-    /// Answers all requests that the agent has left open with an error. `why` is a clause such as `the agent exited with code 3`.
-    /// Returns true if one of the requests was part of the start of the agent, such as `initialize`.
+    /// Sends an error for each request that the agent didn't answer. `why` is a clause such as `the agent exited with
+    /// code 3`. Returns true if one of these requests was used to start the agent, such as `initialize`.
     pub fn agent_gone(&self, why: &str) -> bool {
         self.hub.agent_gone(why)
     }
 
-    /// Returns the shutdown grace that suits this agent: the time in which it usually exits after the client has disconnected.
+    /// Returns the shutdown grace for this agent: the time it usually needs to exit after the client disconnects.
     /// `None` if it isn't known.
     pub fn shutdown_grace(&self) -> Option<Duration> {
         self.hub.shutdown_grace()
@@ -114,15 +116,15 @@ impl Relay {
         self.hub.lane_to(Side::Agent).written()
     }
 
-    /// Returns a function that writes everything that is queued for the agent and then closes the agent's stdin. It blocks
-    /// until the agent has read the bytes.
+    /// Returns a function that writes everything that is queued for the agent and then closes the agent's stdin. It
+    /// blocks while the agent doesn't read.
     pub fn close_agent(&self) -> impl FnOnce() + Send + 'static {
         let hub = Arc::clone(&self.hub);
         move || hub.lane_to(Side::Agent).close()
     }
 
-    /// Returns a function that writes everything that is queued for the client and then closes the connection. It blocks until
-    /// the client has read the bytes.
+    /// Returns a function that writes everything that is queued for the client and then closes the connection. It
+    /// blocks while the client doesn't read.
     pub fn close_client(&self) -> impl FnOnce() + Send + 'static {
         let hub = Arc::clone(&self.hub);
         move || hub.lane_to(Side::Client).close()
@@ -157,10 +159,10 @@ fn start_pump(
         if from == Side::Client {
             hub.client_gone();
         }
-        // The receiver may have been dropped.
+        // This fails if the receiver was dropped, which is fine.
         let _ = done.send(result);
         if from == Side::Client {
-            // This comes last, because it blocks until the agent has read everything, and the agent may never do so.
+            // This comes last, because it blocks if the agent doesn't read.
             hub.lane_to(Side::Agent).close();
         }
     })?;
@@ -213,7 +215,7 @@ async fn run_task(task: Task, hub: Weak<Hub>, host: RunningHost) {
                 }
             };
             host.over_acp(session, &line, &mut send).await;
-            // The request counts as in flight until the agent has read enough of its answers.
+            // The request counts as in flight until the agent reads enough of the answers that are queued for it.
             if let Some(hub) = hub.upgrade() {
                 hub.lane_to(Side::Agent).has_room().await;
             }

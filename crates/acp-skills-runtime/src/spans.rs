@@ -41,7 +41,7 @@ impl Spans {
     /// replaces it.
     pub(crate) fn start_turn(&self, session: SessionKey, request: &str) {
         if let Some(spans) = self.sessions.lock().get_mut(&session) {
-            let turn = debug_span!(parent: &spans.session, "turn", request);
+            let turn = debug_span!(parent: &spans.session, "turn", %request);
             tracing::debug!(parent: &turn, "the turn has started");
             spans.turn = Some(turn);
         }

@@ -1,6 +1,6 @@
 //! [`SwitchStore`]: the skills that are off in each working directory, stored in a directory (`--state DIR`).
 //!
-//! The store has one small file per working directory, whose name is a digest of the path. The file holds only the
+//! There is one small file for each working directory, with a digest of the path as its name. It only contains the
 //! names of the skills that are off. Several proxies can write at the same time, because each change is read,
 //! modified and written under a lock of the operating system.
 
@@ -98,14 +98,14 @@ mod tests {
         assert_eq!(again.load(&project.join(".")), names(&["pdf", "Ü b", "review"]));
         assert!(again.load(&other).is_empty());
         again.save(&other, &names(&["x"]), false).unwrap();
-        // Names are compared without regard to case, and the file holds only names.
+        // Names are not case-sensitive, and the file only contains names.
         store.save(&project, &names(&["PDF"]), true).unwrap();
         assert_eq!(store.load(&project), names(&["Ü b", "review"]));
         let text = fs::read_to_string(store.0.about_directory(&project)).unwrap();
         assert_eq!(text, r#"{"v":1,"off":["Ü b","review"]}"#);
         store.save(&project, &names(&["ü b", "review"]), true).unwrap();
         assert!(!store.0.about_directory(&project).exists());
-        // A damaged file is ignored, and replaced by the next change.
+        // An invalid file should be ignored, and replaced on the next change.
         fs::write(store.0.about_directory(&project), "{").unwrap();
         assert!(store.load(&project).is_empty());
         store.save(&project, &names(&["pdf"]), false).unwrap();

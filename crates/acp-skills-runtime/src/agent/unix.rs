@@ -23,13 +23,12 @@ pub(super) fn group(command: &mut CommandWrap, prepared: Option<u32>) {
     command.command_mut().process_group(group);
 }
 
-/// The process groups of an agent. A group exists until its last process has ended, even if the agent itself has
-/// exited.
+/// The process groups of an agent. A group can outlive the agent, because it exists as long as any process is in it.
 pub(super) struct Group {
     /// The group in which the agent was started, if it was prepared by a leader process.
     pub(super) prepared: Option<u32>,
-    /// The agent's process id, which is also the id of the group that it leads. It leads one if no group was
-    /// prepared, or if it has created one itself.
+    /// The agent's process id, which is also the id of the group that it leads. The agent leads a group if no group
+    /// was prepared, or if it creates one.
     pub(super) id: Option<u32>,
 }
 
@@ -60,7 +59,7 @@ impl Group {
 
     fn send(&self, signal: rustix::process::Signal) {
         for group in self.all() {
-            // Fails only if all processes of the group have ended.
+            // This only fails if there are no processes left in the group.
             let _ = kill_process_group(group, signal);
         }
     }

@@ -1,8 +1,8 @@
 //! [`EventFile`]: appends the record to a file, from a background thread.
 //!
 //! Only whole lines are appended, so several proxies can share a file. A write error, such as a full disk, is logged
-//! once and does not affect the relay. Lost events are counted, and the count is written as soon as the file can be
-//! written again.
+//! once and does not affect the relay. Lost events are counted, and the count is added to the file when it is
+//! writable again.
 
 use std::{
     io::{self, Write},
@@ -18,8 +18,8 @@ use crate::worker::{Batch, Submitter, Worker};
 /// The maximum number of events that wait for the disk. Further events are dropped and counted.
 const MAX_WAITING: usize = 8192;
 
-/// The approximate size of one write, in bytes. The operating system appends it as a whole, even if other processes
-/// write to the same file.
+/// The approximate size of a write, in bytes. Writes of this size are appended as a whole, even if other processes
+/// use the same file.
 const CHUNK_BYTES: usize = 32 * 1024;
 
 /// A file that events are appended to. Dropping it writes all pending events.
@@ -101,8 +101,8 @@ impl<W: Write> LineWriter<W> {
         if serde_json::to_writer(&mut self.pending, record).is_ok() {
             self.pending.push(b'\n');
         } else {
-            // Texts and numbers can always be serialized. If serialization fails anyway, drop the line instead of
-            // writing half of it.
+            // This should never happen for strings and numbers. If it does, drop the line instead of writing a part
+            // of it.
             self.pending.truncate(before);
             self.lost += 1;
         }
@@ -122,7 +122,7 @@ impl<W: Write> LineWriter<W> {
                 true
             }
             Err((written, error)) => {
-                // This is an upper bound, because some of the events may have been written.
+                // This is an upper bound. Some of the events may be in the file.
                 self.lost += count;
                 self.is_cut = self.is_cut || (written > 0 && written < all);
                 if !self.has_warned {
@@ -196,7 +196,7 @@ mod tests {
         let mut lines = LineWriter::new(disk, "x".to_owned());
         lines.write(batch(10..11, 0));
         assert_eq!((counts(&lines.file), lines.lost), (vec![Some(10)], 0));
-        // The second line is incomplete, so both events count as lost.
+        // The second line is incomplete, so it's not known how many events were written. Both are counted as lost.
         lines.write(batch(11..13, 0));
         assert_eq!((counts(&lines.file), lines.lost, lines.is_cut), (vec![Some(10), None], 2, true));
         lines.write(batch(13..14, 5));

@@ -7,8 +7,8 @@ use std::{
 
 use acp_skills_intercept::Resolved;
 
-/// Returns the absolute path that `path` leads to, without symbolic links. The path and its parents need not exist. Blocks while
-/// it reads the disk.
+/// Returns the absolute path that `path` leads to, without symbolic links. The path and its parents need not exist.
+/// This may block, because it reads from disk.
 pub(super) fn resolve(path: &Path, cwd: Option<PathBuf>) -> Resolved {
     let cwd = cwd.map(|cwd| dunce::canonicalize(&cwd).unwrap_or(cwd));
     let absolute = cwd.as_ref().map_or_else(|| path.to_owned(), |cwd| cwd.join(path));

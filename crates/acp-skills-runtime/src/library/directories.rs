@@ -57,7 +57,7 @@ impl DirectoryLibrary {
         Self { named, strict, scan, sources, project, trust: None, projects: Vec::new(), watch: false }
     }
 
-    /// Sets the approvals, so that skills of projects are not used before the user has approved them.
+    /// Sets the approvals. With these, skills of a project are only used if the user approved them.
     pub fn approved_by(self, trust: Option<Trust>) -> Self {
         Self { trust, ..self }
     }
@@ -67,7 +67,7 @@ impl DirectoryLibrary {
         Self { projects, ..self }
     }
 
-    /// Sets if the library watches the disk for changes. The default is false.
+    /// Sets whether the library watches the disk for changes. The default is false.
     pub fn watched(self, watch: bool) -> Self {
         Self { watch, ..self }
     }
@@ -161,7 +161,7 @@ impl DirectoryLibrary {
         projects::filtered(builder.build(), &here)
     }
 
-    /// Removes the skills of the project that the user has not approved. Returns `None` if no approval is needed.
+    /// Removes the skills of the project that are not approved. Returns `None` if there is no need for approval.
     fn sift(
         &self,
         cwd: Option<&Path>,

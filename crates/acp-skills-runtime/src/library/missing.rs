@@ -23,8 +23,8 @@ fn sentence(search: &Discovery, root: &Root, found: &SkillSet) -> Option<String>
     {
         return None;
     }
-    // This searches the whole directory again, so it comes last. The directory may be a link, or its skills may have
-    // been found below another root.
+    // This searches the whole directory again, so it should only be done if necessary. For example, the directory may
+    // be a link, or the skills in it may be found below another root.
     let everything = Discovery { roots: vec![root.clone()], ..Discovery::default() }.find();
     let dir = root.path.display();
     if everything.is_empty() && everything.skipped().is_empty() {
@@ -82,7 +82,7 @@ mod tests {
         check(&[&full], &["pdf"], &[]);
         check(&[&full], &["pfd"], &["full, which has `docx`, `pdf`"]);
         check(&[&full, &empty], &["x"], &["leave no skill", "there is no skill"]);
-        // A skill that cannot be loaded already has its own warning.
+        // There is already another warning for skills that can't be loaded.
         check(&[&broken], &["x"], &[]);
         check(&[&dir.path().join("missing")], &[], &[]);
         // The skills are found only once, below the first root.

@@ -30,7 +30,7 @@ pub(super) struct Snapshots {
     watch: bool,
     /// True if the skills of a session depend on its working directory.
     by_directory: bool,
-    /// Guards access to the disk, and is held while the disk is read. It is taken before `found`.
+    /// Guards access to the disk. This lock is held while we read from disk, and is taken before `found`.
     finder: Mutex<Finder>,
     /// The sets of the sessions. The lock is never held while the disk is read.
     found: Mutex<HashMap<Option<PathBuf>, SkillSet>>,
@@ -84,8 +84,9 @@ impl Finder {
         }
     }
 
-    /// Logs the problems of these sets. Each problem is logged once, until it is gone. With `all`, these are all sets
-    /// of the library, so problems that are missing from them are gone.
+    /// Logs the problems of these sets. To avoid repeated messages, each problem is only logged once. Use `all` if
+    /// these are all sets of the library. Then other problems are considered fixed, and will be logged again if they
+    /// return.
     fn warn<'s>(&mut self, sets: impl IntoIterator<Item = &'s SkillSet>, all: bool) {
         let missing = self.skills.missing();
         let mut now: HashSet<String> = missing.into_iter().collect();
@@ -153,7 +154,7 @@ impl Snapshots {
         finder.warn(after.values(), true);
         let is_same = after.iter().all(|(cwd, new)| before.get(cwd).is_some_and(|old| old.ptr_eq(new)));
         let mut found = self.found.lock();
-        // A session may have ended in the meantime.
+        // Sessions may end while the search is running.
         after.retain(|cwd, _| found.contains_key(cwd));
         finder.projects.retain(|cwd, _| after.contains_key(&Some(cwd.clone())));
         *found = after;
@@ -189,7 +190,7 @@ impl Watched for Snapshots {
         for (cwd, search) in &finder.projects {
             if let Some(discovery) = finder.skills.project_search(cwd) {
                 coverage.add_search(&discovery, &search.visits);
-                // The user may have decided in a session of another proxy process.
+                // The user can also decide in a session of another proxy process.
                 if let Some(file) = finder.skills.trust_file(cwd) {
                     coverage.add_file(&file);
                 }
@@ -202,7 +203,7 @@ impl Watched for Snapshots {
 impl SkillLibrary for Snapshots {
     fn at(&self, cwd: Option<&Path>) -> SkillSet {
         let cwd = cwd.filter(|_| self.by_directory).map(Path::to_owned);
-        // This comes before the lock of the finder, so that a running search doesn't delay sessions that have a set.
+        // Check this before locking the finder, so that sessions with a set don't have to wait for a running search.
         if let Some(known) = self.found.lock().get(&cwd) {
             return known.clone();
         }
@@ -234,7 +235,7 @@ impl SkillLibrary for Snapshots {
 
     fn leave(&self, cwd: &Path) {
         self.found.lock().remove(&Some(cwd.to_owned()));
-        // If a search is running, we don't wait for it. That search, or the next one, removes the project.
+        // Don't wait if a search is running. In this case, the search will remove the project.
         if let Some(mut finder) = self.finder.try_lock() {
             finder.projects.remove(cwd);
         }
@@ -271,7 +272,7 @@ impl Drop for Snapshots {
     }
 }
 
-/// Returns true if a named skill has to be loaded again. A change of any link on its path counts too.
+/// Returns true if a named skill should be loaded again. This includes changes to any symbolic link in the path.
 fn is_touched(path: &Path, changes: &Changes) -> bool {
     let real = dunce::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     changes.touches(&real) || changes.replaces(&real) || changes.replaces(path)
@@ -290,7 +291,7 @@ const MAX_LOGGED_UNAPPROVED: usize = 10;
 fn warnings(skills: &SkillSet) -> Vec<String> {
     let mut lines = Vec::new();
     for skipped in skills.skipped() {
-        // Sources have already logged their own problems.
+        // Problems of sources are logged when they are loaded.
         let is_new = |finding: &&Diagnostic| finding.is_error() && !finding.code.starts_with("source-");
         for finding in skipped.diagnostics.iter().filter(is_new) {
             let hint = hint(finding);

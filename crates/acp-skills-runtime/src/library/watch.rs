@@ -7,8 +7,9 @@
 //! | `watcher` | the watches of the operating system |
 //! | `debounce` | collecting changes until they have settled |
 //!
-//! One thread waits for changes, has the library search again, and updates the watches. A directory may change just
-//! before its watch is added, so each newly watched directory is searched once more. This way, no change is missed.
+//! A thread waits for changes, starts a new search, and updates the watches. If a directory changes just before we
+//! start to watch it, there is no event. To avoid missing this change, each newly watched directory is searched
+//! again.
 
 mod coverage;
 mod debounce;
@@ -33,8 +34,8 @@ pub(super) use self::{coverage::Coverage, debounce::Debounce};
 /// The time after which we try again if no watch could be added.
 const RETRY: Duration = Duration::from_mins(1);
 
-/// The number of threads that must be available before the watcher starts. It needs only one, but the proxy starts
-/// others at the same time.
+/// The number of threads that should be available for the watcher. Only one is used, but the proxy also starts other
+/// threads at the same time.
 const SPARE_THREADS: usize = 4;
 
 /// Skills on disk that can be searched again.
@@ -42,7 +43,7 @@ pub(super) trait Watched: Send + Sync {
     /// Returns all directories and files that have to be watched so that no change is missed.
     fn coverage(&self) -> Coverage;
 
-    /// Searches again in the changed directories. Returns `None` if no skill has changed.
+    /// Searches again in the changed directories. Returns `None` if there are no changes to skills.
     fn rescan(&self, changes: &Changes) -> Option<Reloaded>;
 }
 
@@ -50,7 +51,7 @@ pub(super) trait Watched: Send + Sync {
 pub(super) fn start(library: Weak<impl Watched + 'static>, debounce: Arc<Debounce>, changed: WhenReloaded) {
     let work = move || {
         let sink = Arc::clone(&debounce);
-        // If `notify` cannot start its own thread, it reports no error and panics later.
+        // If `notify` can't start a thread, it will not return an error, but panic when it is used.
         if let Err(error) = probe_threads(SPARE_THREADS) {
             return cannot_watch(&error);
         }
@@ -86,11 +87,10 @@ fn watch(
         }
         let mut changes = watches.update(&coverage);
         debounce.set_coverage(coverage);
-        // Dropping the library closes the debounce, which ends this loop. Holding it while we wait would prevent
-        // that.
+        // Don't hold the library while waiting. When it is dropped, the debounce is closed and this loop ends.
         drop(here);
-        // If `changes` isn't empty here, some watches are new and their directories have to be searched. These
-        // watches must be kept: removing them would add them again, and the loop would never end.
+        // If there are changes at this point, they are from new watches, and we should only search these directories.
+        // If we also removed the watches, they would be added again and the loop would never end.
         if changes.is_empty() {
             let retry = watches.are_lost().then(|| Instant::now() + RETRY);
             match debounce.settled(search_all_at.or(retry)) {

@@ -2,9 +2,9 @@
 //!
 //! The agent sends `{serverId, requestId, method, params}`. The result of its request is either `{result}` or
 //! `{error}` of the inner MCP request ([RFD](https://agentclientprotocol.com/rfds/mcp-over-acp)). Each session has
-//! one internal connection of newline-delimited MCP to its server, on which requests get ids of our own.
-//! Notifications that the server sends on a subscription are forwarded to the agent with the id of the request that
-//! opened the subscription.
+//! one internal connection of newline-delimited MCP to the server, where we use new request ids. Notifications that
+//! the server sends on a subscription are forwarded to the agent with the id of the request that opened the
+//! subscription.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -146,7 +146,7 @@ impl Inner {
                     (None, None) => None,
                 };
                 if let Some(sender) = sender {
-                    // The request may have been cancelled.
+                    // This fails if the request was cancelled.
                     let _ = sender.send(message);
                 }
             }

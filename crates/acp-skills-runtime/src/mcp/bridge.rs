@@ -1,5 +1,5 @@
 //! The stdio transport: our own binary as a process that an agent starts as an MCP server. It copies bytes between
-//! its stdin and stdout and the proxy. It has no state and doesn't interpret MCP.
+//! its stdin and stdout and the proxy. There is no state, and messages are not parsed.
 //!
 //! The bridge connects to the listener of the proxy and asks for a protocol upgrade, so that access control is in one
 //! place. The address and the token are passed in environment variables, because any user can read command-line
@@ -27,7 +27,7 @@ const TOKEN: &str = "ACP_SKILLS_BRIDGE_TOKEN";
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The errors of a bridge.
+/// An error of the stdio bridge.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BridgeError {
@@ -89,12 +89,12 @@ pub fn run() -> Result<(), BridgeError> {
 
     let writer = stream.try_clone().map_err(BridgeError::Gone)?;
     let copies = move || {
-        // Either side may close first. The other direction ends with it.
+        // If either side is closed, the other direction will end too.
         let _ = copy(io::stdin().lock(), &writer);
         let _ = writer.shutdown(Shutdown::Write);
     };
     thread::Builder::new().spawn(copies).map_err(BridgeError::NoThread)?;
-    // The agent may stop reading at any time.
+    // This fails if the agent stops reading, which is fine.
     let _ = copy(reader, io::stdout().lock());
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! The events of tool calls, for the record.
 //!
-//! An event contains text that the model wrote only if it names something that exists: a skill, one of its tools, or
-//! one of its files.
+//! To keep contents out of the record, text from the model is only used if it is the name of a skill that exists, or
+//! of a tool or file in that skill.
 
 use std::time::Duration;
 

@@ -79,12 +79,12 @@ impl Listener {
         let Self::Client(other) = self else { return false };
         match (other.peer_info(), peer.peer_info()) {
             (Some(other), Some(info)) => Arc::ptr_eq(&other, &info),
-            // These clients have not introduced themselves, so they cannot be told apart.
+            // There is no way to distinguish clients without this information.
             (other, info) => other.is_none() && info.is_none(),
         }
     }
 
-    /// Sends a notification. Returns false if the receiver has disconnected.
+    /// Sends a notification. Returns false if the receiver disconnected.
     async fn notify(&self, notification: ServerNotification) -> bool {
         match self {
             Self::Client(peer) => {

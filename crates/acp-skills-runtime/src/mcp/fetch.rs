@@ -1,5 +1,5 @@
-//! Texts of skills that the proxy itself adds to a prompt, because the user has named a skill or because the agent
-//! has no tools to activate one.
+//! Texts of skills that are added to a prompt. This is used if the user invoked a skill, or if the agent doesn't have
+//! tools to activate one.
 
 use std::{sync::Arc, time::Instant};
 

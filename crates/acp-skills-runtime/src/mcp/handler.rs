@@ -107,7 +107,7 @@ impl Handler {
     }
 
     fn report(&self, input: Input) {
-        // Fails only while the relay shuts down.
+        // This only fails if the relay is shutting down.
         let _ = self.reports.inputs.send(input);
     }
 
@@ -273,13 +273,13 @@ impl ServerHandler for Handler {
 }
 
 fn tool(definition: ToolDefinition) -> Tool {
-    // Some agents pass the whole definition to the model, so we leave out repetitions and defaults. By default, a tool that
-    // isn't marked as read-only may be destructive, and the title has its own member.
+    // Some agents pass the whole definition to the model, so we don't include defaults and don't repeat the title.
+    // According to the spec, tools that are not read-only are destructive by default.
     let annotations = ToolAnnotations::new().read_only(definition.read_only);
     let mut tool = Tool::new(definition.name, definition.description, definition.input_schema);
     tool.title = Some(definition.title.into_owned());
     tool.annotations = Some(annotations);
-    // Claude Code hides tools behind its own tool search unless they have this mark.
+    // With this, Claude Code always loads the tools. Otherwise they are only found with a tool search.
     let mut meta = MetaObject::new();
     meta.insert("anthropic/alwaysLoad".to_owned(), true.into());
     tool.meta = Some(meta);

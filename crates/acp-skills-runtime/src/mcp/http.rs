@@ -71,8 +71,8 @@ pub(super) struct Service {
 
 impl Service {
     pub(super) fn new(handler: Handler, end: CancellationToken) -> Self {
-        // The older revisions need sessions, because some agents fail if a GET request for the event stream is
-        // refused.
+        // Enable sessions for the older revisions. Without this, GET requests for the event stream are refused, and
+        // some agents fail.
         let config = StreamableHttpServerConfig::default()
             .with_legacy_session_mode(true)
             .with_sse_retry(None)
@@ -102,10 +102,10 @@ impl Service {
 /// Creates the manager for the MCP sessions of one endpoint.
 fn sessions() -> LocalSessionManager {
     let mut sessions = LocalSessionManager::default();
-    // Gemini fails to parse an event without data as JSON and disconnects, so we don't send any.
+    // Don't send events without data. Gemini tries to parse the empty data as JSON, fails, and disconnects.
     sessions.session_config.sse_retry = None;
-    // The user may pause for hours, and few agents start a new session after theirs has expired. Sessions end with
-    // the endpoint.
+    // Don't let sessions expire, because the user may pause for hours and few agents would start a new session. They
+    // are removed with the endpoint.
     sessions.session_config.keep_alive = None;
     sessions
 }
@@ -129,14 +129,14 @@ pub(super) fn listen(servers: &Servers, runtime: &Handle) -> io::Result<SocketAd
             match accepted {
                 Ok((stream, _)) => match servers.upgrade() {
                     Some(servers) => {
-                        // Answers are small and the agent waits for them. Failing to set this only makes them slower.
+                        // Send small answers without delay. If this fails, answers are only slower.
                         let _ = stream.set_nodelay(true);
                         tokio::spawn(serve(stream, unauthenticated.admit(), Servers(servers)));
                     }
                     None => return,
                 },
                 Err(error) => {
-                    // The process may have run out of file descriptors. Other connections will close soon.
+                    // This happens if there are no file descriptors left. Wait for other connections to be closed.
                     tracing::warn!(%error, "cannot accept an MCP connection");
                     tokio::time::sleep(Duration::from_millis(50)).await;
                 }
@@ -213,7 +213,7 @@ fn upgrade(request: Request<Incoming>, server: Arc<Server>) -> Response<Body> {
             server.end.child_token(),
         );
         match served.await {
-            // Returns when the connection has closed. Its result needs no handling.
+            // This waits for the connection to be closed. There is nothing to do with the result.
             Ok(running) => {
                 let _ = running.waiting().await;
             }

@@ -2,13 +2,13 @@
 
 use rustix::process::{Pid, test_kill_process_group};
 
-/// Returns true if a process of `group` still runs. Zombies don't count: these processes have ended, but still
-/// receive signals until their parent, or a slow init process, has waited for them.
+/// Returns true if a process of `group` still runs. Zombies don't count. These processes already exited, but can
+/// still receive signals until the parent or the init process waits for them.
 pub(crate) fn group_is_alive(group: Pid) -> bool {
     test_kill_process_group(group).is_ok() && !has_only_zombies(group)
 }
 
-/// Returns true if `/proc` shows processes of the group, and all of them have ended.
+/// Returns true if `/proc` lists processes of the group, and all of them are zombies.
 #[cfg(target_os = "linux")]
 fn has_only_zombies(group: Pid) -> bool {
     let Ok(processes) = std::fs::read_dir("/proc") else { return false };
@@ -18,7 +18,7 @@ fn has_only_zombies(group: Pid) -> bool {
         if !name.as_encoded_bytes().first().is_some_and(u8::is_ascii_digit) {
             continue;
         }
-        // The process may have ended since the directory was read.
+        // Ignore processes that ended since we listed the directory.
         let Ok(stat) = std::fs::read_to_string(process.path().join("stat")) else { continue };
         if let Some((state, id)) = state_and_group(&stat)
             && id == group.as_raw_nonzero().get()

@@ -1,17 +1,16 @@
 //! Starts the watchdog and tells it about the process groups (Unix).
 //!
-//! If this process were killed right after it has started an agent, the watchdog might not know the agent yet. This
-//! is why the group is created before the agent: a *leader*, which is our own program in a new process group, waits
-//! for its stdin to close, and the agent is started in the leader's group. If this process is killed meanwhile, the
-//! pipe to the leader closes, and the leader has the whole group ended. The pipe cannot close too early, because a
-//! new child process holds our end of it until it executes its program.
+//! This process may be killed just after it starts an agent, and before it tells the watchdog about it. To handle
+//! this, we create the process group first: a *leader*, which is our program in a new process group, waits for stdin
+//! to close, and the agent is started in the same group. If this process is killed at this point, the pipe to the
+//! leader is closed, and the leader makes sure that the whole group is ended. The pipe can't be closed too early,
+//! because the new child process also holds our end of the pipe until it calls `exec`.
 //!
-//! After the agent has started, the watchdog is started in the background and told about the groups. Then the leader
-//! exits. If the leader stayed, it would receive the signals that are meant for the agent, and we could not tell if
-//! the group is empty.
+//! When the agent is running, we start the watchdog in the background and send it the groups. After that, the leader
+//! exits. Otherwise it would receive signals for the agent, and we would not know if the group is empty.
 //!
-//! Scripts and the programs of tools get groups in the same way, one for each. We don't wait for the exit status of
-//! their leaders until their groups have ended, so that the ids of the groups cannot be reused before.
+//! We use the same approach for scripts and for the programs of tools, with a separate group for each. We only wait
+//! for the exit status of the leader after the group ended. Until then, the id of the group can't be reused.
 
 use std::{
     collections::HashMap,
@@ -43,7 +42,7 @@ enum Helper {
     Absent,
     Starting,
     Running(HelperProcess),
-    /// The helper could not be started, or has ended. We don't start it again.
+    /// The helper failed to start, or exited. We don't try to start it again.
     Failed,
 }
 
@@ -121,7 +120,8 @@ impl HelperProcess {
     /// knows of.
     fn dismiss(&mut self) {
         if let Some(mut pipe) = self.pipe.take() {
-            // The leader may have been ended together with the agent. A watchdog ignores this line.
+            // This fails if the leader was killed together with the agent. If the helper is a watchdog, it ignores
+            // this line.
             let _ = pipe.write_all(watchdog::DISMISSAL.as_bytes());
         }
     }
@@ -173,8 +173,8 @@ impl Processes {
         self.0.leader_ready.notify_all();
     }
 
-    /// Returns the group in which the agent has to be started, or `None` if it has to lead its own group. Waits until
-    /// the leader has started.
+    /// Returns the group to start the agent in, or `None` if the agent should create a new group. Waits for the
+    /// leader to start.
     pub(crate) fn agent_group(&self) -> Option<u32> {
         let mut state = self.0.state.lock();
         while matches!(state.guard.leader, Helper::Starting) {
@@ -186,8 +186,8 @@ impl Processes {
         }
     }
 
-    /// Registers an agent with its process id, and with the prepared group if it has one. The agent may also have
-    /// created a group with its own id.
+    /// Registers an agent with the prepared group, if there is one, and with the process id. The process id is used
+    /// as a group too, because the agent may create a group.
     pub(crate) fn agent_started(&self, group: Option<u32>, id: Option<u32>) {
         if let (Helper::Running(leader), Some(id)) = (&mut self.0.state.lock().guard.leader, id) {
             // The leader ends this group too until the watchdog runs. Writing fails if the leader was ended with the
@@ -198,7 +198,7 @@ impl Processes {
         self.ensure_watchdog();
     }
 
-    /// Removes an agent that has exited with all of its children. Its ids can be reused from now on.
+    /// Removes an agent when the agent and all children are gone. From now on, the ids can be reused.
     pub(crate) fn agent_ended(&self, group: Option<u32>, id: Option<u32>) {
         group.into_iter().chain(id).for_each(|id| self.remove(id));
         // The leader still runs if the watchdog could not be started.
@@ -206,7 +206,7 @@ impl Processes {
         drop(leader);
     }
 
-    /// Ends all remaining groups and the helper processes. Blocks until the helpers have exited.
+    /// Ends all remaining groups, and waits for the helper processes to exit.
     pub fn finish(&self) {
         let mut state = self.0.state.lock();
         let leader = mem::take(&mut state.guard.leader);
@@ -222,7 +222,7 @@ impl Processes {
         drop(leaders);
     }
 
-    /// Creates a group with a leader for a script. Returns `None` if the script has to lead its own group.
+    /// Creates a group with a leader for a script. Returns `None` if the script should create a new group.
     pub(super) fn new_group(&self) -> Option<u32> {
         self.ensure_watchdog();
         let program = self.0.state.lock().guard.program.clone()?;
@@ -269,7 +269,7 @@ impl Processes {
         };
         let State { groups, guard } = &mut *state;
         for &id in groups.iter() {
-            // If the watchdog has ended, the next write to it fails and is reported.
+            // If this fails, the next write will fail too and log a warning.
             let _ = watchdog.send(watchdog::ADD, id);
             guard.dismiss_leader(id);
         }

@@ -1,8 +1,8 @@
-//! The watchdog process (Unix): ends process groups after the process that started them has ended.
+//! The watchdog process (Unix): ends all process groups of the proxy when the proxy exits.
 //!
-//! The watchdog receives the groups on its stdin, one per line: `+ID` adds a group, and `-ID` removes a group that
-//! has ended. When the pipe closes, the watchdog ends all remaining groups. It has its own process group, so that it
-//! survives if the group of the proxy is killed.
+//! The watchdog receives the groups on its stdin, one per line: `+ID` adds a group, and `-ID` removes a group. When
+//! the pipe is closed, the watchdog ends all remaining groups. The watchdog runs in a separate process group, so that
+//! it is still there if the group of the proxy is killed.
 
 use std::{
     collections::HashSet,
@@ -21,14 +21,14 @@ use super::group_is_alive;
 /// The name of the hidden subcommand.
 pub const SUBCOMMAND: &str = "watchdog";
 
-/// The argument that starts a leader instead of a watchdog. A leader creates a process group and waits until a
-/// watchdog has taken over.
+/// The argument that starts a leader instead of a watchdog. A leader creates a process group and waits for a watchdog
+/// to take over.
 pub(super) const LEADER: &str = "leader";
 /// The line that dismisses a leader.
 pub(super) const DISMISSAL: &str = ".\n";
 /// The prefix of a group that was added.
 pub(super) const ADD: char = '+';
-/// The prefix of a group that has ended.
+/// The prefix of a group that was removed.
 pub(super) const REMOVE: char = '-';
 
 /// The time that processes have to exit after they were asked to terminate.
@@ -68,7 +68,7 @@ fn watch(lines: impl BufRead) {
 fn end(groups: &HashSet<Pid>) {
     let send = |signal| {
         for &group in groups {
-            // Fails only if all processes of the group have ended.
+            // This only fails if there are no processes left in the group.
             let _ = kill_process_group(group, signal);
         }
     };
@@ -82,7 +82,7 @@ fn end(groups: &HashSet<Pid>) {
 }
 
 /// Leads a group until it is dismissed. If the proxy ends before that, starts a watchdog that ends this group and the
-/// groups that were added. The leader cannot do this itself, because it would end with its own group.
+/// groups that were added. The leader can't do this, because it is in the same group and would be killed first.
 fn lead() -> io::Result<()> {
     // This avoids the buffer of the standard library's stdin.
     let stdin = fs::File::from(io::stdin().as_fd().try_clone_to_owned()?);

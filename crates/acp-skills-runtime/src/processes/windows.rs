@@ -1,11 +1,11 @@
 //! Puts this process into a job object (Windows).
 //!
-//! Each child process has its own job, and Windows ends a job when its last handle is closed, which also happens if
-//! this process is killed. No watchdog is needed.
+//! Each child process runs in a separate job. Windows ends a job when the last handle to it is closed, which also
+//! happens if this process is killed, so there is no need for a watchdog.
 //!
-//! A program is created in a suspended state and then added to its job. If this process were killed in between, the
-//! program would stay suspended forever and hold the pipes that it has inherited. To avoid this, this process is in a
-//! job itself, and its children belong to that job from the start ([Nested Jobs]).
+//! A program is first created in a suspended state, and then added to a job. If this process is killed in between,
+//! the program would stay suspended forever and keep the inherited pipes open. To avoid this, we also run this
+//! process in a job, which includes all children from the start ([Nested Jobs]).
 //!
 //! [Nested Jobs]: https://learn.microsoft.com/windows/win32/procthread/nested-jobs
 
@@ -38,15 +38,15 @@ impl Processes {
         self.prepare(program);
     }
 
-    /// Ensures that all child processes are ended if this process is killed. Does so only if `program` is the program
-    /// of this process, because other programs may have children that have to survive.
+    /// Ensures that all child processes are ended if this process is killed. This only has an effect if this process
+    /// runs `program`, because other programs may start children that should keep running.
     pub fn prepare(&self, program: &Path) {
         if env::current_exe().is_ok_and(|own| own == program) {
             end_children_with_this_process();
         }
     }
 
-    /// Returns `None`, because each agent has its own job.
+    /// Returns `None`, because agents run in separate jobs.
     pub(crate) fn agent_group(&self) -> Option<u32> {
         None
     }
@@ -58,7 +58,7 @@ impl Processes {
         }
     }
 
-    /// Removes an agent that has exited with all of its children.
+    /// Removes an agent when the agent and all children are gone.
     pub(crate) fn agent_ended(&self, _group: Option<u32>, id: Option<u32>) {
         if let Some(id) = id {
             self.remove(id);
@@ -68,13 +68,13 @@ impl Processes {
     /// Does nothing, because Windows ends the jobs.
     pub fn finish(&self) {}
 
-    /// Returns `None`, because each program has its own job.
+    /// Returns `None`, because programs run in separate jobs.
     pub(super) fn new_group(&self) -> Option<u32> {
         None
     }
 }
 
-/// Makes Windows end all future children of this process when this process ends, for whatever reason.
+/// Makes Windows end all future children of this process when this process ends.
 pub(crate) fn end_children_with_this_process() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

@@ -22,13 +22,14 @@ use super::{
 };
 use crate::host::RunningHost;
 
-/// The limit for the agent's MCP requests that are in flight over the ACP connection, in permits of [`REQUEST_UNIT_BYTES`]. At
-/// the limit, the agent is not read until it has read some of its answers.
+/// The limit for the agent's MCP requests that are in flight over the ACP connection, in permits of
+/// [`REQUEST_UNIT_BYTES`]. At the limit, we stop reading from the agent until it reads some of the answers.
 const MAX_REQUEST_UNITS: usize = 2048;
 /// The size of one permit in bytes. This is about the memory that a small request needs while it is in flight.
 const REQUEST_UNIT_BYTES: usize = 4096;
 
-/// The maximum time that the client's last messages wait for the skills of their session after the client has disconnected.
+/// The maximum time to wait for the skills of a session after the client disconnects, so that its last messages can
+/// still be sent.
 const PENDING_SETUP_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The center of the relay, shared by the two pumps and the tasks.
@@ -178,8 +179,8 @@ impl Hub {
         self.deliver(Side::Agent, MayBlock::No);
     }
 
-    /// Answers all requests that the agent has left open. Returns true if one of them was part of the start of the agent, such
-    /// as `initialize`.
+    /// Sends an error for each request that the agent didn't answer. Returns true if one of these requests was used
+    /// to start the agent, such as `initialize`.
     pub(super) fn agent_gone(&self, why: &str) -> bool {
         let mut interceptor = self.interceptor.lock();
         let was_starting = interceptor.is_starting();
@@ -213,7 +214,7 @@ impl Hub {
             outbox.extend(effects.into_iter().map(|effect| (span.clone(), effect)));
         }
         drop(interceptor);
-        // Tasks may depend on earlier effects, including those of another thread.
+        // This should be done before starting tasks, because these may depend on earlier effects.
         if has_effects || !tasks.is_empty() {
             self.empty_outbox();
         }
@@ -222,7 +223,7 @@ impl Hub {
         }
         for task in tasks {
             let permits = self.acquire_permits(&task, may_block);
-            // Fails only while the relay shuts down.
+            // This only fails if the relay is shutting down.
             let _ = self.tasks.send((task, permits));
         }
     }
@@ -273,7 +274,8 @@ impl Hub {
     }
 }
 
-/// Says if the caller may block. Pumps may. The only thread of the async runtime must never wait for a side to read.
+/// Specifies whether the caller may block. Pumps may block. The async runtime only uses a single thread, which should
+/// never wait for a side to read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum MayBlock {
     Yes,

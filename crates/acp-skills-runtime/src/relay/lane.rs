@@ -1,9 +1,9 @@
 //! [`Lane`]: the queue of one direction, and the writer at its end.
 //!
-//! A thread that holds the interceptor pushes its lines into the lane, which never blocks. The order of the lane is therefore
-//! the order of the decisions. Only threads that are allowed to block drain a lane. The pump of a direction drains each batch
-//! before it reads the next one, so a lane holds at most one batch and the lines that other threads insert, no matter how fast
-//! the source is.
+//! A thread that holds the interceptor pushes its lines into the lane, which never blocks. This means that lines are
+//! in the order in which the interceptor decided about them. Only threads that are allowed to block drain a lane. The
+//! pump of a direction drains each batch before it reads the next one, so a lane holds at most one batch and the
+//! lines that other threads insert, even if the source is fast.
 
 use std::{
     collections::VecDeque,
@@ -129,10 +129,10 @@ impl Lane {
         self.drain_is_scheduled.swap(true, Ordering::AcqRel)
     }
 
-    /// Writes all queued bytes. Blocks until the other side has read them.
+    /// Writes all queued bytes. Blocks while the other side doesn't read.
     ///
     /// # Errors
-    /// Returns an error if the other side has disconnected. The lane is closed then.
+    /// Returns an error if the other side disconnected. In this case, the lane is also closed.
     pub(super) fn drain(&self) -> io::Result<()> {
         let mut writer = self.writer.lock();
         self.drain_is_scheduled.store(false, Ordering::Release);
@@ -149,7 +149,7 @@ impl Lane {
 
     /// Writes all queued bytes, then closes the writer.
     pub(super) fn close(&self) {
-        // An error means that the other side has disconnected, so the lane is closed either way.
+        // We can ignore an error, because it only means that the lane is already closed.
         let _ = self.drain();
         self.shut();
         *self.writer.lock() = None;

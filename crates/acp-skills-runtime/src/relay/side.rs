@@ -1,4 +1,4 @@
-//! [`Side`]: the client or the agent, and the I/O errors that mean that one of them has disconnected.
+//! [`Side`]: the client or the agent. Also recognizes the I/O errors for a side that disconnected.
 
 use std::io;
 
@@ -27,8 +27,8 @@ impl Side {
     }
 }
 
-/// Returns true if an I/O error means that the other end has disconnected. This is how clients and agents usually end, so it
-/// isn't worth a warning.
+/// Returns true if an I/O error means that the other end disconnected. This is common when clients and agents exit,
+/// so it should not be logged as a warning.
 pub(super) fn is_disconnect(error: &io::Error) -> bool {
     matches!(
         error.kind(),

@@ -56,8 +56,8 @@ impl Standalone {
         Self { tap, ..self }
     }
 
-    /// Sets the shutdown grace: the time that the agent has to exit by itself after the client has disconnected. After that it
-    /// is terminated. The default is the time that suits the agent if it is a known one, and 3 seconds otherwise.
+    /// Sets the shutdown grace: the time for the agent to exit after the client disconnects. After this time, we
+    /// terminate the agent. The default is 3 seconds, or the usual time for agents that we know.
     #[must_use]
     pub fn exit_wait(self, exit_wait: Option<Duration>) -> Self {
         Self { exit_wait, ..self }
@@ -86,7 +86,7 @@ impl Standalone {
         let ends = Ends { reader: Box::new(stdout), writer: stdin, hangup: None };
         let relay = Relay::start(self.policy, self.host, self.client, ends)?;
         let code = Supervisor::new(agent, relay, signals, self.exit_wait).run().await;
-        // This ends scripts that still run. It fails only if the function panics.
+        // This ends all scripts that are still running.
         let _ = spawn_blocking(move || processes.finish()).await;
         Ok(code?)
     }

@@ -109,7 +109,7 @@ fn unchanged_sets_are_kept() {
     let at = |cwd: &str| fixture.library.at(Some(&fixture.directory.path().join(cwd)));
     let here = at("here");
     let there = at("there");
-    // The file is written again with the same contents.
+    // Write the file again without changes.
     fixture.write("roots/second", "old");
     fixture.library.reload();
     assert!(at("here").ptr_eq(&here) && at("there").ptr_eq(&there));
@@ -139,7 +139,7 @@ fn leaving_does_not_wait_for_the_disk() {
     write(directory.path(), ".skills/mine", "old");
     let here = directory.path();
     assert_eq!(library.at(Some(here)).len(), 1);
-    // This simulates a search on a slow disk.
+    // Simulate a slow disk.
     let finder = library.finder.lock();
     let (left, receiver) = std::sync::mpsc::channel();
     let shared = Arc::clone(&library);

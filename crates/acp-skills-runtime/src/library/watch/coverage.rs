@@ -16,8 +16,8 @@ use skills_core::{
     files::SKILL_FILE_NAMES,
 };
 
-/// The directories in which changes matter, by canonical path. There can be ten thousand, so the paths are shared
-/// with the search that found them.
+/// The directories to check for changes, by canonical path. There can be ten thousand of these, so paths are shared
+/// with the search to save memory.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(in crate::library) struct Coverage(HashMap<Arc<Path>, Interest>);
 
@@ -47,7 +47,8 @@ impl Change {
     fn of(kind: EventKind) -> Self {
         match kind {
             EventKind::Access(AccessKind::Close(AccessMode::Write))
-            // Windows reports `Any` for a file that was written, and for a directory with a new or removed entry.
+            // On Windows, this is used if a file was written, or if an entry was added to or removed from a
+            // directory.
             | EventKind::Modify(ModifyKind::Any | ModifyKind::Data(_) | ModifyKind::Metadata(_)) => Self::Content,
             EventKind::Access(_) => Self::Nothing,
             _ => Self::Existence,
@@ -244,7 +245,7 @@ mod tests {
             (ANY, "root/a", "root/a", ""),
             (ANY, "root/notes.txt", "", ""),
             (READ, "root/a/SKILL.md", "", ""),
-            // Other files of a skill are read when they are needed, so changes of them don't matter.
+            // Changes to other files can be ignored, because these are read on use.
             (WRITE, "root/a/notes.md", "", ""),
             (CREATE, "root/a/references", "", ""),
             (CREATE, "root/a/.SKILL.md.swp", "", ""),

@@ -7,10 +7,10 @@ use skills_core::discovery::Changes;
 
 use super::coverage::Coverage;
 
-/// The time without changes after which they have settled. Saving a file causes several changes in a row.
+/// Changes are considered settled if there were no others for this time. For example, saving a file may result in
+/// several changes.
 pub(super) const QUIET: Duration = Duration::from_millis(200);
-/// The maximum time from the first change until the changes count as settled, even if there are new ones all the
-/// time.
+/// Changes are always considered settled after this time, even if there are more.
 pub(super) const MAX_DELAY: Duration = Duration::from_secs(2);
 /// The maximum number of changed paths that are kept. If there are more, everything is searched.
 pub(super) const MAX_PATHS: usize = 4_096;

@@ -150,7 +150,8 @@ fn windows_notices_a_removed_directory_in_its_parent() {
     assert_eq!(rescans[1].trees, [base.join("elsewhere/named")].into());
 }
 
-/// Windows reports a change of a directory for every new or removed entry. The directory keeps its watch then.
+/// On Windows, there is a change event for a directory when an entry is added or removed. In this case, the watch
+/// should be kept.
 #[test]
 fn a_modified_directory_keeps_its_watch() {
     let written = |path: PathBuf| Event::new(EventKind::Modify(ModifyKind::Any)).add_path(path);

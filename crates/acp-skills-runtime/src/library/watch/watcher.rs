@@ -14,7 +14,7 @@ use skills_core::discovery::Changes;
 
 use super::{coverage::Coverage, platform::Platform};
 
-/// The current watches.
+/// The watches that are currently active.
 pub(super) struct Watches {
     watcher: Box<dyn Watcher>,
     platform: Platform,
@@ -39,8 +39,7 @@ impl Watches {
         }
     }
 
-    /// Adds and removes watches so that they match `coverage`. Returns the directories in which changes may have been
-    /// missed.
+    /// Adds and removes watches to match `coverage`. Returns the directories where changes could be missed.
     pub(super) fn update(&mut self, coverage: &Coverage) -> Changes {
         let wanted = coverage.watches(self.platform.one_level);
         let is_stale = |(path, mode): &(&Arc<Path>, &RecursiveMode)| wanted.get(path) != Some(mode);
@@ -77,7 +76,7 @@ impl Watches {
         let mut batch = self.watcher.paths_mut();
         for path in paths {
             self.watched.remove(path);
-            // The watch may have ended with its directory.
+            // This fails if the directory was removed.
             let _ = batch.remove(path);
         }
         if let Err(error) = batch.commit() {
@@ -134,7 +133,7 @@ impl Watches {
         added
     }
 
-    /// Notes that all watches have ended.
+    /// Handles the loss of all watches.
     fn lose_all(&mut self, error: &notify::Error) {
         self.refused.extend(mem::take(&mut self.watched).into_keys());
         self.warn(error);
@@ -303,7 +302,7 @@ mod tests {
         }
         assert!(watches.are_lost());
         assert_eq!(system.lock().unwrap().asked, 1);
-        // The directory is tried again after everything may have changed.
+        // After lost events, we should try to watch the directory again.
         system.lock().unwrap().limit = 1;
         watches.forget(&Changes::everything());
         assert_eq!(watches.update(&coverage), Changes::everything());

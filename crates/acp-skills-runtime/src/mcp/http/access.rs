@@ -17,7 +17,7 @@ pub(super) fn is_local(headers: &HeaderMap) -> bool {
     matches!(name, "127.0.0.1" | "localhost") && !headers.contains_key(ORIGIN)
 }
 
-/// Returns true if a request has the token of its session.
+/// Returns true if the request includes the token of the session.
 pub(super) fn is_authorized(headers: &HeaderMap, token: &str) -> bool {
     let given = headers.get(AUTHORIZATION).map(HeaderValue::as_bytes).unwrap_or_default();
     // The scheme isn't secret, and it is compared without regard to case.

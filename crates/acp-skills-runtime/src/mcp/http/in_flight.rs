@@ -19,7 +19,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// The maximum number of requests in flight on one connection. A model calls only a few tools at once.
 pub(super) const MAX_IN_FLIGHT: usize = 64;
 
-/// A request in flight. It ends when the work on the request has ended, and its answer was written or was cancelled.
+/// The permit for a request in flight. It is released when the request was handled, and the answer was either written
+/// or cancelled.
 type Permit = Arc<OwnedSemaphorePermit>;
 
 /// A transport with a limit for requests in flight.
@@ -73,7 +74,7 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for Limited<T> {
         match (&mut message, permit) {
             (JsonRpcMessage::Request(JsonRpcRequest { id, request, .. }), Some(permit)) => {
                 let permit = Permit::new(permit);
-                // The extensions are dropped together with the request, when the work on it has ended.
+                // The extensions are dropped with the request, after it was handled.
                 request.extensions_mut().insert(Permit::clone(&permit));
                 self.unanswered.insert(id.clone(), permit);
             }

@@ -16,7 +16,7 @@ use tokio::sync::Notify;
 /// The maximum number of unauthenticated connections. Agents open one or two connections per session, one after
 /// another.
 pub(super) const MAX_UNAUTHENTICATED: usize = 32;
-/// The time that a connection has to send its first authorized request.
+/// The timeout for the first authorized request on a connection.
 pub(super) const AUTHENTICATION_TIMEOUT: Duration = Duration::from_secs(10);
 /// The minimum time between two warnings about rejected connections.
 const WARNING_INTERVAL: Duration = Duration::from_mins(1);
@@ -93,8 +93,8 @@ impl Admission {
         }
     }
 
-    /// Returns when the connection has to be closed, because its time is over or because it was evicted. Never
-    /// returns once the connection is authenticated.
+    /// Returns when the connection should be closed, either because it timed out or because it was evicted. If the
+    /// connection is authenticated, this never returns.
     pub(super) async fn expires(&self) {
         tokio::select! {
             () = self.waiting.authenticated.notified() => std::future::pending().await,

@@ -1,4 +1,4 @@
-//! [`Supervisor`]: shuts down the agent after the client has disconnected, and the proxy after the agent has exited.
+//! [`Supervisor`]: shuts down the agent when the client disconnects, and the proxy when the agent exits.
 
 use std::{io, process::ExitStatus, time::Duration};
 
@@ -13,21 +13,21 @@ use crate::{
     relay::Relay,
 };
 
-/// The default shutdown grace: the time that the agent has to exit after its stdin was closed. Agents that exit by themselves
+/// The default shutdown grace: the time for the agent to exit after we close its stdin. Agents that exit on their own
 /// need up to 2.2 seconds.
 const DEFAULT_SHUTDOWN_GRACE: Duration = Duration::from_secs(3);
-/// The time that the agent has to exit after it was asked to terminate. After that it is killed.
+/// The time for the agent to exit after we send a request to terminate. After this time, we kill the agent.
 const TERMINATE_GRACE: Duration = Duration::from_secs(2);
-/// The time without progress after which a side counts as not reading: the client the last output of a dead agent, or the agent
-/// the last messages of the client.
+/// The timeout for a side that doesn't read. It is used for the client when we write the last output of an agent, and
+/// for the agent when we write the last messages of the client.
 const STALL_TIMEOUT: Duration = Duration::from_secs(5);
-/// The time that a client has to send its first request after the agent has exited early, so that the request can be answered
-/// with an error.
+/// The time to wait for the first request of the client if the agent exits early, so that we can respond with an
+/// error.
 const FIRST_REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
 /// The interval at which we check for the children of a dead agent, and for the client's first request.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
-/// The delay between the answer that the agent did not start and our exit. Emacs discards the output of a process if it sees its
-/// end at the same time.
+/// The delay between the error for an agent that didn't start and our exit. Emacs discards the output of a process if
+/// the process exits at the same time.
 const REFUSAL_DELAY: Duration = Duration::from_millis(500);
 
 /// Supervises a relay and its agent.
@@ -37,10 +37,10 @@ pub(super) struct Supervisor {
     signals: Receiver<Signal>,
     /// The shutdown grace, if the user has set one.
     exit_wait: Option<Duration>,
-    /// True if the agent's output has ended and the client has received all of it, or cannot receive it any more.
+    /// True if all output of the agent was written to the client, or if writing failed.
     is_drained: bool,
     stdout: AgentStdout,
-    /// True if the client's input has ended, or if it can no longer be forwarded.
+    /// True if the client closed its output, or if we can no longer forward it.
     is_client_done: bool,
     /// True if a signal asked the proxy to end.
     end_requested: bool,
@@ -54,9 +54,9 @@ pub(super) struct Supervisor {
 enum AgentStdout {
     /// It is open, as far as we know.
     Open,
-    /// The agent has closed it, perhaps because it has exited.
+    /// The agent closed it, and may still be running.
     Closed,
-    /// The agent has closed it and did not exit within the shutdown grace, so we terminated the agent.
+    /// The agent closed it but didn't exit within the shutdown grace, so we terminated the agent.
     ClosedTooEarly,
     /// The client doesn't read it any more, which can make the agent exit.
     Unread,
@@ -66,8 +66,8 @@ enum AgentStdout {
 enum Shutdown {
     /// The agent runs, and no shutdown has begun.
     NotStarted,
-    /// The client has disconnected, but the agent has not read all of its messages yet. The number is the count of bytes that
-    /// the agent had read when this phase began.
+    /// The client disconnected, but the agent is still reading messages from it. The number is the count of bytes
+    /// that were written to the agent at the start of this phase.
     Stalled(u64),
     /// The agent's stdin is closed, and the shutdown grace runs.
     StdinClosed,
@@ -96,7 +96,7 @@ impl Supervisor {
         }
     }
 
-    /// Runs until the agent has exited and all of its children have ended. Returns the exit code.
+    /// Runs until the agent and all of its children exit. Returns the exit code.
     ///
     /// # Errors
     /// Returns an error if the operating system doesn't provide the agent's exit status.
@@ -124,8 +124,9 @@ impl Supervisor {
                         self.begin(Shutdown::Stalled(self.relay.written_to_agent()), STALL_TIMEOUT);
                     }
                 }
-                // An error means that the client doesn't read any more, so we treat it as disconnected even if its stdin is
-                // still open. Otherwise the agent has closed its stdout, so it cannot answer any request, even if it still runs.
+                // An error means that the client doesn't read any more. We treat the client as disconnected then,
+                // even if our stdin is still open. Without an error, the agent closed its stdout. Even if the agent
+                // is still running, it can't respond to any request.
                 delivered = &mut self.relay.agent_done, if !self.is_drained => {
                     self.is_drained = true;
                     match delivered {
@@ -140,7 +141,8 @@ impl Supervisor {
                 }
                 Some(signal) = self.signals.recv() => {
                     self.agent.forward(signal);
-                    // To an agent, Ctrl-C may mean "stop the current work". The other signals ask the proxy to end.
+                    // For an agent, Ctrl-C may be a request to stop the current turn. The other signals are always
+                    // requests to exit.
                     if signal != Signal::Interrupt {
                         self.end_requested = true;
                         self.begin(Shutdown::Terminating, TERMINATE_GRACE);
@@ -192,9 +194,11 @@ impl Supervisor {
         }
     }
 
-    /// Ends the children that the agent has left behind, delivers its last output, and answers the requests that it left open.
+    /// Terminates the remaining children of the agent, writes its last output to the client, and sends an error for
+    /// each request that it didn't answer.
     async fn finish(mut self, status: ExitStatus) {
-        // The children would keep running, and a child that holds the agent's stdout would keep it open.
+        // Without this, the children would keep running. Any child that inherited the agent's stdout would also keep
+        // it open.
         self.agent.terminate();
         let deadline = Instant::now() + TERMINATE_GRACE;
         while self.agent.is_alive() && Instant::now() < deadline {
@@ -216,14 +220,14 @@ impl Supervisor {
         }
     }
 
-    /// Answers the client's open requests with an error. If the client has not sent anything yet, also waits for its first
-    /// request. Returns true if the agent exited during its start, so that the client could not use it.
+    /// Sends an error for each open request of the client. If there were no messages at all, also waits for the first
+    /// request. Returns true if the agent exited while it was starting, so that the client could not use it.
     async fn answer_open_requests(&mut self, why: &str) -> bool {
         let deadline = Instant::now() + FIRST_REQUEST_TIMEOUT;
         let is_over = self.end_requested || self.relay.has_traffic();
         let mut was_starting = self.relay.agent_gone(why);
         while !is_over && !self.is_client_done && !self.relay.has_traffic() && Instant::now() < deadline {
-            // The first request cannot be forwarded, which ends the pump of the client.
+            // When the first request can't be forwarded, the pump of the client will stop.
             self.is_client_done = timeout(POLL_INTERVAL, &mut self.relay.client_done).await.is_ok();
             was_starting |= self.relay.agent_gone(why);
         }
@@ -236,7 +240,8 @@ impl Supervisor {
         is_refused
     }
 
-    /// Waits until the client has received the agent's last output, as long as it keeps reading. Returns true if it has.
+    /// Waits until all output of the agent was written to the client. Gives up and returns false if the client stops
+    /// reading.
     async fn deliver_output(&mut self) -> bool {
         let mut written = self.relay.written_to_client();
         while !self.is_drained {
