@@ -86,7 +86,7 @@ fn start(config: Config, login: Vec<OsString>) -> anyhow::Result<ExitCode> {
         .map(AgentStore::open)
         .transpose()
         .map_err(|error| cannot_keep(state.as_deref(), error))?;
-    if library.names_nothing() && !settings.agent.is_empty() {
+    if library.is_empty() && !settings.agent.is_empty() {
         tracing::warn!("no skills are named, so the agent gets none: {}", skills::WHERE);
     }
     let client = stdio::take()?;

@@ -58,17 +58,17 @@ impl DirectoryLibrary {
     }
 
     /// Sets the approvals. With these, skills of a project are only used if the user approved them.
-    pub fn approved_by(self, trust: Option<Trust>) -> Self {
+    pub fn trust(self, trust: Option<Trust>) -> Self {
         Self { trust, ..self }
     }
 
     /// Sets the entries of `projects`, which apply to sessions in certain directories.
-    pub fn with_projects(self, projects: Vec<ProjectSkills>) -> Self {
+    pub fn projects(self, projects: Vec<ProjectSkills>) -> Self {
         Self { projects, ..self }
     }
 
     /// Sets whether the library watches the disk for changes. The default is false.
-    pub fn watched(self, watch: bool) -> Self {
+    pub fn watch(self, watch: bool) -> Self {
         Self { watch, ..self }
     }
 
@@ -108,7 +108,7 @@ impl DirectoryLibrary {
     }
 
     /// Returns true if the configuration has no skill, no directory and no source.
-    pub fn names_nothing(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.named.is_empty() && !self.has_directories()
     }
 

@@ -45,7 +45,11 @@ impl ProjectSkills {
 /// Returns the skills that pass the filters of all these entries.
 pub(super) fn filtered(skills: SkillSet, projects: &[&ProjectSkills]) -> SkillSet {
     let takes = |skill: &Skill| projects.iter().all(|project| project.filter.takes(&skill.name));
-    if skills.iter().chain(skills.unapproved().iter().map(|it| &it.skill)).all(|skill| takes(skill)) {
+    if skills
+        .iter()
+        .chain(skills.unapproved().iter().map(|unapproved| &unapproved.skill))
+        .all(|skill| takes(skill))
+    {
         return skills;
     }
     let mut left = SkillSet::builder();
@@ -55,8 +59,8 @@ pub(super) fn filtered(skills: SkillSet, projects: &[&ProjectSkills]) -> SkillSe
     for skipped in skills.skipped() {
         left.skip(skipped.clone());
     }
-    for waiting in skills.unapproved().iter().filter(|it| takes(&it.skill)) {
-        left.add_unapproved(waiting.clone());
+    for unapproved in skills.unapproved().iter().filter(|unapproved| takes(&unapproved.skill)) {
+        left.add_unapproved(unapproved.clone());
     }
     left.build()
 }

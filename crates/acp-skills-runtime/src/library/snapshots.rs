@@ -298,20 +298,21 @@ fn warnings(skills: &SkillSet) -> Vec<String> {
             lines.push(format!("skipped {}: {}{hint}", skipped.path.display(), finding.message));
         }
     }
-    let new = || skills.unapproved().iter().filter(|it| !it.is_refused);
+    let new = || skills.unapproved().iter().filter(|skill| !skill.is_refused);
     let more = new().count().saturating_sub(MAX_LOGGED_UNAPPROVED);
     if more > 0 {
         lines.push(format!(
-            "{more} more skills of the project are not used until you trust them; `/skills` lists them"
+            "{more} more skills of the project are not used until you trust them; run `/skills` to list them"
         ));
     }
-    for waiting in new().take(MAX_LOGGED_UNAPPROVED) {
-        let name = &waiting.skill.name;
-        let place = waiting.skill.dir().map(|dir| dir.display().to_string()).unwrap_or_default();
-        let changed = if waiting.has_changed { ", and has changed since you did" } else { "" };
+    for unapproved in new().take(MAX_LOGGED_UNAPPROVED) {
+        let name = &unapproved.skill.name;
+        let place = unapproved.skill.dir().map(|dir| dir.display().to_string()).unwrap_or_default();
+        let changed =
+            if unapproved.has_changed { ", because it has changed since you trusted it" } else { "" };
         lines.push(format!(
-            "the project's skill `{name}` in {place} is not used until you trust it{changed}: `/skills trust {name}` in a \
-             session, or `--trust project` for all"
+            "the project's skill `{name}` in {place} is not used until you trust it{changed}; run `/skills trust {name}` in a \
+             session, or use `--trust project` to trust all"
         ));
     }
     for entry in skills.entries() {

@@ -52,7 +52,7 @@ pub(super) struct Supervisor {
 /// The state of the agent's stdout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum AgentStdout {
-    /// It is open, as far as we know.
+    /// Open, as far as we know.
     Open,
     /// The agent closed it, and may still be running.
     Closed,
