@@ -330,7 +330,7 @@ fn the_log_follows_a_session() {
     stage.new_session("other");
     let params = stage.new_session("s");
     let connection = stage.connect(&entry(&params), MCP_2025);
-    let prompt = json!({ "sessionId": "s", "prompt": [{ "type": "text", "text": "Hello" }] });
+    let prompt = json!({ "sessionId": "s", "prompt": [{ "type": "text", "text": "/review" }] });
     let id = stage.editor.request("session/prompt", prompt);
     let received = stage.takes();
     stage.call(&connection, "activate_skill", json!({ "name": "review" }));
@@ -344,6 +344,7 @@ fn the_log_follows_a_session() {
         "session{key=1 id=\"other\"}: the agent has opened the session".to_owned(),
         format!("{session}: the agent has opened the session"),
         format!("{turn}: the turn has started"),
+        format!("{turn}:fetch{{skill=\"review\"}}: fetched the text of a skill for a prompt"),
         format!("{call}: the tool call has started"),
         format!("{call}: tool call tool=activate_skill failed=false"),
         format!("{turn}: the turn has ended"),
