@@ -194,7 +194,7 @@ async fn read_skill_file_returns_contents() {
         part,
         expect![[r#"
         two
-        [These are lines 2 to 2 of 3; read on with `offset` 3.]"#]],
+        [These are lines 2 to 2 of 3; to read the next lines, use `offset` 3.]"#]],
     )
     .await;
     check(
@@ -232,18 +232,18 @@ async fn read_skill_file_returns_contents() {
 async fn read_skill_file_explains_errors() {
     let tool = READ_SKILL_FILE;
     check(tool, json!({"skill": "pdf", "path": "references/form.md"}), expect![[r#"ERROR FileNotFound: the skill has no file `references/form.md`; did you mean `references/forms.md`? Its files are: "data.bin", "dot.gif", "empty.txt", "references/forms.md"."#]]).await;
-    check(tool, json!({"skill": "pdf", "path": "../secret"}), expect![[r#"ERROR FileNotAllowed: `../secret` leads outside of the skill's directory, and only files inside can be read. Its files are: "data.bin", "dot.gif", "empty.txt", "references/forms.md"."#]]).await;
-    check(tool, json!({"skill": "pdf", "path": "/etc/passwd"}), expect![[r#"ERROR FileNotAllowed: `/etc/passwd` is not a path to a file of the skill: it is absolute; give it relative to the skill's directory. Its files are: "data.bin", "dot.gif", "empty.txt", "references/forms.md"."#]]).await;
+    check(tool, json!({"skill": "pdf", "path": "../secret"}), expect![[r#"ERROR FileNotAllowed: `../secret` is outside of the skill's directory; only files inside can be read. Its files are: "data.bin", "dot.gif", "empty.txt", "references/forms.md"."#]]).await;
+    check(tool, json!({"skill": "pdf", "path": "/etc/passwd"}), expect![[r#"ERROR FileNotAllowed: `/etc/passwd` is not a path of a file of the skill: it is absolute; use a path relative to the skill's directory. Its files are: "data.bin", "dot.gif", "empty.txt", "references/forms.md"."#]]).await;
     check(
         tool,
         json!({"skill": "pdf", "path": "references"}),
-        expect!["ERROR NotAFile: `references` is a directory; it has `forms.md`."],
+        expect!["ERROR NotAFile: `references` is a directory; it contains `forms.md`."],
     )
     .await;
     check(
         tool,
         json!({"skill": "pdf", "path": "references/forms.md", "offset": 9}),
-        expect!["ERROR PastEnd: `references/forms.md` has 3 lines, so nothing can be read from line 9 on."],
+        expect!["ERROR PastEnd: `references/forms.md` has only 3 lines, so use an `offset` below 9."],
     )
     .await;
     check(
@@ -258,12 +258,12 @@ async fn read_skill_file_explains_errors() {
         expect!["ERROR InvalidArguments: `limit` must be a whole number from 0, not a list"],
     )
     .await;
-    check(tool, json!({"skill": "echo", "path": "a"}), expect![[r#"ERROR SkillHasNoFiles: skill `echo` is defined in code or configuration and has no files. Its tools, for `call_skill_tool`, are: "say", "fail", "panic", "early", "no-input"."#]]).await;
+    check(tool, json!({"skill": "echo", "path": "a"}), expect![[r#"ERROR SkillHasNoFiles: skill `echo` has no files, because it is defined in code or configuration. Its tools, for `call_skill_tool`, are: "say", "fail", "panic", "early", "no-input"."#]]).await;
     check(
         tool,
         json!({"skill": "hidden", "path": "a"}),
         expect![
-            "ERROR SkillHasNoFiles: skill `hidden` is defined in code or configuration and has no files."
+            "ERROR SkillHasNoFiles: skill `hidden` has no files, because it is defined in code or configuration."
         ],
     )
     .await;
