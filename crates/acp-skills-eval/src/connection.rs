@@ -191,7 +191,7 @@ fn proxied(
     tokio::spawn(async move {
         // Fails only when the client is gone.
         drop((&mut relay.agent_done).await);
-        drop(spawn_blocking(relay.close()).await);
+        drop(spawn_blocking(relay.close_client()).await);
     });
     Ok(Ends::new(client_reads, client_writes))
 }

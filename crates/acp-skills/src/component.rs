@@ -216,7 +216,7 @@ impl<A: ConnectTo<Client>> ConnectTo<Client> for SkilledAgent<A> {
         };
         relay.agent_gone(&why);
         // Into a queue without bounds: nothing blocks.
-        relay.close()();
+        relay.close_client()();
         match client_driver {
             Some(driver) => finish(driver).await.and(end),
             None => end,
