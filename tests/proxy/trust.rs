@@ -167,7 +167,7 @@ fn what_changes_while_it_is_read() {
     // Not by command either.
     let said = stage.ask("/deploy");
     assert!(said.contains("not as the user approved it") && !said.contains("evil"), "{said}");
-    assert!(stage.ask("/skills reload").contains("Gone: `deploy`."));
+    assert!(stage.ask("/skills reload").contains("Removed: `deploy`."));
     stage.finish();
 }
 

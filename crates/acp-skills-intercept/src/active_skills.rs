@@ -7,7 +7,7 @@ use skills_core::SkillName;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ActivatedBy {
-    /// The model, with our tool or a prompt of our MCP server.
+    /// The model, with a skill tool or a prompt of the skills server.
     Model,
     /// The user, with a command.
     User,

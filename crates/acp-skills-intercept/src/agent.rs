@@ -52,7 +52,7 @@ impl Interceptor {
                 }
                 self.started(session, &open.method, actions);
                 self.await_tools(session, actions);
-                // Prompts may have been held for a server that the agent has refused in the meantime.
+                // If the agent has refused the skills server, we don't have to hold the session's prompts any longer.
                 self.release(session, actions);
                 let pass = self.session_is_set_up(session, message, result, actions);
                 let question = self.question(session);
@@ -60,7 +60,7 @@ impl Interceptor {
                 self.with_options(session, message, pass)
             }
             (Purpose::SetUp(setup), None) => self.refused(id, open.method, setup, message, actions),
-            (Purpose::Leave { id }, Some(_)) => {
+            (Purpose::Close { id }, Some(_)) => {
                 if let Some(key) = self.sessions.key_of(&id) {
                     self.close_session(key, actions);
                 }

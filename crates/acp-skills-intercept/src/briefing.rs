@@ -24,7 +24,7 @@ pub(crate) enum Occasion {
     Command,
 }
 
-/// The text for the model if the agent connects to our server after the catalog was sent without tools.
+/// The text for the model if the agent connects to the skills server after the catalog was sent without tools.
 const LATE: &str = "The skill tools are available now: prefer `activate_skill` and `read_skill_file` to reading the \
                     files of skills yourself.";
 
@@ -42,7 +42,7 @@ impl Session {
             return;
         }
         let guide = if self.server.is_offered() { Guide::Tools } else { Guide::Files };
-        // The text stays the same while the session exists, because an agent may start over if its system prompt changes.
+        // The text never changes while the session exists, because an agent may start over when its system prompt changes.
         let known = self.briefing.system_prompt().cloned();
         let text = known.or_else(|| Some(self.catalog(agent, policy, guide)?.into()));
         let Some(text) = text else { return };
@@ -54,7 +54,7 @@ impl Session {
         if !is_in {
             return;
         }
-        self.briefing.in_system_prompt(text, guide, &self.skills);
+        self.briefing.sent_in_system_prompt(text, guide, &self.skills);
     }
 
     /// Returns the text about skills that this prompt needs, inside our marks. The text counts as sent from now on.
@@ -67,7 +67,7 @@ impl Session {
     ) -> Option<String> {
         let before = self.briefing.clone();
         let news = self.news(agent, policy, occasion)?;
-        self.briefing.is_unconfirmed_since(&before, prompt.id());
+        self.briefing.sent_with(&before, prompt.id());
         Some(news)
     }
 
@@ -77,20 +77,20 @@ impl Session {
             return None;
         }
         let now = self.guide();
-        // The list for models without tools has no skills without files. If there are such skills, the model needs the whole list.
-        let told = self.briefing.told();
+        // A model without the skill tools only knows the skills that have files. If there are others, it needs the whole list.
+        let told = self.briefing.guide();
         let late = (told, now) == (Some(Guide::Files), Guide::Tools)
             && self.skills.listed().all(|skill| skill.dir().is_some());
-        // The catalog for models with tools can contain the paths, for use without the tools.
-        let knows_files = (told, now) == (Some(Guide::Tools), Guide::Files) && self.briefing.names_files();
+        // The catalog that was sent with the tools may also contain the paths, so it can be used without the tools.
+        let knows_files = (told, now) == (Some(Guide::Tools), Guide::Files) && self.briefing.has_paths();
         if told != Some(now) && !late && !knows_files {
             let text = self.catalog(agent, policy, now)?;
-            self.briefing.now_knows(now, &self.skills);
-            self.briefing.has_named_files(&text);
+            self.briefing.set_known(now, &self.skills);
+            self.briefing.note_paths(&text);
             return Some(text);
         }
         if !knows_files {
-            self.briefing.guided_by(now);
+            self.briefing.set_guide(now);
         }
         let change = match occasion {
             Occasion::Ordinary => self.changes(&policy.catalog),
@@ -114,9 +114,9 @@ impl Session {
     /// Returns the changes since the last text for the model, on one line. They count as sent from now on.
     fn changes(&mut self, options: &CatalogOptions) -> Option<String> {
         let known = self.briefing.known().filter(|known| !known.ptr_eq(&self.skills))?;
-        let told = self.briefing.told()?;
+        let told = self.briefing.guide()?;
         let text = changes::line(self, known, told, options);
-        self.briefing.now_knows(told, &self.skills);
+        self.briefing.set_known(told, &self.skills);
         text
     }
 
@@ -124,15 +124,15 @@ impl Session {
     /// its marks.
     fn was_briefed(&mut self, ours: &str, agent: &AgentFacts, policy: &Policy) {
         let in_prompt = placement::choose(policy.catalog_in, agent) == Placement::Prompt;
-        if !in_prompt || self.briefing.told().is_some() {
+        if !in_prompt || self.briefing.guide().is_some() {
             return;
         }
-        // The earlier run may have used another guide than this one would.
+        // The earlier run may have sent another guide than the one that we would send now.
         for guide in [self.guide(), Guide::Tools, Guide::Files] {
             let list = placement::list(&self.skills, &policy.catalog, guide);
             if list.is_some_and(|list| has_words(ours, &list)) {
-                self.briefing.has_named_files(ours);
-                return self.briefing.now_knows(guide, &self.skills);
+                self.briefing.note_paths(ours);
+                return self.briefing.set_known(guide, &self.skills);
             }
         }
     }
@@ -145,7 +145,7 @@ fn has_words(text: &str, start: &str) -> bool {
 }
 
 impl Interceptor {
-    /// Notes that the agent has replayed a message of the user, or a part of one. `ours` are our texts in it, without their
+    /// Handles a replayed message of the user, or a part of one. `ours` has the texts that an earlier run added, without their
     /// marks. `clean` is the rest, which the client sees.
     pub(crate) fn replayed(&mut self, id: &str, ours: &[String], clean: &str) {
         let Some(session) = self.sessions.find(id) else { return };

@@ -12,8 +12,8 @@ use crate::{
 };
 
 impl Interceptor {
-    /// Cancels the turn of a session: prompts that the agent has not got are answered here, and so are the agent's requests
-    /// for permission that the client has not got. The agent gets the notification if it may be working.
+    /// Cancels the turn of a session: prompts that the agent has not received are answered here, and so are the agent's requests
+    /// for permission that the client has not received. The agent gets the notification if it may be working.
     pub(crate) fn cancel_turn(&mut self, message: &Message<'_>, actions: &mut Actions) -> Pass {
         let Some(id) = message.session_id() else { return Pass::Untouched };
         let key = self.sessions.key_of(&id);
@@ -28,7 +28,7 @@ impl Interceptor {
             self.answer_cancelled(entry, actions);
         }
         let is_working = self.sessions.find(&id).is_some_and(|session| session.turns.agent_works());
-        // Without a prompt of ours to cancel, the notification is the agent's.
+        // If we didn't cancel any prompt here, the notification is for the agent.
         if is_working || !had_prompts { Pass::Untouched } else { Pass::Consumed }
     }
 
@@ -40,7 +40,7 @@ impl Interceptor {
         }
     }
 
-    /// Cancels a request of the client, and answers it here if the agent has not got it.
+    /// Cancels a request of the client, and answers it here if the agent has not received it.
     pub(crate) fn cancel_request(&mut self, message: &Message<'_>, actions: &mut Actions) -> Pass {
         let Some(id) = message.param(&["requestId"]).and_then(Id::of) else { return Pass::Untouched };
         let Some(entry) = self.pending.take_request(&id) else { return Pass::Untouched };
@@ -51,7 +51,7 @@ impl Interceptor {
                 let queue = self.pending.take_queue(entry.ticket);
                 self.resume(queue, actions);
             }
-            // The prompts behind it may have waited for nothing else.
+            // Later prompts of this session may be ready, and were only waiting for this one.
             (Kind::Prompt(_), Some(session)) => self.release(session, actions),
             _ => {}
         }

@@ -1,7 +1,7 @@
-//! Messages of the user and of the agent, which come in chunks: our text is taken out of them.
+//! Removes our text from messages that arrive in chunks, both the user's and the agent's.
 //!
-//! A chunk is held back while our text may go on in the next chunk of the same message. It goes on before anything else of
-//! its session does.
+//! We hold a chunk back if our text may continue in the next chunk of the same message. The chunk is sent before any other
+//! message of its session.
 
 use std::{borrow::Cow, collections::HashMap};
 
@@ -118,7 +118,7 @@ impl Interceptor {
                 Some(OpenRequest {
                     purpose:
                         Purpose::Prompt(key)
-                        | Purpose::SetUp(Setup { session: key, kind: SetupKind::Enter { .. }, .. }),
+                        | Purpose::SetUp(Setup { session: key, kind: SetupKind::Reopen { .. }, .. }),
                     ..
                 }) => {
                     let key = *key;
@@ -132,10 +132,10 @@ impl Interceptor {
             },
             Kind::Request | Kind::Notification => message.session_id().map(Cow::into_owned),
         };
-        // Messages of no session, or of another session, may come in between.
+        // Messages of other sessions, and messages without a session, don't end this message.
         let Some(id) = session else { return };
         let held = self.reader.chunks.get(&id);
-        // The message may go on with this chunk.
+        // This chunk may continue the message, so we don't flush yet.
         if chunk.is_some_and(|chunk| held.is_some_and(|(kind, _)| *kind == chunk)) {
             return;
         }

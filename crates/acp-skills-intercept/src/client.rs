@@ -35,7 +35,7 @@ impl Interceptor {
                 (Purpose::Initialize, Pass::Untouched)
             }
             "session/new" | "session/fork" | "session/load" | "session/resume" => {
-                match self.begin(message, &id, actions) {
+                match self.setup_request(message, &id, actions) {
                     Some(begun) => begun,
                     None => return Pass::Consumed,
                 }
@@ -45,7 +45,7 @@ impl Interceptor {
                 None => return Pass::Consumed,
             },
             "session/close" | "session/delete" => match message.session_id() {
-                Some(id) => (Purpose::Leave { id: id.into_owned() }, Pass::Untouched),
+                Some(id) => (Purpose::Close { id: id.into_owned() }, Pass::Untouched),
                 None => (Purpose::Other, Pass::Untouched),
             },
             "session/set_config_option" => match self.set_option(message, &id, actions) {

@@ -26,7 +26,7 @@ impl ClientFacts {
         Self {
             shows_forms: form.is_some_and(|form| form.is_object()),
             cuts_titles: name.is_some_and(|name| name == "CodeCompanion.nvim"),
-            says_booleans: booleans.is_some_and(|it| !it.is_null() && it.as_bool() != Some(false)),
+            says_booleans: booleans.is_some_and(|node| !node.is_null() && node.as_bool() != Some(false)),
         }
     }
 

@@ -50,7 +50,7 @@ impl Offered {
             node.is_some_and(|node| {
                 !node.is_null()
                     && node.as_bool() != Some(false)
-                    && node.get("supported").and_then(|it| it.as_bool()) != Some(false)
+                    && node.get("supported").and_then(|value| value.as_bool()) != Some(false)
             })
         };
         let at = |path: &[&str]| marked(session.and_then(|session| session.at(path)));
@@ -61,18 +61,18 @@ impl Offered {
 impl Interceptor {
     /// Handles a request that sets up a session, and takes the client's skills out of it. Returns `None` if the request was
     /// answered here.
-    pub(crate) fn begin(
+    pub(crate) fn setup_request(
         &mut self,
         message: &Message<'_>,
         id: &Id,
         actions: &mut Actions,
     ) -> Option<(Purpose, Pass)> {
         if !self.policy.drafts {
-            return Some(self.begin_with(message, id, None, actions));
+            return Some(self.setup_request_with(message, id, None, actions));
         }
         let offered = self.agent.drafts;
         let provided = match ClientSkills::read(message, !offered.field, !offered.meta) {
-            Ok(None) => return Some(self.begin_with(message, id, None, actions)),
+            Ok(None) => return Some(self.setup_request_with(message, id, None, actions)),
             Ok(Some(provided)) => provided,
             Err(error) => {
                 actions.to_client.push(build::error(
@@ -88,11 +88,11 @@ impl Interceptor {
         }
         let line = provided.edit.apply(message.line);
         let without = Message::parse(&line)?;
-        let (purpose, pass) = self.begin_with(&without, id, Some(provided.skills), actions);
+        let (purpose, pass) = self.setup_request_with(&without, id, Some(provided.skills), actions);
         Some((purpose, if pass == Pass::Untouched { Pass::Edited(line) } else { pass }))
     }
 
-    fn begin_with(
+    fn setup_request_with(
         &mut self,
         message: &Message<'_>,
         id: &Id,
@@ -191,7 +191,7 @@ impl Interceptor {
     /// Answers a pending `skills/list` request that belongs to no session.
     pub(crate) fn list_found(&mut self, ticket: Ticket, found: &SkillSet, actions: &mut Actions) {
         let Some((id, agent_list)) = self.pending.take_list(ticket) else { return };
-        // Without an open request, the client has an answer already: the agent has answered a request that it never got.
+        // If the request is no longer open, the agent has answered it without having received it, so we don't answer again.
         if self.requests.remove(&id).is_none() {
             return;
         }

@@ -9,7 +9,7 @@ use crate::trust::SkillVersion;
 pub(crate) struct Memory {
     /// True if the agent refuses two servers of the same name, even in different sessions.
     pub(crate) needs_own_server_names: bool,
-    /// True if the agent connects to our server by itself, in time. `None` until that has been observed.
+    /// True if the agent connects to the skills server by itself before the connect timeout. `None` until this was observed.
     pub(crate) agent_connects: Option<bool>,
     /// The number of times that the skills of all sessions were refreshed.
     pub(crate) refreshes: u64,

@@ -71,7 +71,7 @@ pub enum Effect {
         /// All active skills.
         active: ActiveSkills,
     },
-    /// Save for later runs whether this agent connects to our MCP server by itself.
+    /// Save for later runs whether this agent connects to the skills server by itself.
     SaveAgentConnects {
         /// The agent's name and version.
         agent: String,
@@ -83,7 +83,7 @@ pub enum Effect {
     Serve {
         /// The session.
         session: SessionKey,
-        /// The skills that are on.
+        /// The enabled skills.
         skills: SkillSet,
         /// The skills that the user activated. The model can use them even if only users can invoke them.
         unlocked: Vec<SkillName>,

@@ -6,14 +6,14 @@
 //! |---|---|
 //! | [`Kind::Setup`] | the host has answered [`Query::SetUp`](crate::Query::SetUp) |
 //! | [`Kind::Message`] | the setup request that it was sent after has gone to the agent |
-//! | [`Kind::Prompt`] | the agent has our tools, the text for the prompt is there, and the prompts before it are sent |
+//! | [`Kind::Prompt`] | the agent has the skill tools, the text for the prompt is there, and the prompts before it are sent |
 //! | [`Kind::SkillList`] | the host has answered [`Query::Skills`](crate::Query::Skills) |
 //! | [`Kind::Permission`] | the host has answered [`Query::Resolve`](crate::Query::Resolve) |
 //! | [`Kind::Question`] | the client has answered our request |
 //!
 //! An answer takes its entry out by its ticket. If the entry is gone, the work was cancelled, and the answer is ignored. The
 //! other ways out are [`Pending::take_request`], [`Pending::take_turn`], [`Pending::take_session`] and [`Pending::clear`];
-//! [`cancellation`](crate::cancellation) decides who is told about what they return.
+//! [`cancellation`](crate::cancellation) answers the requests that these functions return.
 
 mod prompts;
 mod requests;
@@ -42,7 +42,8 @@ pub(crate) struct Entry {
     pub(crate) ticket: Ticket,
     /// The session, or `None` if the work belongs to none or the session is not known here yet.
     pub(crate) session: Option<SessionKey>,
-    /// The client's request that has no answer yet. `None` for notifications, and for requests of the agent or of our own.
+    /// The client's request that this work answers later. `None` for notifications and for requests that the agent or the
+    /// proxy has sent.
     pub(crate) request: Option<Id>,
     /// The kind of work, with its data.
     pub(crate) kind: Kind,
@@ -69,7 +70,7 @@ pub(crate) enum Kind {
         /// The request.
         line: Vec<u8>,
     },
-    /// Our own request to the client, which asks the user to trust skills.
+    /// A request of the proxy to the client, which asks the user to trust skills.
     Question(Question),
 }
 
@@ -80,7 +81,7 @@ impl Pending {
         Ticket(self.last_ticket)
     }
 
-    /// Adds an entry behind all others.
+    /// Adds an entry to the end of the table.
     pub(crate) fn insert(
         &mut self,
         ticket: Ticket,
@@ -100,12 +101,12 @@ impl Pending {
         renewed
     }
 
-    /// Takes out the entry that keeps this request of the client unanswered.
+    /// Takes out the entry for this request of the client.
     pub(crate) fn take_request(&mut self, id: &Id) -> Option<Entry> {
         self.take_first(|entry| entry.request.as_ref() == Some(id))
     }
 
-    /// Takes out what belongs to the turn of a session: its prompts, those that are queued behind its setup request, and
+    /// Takes out all work for the current turn of a session: its prompts, those that are queued behind its setup request, and
     /// the agent's requests for permission. `id` is the agent's id of the session, `session` our key if we know the session.
     pub(crate) fn take_turn(&mut self, session: Option<SessionKey>, id: &str) -> Vec<Entry> {
         self.take_all(|entry| match &entry.kind {
@@ -115,7 +116,7 @@ impl Pending {
         })
     }
 
-    /// Takes out what cannot go on because the session is closed: its prompts, and the agent's requests for permission.
+    /// Takes out all work that cannot continue after a session was closed: prompts, and the agent's requests for permission.
     ///
     /// Setup requests stay, because they open the session again. Questions stay, because the client answers them anyway,
     /// and the agent must not see these answers.

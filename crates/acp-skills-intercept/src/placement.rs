@@ -59,10 +59,10 @@ pub(crate) fn text(
     Some(list + &more)
 }
 
-/// Returns the sentence that identifies our tools, or an empty text if their names are enough.
+/// Returns the sentence that identifies the skill tools, or an empty text if their names are enough.
 fn whose_tools(server: &str, agent: &AgentFacts, skills: &SkillSet, options: &CatalogOptions) -> String {
-    // If another tool has the same name, the model has to know which one to use: Gemini itself has one, and so does another
-    // proxy in a chain. If the model has to search for tools, it needs words to search for.
+    // If there may be another tool with the same name, we name the server: Gemini has such a tool, and so does another proxy in
+    // a chain. We also name the server if the model has to search for tools, so that it knows the words to search for.
     let is_first = server == servers::SERVER_NAME || agent.quirks.shares_servers;
     let is_alone = agent.quirks.own_tools.is_empty() && is_first;
     let files = if agent.gives_tools() { None } else { patterns(skills, options) };
@@ -115,7 +115,7 @@ pub(crate) fn list(skills: &SkillSet, options: &CatalogOptions, guide: Guide) ->
     Some(format!("{}\n\n{}", catalog.text, catalog::guide(guide)))
 }
 
-/// Returns the options for a model without our tools, which needs the paths of the files.
+/// Returns the options for a model without the skill tools, which needs the paths of the files.
 fn for_files(options: &CatalogOptions) -> CatalogOptions {
     let mut options = options.clone();
     if options.location == Location::None {

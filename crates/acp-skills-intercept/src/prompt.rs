@@ -172,7 +172,7 @@ impl Interceptor {
                 PromptText::Ready(text) => Some(text),
                 PromptText::None | PromptText::Fetching => None,
             };
-            // Activations are recorded when the prompt is sent, because a text may be fetched again, or never be sent.
+            // We record activations only now, because a text may be fetched twice, or never be sent.
             for kind in held.activations {
                 if held.kind == PromptKind::Ordinary {
                     record::put_in_front(session, &kind, actions);

@@ -19,7 +19,7 @@ use crate::{
 #[error("{0}")]
 pub struct HostError(pub String);
 
-/// The transport between the agent and our MCP server.
+/// The transport between the agent and the skills server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Transport {
     /// Over the ACP connection itself: `mcp/message` (unstable).
@@ -101,7 +101,7 @@ pub enum Query {
         /// The working directory of the session.
         cwd: Option<PathBuf>,
     },
-    /// Save which skills are on or off in new sessions of a directory. Answered with
+    /// Save which skills are enabled or disabled in new sessions of a directory. Answered with
     /// [`Input::SwitchesSaved`](crate::Input::SwitchesSaved).
     SaveSwitches {
         /// The session whose user gave the command.
@@ -180,9 +180,9 @@ pub struct Needs {
     pub client_skills: SkillSet,
     /// The agent's id of a session whose active skills are loaded.
     pub recall: Option<String>,
-    /// The transport for our MCP server. `None` if the agent gets no server. A session without skills needs no server either.
+    /// The transport for the skills server. `None` if the agent gets no server. A session without skills needs no server either.
     pub transport: Option<Transport>,
-    /// The agent's name and version, to load whether this agent connects to our server.
+    /// The agent's name and version, to load whether this agent connects to the skills server.
     pub agent: Option<String>,
 }
 
@@ -191,13 +191,13 @@ pub struct Needs {
 pub struct Provisions {
     /// The skills of the session, without those of the client.
     pub skills: SkillSet,
-    /// The names of skills that are off in the directory. The skills may not exist.
+    /// The names of disabled skills in the directory. The skills may not exist.
     pub off: Vec<SkillName>,
     /// The skills that were active when the session was last open.
     pub active: ActiveSkills,
     /// The address of the session's MCP server, or the error if it could not be opened. `None` if no server is needed.
     pub endpoint: Option<Result<Endpoint, HostError>>,
-    /// True if the agent did not connect to our server in the last run that waited for a connection.
+    /// True if the agent did not connect to the skills server in the last run that waited for a connection.
     pub never_connects: bool,
 }
 
@@ -223,7 +223,7 @@ pub enum Wanted {
         name: String,
         /// The words after the command. Empty if there are none.
         arguments: String,
-        /// True if the model has our tools.
+        /// True if the model has the skill tools.
         tools: bool,
     },
     /// The activation texts of the skills that match these words best.

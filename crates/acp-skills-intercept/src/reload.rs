@@ -47,15 +47,16 @@ impl Interceptor {
         }
         let asked = match reason {
             Reason::Reload(session, ticket) => {
-                self.sessions.get(session).map(|it| (it.skills.clone(), session, ticket))
+                self.sessions.get(session).map(|open| (open.skills.clone(), session, ticket))
             }
             Reason::Changed(_) | Reason::CatchUp(_) | Reason::List(_) => None,
         };
-        // A refresh of all sessions may miss sessions that were set up after the query.
+        // Sessions that were set up after the query are missing from its answer, so we ask again for these.
         let is_of_all = !matches!(reason, Reason::CatchUp(_));
         let mut missing = if is_of_all && !skills.is_empty() { self.directories() } else { BTreeSet::new() };
         self.memory.refreshes += u64::from(is_of_all);
-        let (mut with_menu, mut changed) = (Vec::new(), Vec::new());
+        let mut with_menu = Vec::new();
+        let mut changed = Vec::new();
         for (cwd, skills) in skills {
             missing.remove(&cwd);
             for session in self.sessions.iter_mut().filter(|session| session.cwd == cwd) {
@@ -67,7 +68,7 @@ impl Interceptor {
                 changed.push(session.key());
                 // The menu needs the command for approvals once there is a skill to approve.
                 let gets_waiting = !had_waiting && !session.switches.all().unapproved().is_empty();
-                if session.equip(skills, took, actions) || gets_waiting {
+                if session.set_skills(skills, took, actions) || gets_waiting {
                     with_menu.push(session.key());
                 }
             }
@@ -76,7 +77,7 @@ impl Interceptor {
             let directories = missing.into_iter().collect();
             actions.ask(Query::Skills { directories, reason: Reason::CatchUp(took) });
         }
-        // A session that is being set up gets its menu and its question after the response.
+        // If a session is still being set up, we send its menu and its question after the response.
         let open = self.requests.values().filter_map(|open| match &open.purpose {
             Purpose::SetUp(Setup { session, .. }) => Some(*session),
             _ => None,
@@ -111,7 +112,7 @@ impl Interceptor {
         actions.log(Level::Info, "reloaded the skills");
         let Some(session) = self.sessions.get(key) else { return };
         let difference = Difference::between(before, &session.skills);
-        // A reload is recorded even if nothing has changed. Other differences were recorded when they were applied.
+        // We record a reload even if nothing has changed. If there are changes, they were already recorded when we applied them.
         if difference.is_empty() {
             actions.effects.push(record(session, &difference, took));
         }
@@ -122,7 +123,7 @@ impl Interceptor {
 
 impl Session {
     /// Sets the skills of the session. Returns true if the menu has to change.
-    pub(crate) fn equip(&mut self, skills: SkillSet, took: Duration, actions: &mut Actions) -> bool {
+    pub(crate) fn set_skills(&mut self, skills: SkillSet, took: Duration, actions: &mut Actions) -> bool {
         let difference = Difference::between(&self.skills, &skills);
         self.skills = skills;
         actions.effects.push(self.serve());

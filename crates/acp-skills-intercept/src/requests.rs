@@ -20,10 +20,10 @@ pub(crate) enum Purpose {
     Initialize,
     /// The answer opens a session.
     SetUp(Setup),
-    /// The request is in the table of pending work, and the agent has not got it.
+    /// The request is in the table of pending work, and the agent has not received it.
     Pending,
     /// The answer ends a session.
-    Leave {
+    Close {
         /// The agent's id of the session.
         id: String,
     },
@@ -56,7 +56,7 @@ pub(crate) enum SetupKind {
     /// The answer has the id of the session (`session/new`, `session/fork`).
     New,
     /// The request has the id of the session (`session/load`, `session/resume`).
-    Enter {
+    Reopen {
         /// True if the session is open here already.
         known: bool,
     },

@@ -12,7 +12,7 @@ use crate::{
     version::Version,
 };
 
-/// The name of our MCP server.
+/// The name of the skills server.
 pub const SERVER_NAME: &str = "acp-skills";
 
 /// Returns the transport for this agent, or `None` if the agent gets no server.

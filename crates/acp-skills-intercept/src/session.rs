@@ -2,13 +2,13 @@
 //!
 //! | file | state |
 //! |---|---|
-//! | `server` | our MCP server, as the agent sees it |
-//! | `briefing` | the texts about skills that the model has got |
+//! | `server` | The skills server, as the agent sees it |
+//! | `briefing` | the texts about skills that the model has received |
 //! | `activations` | the active skills, and who activated them |
 //! | `turns` | the agent's work |
-//! | `tools` | the states of waiting for the agent to list our tools |
+//! | `tools` | the states of waiting for the agent to list the skill tools |
 //! | `menu` | the commands that the client shows |
-//! | `switches` | the skills that are on and off |
+//! | `switches` | the enabled and disabled skills |
 //! | `options` | the configuration options that the client shows |
 //! | `first_words` | the beginning of the user's first message, for titles |
 //! | `calls` | the tool calls that the client knows, and those that are ours |
@@ -50,13 +50,13 @@ pub(crate) struct Session {
     pub(crate) mark: Mark,
     /// The working directory, as the client wrote it.
     pub(crate) cwd: Option<PathBuf>,
-    /// The skills that are on.
+    /// The enabled skills.
     pub(crate) skills: SkillSet,
     /// All skills, and the switches that turn them on and off.
     pub(crate) switches: Switches,
-    /// Our MCP server.
+    /// The skills server.
     pub(crate) server: SessionServer,
-    /// The texts about skills that the model has got.
+    /// The texts about skills that the model has received.
     pub(crate) briefing: Briefing,
     /// The active skills.
     pub(crate) activations: Activations,
@@ -72,7 +72,7 @@ pub(crate) struct Session {
     pub(crate) calls: Calls,
     /// Decisions about requests for permission.
     pub(crate) decisions: Decisions,
-    /// Whether the agent's claims about calls of our tools are trusted.
+    /// The record that decides if the agent's claims about calls are trusted.
     pub(crate) claims: TrustedClaims,
 }
 
@@ -99,12 +99,12 @@ impl Session {
         }
     }
 
-    /// Returns our key of the session.
+    /// Returns the proxy's key for this session.
     pub(crate) fn key(&self) -> SessionKey {
         self.key
     }
 
-    /// Returns the agent's id of the session if it is known.
+    /// Returns the agent's id of this session, if it is known.
     pub(crate) fn id(&self) -> Option<&str> {
         self.id.as_deref()
     }
@@ -121,9 +121,9 @@ impl Session {
         self.activations = parent.activations.clone();
     }
 
-    /// Returns true if the session has commands of ours.
+    /// Returns true if this session has any skill commands.
     pub(crate) fn has_menu(&self) -> bool {
-        // Once a menu was sent, commands stay even if all skills are removed, because the skills may come back.
+        // After a menu was sent, the commands stay even when all skills are removed, because the skills may come back.
         let all = self.switches.all();
         let is_nothing = all.is_empty() && all.unapproved().is_empty() && self.skills.skipped().is_empty();
         !is_nothing || self.menu.was_sent()

@@ -1,4 +1,5 @@
-//! Requests that set up a session: our server and the catalog are added to them, and if the agent refuses, there is a retry.
+//! Requests that set up a session: the skills server and the catalog are added to them, and if the agent refuses, there is a
+//! retry.
 //!
 //! The host provides the skills of the session, the address of its server and its saved state, which can take long. Until
 //! then the request is held, and later messages of the client about the same session are queued. All other messages go on, so
@@ -39,8 +40,8 @@ impl Interceptor {
         let parent_key = parent.as_ref().and_then(|id| self.sessions.key_of(id));
         let cwd = cwd(message);
         let switches = parent_key.and_then(|key| self.sessions.get(key)).map(|parent| &parent.switches);
-        let skills = switches.map(|it| it.library().clone());
-        let inherited = switches.map(|it| it.client_skills().clone());
+        let skills = switches.map(|switches| switches.library().clone());
+        let inherited = switches.map(|switches| switches.client_skills().clone());
         let needed = client_skills.clone().or(inherited).unwrap_or_default();
         let needs = Needs { cwd: cwd.clone(), skills, client_skills: needed, ..Needs::default() };
         let session = self.sessions.new_key();
@@ -91,13 +92,13 @@ impl Interceptor {
             let needs = Needs { cwd: session.cwd.clone(), skills, client_skills, ..Needs::default() };
             return self.wait_for(message, id, key, Target::Known, None, Some(about), None, needs, actions);
         }
-        // Nothing has to be provided for this session.
+        // The session has everything that it needs, so we don't ask the host.
         let Some(mut session) = self.sessions.remove(key) else { return (Purpose::Other, Pass::Untouched) };
-        // If the agent has accepted our server before, a refusal has another reason, and the agent may be using the server.
+        // An agent that has accepted the skills server before won't refuse the session because of it, and may be using it now.
         let was_offered = session.server.is_offered();
         let pass = self.set_up(&mut session, message, transport, actions);
         let retry = (session.server.is_offered() && !was_offered).then(|| message.line.to_vec());
-        let kind = SetupKind::Enter { known: true };
+        let kind = SetupKind::Reopen { known: true };
         self.sessions.add(session);
         (Purpose::SetUp(Setup { session: key, kind, retry }), pass)
     }
@@ -153,7 +154,7 @@ impl Interceptor {
             return;
         };
         if provisions.never_connects {
-            // Observations of this run take precedence over those of earlier runs.
+            // If this run has already observed the agent, we ignore what earlier runs have observed.
             self.memory.agent_connects.get_or_insert(false);
         }
         let known = match &setup.target {
@@ -198,7 +199,7 @@ impl Interceptor {
             session.server.listed();
         }
         let retry = (session.server.is_offered() && !was_offered).then(|| setup.line.clone());
-        let kind = if names_itself { SetupKind::New } else { SetupKind::Enter { known: !is_new } };
+        let kind = if names_itself { SetupKind::New } else { SetupKind::Reopen { known: !is_new } };
         let purpose = Purpose::SetUp(Setup { session: key, kind, retry });
         self.requests.insert(id, OpenRequest { method: setup.method, purpose });
         actions.to_agent.push(match pass {
@@ -206,7 +207,7 @@ impl Interceptor {
             Pass::Untouched | Pass::Consumed => setup.line,
         });
         if setup.refreshes != self.memory.refreshes {
-            // All skills were refreshed after the host was asked, so its answer may be older than that.
+            // The skills were refreshed after we asked the host, so its answer may be stale.
             let directories = vec![session.cwd.clone()];
             actions.ask(Query::Skills { directories, reason: Reason::CatchUp(Duration::ZERO) });
         }
@@ -215,7 +216,7 @@ impl Interceptor {
         self.resume(queue, actions);
     }
 
-    /// Adds our server to a request that sets up `session`, and the catalog if the agent supports a system prompt.
+    /// Adds the skills server to a request that sets up `session`, and the catalog if the agent supports a system prompt.
     fn set_up(
         &mut self,
         session: &mut Session,
@@ -226,7 +227,7 @@ impl Interceptor {
         let Some(params) = message.params.filter(Node::is_object) else {
             return Pass::Untouched;
         };
-        // A session without skills and tools gets neither a server nor text. Skills that are off count, because they can be
+        // A session without skills and tools gets neither a server nor text. Disabled skills count, because they can be
         // turned on later.
         if session.switches.all().will_offer_nothing() {
             return Pass::Untouched;
@@ -236,7 +237,8 @@ impl Interceptor {
         let mut edit = Edit::new();
         let had_tools = session.server.withdraw();
         let transport = transport.filter(|_| servers::has_room(params));
-        let endpoint = transport.and_then(|it| Some((it, session.server.endpoint(it)?.clone())));
+        let endpoint =
+            transport.and_then(|transport| Some((transport, session.server.endpoint(transport)?.clone())));
         if let Some((transport, endpoint)) = endpoint {
             let wanted = session.server.name().map_or_else(|| self.server_name(session.key()), str::to_owned);
             let name = servers::free_name(&wanted, params.get("mcpServers"));

@@ -51,7 +51,7 @@ impl Switch {
         if words.is_empty() {
             return Some(Err(SwitchError::NoName { on }));
         }
-        // A name may have spaces.
+        // Names can contain spaces, so we try all words as one name first.
         let names = match find(session, &words.join(" ")) {
             Some(name) => Ok(vec![name]),
             None => words.iter().map(|word| find(session, word).ok_or(*word)).collect(),
@@ -62,7 +62,8 @@ impl Switch {
         })
     }
 
-    /// Returns true if the words after `/skills` are a valid command for our skills, so that it cannot be meant for another proxy.
+    /// Returns true if the words after `/skills` are a valid command for our skills, so that it cannot be meant for another
+    /// proxy.
     pub(crate) fn is_ours(session: &Session, words: &str) -> bool {
         matches!(Self::read(session, words), Some(Ok(_)))
     }
@@ -147,7 +148,7 @@ impl Interceptor {
         }
         if differs {
             let skills = session.switches.on();
-            if session.equip(skills, Duration::ZERO, actions) {
+            if session.set_skills(skills, Duration::ZERO, actions) {
                 self.menu_changed(key, actions);
             }
         }
@@ -163,8 +164,10 @@ impl Interceptor {
         actions: &mut Actions,
     ) {
         let Some(cwd) = cwd else { return };
-        let others =
-            self.sessions.iter_mut().filter(|it| it.key() != said_in && it.cwd.as_deref() == Some(cwd));
+        let others = self
+            .sessions
+            .iter_mut()
+            .filter(|session| session.key() != said_in && session.cwd.as_deref() == Some(cwd));
         let mut others: Vec<_> = others
             .map(|session| {
                 for name in names {

@@ -2,9 +2,9 @@
 //! [configuration options](https://agentclientprotocol.com/protocol/v1/session-config-options) of its session, after the
 //! agent's own options, which are forwarded as they are.
 //!
-//! Each list of options replaces the one before it, so our options are added to every list of the agent. The agent's last list
-//! is kept for the case that our options change. Our ids begin with a prefix that no id of the agent has, because the agent may
-//! be another proxy.
+//! A list of options always replaces the previous list, so the skills are added to every list from the agent. We also keep the
+//! agent's last list, to send it again when the skills change. The ids of skills begin with a prefix that the agent doesn't
+//! use, because the agent may be another proxy that does the same.
 
 use acp_skills_wire::{Edit, INVALID_PARAMS, Id, Message, Node, build};
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ const MAX_TOGGLES: usize = 30;
 /// The member with the list of options.
 const LIST: &str = "configOptions";
 
-/// Returns the prefix of our ids, which no id in the agent's list has.
+/// Returns a prefix for the ids of skills. No id in the agent's list begins with this prefix.
 fn prefix(session: &Session, version: Version) -> String {
     let theirs = session.options.agent_options();
     let theirs: Vec<_> = Node::parse(theirs)
@@ -40,7 +40,7 @@ fn prefix(session: &Session, version: Version) -> String {
     free.next().unwrap_or_default()
 }
 
-/// Returns our options as JSON.
+/// Returns the options for skills as JSON.
 fn entries(session: &Session, version: Version) -> Vec<Value> {
     let prefix = prefix(session, version);
     let entry = |skill: &std::sync::Arc<skills_core::Skill>| {
@@ -56,7 +56,7 @@ fn entries(session: &Session, version: Version) -> Vec<Value> {
     session.switches.all().iter().take(MAX_TOGGLES).map(entry).collect()
 }
 
-/// Adds our options to the agent's array `list`.
+/// Adds the options for skills to the agent's array `list`.
 fn merge(edit: &mut Edit, list: Node<'_>, session: &Session, version: Version) {
     let ours: Vec<_> = entries(session, version).iter().map(ToString::to_string).collect();
     if !ours.is_empty() {
@@ -64,7 +64,7 @@ fn merge(edit: &mut Edit, list: Node<'_>, session: &Session, version: Version) {
     }
 }
 
-/// Returns the agent's last list with our options.
+/// Returns the agent's last list together with the options for skills.
 fn union(session: &Session, version: Version) -> Option<String> {
     let theirs = session.options.agent_options();
     let mut edit = Edit::new();
@@ -72,7 +72,8 @@ fn union(session: &Session, version: Version) -> Option<String> {
     String::from_utf8(edit.apply(theirs)).ok()
 }
 
-/// Adds our options to the list in `object`, which is created if it does not exist. Keeps the agent's list.
+/// Adds the options for skills to the list in `object`, and keeps a copy of the agent's list. If there is no list, this
+/// function creates it.
 fn add(edit: &mut Edit, object: Node<'_>, session: &mut Session, version: Version) {
     let list = object.get(LIST);
     if let Some(list) = list.filter(Node::is_array) {
@@ -122,7 +123,7 @@ impl Interceptor {
         Pass::Edited(edit.apply(line))
     }
 
-    /// Adds our options to an update of the agent's options.
+    /// Adds the options for skills to an update from the agent.
     pub(crate) fn options_update(&mut self, message: &Message<'_>, update: Node<'_>) -> Pass {
         if !self.has_toggles() {
             return Pass::Untouched;

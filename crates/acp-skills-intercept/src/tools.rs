@@ -1,4 +1,4 @@
-//! Waiting for the agent to list our tools. The states are in [`ToolsState`](crate::session::tools::ToolsState).
+//! Waiting for the agent to list the skill tools. The states are in [`ToolsState`](crate::session::tools::ToolsState).
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::{
     outputs::{Actions, Effect, Level, Task},
     pending::{PromptKind, PromptText},
     prompt,
-    queries::Wanted,
+    queries::{Query, Wanted},
     session::tools::ToolsEffect,
 };
 
@@ -21,8 +21,8 @@ impl Interceptor {
         self.policy.mcp_connect.min(self.policy.mcp_wait)
     }
 
-    /// Returns true if a prompt of this session has to be held for the tools. Starts the timeout if the session is not open
-    /// yet, so that no timer runs.
+    /// Returns true if a prompt of this session has to be held for the skill tools. If no timer runs yet, because the session
+    /// is not open, this function starts the connect timeout.
     pub(crate) fn must_wait_for_tools(&mut self, key: SessionKey, actions: &mut Actions) -> bool {
         let timeout = self.connect_timeout();
         let is_off = self.policy.mcp_wait.is_zero();
@@ -36,8 +36,8 @@ impl Interceptor {
         true
     }
 
-    /// Starts the timeout for our tools, because the agent has opened a session. The proxies of a chain start theirs at the
-    /// same time.
+    /// Starts the timeout for the skill tools when the agent has opened a session. All proxies in a chain start their timeouts at
+    /// the same time.
     pub(crate) fn await_tools(&mut self, key: SessionKey, actions: &mut Actions) {
         let timeout = self.connect_timeout();
         let never_connects =
@@ -62,14 +62,14 @@ impl Interceptor {
     pub(crate) fn connected(&mut self, key: SessionKey, actions: &mut Actions) {
         let Some(session) = self.sessions.get(key) else { return };
         let effect = session.server.connected();
-        // An agent that works on a prompt may have connected only to call a tool.
+        // While the agent works on a prompt, it may connect only to call a tool, so we ignore this connection.
         if effect == ToolsEffect::ConnectedInTime && !session.turns.agent_works() {
             self.learn_connects(true, actions);
         }
     }
 
-    /// Notes whether the agent connects to our server by itself. If it connects only when its model calls a tool, prompts of
-    /// later sessions are not held.
+    /// Notes whether the agent connects to the skills server by itself. If it connects only when its model calls a tool, prompts
+    /// of later sessions are not held.
     fn learn_connects(&mut self, connects: bool, actions: &mut Actions) {
         if self.memory.agent_connects.replace(connects) == Some(connects)
             || self.policy.mcp_connect >= self.policy.mcp_wait
@@ -81,7 +81,7 @@ impl Interceptor {
         }
     }
 
-    /// Sends the held prompts of a session, because the agent has listed our tools.
+    /// Sends the held prompts of a session when the agent has listed the skill tools.
     pub(crate) fn tools_listed(&mut self, key: SessionKey, actions: &mut Actions) {
         let Some(session) = self.sessions.get(key) else { return };
         session.server.listed();
@@ -106,12 +106,13 @@ impl Interceptor {
                 self.go_on_without_tools(key, if is_connected { wait } else { connect }, actions);
                 self.release(key, actions);
             }
-            // The session may have been set up again without the tools that its prompts were held for.
+            // This timer no longer counts. But the session may have been set up again without the tools, so we release its
+            // prompts.
             _ => self.release(key, actions),
         }
     }
 
-    /// Fetches the texts of held prompts again, now for a model without our tools, and records the timeout. `waited` is the
+    /// Fetches the texts of held prompts again, now for a model without the skill tools, and records the timeout. `waited` is the
     /// time that the agent had.
     fn go_on_without_tools(&mut self, key: SessionKey, waited: Duration, actions: &mut Actions) {
         let Some(session) = self.sessions.get(key) else { return };
@@ -127,7 +128,7 @@ impl Interceptor {
                     arguments: commands::arguments(&message),
                     tools: has_tools,
                 }),
-                // Without the tools, the proxy may have to activate skills.
+                // The proxy itself may have to activate skills now, because the model cannot use the tools.
                 PromptKind::Ordinary if prompt.text == PromptText::None => {
                     prompt::text_of_matching_skills(has_tools, is_empty, &message, &self.policy)
                 }
@@ -140,7 +141,7 @@ impl Interceptor {
         }
         for (ticket, wanted) in again {
             let ticket = self.pending.renew(ticket);
-            actions.ask(crate::Query::Fetch { session: key, ticket, wanted });
+            actions.ask(Query::Fetch { session: key, ticket, wanted });
         }
         let kind = EventKind::Fallback { reason: FallbackReason::NotConnected, ms: Some(waited.into()) };
         let session = self.sessions.get(key).and_then(|session| Some(session.id()?.to_owned()));

@@ -56,7 +56,7 @@ pub(crate) fn named(session: &Session, words: &str) -> Result<Vec<Unapproved>, T
         let key = SkillName::key_of(word.strip_prefix(menu::PREFIX).unwrap_or(word));
         unapproved.iter().filter(|entry| entry.skill.name.key() == key).cloned().collect()
     };
-    // A name may have spaces.
+    // Names can contain spaces, so we try all words as one name first.
     let whole = of(words);
     if !whole.is_empty() {
         return Ok(whole);
@@ -138,7 +138,7 @@ impl Interceptor {
     ) {
         self.refreshed(refreshed, actions);
         let text = overview::trust_outcome(outcome);
-        // A decision in a form has no command to answer, so failures are logged.
+        // If the user decided in a form, there is no command to answer, so we log failures instead.
         if !self.answer_command(key, ticket, &text, actions)
             && trusted
             && !(outcome.failed.is_empty() && outcome.saved.is_ok())
@@ -157,7 +157,7 @@ impl Interceptor {
         let id = session.id()?.to_owned();
         let waiting = session.switches.all().unapproved().iter();
         let new: Vec<_> = waiting
-            .filter(|it| !it.is_refused && !self.memory.asked_about.contains(&version(it)))
+            .filter(|skill| !skill.is_refused && !self.memory.asked_about.contains(&version(skill)))
             .take(MAX_NAMED)
             .cloned()
             .collect();
@@ -193,7 +193,7 @@ impl Interceptor {
         let action = message.result.and_then(|result| result.str("action"));
         let is_ticked = message.result.and_then(|result| result.at(&["content", ANSWER]));
         let trusted = match action.as_deref() {
-            Some("accept") => is_ticked.and_then(|it: Node<'_>| it.as_bool()) == Some(true),
+            Some("accept") => is_ticked.and_then(|node: Node<'_>| node.as_bool()) == Some(true),
             Some("decline") => false,
             // The form was closed, or the answer is unknown: there is no decision.
             _ => return Pass::Consumed,
@@ -212,16 +212,18 @@ fn version(waiting: &Unapproved) -> SkillVersion {
 /// Returns the text of the form.
 fn message(skills: &[Unapproved]) -> String {
     let mut lines = vec![match skills {
-        [_] => "This project brings a skill, which your agent would follow as it follows you:".to_owned(),
+        [_] => {
+            "This project contains a skill. If you trust it, your agent follows its instructions:".to_owned()
+        }
         _ => format!(
-            "This project brings {} skills, which your agent would follow as it follows you:",
+            "This project contains {} skills. If you trust them, your agent follows their instructions:",
             skills.len()
         ),
     }];
-    for it in skills {
-        let skill = &it.skill;
+    for entry in skills {
+        let skill = &entry.skill;
         let place = skill.dir().map(shown_path).unwrap_or_default();
-        let changed = if it.has_changed { ", changed since you trusted it" } else { "" };
+        let changed = if entry.has_changed { ", changed since you trusted it" } else { "" };
         lines.push(format!("- {} ({place}{changed}): {}", skill.name, shown(&spelling::description(skill))));
     }
     lines.push("Look at the files before you agree. `/skills trust NAME` trusts a single one.".to_owned());

@@ -97,7 +97,9 @@ impl ClientSkills {
     /// Reads the skills of `request` from the field, from `_meta`, or from both. Returns `None` if the request has neither.
     ///
     /// # Errors
-    /// Returns an error if the field is no list of at most [`MAX_SKILLS`] skills, or if a skill is invalid.
+    /// Returns [`ClientSkillsError::Duplicate`] if the field occurs twice, [`ClientSkillsError::NotAList`] if it is not a list,
+    /// [`ClientSkillsError::TooMany`] for more than [`MAX_SKILLS`] skills, and [`ClientSkillsError::Invalid`] for an invalid
+    /// skill.
     pub(super) fn read(
         request: &Message<'_>,
         field: bool,

@@ -1,6 +1,6 @@
 //! Prompts in the table of pending work.
 //!
-//! A prompt is held while the agent may still be fetching our tools (a model that starts without the tools does not see
+//! A prompt is held while the agent may still be fetching the skill tools (a model that starts without the tools does not see
 //! them), while a text for the prompt is being fetched, or while an earlier prompt of its session is held.
 
 use acp_skills_wire::Id;
@@ -12,7 +12,7 @@ use crate::{
     keys::{SessionKey, Ticket},
 };
 
-/// A prompt that the agent has not got yet.
+/// A prompt that the agent has not received yet.
 #[derive(Debug)]
 pub(crate) struct HeldPrompt {
     /// The request.

@@ -6,7 +6,7 @@ use skills_core::set::Unapproved;
 use super::{Entry, Kind, Pending};
 use crate::keys::{SessionKey, Ticket};
 
-/// A request of our own to the client, which asks the user to trust skills of a project.
+/// A request of the proxy to the client, which asks the user to trust skills of a project.
 #[derive(Debug)]
 pub(crate) struct Question {
     /// The id of our request.
@@ -30,7 +30,7 @@ impl Pending {
         self.take_permission_if(|entry| entry.ticket == ticket)
     }
 
-    /// Takes out the agent's request for permission with this id of the agent's.
+    /// Takes out the agent's request for permission that the agent sent with this id.
     pub(crate) fn take_agent_request(&mut self, request: &Id) -> Option<Vec<u8>> {
         self.take_permission_if(
             |entry| matches!(&entry.kind, Kind::Permission { id, .. } if id.as_ref() == Some(request)),

@@ -11,7 +11,7 @@ use crate::{
     queries::Transport,
 };
 
-/// A request that sets up a session, and that the agent has not got yet.
+/// A request that sets up a session, and that the agent has not received yet.
 #[derive(Debug)]
 pub(crate) struct HeldSetup {
     /// The method of the request.
@@ -22,7 +22,7 @@ pub(crate) struct HeldSetup {
     pub(crate) target: Target,
     /// The session of which the new one is a copy.
     pub(crate) parent: Option<SessionKey>,
-    /// The transport for our MCP server, or `None` if the agent gets no server.
+    /// The transport for the skills server, or `None` if the agent gets no server.
     pub(crate) transport: Option<Transport>,
     /// The number of refreshes of all skills before the host was asked.
     pub(crate) refreshes: u64,

@@ -1,4 +1,4 @@
-//! [`Briefing`]: the texts about skills that the model of one session has got.
+//! [`Briefing`]: the texts about skills that the model of one session has received.
 //!
 //! Each text is added to one prompt. If the turn of that prompt fails, the agent may drop the prompt from its history, and the
 //! text is sent again.
@@ -8,15 +8,15 @@ use std::sync::Arc;
 use acp_skills_wire::Id;
 use skills_core::{SkillSet, catalog::Guide};
 
-/// The texts about skills that the model of one session has got.
+/// The texts about skills that the model of one session has received.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Briefing {
-    /// The last instructions for using the skills. `None` if the model has got none.
-    told: Option<Guide>,
+    /// The last instructions for using the skills. `None` if the model has received none.
+    guide: Option<Guide>,
     /// The skills that the model knows, if it knows any.
     known: Option<SkillSet>,
     /// True if the last instructions have the paths of the skills.
-    names_files: bool,
+    has_paths: bool,
     /// The text in the system prompt. It does not change while the session exists.
     system_prompt: Option<Arc<str>>,
     /// The last prompt with a text of ours, until its turn is over.
@@ -27,7 +27,7 @@ pub(crate) struct Briefing {
 #[derive(Debug, Clone)]
 struct Unconfirmed {
     prompt: Id,
-    told: Option<Guide>,
+    guide: Option<Guide>,
     known: Option<SkillSet>,
     /// True if the agent has accepted the prompt, and its turn is not over.
     accepted: bool,
@@ -40,39 +40,42 @@ impl Briefing {
     }
 
     /// Resets the briefing, because the agent refused the request with our text.
-    pub(crate) fn forget(&mut self) {
+    pub(crate) fn reset(&mut self) {
         *self = Self::default();
     }
 
     /// Notes that the agent has accepted a prompt, whose turn goes on.
     pub(crate) fn accepted(&mut self, prompt: &Id) {
-        if let Some(unconfirmed) = self.unconfirmed.as_mut().filter(|it| it.prompt == *prompt) {
+        if let Some(unconfirmed) =
+            self.unconfirmed.as_mut().filter(|unconfirmed| unconfirmed.prompt == *prompt)
+        {
             unconfirmed.accepted = true;
         }
     }
 
     /// Notes that the turn of this prompt is over. `forgotten` is true if the agent may have dropped the prompt.
     pub(crate) fn turn_over(&mut self, prompt: &Id, forgotten: bool) {
-        self.confirm(forgotten, |it| it.prompt == *prompt);
+        self.confirm(forgotten, |unconfirmed| unconfirmed.prompt == *prompt);
     }
 
     /// Notes that the turns of all accepted prompts are over.
     pub(crate) fn turns_over(&mut self, forgotten: bool) {
-        self.confirm(forgotten, |it| it.accepted);
+        self.confirm(forgotten, |unconfirmed| unconfirmed.accepted);
     }
 
     /// Ends the unconfirmed state. If the agent has dropped the prompt, its text has to be sent again.
-    fn confirm(&mut self, forgotten: bool, is_it: impl Fn(&Unconfirmed) -> bool) {
-        if let Some(before) = self.unconfirmed.take_if(|it| is_it(it))
+    fn confirm(&mut self, forgotten: bool, matches: impl Fn(&Unconfirmed) -> bool) {
+        if let Some(before) = self.unconfirmed.take_if(|unconfirmed| matches(unconfirmed))
             && forgotten
         {
-            (self.told, self.known) = (before.told, before.known);
+            self.guide = before.guide;
+            self.known = before.known;
         }
     }
 
     /// Returns the last instructions for using the skills.
-    pub(crate) fn told(&self) -> Option<Guide> {
-        self.told
+    pub(crate) fn guide(&self) -> Option<Guide> {
+        self.guide
     }
 
     /// Returns the skills that the model knows.
@@ -86,37 +89,38 @@ impl Briefing {
     }
 
     /// Notes that this text is in the system prompt. A new text lists `skills`.
-    pub(crate) fn in_system_prompt(&mut self, text: Arc<str>, guide: Guide, skills: &SkillSet) {
+    pub(crate) fn sent_in_system_prompt(&mut self, text: Arc<str>, guide: Guide, skills: &SkillSet) {
         if self.system_prompt.replace(text).is_none() {
             self.known = Some(skills.clone());
         }
-        self.told = Some(guide);
+        self.guide = Some(guide);
     }
 
     /// Notes the prompt that has the last text. Until its turn is over, the agent may drop the prompt.
-    pub(crate) fn is_unconfirmed_since(&mut self, before: &Self, prompt: Option<Id>) {
-        let (told, known) = (before.told, before.known.clone());
-        self.unconfirmed = prompt.map(|prompt| Unconfirmed { prompt, told, known, accepted: false });
+    pub(crate) fn sent_with(&mut self, before: &Self, prompt: Option<Id>) {
+        let guide = before.guide;
+        let known = before.known.clone();
+        self.unconfirmed = prompt.map(|prompt| Unconfirmed { prompt, guide, known, accepted: false });
     }
 
     /// Sets the last instructions for using the skills.
-    pub(crate) fn guided_by(&mut self, guide: Guide) {
-        self.told = Some(guide);
+    pub(crate) fn set_guide(&mut self, guide: Guide) {
+        self.guide = Some(guide);
     }
 
     /// Returns true if the model has the paths of the skills.
-    pub(crate) fn names_files(&self) -> bool {
-        self.names_files
+    pub(crate) fn has_paths(&self) -> bool {
+        self.has_paths
     }
 
     /// Notes whether a text for the model has the paths of the skills.
-    pub(crate) fn has_named_files(&mut self, text: &str) {
-        self.names_files = text.contains("SKILL.md");
+    pub(crate) fn note_paths(&mut self, text: &str) {
+        self.has_paths = text.contains("SKILL.md");
     }
 
     /// Notes that the model knows these skills.
-    pub(crate) fn now_knows(&mut self, guide: Guide, skills: &SkillSet) {
-        self.told = Some(guide);
+    pub(crate) fn set_known(&mut self, guide: Guide, skills: &SkillSet) {
+        self.guide = Some(guide);
         self.known = Some(skills.clone());
     }
 }

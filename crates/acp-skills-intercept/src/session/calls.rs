@@ -1,4 +1,4 @@
-//! [`Calls`]: the tool calls of one session that the client knows, and those of them that are calls of our tools.
+//! [`Calls`]: the tool calls of one session that the client knows, and those of them that are calls of the skill tools.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -20,14 +20,14 @@ struct Known {
     ours: Option<Ours>,
 }
 
-/// A call of one of our tools.
+/// A call of one of the skill tools.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Ours {
     /// The name of the tool.
     pub(crate) tool: &'static str,
     /// The title for people, as far as it is known.
     pub(crate) title: String,
-    /// True if the client has got this title.
+    /// True if the client has received this title.
     pub(crate) is_shown: bool,
 }
 
@@ -42,8 +42,8 @@ impl Calls {
         self.known(id).name = name;
     }
 
-    /// Notes that the call is not a call of our tools. The id may have been that of our call before, because some agents use
-    /// ids again in each turn.
+    /// Notes that the call is not a call of the skill tools. The id may have been that of our call before, because some agents
+    /// use ids again in each turn.
     pub(crate) fn set_theirs(&mut self, id: &str) {
         self.known(id).ours = None;
     }
@@ -53,12 +53,12 @@ impl Calls {
         self.known.get(id)?.name.as_deref()
     }
 
-    /// Returns the call if it is a call of our tools.
+    /// Returns the call if it is a call of the skill tools.
     pub(crate) fn ours(&self, id: &str) -> Option<&Ours> {
         self.known.get(id)?.ours.as_ref()
     }
 
-    /// Notes that the call is a call of our tools.
+    /// Notes that the call is a call of the skill tools.
     pub(crate) fn set_ours(&mut self, id: &str, ours: Ours) {
         self.known(id).ours = Some(ours);
     }

@@ -1,14 +1,14 @@
-//! [`TrustedClaims`]: whether the agent can be trusted when it claims that a call is a call of our tools.
+//! [`TrustedClaims`]: whether the agent can be trusted when it claims that a call is a call of the skill tools.
 //!
-//! Our MCP server sees each call that arrives. If the agent asked for permission to call one of our tools, and the turn ended
-//! without that call, the agent has called another tool.
+//! The skills server sees each call that arrives. If the agent asked for permission to call one of the skill tools, and the turn
+//! ended without that call, the agent has called another tool.
 
 /// The record of one session's agent.
 #[derive(Debug, Default)]
 pub(crate) struct TrustedClaims {
     /// The number of calls that were granted because the agent claimed that they are ours.
     granted: u32,
-    /// The number of calls that arrived at our server.
+    /// The number of calls that arrived at the skills server.
     arrived: u32,
     /// The number of granted calls that must have arrived by now.
     due: u32,
@@ -16,7 +16,7 @@ pub(crate) struct TrustedClaims {
 }
 
 impl TrustedClaims {
-    /// Returns whether the agent's claims are trusted, and whether this call is the one that ends the trust.
+    /// Returns true if the agent's claims are trusted. The second value is true if the trust ends with this call.
     pub(crate) fn check(&mut self) -> (bool, bool) {
         let breaks = !self.is_broken && self.arrived < self.due;
         self.is_broken |= breaks;
@@ -33,7 +33,7 @@ impl TrustedClaims {
         self.granted += 1;
     }
 
-    /// Notes that a call arrived at our server.
+    /// Notes that a call arrived at the skills server.
     pub(crate) fn arrived(&mut self) {
         self.arrived += 1;
     }
@@ -44,7 +44,7 @@ impl TrustedClaims {
         if cut_short {
             self.granted = self.granted.min(self.arrived);
         }
-        // Calls without a request for permission do not make up for calls that did not arrive.
+        // Extra calls without a request for permission don't count, so they can't hide a call that is missing.
         self.arrived = self.arrived.min(self.granted);
         self.due = self.granted;
     }

@@ -10,12 +10,12 @@ use skills_core::name::SkillName;
 pub(crate) struct Menu {
     /// The agent's last list of commands: a JSON array.
     agent_commands: Option<Vec<u8>>,
-    /// True if the client has got a list with our commands since the session was last set up.
+    /// True if a list with skill commands was sent to the client since the last setup of this session.
     sent: bool,
 }
 
 impl Menu {
-    /// Returns true if the client has got a list with our commands since the session was last set up.
+    /// Returns true if a list with skill commands was sent to the client since the last setup of this session.
     pub(crate) fn was_sent(&self) -> bool {
         self.sent
     }
@@ -25,7 +25,7 @@ impl Menu {
         self.sent = false;
     }
 
-    /// Notes that the client gets a list with our commands.
+    /// Notes that a list with skill commands is sent to the client.
     pub(crate) fn sent(&mut self) {
         self.sent = true;
     }

@@ -1,6 +1,6 @@
 //! [`Options`]: the configuration options that the client shows.
 
-/// The agent's last list of options, and the state of ours.
+/// The agent's last list of options. Switches for skills are added to it.
 #[derive(Debug, Default)]
 pub(crate) struct Options {
     theirs: Option<Vec<u8>>,
@@ -18,12 +18,12 @@ impl Options {
         self.theirs = Some(list.to_vec());
     }
 
-    /// Notes that the client has got our options.
+    /// Notes that the switches for skills were sent to the client.
     pub(crate) fn shown(&mut self) {
         self.were_shown = true;
     }
 
-    /// Returns true if the client has got our options.
+    /// Returns true if the switches for skills were sent to the client.
     pub(crate) fn were_shown(&self) -> bool {
         self.were_shown
     }

@@ -36,27 +36,27 @@ impl SessionServer {
         self.endpoint = Some((transport, endpoint));
     }
 
-    /// Returns true if `mcpServers` has an entry of ours.
+    /// Returns true if `mcpServers` has an entry for the skills server.
     pub(crate) fn is_offered(&self) -> bool {
         self.tools != ToolsState::NotOffered
     }
 
-    /// Returns true if the agent may still list our tools in time.
+    /// Returns true if the agent may still list the skill tools in time.
     pub(crate) fn is_awaited(&self) -> bool {
         self.tools.is_awaited()
     }
 
-    /// Returns true if the agent did not list our tools in time.
+    /// Returns true if the agent did not list the skill tools in time.
     pub(crate) fn is_missing(&self) -> bool {
         matches!(self.tools, ToolsState::Missing(_))
     }
 
-    /// Returns true if the model can be told to use our tools.
+    /// Returns true if the model can be told to use the skill tools.
     pub(crate) fn has_tools(&self) -> bool {
         self.is_awaited() || self.tools == ToolsState::Listed
     }
 
-    /// Returns true if the agent's requests for this server id are for our server.
+    /// Returns true if the agent's requests for this server id are for the skills server.
     pub(crate) fn is_reached_by(&self, id: &str) -> bool {
         let offered = self.endpoint.as_ref().filter(|_| self.is_offered());
         matches!(offered, Some((_, Endpoint::Acp { server_id })) if server_id == id)
@@ -119,8 +119,8 @@ impl SessionServer {
         self.apply(ToolsEvent::GivenUp)
     }
 
-    /// Notes that the request that sets up the session has no entry of ours. Returns true if the agent had the tools until
-    /// now.
+    /// Notes that the request that sets up the session has no entry for the skills server. Returns true if the agent had the
+    /// tools until now.
     pub(crate) fn withdraw(&mut self) -> bool {
         let had_tools = self.tools == ToolsState::Listed;
         self.apply(ToolsEvent::Withdrawn);

@@ -1,12 +1,12 @@
-//! [`Switches`]: the skills of a session, on and off.
+//! [`Switches`]: the skills of a session, enabled and disabled.
 //!
-//! The names of skills that are off are stored separately, so that a skill that is removed and added again is still off.
+//! The names of disabled skills are stored separately, so that a skill that is removed and added again is still disabled.
 
 use std::collections::BTreeMap;
 
 use skills_core::{Skill, SkillName, SkillSet};
 
-/// All skills of a session, and the names of those that are off.
+/// All skills of a session, and the names of those that are disabled.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Switches {
     /// The skills of the library.
@@ -14,42 +14,42 @@ pub(crate) struct Switches {
     /// The skills that the client provides.
     client_skills: SkillSet,
     all: SkillSet,
-    /// The names of skills that are off, by key.
+    /// The names of disabled skills, by key.
     off: BTreeMap<String, SkillName>,
-    /// The names of skills that are off in new sessions of the same directory, by key.
+    /// The names of disabled skills in new sessions of the same directory, by key.
     remembered: BTreeMap<String, SkillName>,
 }
 
 impl Switches {
-    /// Creates the switches of a session in whose directory these skills are off.
+    /// Creates the switches of a session. `off` has the names of the skills that are disabled in its directory.
     pub(crate) fn remembering(off: Vec<SkillName>) -> Self {
         let off: BTreeMap<_, _> = off.into_iter().map(|name| (name.key(), name)).collect();
         Self { remembered: off.clone(), off, ..Self::default() }
     }
 
-    /// Returns all skills, on or off.
+    /// Returns all skills, enabled or disabled.
     pub(crate) fn all(&self) -> &SkillSet {
         &self.all
     }
 
-    /// Returns the skills of the library, on or off.
+    /// Returns the skills of the library, enabled or disabled.
     pub(crate) fn library(&self) -> &SkillSet {
         &self.library
     }
 
-    /// Returns the skills that the client provides, on or off.
+    /// Returns the skills that the client provides, enabled or disabled.
     pub(crate) fn client_skills(&self) -> &SkillSet {
         &self.client_skills
     }
 
-    /// Sets the skills of the library. Returns the skills that are on.
+    /// Sets the skills of the library. Returns the enabled skills.
     pub(crate) fn replace(&mut self, library: SkillSet) -> SkillSet {
         self.library = library;
         self.join()
     }
 
     /// Sets the skills that the client provides for this session. A skill of the library takes precedence over one with the same
-    /// name. Returns the skills that are on.
+    /// name. Returns the enabled skills.
     pub(crate) fn set_client_skills(&mut self, client_skills: SkillSet) -> SkillSet {
         self.client_skills = client_skills;
         self.join()
@@ -62,27 +62,27 @@ impl Switches {
         self.on()
     }
 
-    /// Returns the skills that are on.
+    /// Returns the enabled skills.
     pub(crate) fn on(&self) -> SkillSet {
         self.all.filtered(|skill| !self.is_off(&skill.name))
     }
 
-    /// Returns the skills that are off, in order.
+    /// Returns the disabled skills, in order.
     pub(crate) fn off(&self) -> impl Iterator<Item = &Skill> {
         self.all.iter().map(AsRef::as_ref).filter(|skill| self.is_off(&skill.name))
     }
 
-    /// Returns true if a skill is off. The skill may not exist.
+    /// Returns true if a skill is disabled. The skill may not exist.
     pub(crate) fn is_off(&self, name: &SkillName) -> bool {
         self.off.contains_key(&name.key())
     }
 
-    /// Returns true if a skill is off in new sessions of the same directory.
+    /// Returns true if a skill is disabled in new sessions of the same directory.
     pub(crate) fn is_remembered(&self, name: &SkillName) -> bool {
         self.remembered.contains_key(&name.key())
     }
 
-    /// Returns the name of a skill that is off, in its original spelling. The skill may not exist.
+    /// Returns the name of a disabled skill, in its original spelling. The skill may not exist.
     pub(crate) fn name_of(&self, word: &str) -> Option<&SkillName> {
         let key = SkillName::key_of(word);
         self.off.get(&key).or_else(|| self.remembered.get(&key))
@@ -97,7 +97,7 @@ impl Switches {
         }
     }
 
-    /// Notes that a skill is on or off in new sessions of the same directory.
+    /// Notes that a skill is enabled or disabled in new sessions of the same directory.
     pub(crate) fn remember(&mut self, name: &SkillName, on: bool) {
         if on {
             self.remembered.remove(&name.key());

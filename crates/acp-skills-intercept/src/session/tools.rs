@@ -1,14 +1,16 @@
-//! [`ToolsState`]: whether the agent has the list of our tools, and how long prompts are held for it.
+//! [`ToolsState`]: the agent's progress from the entry in `mcpServers` to the list of the skill tools. Prompts are held until
+//! the agent has this list, or until a timeout.
 //!
 //! All transitions are in [`ToolsState::next`]. Timers cannot be cancelled, so each has a number, and a state ignores the
 //! end of any timer but its own.
 
 use crate::keys::Timer;
 
-/// The agent's progress with our MCP server in one session.
+/// The agent's progress with the skills server in one session.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum ToolsState {
-    /// `mcpServers` has no entry of ours: our server is switched off, the agent refused it, or there is nothing to serve.
+    /// `mcpServers` has no entry for the skills server. The user turned the server off, the agent refused it, or the session
+    /// has no skills.
     #[default]
     NotOffered,
     /// The entry is in `mcpServers`. The session is not open yet, and no prompt is held, so no timer runs.
@@ -27,9 +29,9 @@ pub(crate) enum ToolsState {
 /// Something that changes a [`ToolsState`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ToolsEvent {
-    /// The request that sets up the session is written without an entry of ours.
+    /// The request that sets up the session is written without an entry for the skills server.
     Withdrawn,
-    /// The request is written with an entry of ours.
+    /// The request is written with an entry for the skills server.
     Offered {
         /// True if the agent has the tools without connecting again.
         has_tools: bool,
@@ -62,7 +64,7 @@ pub(crate) enum ToolsEvent {
 /// The consequence of a [`ToolsEvent`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ToolsEffect {
-    /// There is nothing to do.
+    /// No action is needed.
     None,
     /// The connect timeout starts.
     StartConnectTimer(Timer),
@@ -120,11 +122,11 @@ impl ToolsState {
 
 #[cfg(test)]
 mod tests {
-    use expect_test::expect;
+    use expect_test::expect_file;
 
     use super::*;
 
-    /// All states against all events. `1` is the running timer, `2` a new one.
+    /// Compares all transitions with `tools/transitions.txt`. `1` is the running timer, `2` is a new one. `-` means no change.
     #[test]
     fn every_state_handles_every_event() {
         let running = Timer(1);
@@ -168,96 +170,6 @@ mod tests {
                 table += &short(format!("    {state:?} -> {next}{effect}\n"));
             }
         }
-        expect![[r#"
-            Withdrawn
-                NotOffered -> -
-                Offered -> NotOffered
-                Connecting(1) -> NotOffered
-                Listing(1) -> NotOffered
-                Missing(None) -> NotOffered
-                Missing(Some(1)) -> NotOffered
-                Listed -> NotOffered
-            Offered { has_tools: false }
-                NotOffered -> Offered
-                Offered -> -
-                Connecting(1) -> Offered
-                Listing(1) -> Offered
-                Missing(None) -> Offered
-                Missing(Some(1)) -> Offered
-                Listed -> Offered
-            Offered { has_tools: true }
-                NotOffered -> Listed
-                Offered -> Listed
-                Connecting(1) -> Listed
-                Listing(1) -> Listed
-                Missing(None) -> Listed
-                Missing(Some(1)) -> Listed
-                Listed -> -
-            PromptHeld { timer: 2 }
-                NotOffered -> -
-                Offered -> Connecting(2), StartConnectTimer(2)
-                Connecting(1) -> -
-                Listing(1) -> -
-                Missing(None) -> -
-                Missing(Some(1)) -> -
-                Listed -> -
-            Opened { timer: 2 }
-                NotOffered -> -
-                Offered -> Connecting(2), StartConnectTimer(2)
-                Connecting(1) -> Connecting(2), StartConnectTimer(2)
-                Listing(1) -> Connecting(2), StartConnectTimer(2)
-                Missing(None) -> -
-                Missing(Some(1)) -> -
-                Listed -> -
-            Connected
-                NotOffered -> -
-                Offered -> -, ConnectedInTime
-                Connecting(1) -> -, ConnectedInTime
-                Listing(1) -> -, ConnectedInTime
-                Missing(None) -> -
-                Missing(Some(1)) -> -, ConnectedInTime
-                Listed -> -
-            Listed
-                NotOffered -> Listed
-                Offered -> Listed
-                Connecting(1) -> Listed
-                Listing(1) -> Listed
-                Missing(None) -> Listed
-                Missing(Some(1)) -> Listed
-                Listed -> -
-            TimerEnded { timer: 1, next: None }
-                NotOffered -> -
-                Offered -> -
-                Connecting(1) -> Missing(None), TimedOut
-                Listing(1) -> Missing(None), TimedOut
-                Missing(None) -> -
-                Missing(Some(1)) -> Missing(None)
-                Listed -> -
-            TimerEnded { timer: 1, next: Some(2) }
-                NotOffered -> -
-                Offered -> -
-                Connecting(1) -> Listing(2), StartListTimer(2)
-                Listing(1) -> Missing(None), TimedOut
-                Missing(None) -> -
-                Missing(Some(1)) -> Missing(None)
-                Listed -> -
-            TimerEnded { timer: 0, next: Some(2) }
-                NotOffered -> -
-                Offered -> -
-                Connecting(1) -> -
-                Listing(1) -> -
-                Missing(None) -> -
-                Missing(Some(1)) -> -
-                Listed -> -
-            GivenUp
-                NotOffered -> -
-                Offered -> Missing(None), TimedOut
-                Connecting(1) -> Missing(Some(1)), TimedOut
-                Listing(1) -> Missing(Some(1)), TimedOut
-                Missing(None) -> -
-                Missing(Some(1)) -> -
-                Listed -> -
-        "#]]
-        .assert_eq(&table);
+        expect_file!["tools/transitions.txt"].assert_eq(&table);
     }
 }

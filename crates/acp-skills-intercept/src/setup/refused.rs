@@ -1,4 +1,4 @@
-//! Setup requests that the agent refuses, and agents that fail on our server later.
+//! Setup requests that the agent refuses, and agents that fail on the skills server later.
 
 use acp_skills_wire::{AUTH_REQUIRED, Id, Message, Node, REQUEST_CANCELLED};
 
@@ -14,8 +14,8 @@ use crate::{
 };
 
 impl Interceptor {
-    /// Handles an error for a setup request. The agent may have refused our server, so the request is sent once more: with
-    /// another name for the server if the error is about the name, otherwise without our server.
+    /// Handles an error for a setup request. The agent may have refused the skills server, so the request is sent once more: with
+    /// another name for the server if the error is about the name, otherwise without the skills server.
     pub(crate) fn refused(
         &mut self,
         id: Id,
@@ -27,7 +27,7 @@ impl Interceptor {
         let Setup { session: key, kind, retry } = setup;
         let code = message.error.and_then(|error| error.get("code")).map(|code| code.raw().to_vec());
         let is = |other: i64| code.as_deref() == Some(other.to_string().as_bytes());
-        // A missing login and a cancellation have nothing to do with our server.
+        // We only retry if the error can be about the skills server, which a missing login or a cancellation is not.
         let is_about_us = message.error.is_some() && !is(AUTH_REQUIRED) && !is(REQUEST_CANCELLED);
         if let Some(line) = retry.filter(|_| is_about_us)
             && let Some(mut session) = self.sessions.remove(key)
@@ -49,7 +49,7 @@ impl Interceptor {
                     .log(Level::Info, format!("{method} failed with the skills server; retrying without it"));
                 actions.effects.push(Effect::CloseServer(key));
                 session.server.closed();
-                session.briefing.forget();
+                session.briefing.reset();
             }
             let pass = self.set_up(&mut session, &again, transport, actions);
             self.sessions.add(session);
@@ -62,13 +62,13 @@ impl Interceptor {
             self.requests.insert(id, OpenRequest { method, purpose });
             return Pass::Consumed;
         }
-        if kind != (SetupKind::Enter { known: true }) {
+        if kind != (SetupKind::Reopen { known: true }) {
             self.close_session(key, actions);
         }
         Pass::Untouched
     }
 
-    /// Looks for failures of our server in the answer to a prompt. Some agents accept the server and fail on it with every
+    /// Looks for failures of the skills server in the answer to a prompt. Some agents accept the server and fail on it with every
     /// prompt. They get another transport in the next session, and finally none. This session cannot be repaired.
     pub(crate) fn judge_transport(&mut self, key: SessionKey, answer: &Message<'_>, actions: &mut Actions) {
         let Some(error) = answer.error else { return };
@@ -77,7 +77,7 @@ impl Interceptor {
         let (Some(transport), Some(name)) = (session.server.transport(), session.server.name()) else {
             return;
         };
-        // If the agent has connected to our server, the transport works.
+        // The agent has already connected to the skills server, so the transport works.
         let is_about_us =
             mode == McpMode::Auto && !session.server.is_connected() && names_server(error, name);
         if !is_about_us || servers::choose(mode, &self.agent) != Some(transport) {

@@ -1,4 +1,4 @@
-//! The commands in the list that the client shows.
+//! Tests of the list of commands that the client shows.
 
 use serde_json::{Value, json};
 
@@ -6,13 +6,13 @@ use super::*;
 
 #[test]
 fn commands_are_added_to_the_agents() {
-    let mut world = world();
-    world.new_session(1, "s");
+    let mut fixture = fixture();
+    fixture.new_session(1, "s");
     let line = r#"{"jsonrpc":"2.0", "method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"available_commands_update","availableCommands":[ {"name":"web","description":"Sear\u0063h","input":{"hint":"q"},"_meta":{"n":1.0}} ],"x":1}}}"#;
-    let out = world.agent_line(&format!("{line}\n"));
+    let out = fixture.agent_line(&format!("{line}\n"));
     assert_eq!(sent(&out), ["skills", "review", "Plan-B", "secret", "web"]);
     let mut actions = Actions::default();
-    let Pass::Edited(bytes) = world.interceptor.from_agent(line.as_bytes(), &mut actions) else { panic!() };
+    let Pass::Edited(bytes) = fixture.interceptor.from_agent(line.as_bytes(), &mut actions) else { panic!() };
     let (before, after) = line.split_once('[').unwrap();
     let bytes = String::from_utf8(bytes).unwrap();
     assert!(bytes.starts_with(&format!("{before}[{{")) && bytes.ends_with(after), "{bytes}");
@@ -21,7 +21,7 @@ fn commands_are_added_to_the_agents() {
         json!({ "name": "review", "description": "Does review.", "input": { "hint": "[file]" } })
     );
     assert!(out.client()["params"]["update"]["availableCommands"][2].get("input").is_none());
-    // Each time, whatever the agent sends.
+    // Our entries are added to every list.
     for (list, expected) in [
         (json!([]), vec!["skills", "review", "Plan-B", "secret"]),
         (Value::Null, vec!["skills", "review", "Plan-B", "secret"]),
@@ -33,12 +33,12 @@ fn commands_are_added_to_the_agents() {
             json!([{ "name": "plan-b list" }, { "name": "/secret" }]),
             vec!["skills", "review", "skill:Plan-B", "skill:secret", "plan-b list", "/secret"],
         ),
-        // What the agent made of the prompts of our own server is in the list already.
+        // Reflections of our own server's prompts are removed.
         (
             json!([{ "name": "mcp__acp-skills__review" }, { "name": "mcp__other__review" }]),
             vec!["skills", "review", "Plan-B", "secret", "mcp__other__review"],
         ),
-        // Qwen says whose prompts they are.
+        // Qwen names the server of each prompt.
         (
             json!([{ "name": "review", "description": "x", "input": { "hint": "" },
                 "_meta": { "source": "mcp-prompt", "sourceLabel": "MCP: acp-skills" } },
@@ -47,7 +47,7 @@ fn commands_are_added_to_the_agents() {
                 { "name": "secret", "description": "Does secret.", "_meta": { "source": "builtin" } }]),
             vec!["skills", "review", "skill:Plan-B", "skill:secret", "Plan-B", "secret"],
         ),
-        // Others list them as they are.
+        // Other agents list the prompts without their source.
         (
             json!([{ "name": "/Review", "description": "[MCP] Does  review.", "_meta": { "n": 1 } },
                 { "name": "secret", "description": "Keeps it." }, { "name": "web" }]),
@@ -55,22 +55,22 @@ fn commands_are_added_to_the_agents() {
         ),
     ] {
         let update = json!({ "sessionUpdate": "available_commands_update", "availableCommands": list });
-        assert_eq!(sent(&world.update("s", &update)), expected, "{list}");
+        assert_eq!(sent(&fixture.update("s", &update)), expected, "{list}");
     }
-    // The agent has sent a list: we need not.
-    assert!(world.handle(Input::MenuTimerEnded(KEY)).is_nothing());
+    // The agent has sent a list, so we don't send one.
+    assert!(fixture.handle(Input::MenuTimerEnded(KEY)).is_nothing());
 }
 
-/// Ours are where a user sees them, and do not push the agent's out of sight.
+/// Users see our first commands as well as the agent's.
 #[test]
 fn many_skills_do_not_hide_the_agents_commands() {
     let names: Vec<_> = (1..=12).map(|number| format!("skill-{number}")).collect();
     let set = names.iter().map(|name| skill(name, |_| {})).collect();
-    let mut world = World::with_skills(policy(), set).initialized("x", &json!({}));
-    world.new_session(1, "s");
+    let mut fixture = Fixture::with_skills(policy(), set).initialized("x", &json!({}));
+    fixture.new_session(1, "s");
     for theirs in [vec!["web"], vec!["web", "mcp__acp-skills__skill-1"]] {
         let theirs: Vec<_> = theirs.iter().map(|name| json!({ "name": name, "description": "x" })).collect();
-        let out = world.update("s", &commands(&theirs));
+        let out = fixture.update("s", &commands(&theirs));
         let menu = sent(&out);
         assert_eq!((menu.len(), menu[0], menu[9], menu[10]), (14, "skills", "skill-9", "web"), "{menu:?}");
         assert_eq!(menu[11..], ["skill-10", "skill-11", "skill-12"]);
@@ -79,88 +79,88 @@ fn many_skills_do_not_hide_the_agents_commands() {
 
 #[test]
 fn an_agent_without_commands_gets_ours() {
-    let mut world = world();
+    let mut fixture = fixture();
     for (request, method, id, result) in [
         (1, "session/new", "a", json!({ "sessionId": "a" })),
         (2, "session/load", "b", json!({})),
         (3, "session/resume", "c", Value::Null),
         (4, "session/fork", "d", json!({ "sessionId": "d" })),
-        // Again: it is set up anew.
+        // The session is loaded again.
         (5, "session/load", "b", json!({})),
     ] {
         let source = if method == "session/fork" { "a" } else { id };
-        world.request(request, method, &json!({ "sessionId": source, "cwd": "/p", "mcpServers": [] }));
-        let out = world.respond(request, &result);
+        fixture.request(request, method, &json!({ "sessionId": source, "cwd": "/p", "mcpServers": [] }));
+        let out = fixture.respond(request, &result);
         let [Task::MenuTimer { session: key, .. }] = out.tasks[..] else { panic!("{out:?}") };
-        let out = world.handle(Input::MenuTimerEnded(key));
+        let out = fixture.handle(Input::MenuTimerEnded(key));
         assert_eq!(out.client()["params"]["sessionId"], id);
         assert_eq!(sent(&out), ["skills", "review", "Plan-B", "secret"]);
-        assert!(world.handle(Input::MenuTimerEnded(key)).is_nothing());
+        assert!(fixture.handle(Input::MenuTimerEnded(key)).is_nothing());
     }
-    world.request(6, "session/new", &json!({ "cwd": "/p", "mcpServers": [] }));
-    assert!(world.refuse(6, -32000).tasks.is_empty());
+    fixture.request(6, "session/new", &json!({ "cwd": "/p", "mcpServers": [] }));
+    assert!(fixture.refuse(6, -32000).tasks.is_empty());
 }
 
-/// What an agent makes of the prompts of our server is no command of its own, whenever it says so.
+/// Commands that the agent derives from the prompts of our server are not its own, at any time.
 #[test]
-fn reflections_of_our_prompts_are_ours() {
+fn reflections_are_not_commands_of_the_agent() {
     let reflection = json!({ "name": "review", "description": "Does review.", "input": { "hint": "" },
         "_meta": { "source": "mcp-prompt", "sourceLabel": "MCP: acp-skills" } });
     let list = commands(&[json!({ "name": "web" }), reflection]);
-    let invoked = |world: &mut World| {
-        let prompt = expanded(world, 20, &json!([text("/review x")]));
+    let invoked = |fixture: &mut Fixture| {
+        let prompt = expanded(fixture, 20, &json!([text("/review x")]));
         assert_eq!(prompt.as_array().unwrap().last(), Some(&text("x")));
     };
-    // Behind ours, and again.
-    let mut world = session(&["web"]);
-    assert_eq!(sent(&world.update("s", &list)), ["skills", "review", "Plan-B", "secret", "web"]);
-    invoked(&mut world);
-    // Before the session is known.
-    let mut world = self::world();
-    world.request(1, "session/new", &json!({ "cwd": "/project", "mcpServers": [] }));
-    world.update("s", &list);
-    let out = world.respond(1, &json!({ "sessionId": "s" }));
+    // After our menu, and again.
+    let mut fixture = session(&["web"]);
+    assert_eq!(sent(&fixture.update("s", &list)), ["skills", "review", "Plan-B", "secret", "web"]);
+    invoked(&mut fixture);
+    // Before the response that names the session.
+    let mut fixture = self::fixture();
+    fixture.request(1, "session/new", &json!({ "cwd": "/project", "mcpServers": [] }));
+    fixture.update("s", &list);
+    let out = fixture.respond(1, &json!({ "sessionId": "s" }));
     assert_eq!(menu(&out.to_client[1]), ["skills", "review", "Plan-B", "secret", "web"]);
-    invoked(&mut world);
-    // After a load, before its answer and behind it.
-    let mut world = self::world();
-    world.request(1, "session/load", &json!({ "sessionId": "s", "cwd": "/project", "mcpServers": [] }));
-    world.update("s", &list);
-    world.respond(1, &json!({}));
-    invoked(&mut world);
-    assert_eq!(sent(&world.update("s", &list)), ["skills", "review", "Plan-B", "secret", "web"]);
+    invoked(&mut fixture);
+    // During a load, before and after its response.
+    let mut fixture = self::fixture();
+    fixture.request(1, "session/load", &json!({ "sessionId": "s", "cwd": "/project", "mcpServers": [] }));
+    fixture.update("s", &list);
+    fixture.respond(1, &json!({}));
+    invoked(&mut fixture);
+    assert_eq!(sent(&fixture.update("s", &list)), ["skills", "review", "Plan-B", "secret", "web"]);
 }
 
 #[test]
-fn a_list_that_comes_too_early_is_sent_again() {
-    let mut world = world();
-    world.request(1, "session/new", &json!({ "cwd": "/project", "mcpServers": [] }));
-    let early = world.update("s", &commands(&[json!({ "name": "web", "x": 1 })]));
+fn an_early_list_is_sent_again() {
+    let mut fixture = fixture();
+    fixture.request(1, "session/new", &json!({ "cwd": "/project", "mcpServers": [] }));
+    let early = fixture.update("s", &commands(&[json!({ "name": "web", "x": 1 })]));
     assert_eq!(sent(&early), ["web"]);
-    let out = world.respond(1, &json!({ "sessionId": "s" }));
+    let out = fixture.respond(1, &json!({ "sessionId": "s" }));
     assert_eq!(out.to_client[0]["id"], 1);
     assert_eq!(menu(&out.to_client[1]), ["skills", "review", "Plan-B", "secret", "web"]);
     assert_eq!(out.to_client[1]["params"]["update"]["availableCommands"][4]["x"], 1);
     assert!(out.tasks.is_empty());
-    // A session of nobody's.
-    assert_eq!(sent(&world.update("child", &commands(&[]))), Vec::<&str>::new());
+    // A session that the client did not open.
+    assert_eq!(sent(&fixture.update("child", &commands(&[]))), Vec::<&str>::new());
 }
 
 #[test]
 fn without_skills_there_is_no_menu() {
-    let mut world = World::with_skills(policy(), SkillSet::default()).initialized("x", &json!({}));
-    world.request(1, "session/new", &json!({ "cwd": "/project" }));
-    assert!(world.respond(1, &json!({ "sessionId": "s" })).tasks.is_empty());
-    assert_eq!(sent(&world.update("s", &commands(&[]))), Vec::<&str>::new());
-    assert_eq!(texts(world.prompt(2, "s", &["/skill:review"]).agent()), ["/skill:review"]);
-    assert_eq!(texts(world.prompt(3, "s", &["$skills"]).agent()), ["$skills"]);
-    // Who asks hears it from us.
-    let out = world.prompt(4, "s", &["/skills"]);
+    let mut fixture = Fixture::with_skills(policy(), SkillSet::default()).initialized("x", &json!({}));
+    fixture.request(1, "session/new", &json!({ "cwd": "/project" }));
+    assert!(fixture.respond(1, &json!({ "sessionId": "s" })).tasks.is_empty());
+    assert_eq!(sent(&fixture.update("s", &commands(&[]))), Vec::<&str>::new());
+    assert_eq!(texts(fixture.prompt(2, "s", &["/skill:review"]).agent()), ["/skill:review"]);
+    assert_eq!(texts(fixture.prompt(3, "s", &["$skills"]).agent()), ["$skills"]);
+    // We answer the question for skills.
+    let out = fixture.prompt(4, "s", &["/skills"]);
     assert!(
         out.to_agent.is_empty() && out.to_client[0].to_string().contains("There are no skills"),
         "{out:?}"
     );
-    // Unless the agent has a command of that name.
-    world.update("s", &commands(&[json!({ "name": "skills", "description": "" })]));
-    assert_eq!(texts(world.prompt(5, "s", &["/skills"]).agent()), ["/skills"]);
+    // If the agent has a command of that name, it gets the prompt.
+    fixture.update("s", &commands(&[json!({ "name": "skills", "description": "" })]));
+    assert_eq!(texts(fixture.prompt(5, "s", &["/skills"]).agent()), ["/skills"]);
 }

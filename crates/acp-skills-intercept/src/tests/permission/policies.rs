@@ -1,4 +1,4 @@
-//! What `allowed-tools` of the active skills decide about calls that are not ours, and which option is chosen.
+//! Tests of `allowed-tools`, which decide about calls that are not ours, and of the chosen option.
 
 use serde_json::json;
 
@@ -15,7 +15,7 @@ fn policies() {
     let linked = call("Edit", &json!({ "file_path": "notes/link/passwd" }));
     let nameless = json!({ "toolCallId": "1", "title": "Bash(rm)", "rawInput": { "command": "rm -rf x" } });
     let ours = call("mcp__acp-skills__call_skill_tool", &json!({}));
-    // Active by the user, by the model; the call; and what each policy makes of it.
+    // The skills that the user and the model activated, the call, and the outcome with each policy.
     for (by_user, by_model, call, [permissive, approval, strict]) in [
         (None, None, &rm, ["asked", "asked", "asked"]),
         (Some("free"), None, &rm, ["asked", "asked", "asked"]),
@@ -27,32 +27,32 @@ fn policies() {
         (Some("git"), None, &ours, ["asked", "asked", "asked"]),
         (None, Some("git"), &git, ["asked", "asked", "asked"]),
         (None, Some("git"), &rm, ["asked", "asked", "no"]),
-        // The union; what the model activated grants nothing.
+        // The patterns of all active skills count, but a skill that the model activated grants nothing.
         (Some("git"), Some("notes"), &note, ["asked", "asked", "asked"]),
         (Some("notes"), Some("git"), &note, ["asked", "proceed_once", "asked"]),
         (Some("git"), None, &note, ["asked", "asked", "no"]),
-        // The name of a program that runs others grants nothing.
+        // The name of a program that can run others grants nothing.
         (Some("vague"), None, &git, ["asked", "asked", "asked"]),
-        // Inside as it is written, and outside where it leads.
+        // The path matches, but its target does not.
         (Some("notes"), None, &linked, ["asked", "asked", "asked"]),
     ] {
         for (tool_policy, expected) in [(Permissive, permissive), (Approval, approval), (Strict, strict)] {
-            let mut world = world(CLAUDE, Policy { tool_policy, ..policy() });
+            let mut fixture = fixture(CLAUDE, Policy { tool_policy, ..policy() });
             if let Some(skill) = by_user {
-                invoke(&mut world, skill);
+                invoke(&mut fixture, skill);
             }
             if let Some(skill) = by_model {
-                activate(&mut world, skill);
+                activate(&mut fixture, skill);
             }
-            let found = ask(&mut world, call, None);
+            let found = ask(&mut fixture, call, None);
             assert_eq!(outcome(&found), expected, "{tool_policy:?} {by_user:?} {by_model:?} {call}");
         }
     }
 }
 
 #[test]
-fn only_once_and_only_what_is_offered() {
-    let mut world = world(CLAUDE, policy());
+fn only_an_offered_option_for_one_call_is_chosen() {
+    let mut fixture = fixture(CLAUDE, policy());
     let name = "mcp__acp-skills__activate_skill";
     for (session, options, expected) in [
         ("s", json!([{ "optionId": "a", "kind": "allow_always" }]), "asked"),
@@ -61,16 +61,16 @@ fn only_once_and_only_what_is_offered() {
         ("s", json!([{ "optionId": "a", "kind": "allow_once" }]), "a"),
     ] {
         let params = json!({ "sessionId": session, "toolCall": { "name": name }, "options": options });
-        let out = world.agent(
+        let out = fixture.agent(
             &json!({ "jsonrpc": "2.0", "id": 7, "method": "session/request_permission", "params": params }),
         );
         assert_eq!(outcome(&out), expected, "{options}");
     }
 }
 
-/// Options that allow a call once may differ in what else they do: another mode, an answer to a question.
+/// Options that allow a call once may also switch the mode, or answer a question.
 #[test]
-fn of_several_ways_to_allow_the_user_chooses() {
+fn the_user_chooses_between_several_options_that_allow() {
     let options = json!([
         { "optionId": "auto", "kind": "allow_once", "name": "Yes, and accept all edits" },
         { "optionId": "yes", "kind": "allow_once", "name": "Yes" },
@@ -83,55 +83,55 @@ fn of_several_ways_to_allow_the_user_chooses() {
     for (tool_policy, call, expected) in [
         (ToolPolicy::Approval, &read, "asked"),
         (ToolPolicy::Strict, &rm, "no"),
-        // Ours changes nothing, whichever it is.
+        // Our tool changes nothing with any of the options.
         (ToolPolicy::Approval, &ours, "auto"),
     ] {
-        let mut world = world(CLAUDE, Policy { tool_policy, ..policy() });
-        invoke(&mut world, "git");
+        let mut fixture = fixture(CLAUDE, Policy { tool_policy, ..policy() });
+        invoke(&mut fixture, "git");
         let params = json!({ "sessionId": "s", "toolCall": call, "options": options });
         let request =
             json!({ "jsonrpc": "2.0", "id": 7, "method": "session/request_permission", "params": params });
-        let mut out = world.agent(&request);
-        // A path is resolved first.
+        let mut out = fixture.agent(&request);
+        // The path is resolved first.
         out.tasks.clear();
         assert_eq!(outcome(&out), expected, "{call}");
     }
 }
 
-/// Some agents count their calls anew in each turn, and do not always name the tool.
+/// Some agents number their calls from the start in each turn, and do not always name the tool.
 #[test]
-fn a_name_is_that_of_the_last_call_with_its_id() {
-    let announce = |world: &mut World, name: Option<&str>| {
+fn the_last_announced_call_with_an_id_counts() {
+    let announce = |fixture: &mut Fixture, name: Option<&str>| {
         let mut update = json!({ "sessionUpdate": "tool_call", "toolCallId": "call_0", "title": "x" });
         if let Some(name) = name {
             update["name"] = name.into();
         }
-        world.update("s", &update);
+        fixture.update("s", &update);
     };
     let nameless = json!({ "toolCallId": "call_0", "title": "x", "rawInput": { "command": "rm -rf ~" } });
     for (second, expected) in [(Some("Read"), "proceed_once"), (Some("Bash"), "asked"), (None, "asked")] {
-        let mut world = world(CLAUDE, Policy { tool_policy: ToolPolicy::Approval, ..policy() });
-        invoke(&mut world, "git");
-        announce(&mut world, Some("Read"));
-        announce(&mut world, second);
-        assert_eq!(outcome(&ask(&mut world, &nameless, None)), expected, "{second:?}");
+        let mut fixture = fixture(CLAUDE, Policy { tool_policy: ToolPolicy::Approval, ..policy() });
+        invoke(&mut fixture, "git");
+        announce(&mut fixture, Some("Read"));
+        announce(&mut fixture, second);
+        assert_eq!(outcome(&ask(&mut fixture, &nameless, None)), expected, "{second:?}");
     }
 }
 
 #[test]
 fn decisions_are_shown() {
-    let mut world = world(CLAUDE, Policy { tool_policy: ToolPolicy::Strict, ..policy() });
-    invoke(&mut world, "git");
-    ask(&mut world, &call("Bash", &json!({ "command": "rm x" })), None);
+    let mut fixture = fixture(CLAUDE, Policy { tool_policy: ToolPolicy::Strict, ..policy() });
+    invoke(&mut fixture, "git");
+    ask(&mut fixture, &call("Bash", &json!({ "command": "rm x" })), None);
     for _ in 0..2 {
-        ask(&mut world, &call("mcp__acp-skills__activate_skill", &json!({})), None);
+        ask(&mut fixture, &call("mcp__acp-skills__activate_skill", &json!({})), None);
     }
-    let out = world.prompt(9, "s", &["/skills"]);
+    let out = fixture.prompt(9, "s", &["/skills"]);
     let text = out.to_client[0]["params"]["update"]["content"]["text"].as_str().unwrap();
     for line in [
         "**Permissions decided for you**",
-        "- refused `Bash`: not in `allowed-tools` of the active skills",
-        "- allowed `activate_skill`: a tool of the skills (2 times)\n",
+        "- refused `Bash`: it is not in `allowed-tools` of the active skills",
+        "- allowed `activate_skill`: it is one of our read-only tools (2 times)\n",
     ] {
         assert!(text.contains(line), "{text}");
     }
