@@ -21,7 +21,7 @@ use super::{
     evaluation::AgentCommand,
     transcript::shortened,
 };
-use acp_skills::one_shot::parse;
+use acp_skills::structured_output;
 use acp_skills_runtime::demo::wording::{ASSERTION, OPENING, WORK};
 
 /// How long the command of an assertion may run.
@@ -148,7 +148,7 @@ async fn judge(
     stop: &watch::Receiver<bool>,
 ) -> Option<Vec<Judged>> {
     let nothing = |why: String| Some(sentences.iter().map(|_| Err(why.clone())).collect());
-    let prompt = parse::request::<Verdicts>(&question(case, sentences, work));
+    let prompt = structured_output::prompt_for::<Verdicts>(&question(case, sentences, work));
     let scratch = match tempfile::tempdir().and_then(|dir| Ok((dunce::canonicalize(dir.path())?, dir))) {
         Ok(scratch) => scratch,
         Err(error) => return nothing(format!("there is no directory for the grader: {error}")),
@@ -165,7 +165,7 @@ async fn judge(
         allow: Allow::default(),
         stop_when_loaded: None,
         instructions: &[],
-        record: None,
+        message_log: None,
     };
     let conversation = converse(&mut connection, &script, stop.clone()).await;
     let ended = connection.close().await;
@@ -176,7 +176,7 @@ async fn judge(
     if let Some(problem) = end.problem() {
         return nothing(format!("the grader gave no verdict: {problem}"));
     }
-    match parse::read::<Verdicts>(&conversation.transcript.answer()) {
+    match structured_output::parse::<Verdicts>(&conversation.transcript.answer()) {
         Ok(found) => Some(verdicts(&found.verdicts, sentences.len())),
         Err(error) => nothing(format!("the grader gave no verdict: {}", error.problem)),
     }

@@ -71,7 +71,7 @@ pub use self::{
     evaluation::{AgentCommand, EMBEDDED, Evaluation, Grader, Options, Plan},
     grading::Grade,
     outcome::{Case, Configuration, Outcome, RunId, Status},
-    permission::{Allow, PermissionRequest},
+    permission::{Allow, PermissionAnswer},
     report::{AgentReport, Report},
     runner::Progress,
     statistics::{Confusion, Part, Spread, pass_all, pass_at, split, wilson},

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     end::End,
     grading::Grade,
-    permission::PermissionRequest,
+    permission::PermissionAnswer,
     transcript::{Metrics, Tokens},
 };
 
@@ -114,7 +114,7 @@ pub struct Outcome {
     /// Figures about the conversation.
     pub metrics: Metrics,
     /// What the agent asked for.
-    pub permissions: Vec<PermissionRequest>,
+    pub permissions: Vec<PermissionAnswer>,
     /// Files outside of the run's directory that a tool call says it changed, with or without asking.
     pub outside: Vec<String>,
     /// The files that were made or changed.

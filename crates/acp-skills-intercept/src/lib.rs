@@ -47,6 +47,7 @@
 //! | `agent_facts`, `client_facts`, `version` | what is known of the two sides, and what differs between versions of the protocol |
 //! | `marks` | how our text is told from what a person wrote |
 //! | `typed`, `words` | what a prompt says |
+//! | `tool_paths` | the paths in the input of a tool call |
 //! | `calls` | which calls are calls of our tools |
 //! | `requests` | requests that the agent has not answered |
 //! | `inputs`, `outputs`, `queries` | the ways in and out |
@@ -88,6 +89,7 @@ mod switches;
 mod tests;
 mod titles;
 mod toggles;
+pub mod tool_paths;
 mod trust;
 mod typed;
 mod updates;

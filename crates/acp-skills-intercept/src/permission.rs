@@ -29,6 +29,7 @@ use crate::{
     policy::{Approve, Policy, ToolPolicy},
     queries::{Query, Resolved, Ticket},
     session::{Session, SessionKey, activations::By},
+    tool_paths::only_path,
 };
 
 /// Said once when an agent's word turned out not to be worth much.
@@ -70,7 +71,7 @@ fn decide(
         return Decision::Ask(None);
     }
     // A link may lead elsewhere: both what is said and where it leads have to fit.
-    let path = call.input.and_then(patterns::path).filter(|_| policy.tool_policy != ToolPolicy::Permissive);
+    let path = call.input.and_then(only_path).filter(|_| policy.tool_policy != ToolPolicy::Permissive);
     let fit = |by_user| {
         let said =
             patterns::fit(declared(by_user), call.name.as_deref(), call.input, None, session.cwd.as_deref());

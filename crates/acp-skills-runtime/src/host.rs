@@ -6,7 +6,6 @@
 
 use std::{
     collections::HashSet,
-    io,
     path::{Path, PathBuf},
     sync::Arc,
     time::{Duration, Instant},
@@ -35,6 +34,7 @@ use crate::{
     events::Record,
     library::{Library, MakeToolbox},
     mcp::Servers,
+    paths,
     processes::Processes,
     switch_store::SwitchStore,
 };
@@ -310,56 +310,8 @@ impl RunningHost {
     }
 }
 
-/// Where `path` leads, without links; also when it, or what is above it, does not exist yet. Blocks for as long as the disk
-/// takes.
+/// Resolves a path of a tool call in the working directory of its session. Blocks while the disk is read.
 fn resolve(path: &Path, cwd: Option<PathBuf>) -> Resolved {
     let cwd = cwd.map(|cwd| dunce::canonicalize(&cwd).unwrap_or(cwd));
-    let absolute = cwd.as_ref().map_or_else(|| path.to_owned(), |cwd| cwd.join(path));
-    // The file may not exist yet; the nearest directory that does decides.
-    let is_there = |above: &&Path| {
-        above.symlink_metadata().map_or_else(|error| error.kind() != io::ErrorKind::NotFound, |_| true)
-    };
-    let nearest = absolute.ancestors().filter(|_| absolute.is_absolute()).find(is_there);
-    // A link that leads nowhere yet would be written through.
-    let path = nearest.and_then(|above| {
-        let real = dunce::canonicalize(above).ok()?.join(absolute.strip_prefix(above).ok()?);
-        // Joining nothing leaves a separator behind.
-        Some(real.components().collect())
-    });
-    Resolved { path, cwd }
-}
-
-#[cfg(all(test, unix))]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn where_paths_lead() {
-        let directory = tempfile::tempdir().unwrap();
-        let base = dunce::canonicalize(directory.path()).unwrap();
-        std::fs::create_dir_all(base.join("real/src")).unwrap();
-        std::os::unix::fs::symlink("/etc", base.join("real/src/link")).unwrap();
-        std::os::unix::fs::symlink(base.join("real"), base.join("project")).unwrap();
-        let cwd = base.join("project");
-        for (path, expected) in [
-            ("src/new.rs", base.join("real/src/new.rs")),
-            ("src", base.join("real/src")),
-            ("src/link/passwd", PathBuf::from("/etc/passwd")),
-            ("src/link/not-there/x", PathBuf::from("/etc/not-there/x")),
-            ("/etc/hosts", PathBuf::from("/etc/hosts")),
-        ] {
-            let resolved = resolve(Path::new(path), Some(cwd.clone()));
-            assert_eq!(resolved, Resolved { path: Some(expected), cwd: Some(base.join("real")) }, "{path}");
-        }
-        // Written through, below a file, in circles, and nowhere in particular.
-        let link =
-            |to: &Path, name: &str| std::os::unix::fs::symlink(to, base.join("real/src").join(name)).unwrap();
-        link(&base.join("elsewhere/not-there"), "dangling");
-        link(&base.join("real/src/circle"), "circle");
-        std::fs::write(base.join("real/src/file"), "").unwrap();
-        for path in ["src/dangling", "src/dangling/x", "src/file/x", "src/circle", "src/circle/x"] {
-            assert_eq!(resolve(Path::new(path), Some(cwd.clone())).path, None, "{path}");
-        }
-        assert_eq!(resolve(Path::new("x"), None).path, None);
-    }
+    Resolved { path: paths::resolve(path, cwd.as_deref()), cwd }
 }

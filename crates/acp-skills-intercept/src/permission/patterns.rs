@@ -15,11 +15,9 @@
 //! | file | owns |
 //! |---|---|
 //! | `commands` | patterns of shell commands |
-//! | `places` | the path that an input names, and whether it is the only one |
 //! | `programs` | what a pattern has to say of programs that run others |
 
 mod commands;
-mod places;
 mod programs;
 
 use std::path::Path;
@@ -27,7 +25,7 @@ use std::path::Path;
 use acp_skills_wire::Node;
 use globset::{GlobBuilder, GlobMatcher};
 
-pub(super) use self::places::path;
+use crate::tool_paths::only_path;
 
 /// How a call stands to a list of patterns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -75,7 +73,7 @@ fn one(pattern: &str, name: &str, input: Option<Node<'_>>, real: Option<&str>, c
     if input.get("command").is_some() {
         return commands::fit(argument, input, cwd);
     }
-    let path = real.map(str::to_owned).or_else(|| path(input));
+    let path = real.map(str::to_owned).or_else(|| only_path(input));
     path.map_or(Fit::Unsure, |path| files(argument, &path, cwd))
 }
 

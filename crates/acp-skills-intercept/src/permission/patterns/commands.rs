@@ -4,7 +4,8 @@ use std::path::Path;
 
 use acp_skills_wire::Node;
 
-use super::{Fit, places, programs, wild};
+use super::{Fit, programs, wild};
+use crate::tool_paths::has_path;
 
 /// Members that say nothing of what runs.
 const BESIDE_COMMAND: [&str; 7] = [
@@ -26,7 +27,7 @@ const STEERS: [char; 14] = [';', '&', '|', '`', '$', '<', '>', '(', ')', '{', '}
 /// How the command in `input` stands to the argument of a pattern.
 pub(super) fn fit(pattern: &str, input: Node<'_>, cwd: Option<&Path>) -> Fit {
     // The tool may take the path, and the command may be a word of its own.
-    if places::has_path(input) {
+    if has_path(input) {
         return Fit::Unsure;
     }
     match text(input).map_or(Fit::Unsure, |command| one(pattern, &command)) {
