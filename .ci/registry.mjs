@@ -1,20 +1,36 @@
-// Compares the table of agents that are known by name with the ACP registry:
+// Compares the table of known agents with the ACP registry:
 //
 //   node .ci/registry.mjs [FILE|ADDRESS]
 //
-// Exit code 1 when the table lacks an agent of the registry, has one under an identifier that the registry does not know, or starts
-// another package; what to write is said. Other arguments are only told: some were chosen after trying.
+// Exits with code 1 and prints the corrections if the table lacks an agent of the registry, has an identifier that the registry
+// does not know, or starts another package. Different arguments are only notes, because some were chosen after trying.
 import { readFileSync } from "node:fs";
 import { argv, exit } from "node:process";
 import { fileURLToPath } from "node:url";
 
 const REGISTRY = "https://cdn.agentclientprotocol.com/registry/v1/latest/registry.json";
-const TABLE = new URL("../crates/acp-skills/src/agents/agents.json", import.meta.url);
+const TABLE = new URL("../crates/acp-skills-intercept/src/known_agents/table.rs", import.meta.url);
 
 /** A package without its version: `@a/b@1.2`, `a==1.2`. */
 const unversioned = (name) => name.replace(/(==|(?<=.)@[^/]*$).*/, "");
 
-/** What is wrong in `table`, and what is only different. */
+/** Reads the rows of the table from the text of `table.rs`. */
+export function rows(source) {
+  const text = "\\s*\"([^\"]*)\"";
+  const head = new RegExp(`^\\(${text},${text},\\s*&\\[([^\\]]*)\\]`);
+  return source.split("    Agent::new").slice(1).map((row) => {
+    const parts = row.match(head);
+    if (!parts) {
+      throw new Error(`not a row of the table: ${row.slice(0, 80)}`);
+    }
+    const [, id, name, program] = parts;
+    const call = (method) => row.match(new RegExp(`\\.${method}\\(${text},?\\s*\\)`))?.[1];
+    const words = [...program.matchAll(/"([^"]*)"/g)].map(([, word]) => word);
+    return { id, name, program: words, npx: call("npx"), uvx: call("uvx"), registry: !row.includes(".unregistered()") };
+  });
+}
+
+/** Returns what is wrong in `table`, and what is only different. */
 export function compare(table, registry) {
   const wrong = [];
   const different = [];
@@ -58,7 +74,7 @@ if (argv[1] === fileURLToPath(import.meta.url)) {
   };
   const text = /^https?:/.test(from) ? await read(from) : readFileSync(from, "utf8");
   const registry = JSON.parse(text);
-  const { wrong, different } = compare(JSON.parse(readFileSync(TABLE, "utf8")), registry);
+  const { wrong, different } = compare(rows(readFileSync(TABLE, "utf8")), registry);
   for (const line of different) {
     console.log(`note: ${line}`);
   }

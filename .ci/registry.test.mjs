@@ -1,12 +1,13 @@
-// What the comparison with the ACP registry finds; run by `node --test .ci/registry.test.mjs`.
+// Tests of the comparison with the ACP registry: `node --test .ci/registry.test.mjs`.
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
-import { compare } from "./registry.mjs";
+import { compare, rows } from "./registry.mjs";
 
 const npx = (id, name, args) => ({ id, name: id, distribution: { npx: { package: name, args } } });
 
-test("what agrees is not told", () => {
+test("equal rows give no findings", () => {
   const registry = {
     agents: [
       npx("a", "@x/a@1.2.3", ["--acp"]),
@@ -24,7 +25,7 @@ test("what agrees is not told", () => {
   assert.deepEqual(compare(table, registry), { wrong: [], different: [] });
 });
 
-test("what differs is told", () => {
+test("differences are findings", () => {
   const registry = { agents: [npx("a", "new@1", ["--acp"]), npx("d", "d@1"), npx("back", "back")] };
   const table = [
     { id: "a", program: ["a", "--experimental"], npx: "old" },
@@ -37,4 +38,20 @@ test("what differs is told", () => {
   for (const [at, part] of ['a: "npx" is "new" there', "gone: the registry does not have it", "back: the registry has it", "d (d) is not in the table"].entries()) {
     assert.ok(wrong[at].startsWith(part), wrong[at]);
   }
+});
+
+test("rows are read from the table of the program", () => {
+  const table = rows(readFileSync(new URL("../crates/acp-skills-intercept/src/known_agents/table.rs", import.meta.url), "utf8"));
+  const row = (id) => table.find((agent) => agent.id === id);
+  assert.ok(table.length > 30, `${table.length} rows`);
+  assert.deepEqual(row("factory-droid"), {
+    id: "factory-droid",
+    name: "Factory Droid",
+    program: ["droid", "exec", "--output-format", "acp"],
+    npx: "droid",
+    uvx: undefined,
+    registry: true,
+  });
+  assert.deepEqual([row("bub").uvx, row("bub").registry], ["bub", false]);
+  assert.deepEqual(table.filter((agent) => agent.program.length === 0), []);
 });

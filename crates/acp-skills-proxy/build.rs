@@ -1,25 +1,25 @@
-//! What `--version` says: the version, and the commit and its date where they are known.
+//! Sets the text of `--version`: the version, and the commit with its date if they are known.
 //!
-//! In a checkout git knows both. A package of crates.io has the commit in a file of cargo's. Who builds from anything else
-//! sets `ACP_SKILLS_PROXY_COMMIT` (for example `fcb870d 2026-11-22`), or the version stands alone.
+//! In a checkout, git knows both. A package from crates.io contains the commit in a file that cargo writes. For other builds,
+//! set `ACP_SKILLS_PROXY_COMMIT` (for example `fcb870d 2026-11-22`). Otherwise, only the version is shown.
 
 use std::{env, fs, path::Path, process::Command};
 
-/// As many characters of a commit as git shows.
+/// The number of characters of a short commit hash.
 const SHORT: usize = 9;
 
 fn main() {
     println!("cargo::rerun-if-env-changed=ACP_SKILLS_PROXY_COMMIT");
     let version = env!("CARGO_PKG_VERSION");
     let commit = env::var("ACP_SKILLS_PROXY_COMMIT").ok().filter(|commit| !commit.is_empty());
-    // A program that is made to be given on is made in release. Others would be built anew after each commit.
+    // Only for release builds, because other builds would be repeated after each commit.
     let is_release = env::var("PROFILE").is_ok_and(|profile| profile == "release");
     let commit = commit.or_else(|| is_release.then(|| packaged().or_else(checked_out))?);
     let version = commit.map_or_else(|| version.to_owned(), |commit| format!("{version} ({commit})"));
     println!("cargo::rustc-env=ACP_SKILLS_PROXY_VERSION={version}");
 }
 
-/// The commit that a package was made of, as `cargo package` notes it.
+/// Returns the commit of a package, which `cargo package` records.
 fn packaged() -> Option<String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(".cargo_vcs_info.json");
     let text = fs::read_to_string(path).ok()?;
@@ -29,14 +29,14 @@ fn packaged() -> Option<String> {
     is_hash.then(|| hash[..SHORT].to_owned())
 }
 
-/// The commit of the checkout that this is built in, with its date.
+/// Returns the commit of the checkout with its date.
 fn checked_out() -> Option<String> {
-    // A package that is built inside of somebody else's repository is none of its commits.
+    // A package may be unpacked inside of an unrelated repository, so check that git tracks it.
     let tracked = git(&["ls-files", "--error-unmatch", "Cargo.toml"])?;
     if tracked.is_empty() {
         return None;
     }
-    // The branch and what it points to; a path that does not exist would have this run each time.
+    // The branch and its log. A path that does not exist would make cargo run this script each time.
     for name in ["HEAD", "logs/HEAD"] {
         let path = git(&["rev-parse", "--git-path", name])?;
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);

@@ -55,23 +55,23 @@ fn each_broken_rule_is_shown_where_it_is() {
         &dir,
         &["bad"],
         expect![[r#"
-        error[name-not-lowercase]: the name `Bad_Name` has upper-case letters
+        error[name-not-lowercase]: the name `Bad_Name` contains upper-case letters
          --> bad/SKILL.md:2:7
           |
         2 | name: Bad_Name
           |       ^^^^^^^^
           |
-          = help: write `bad-name`
+          = help: use `bad-name`
 
-        error[name-invalid-characters]: the name `Bad_Name` has the character "_"
+        error[name-invalid-characters]: the name `Bad_Name` contains the character "_", which is not allowed
          --> bad/SKILL.md:2:7
           |
         2 | name: Bad_Name
           |       ^^^^^^^^
           |
-          = help: write `bad-name`
+          = help: use `bad-name`
 
-        error[name-not-directory]: the name `Bad_Name` is not that of its directory `bad`
+        error[name-not-directory]: the name `Bad_Name` differs from the name of its directory, `bad`
          --> bad/SKILL.md:2:7
           |
         2 | name: Bad_Name
@@ -79,21 +79,21 @@ fn each_broken_rule_is_shown_where_it_is() {
           |
           = help: rename the directory to `bad-name`, or change the name
 
-        error[invalid-yaml]: the value of `description` is no valid YAML: mapping values are not allowed in this context
+        error[invalid-yaml]: the value of `description` is invalid YAML: mapping values are not allowed in this context
          --> bad/SKILL.md:3:22
           |
         3 | description: Use when: asked.
           |                      ^
           |
-          = help: put the text in quotes, or on indented lines below `>-`; until then it is taken as it stands
+          = help: put the text in quotes, or in indented lines below `>-`; for now, the literal text is used
 
-        warning[unknown-field]: the specification does not know the field `version`
+        warning[unknown-field]: the field `version` is not in the specification
          --> bad/SKILL.md:4:1
           |
         4 | version: 1.0
           | ^^^^^^^^^^^^
           |
-          = help: some clients refuse it; `metadata` may hold it: `metadata:` / `  version: …`
+          = help: some clients reject it; move it into `metadata`: `metadata:` / `  version: …`
 
         1 skill checked: 4 errors, 1 warning
         exit 1
@@ -146,15 +146,15 @@ fn a_tree_is_searched() {
         &dir,
         &[".", "a/good"],
         expect![[r#"
-        error[frontmatter-missing]: the file does not begin with frontmatter
+        error[frontmatter-missing]: the file does not start with frontmatter
          --> c/prose/SKILL.md:1:1
           |
         1 | # No frontmatter
           | ^^^^^^^^^^^^^^^^
           |
-          = help: begin the file with a line `---`, `name:` and `description:` lines, and a line `---`
+          = help: start the file with a line `---`, lines with `name:` and `description:`, and another line `---`
 
-        error[file-name]: the file is named skill.md, and most agents will not find it
+        error[file-name]: the file is named skill.md, so most agents won't find it
         --> d/lower/skill.md
          = help: rename it to SKILL.md
 
@@ -177,21 +177,21 @@ fn long_and_strange_files() {
         &dir,
         &["long"],
         expect![[r#"
-        error[description-too-long]: `description` has 1499 characters; 1024 are allowed
+        error[description-too-long]: `description` has 1499 characters; the maximum is 1024
          --> long/SKILL.md:3:14
           |
         3 | ...n: word word word word word word word wor... word word word word word word word wo
           |       ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^...^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
           |
-          = help: shorten it; details belong into the body
+          = help: shorten it, and move details to the body
 
-        warning[body-too-long]: the body has 600 lines and 3000 bytes, more than the recommended 500 lines or 20480 bytes
+        warning[body-too-long]: the body has 600 lines and 3000 bytes; at most 500 lines and 20480 bytes are recommended
          --> long/SKILL.md:5:1
           |
         5 | line
           | ^^^^
           |
-          = help: move details into files under `references/`
+          = help: move details to files in `references/`
 
         1 skill checked: 1 error, 1 warning
         exit 1
@@ -201,13 +201,13 @@ fn long_and_strange_files() {
         &dir,
         &["empty", "crlf"],
         expect![[r#"
-            error[frontmatter-missing]: the file does not begin with frontmatter
+            error[frontmatter-missing]: the file does not start with frontmatter
              --> empty/SKILL.md:1:1
               |
             1 |
               | ^
               |
-              = help: begin the file with a line `---`, `name:` and `description:` lines, and a line `---`
+              = help: start the file with a line `---`, lines with `name:` and `description:`, and another line `---`
 
             error[description-missing]: the skill has no description
              --> crlf/SKILL.md:1:1
@@ -215,9 +215,9 @@ fn long_and_strange_files() {
             1 | ---
               | ^^^
               |
-              = help: add `description:` with what the skill does and when to use it
+              = help: add `description:` and say what the skill does and when to use it
 
-            error[name-not-directory]: the name `x` is not that of its directory `crlf`
+            error[name-not-directory]: the name `x` differs from the name of its directory, `crlf`
              --> crlf/SKILL.md:2:7
               |
             2 | name: x
@@ -231,7 +231,7 @@ fn long_and_strange_files() {
             3 | ---
               | ^^^
               |
-              = help: write below the frontmatter what to do
+              = help: add instructions below the frontmatter
 
             2 skills checked: 3 errors, 1 warning
             exit 1
@@ -245,7 +245,7 @@ fn long_and_strange_files() {
         expect![[r#"
             error[file-too-large]: the file has 1048577 bytes; at most 1048576 are read
             --> huge/SKILL.md
-             = help: move details into files below `references/`
+             = help: move details to files in `references/`
 
             1 skill checked: 1 error, 0 warnings
             exit 1
@@ -308,23 +308,23 @@ fn json_is_a_promise() {
                 "severity": "error",
                 "line": 2,
                 "column": 7,
-                "message": "the name `Bad_Name` has upper-case letters",
-                "help": "write `bad-name`"
+                "message": "the name `Bad_Name` contains upper-case letters",
+                "help": "use `bad-name`"
               },
               {
                 "code": "name-invalid-characters",
                 "severity": "error",
                 "line": 2,
                 "column": 7,
-                "message": "the name `Bad_Name` has the character \"_\"",
-                "help": "write `bad-name`"
+                "message": "the name `Bad_Name` contains the character \"_\", which is not allowed",
+                "help": "use `bad-name`"
               },
               {
                 "code": "name-not-directory",
                 "severity": "error",
                 "line": 2,
                 "column": 7,
-                "message": "the name `Bad_Name` is not that of its directory `bad`",
+                "message": "the name `Bad_Name` differs from the name of its directory, `bad`",
                 "help": "rename the directory to `bad-name`, or change the name"
               },
               {
@@ -332,16 +332,16 @@ fn json_is_a_promise() {
                 "severity": "error",
                 "line": 3,
                 "column": 22,
-                "message": "the value of `description` is no valid YAML: mapping values are not allowed in this context",
-                "help": "put the text in quotes, or on indented lines below `>-`; until then it is taken as it stands"
+                "message": "the value of `description` is invalid YAML: mapping values are not allowed in this context",
+                "help": "put the text in quotes, or in indented lines below `>-`; for now, the literal text is used"
               },
               {
                 "code": "unknown-field",
                 "severity": "warning",
                 "line": 4,
                 "column": 1,
-                "message": "the specification does not know the field `version`",
-                "help": "some clients refuse it; `metadata` may hold it: `metadata:` / `  version: …`"
+                "message": "the field `version` is not in the specification",
+                "help": "some clients reject it; move it into `metadata`: `metadata:` / `  version: …`"
               }
             ]
           },
@@ -356,8 +356,8 @@ fn json_is_a_promise() {
                 "severity": "error",
                 "line": 1,
                 "column": 1,
-                "message": "the file does not begin with frontmatter",
-                "help": "begin the file with a line `---`, `name:` and `description:` lines, and a line `---`"
+                "message": "the file does not start with frontmatter",
+                "help": "start the file with a line `---`, lines with `name:` and `description:`, and another line `---`"
               }
             ]
           }

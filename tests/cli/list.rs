@@ -80,12 +80,12 @@ fn a_table_for_people() {
         With how to use it and the 2 tools the model reads about 267 tokens before it activates anything.
         shadowed: greet in …/home/.agents/skills/greet/SKILL.md, by the one in …/.skills/greet/SKILL.md
         shadowed: review in …/many/a/SKILL.md, by the one in …/named/review/SKILL.md
-        Greet: …/.skills/greet/SKILL.md:2:7: warning[name-not-lowercase]: the name `Greet` has upper-case letters
-          help: write `greet`
-        Greet: …/.skills/greet/SKILL.md:2:7: warning[name-not-directory]: the name `Greet` is not that of its directory `greet`
+        Greet: …/.skills/greet/SKILL.md:2:7: warning[name-not-lowercase]: the name `Greet` contains upper-case letters
+          help: use `greet`
+        Greet: …/.skills/greet/SKILL.md:2:7: warning[name-not-directory]: the name `Greet` differs from the name of its directory, `greet`
           help: rename the directory to `greet`, or change the name
         skipped: …/many/b/SKILL.md:1: error[description-missing]: the skill has no description
-          help: add `description:` with what the skill does and when to use it
+          help: add `description:` and say what the skill does and when to use it
     "#]].assert_eq(&portable(&text, &dir));
 }
 

@@ -104,8 +104,8 @@ fn skills_that_are_not_there() {
         &["--skill", "skills", "--", "agent"],
         expect![[r#"
             error: cannot load the skill in …/skills
-              …/skills: error[no-skill-md]: there is no SKILL.md in this directory
-                help: name the directory of one skill; a directory with many has to be scanned
+              …/skills: error[no-skill-md]: the directory has no SKILL.md
+                help: name the directory of one skill; scan a directory that has several skills
             hint: there are skills below it (2): `--skills …/skills` takes all of them, in a configuration `roots`
             exit 2
         "#]],
@@ -288,9 +288,9 @@ fn a_misspelled_field() {
         1 | ---
           | ^^^
           |
-          = help: add `description:` with what the skill does and when to use it
+          = help: add `description:` and say what the skill does and when to use it
 
-        warning[unknown-field]: the specification does not know the field `descripton`
+        warning[unknown-field]: the field `descripton` is not in the specification
          --> x/SKILL.md:3:1
           |
         3 | descripton: Reads files.

@@ -246,8 +246,8 @@ fn a_new_skill_is_tried() {
     place.check(
         &["eval", "skills"],
         expect![[r#"
-        error: cannot load the skill …/skills: error[no-skill-md]: there is no SKILL.md in this directory
-            help: name the directory of one skill; a directory with many has to be scanned
+        error: cannot load the skill …/skills: error[no-skill-md]: the directory has no SKILL.md
+            help: name the directory of one skill; scan a directory that has several skills
         exit 2
     "#]],
     );

@@ -1,4 +1,4 @@
-//! What is seen on a terminal while work takes long.
+//! Progress on a terminal.
 
 use std::{
     ffi::OsStr,
@@ -12,7 +12,7 @@ use std::{
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
-/// A terminal, and the other end of it.
+/// Opens a terminal. Returns our end and the end for the program.
 fn terminal() -> (File, File) {
     let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&ours).unwrap();
@@ -27,7 +27,7 @@ fn terminal() -> (File, File) {
     (File::from(ours), theirs)
 }
 
-/// The program, with `stderr` on a terminal.
+/// Starts the program with stderr on a terminal.
 fn start(dir: &Path, arguments: &[&str], stdout: Stdio) -> (Child, File) {
     let (ours, theirs) = terminal();
     let child = Command::new(env!("CARGO_BIN_EXE_acp-skills-proxy"))
@@ -47,14 +47,14 @@ fn start(dir: &Path, arguments: &[&str], stdout: Stdio) -> (Child, File) {
     (child, ours)
 }
 
-/// Reads until `word` is there, or the terminal is closed. Returns all that was seen.
+/// Reads until `word` appears or the terminal is closed. Returns everything that was read.
 fn read_until(terminal: &mut File, word: &str) -> String {
     let mut seen = Vec::new();
     let mut buffer = [0; 1024];
     while !String::from_utf8_lossy(&seen).contains(word) {
         match terminal.read(&mut buffer) {
             Ok(count @ 1..) => seen.extend_from_slice(&buffer[..count]),
-            // A terminal whose other end is closed fails instead of ending.
+            // Reading a terminal whose other end is closed is an error instead of the end.
             _ => break,
         }
     }
@@ -62,7 +62,7 @@ fn read_until(terminal: &mut File, word: &str) -> String {
 }
 
 #[test]
-fn a_doctor_says_what_it_waits_for() {
+fn doctor_shows_the_pending_step() {
     let dir = tempfile::tempdir().unwrap();
     fs::create_dir(dir.path().join("s")).unwrap();
     fs::write(dir.path().join("s/SKILL.md"), "---\nname: s\ndescription: d\n---\nBody\n").unwrap();
@@ -74,9 +74,9 @@ fn a_doctor_says_what_it_waits_for() {
     child.wait().unwrap();
 }
 
-/// A site that takes a connection and says nothing for as long as we like.
+/// The web site accepts a connection and does not answer until it is closed.
 #[test]
-fn work_that_takes_long_is_shown_and_cleared() {
+fn slow_work_is_shown_and_cleared() {
     let dir = tempfile::tempdir().unwrap();
     let site = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", site.local_addr().unwrap());
@@ -85,8 +85,8 @@ fn work_that_takes_long_is_shown_and_cleared() {
     assert!(seen.contains("looking for skills"), "{seen:?}");
     drop(site);
     let rest = read_until(&mut terminal, "cannot fetch");
-    let (progress, _) = rest.split_once(" WARN ").expect("there is no such site any more");
-    assert!(progress.ends_with("\u{1b}[2K"), "it is not cleared: {progress:?}");
+    let (progress, _) = rest.split_once(" WARN ").expect("a warning about the closed site");
+    assert!(progress.ends_with("\u{1b}[2K"), "the progress is not cleared: {progress:?}");
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 

@@ -1,20 +1,38 @@
-//! The reference page: what `--help` says of the program and of each command. And the schema of the configuration file.
+//! The generated pages of the manual: flags and commands from `--help`, and configuration keys from the schema. And the
+//! schema of the configuration file for editors.
 
-use std::{fmt::Write, path::Path, process::Command};
+use std::{
+    fmt::Write,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use expect_test::expect_file;
+use serde_json::{Map, Value};
 
 const HEAD: &str = "\
-# Reference
+# Flags and commands
 
-Every flag and command of `acp-skills-proxy`, as `--help` tells. A test holds this page to that
-(`UPDATE_EXPECT=1 cargo test -p acp-skills-proxy --test cli reference` writes it anew).
+This page contains the help of the program and of each command, as `--help` prints it. A flag can also be a key in the
+[configuration file](configuration.md).
 
-In a `--config` file flags have the same names with `_` for `-`, but for these: `--skill` and virtual skills stand under `skills`,
-`--skills` under `roots`, `--source` under `sources`, `--no-watch` is `watch: false`, and the agent's command stands under `agent`.
-Flags win over the file. A file has more than flags: virtual skills, `include` and `exclude` of a source, and `projects`, which
-says what differs in some directories; its schema is [`skills.schema.json`](skills.schema.json). See [`examples/skills.yaml`](../../examples/skills.yaml).
+<!-- Generated: UPDATE_EXPECT=1 cargo test -p acp-skills-proxy --test cli reference -->
 ";
+
+const KEYS_HEAD: &str = "\
+# Configuration keys
+
+This page lists all keys of `skills.yaml`. [Flags and commands](reference.md) explains the keys that are also flags.
+Editors can use the
+[JSON schema](https://github.com/acp-skills/acp-skills-proxy/blob/main/crates/acp-skills-proxy/skills.schema.json).
+
+<!-- Generated: UPDATE_EXPECT=1 cargo test -p acp-skills-proxy --test cli reference -->
+";
+
+/// Returns the path of a page of the manual.
+fn page(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("manual/src").join(name)
+}
 
 fn help(arguments: &[&str]) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_acp-skills-proxy"))
@@ -28,7 +46,7 @@ fn help(arguments: &[&str]) -> String {
     lines.join("\n").trim().to_owned()
 }
 
-/// What editors know of `skills.yaml`.
+/// Compares the schema of `skills.yaml`, which editors use.
 #[test]
 fn schema() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("skills.schema.json");
@@ -38,7 +56,7 @@ fn schema() {
 
 #[test]
 fn reference() {
-    let mut page = HEAD.to_owned();
+    let mut text = HEAD.to_owned();
     for command in [
         "",
         "try",
@@ -46,6 +64,8 @@ fn reference() {
         "list",
         "check",
         "search",
+        "init",
+        "eval",
         "add",
         "update",
         "remove",
@@ -56,8 +76,85 @@ fn reference() {
     ] {
         let arguments: Vec<_> = [command, "--help"].into_iter().filter(|word| !word.is_empty()).collect();
         let title = format!("acp-skills-proxy {command}");
-        let _ = write!(page, "\n## `{}`\n\n```text\n{}\n```\n", title.trim(), help(&arguments));
+        let _ = write!(text, "\n## `{}`\n\n```text\n{}\n```\n", title.trim(), help(&arguments));
     }
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("reference.md");
-    expect_file![path].assert_eq(&page);
+    expect_file![page("reference.md")].assert_eq(&text);
+}
+
+/// Returns the values that a schema allows, in Markdown. Types with keys of their own become links.
+fn values(schema: &Value, definitions: &Map<String, Value>) -> String {
+    let joined = |schemas: &Value| {
+        let schemas = schemas.as_array().into_iter().flatten();
+        let mut all: Vec<_> = schemas.map(|schema| values(schema, definitions)).collect();
+        all.retain(|text| text != "null");
+        all.dedup();
+        // Names of one type, each with a description of its own, and otherwise several types.
+        all.join(if all.iter().all(|text| text.starts_with('`')) { ", " } else { " or " })
+    };
+    if let Some(name) = schema["$ref"].as_str().and_then(|path| path.strip_prefix("#/definitions/")) {
+        let definition = &definitions[name];
+        return match definition["properties"].is_object() {
+            true => format!("[{name}](#{})", name.to_lowercase()),
+            false => values(definition, definitions),
+        };
+    }
+    if let Some(constant) = schema.get("const") {
+        return format!("`{}`", constant.as_str().map_or_else(|| constant.to_string(), str::to_owned));
+    }
+    if let Some(names) = schema["enum"].as_array() {
+        let names: Vec<_> = names.iter().filter_map(Value::as_str).map(|name| format!("`{name}`")).collect();
+        return names.join(", ");
+    }
+    for several in ["allOf", "anyOf", "oneOf"] {
+        if schema[several].is_array() {
+            return joined(&schema[several]);
+        }
+    }
+    let types: Vec<_> = match &schema["type"] {
+        Value::Array(names) => {
+            names.iter().filter_map(Value::as_str).filter(|name| *name != "null").collect()
+        }
+        name => name.as_str().into_iter().collect(),
+    };
+    match types.as_slice() {
+        ["array"] => {
+            format!("list of {}", values(&schema["items"], definitions).replace("string", "strings"))
+        }
+        ["boolean"] => "`true`, `false`".to_owned(),
+        ["object"] => "mapping".to_owned(),
+        [] => "any value".to_owned(),
+        types => types.join(" or "),
+    }
+}
+
+/// Returns the first paragraph of a schema's description as a single line. The other paragraphs are for Rust programs.
+fn summary(schema: &Value) -> String {
+    let description = schema["description"].as_str().unwrap_or_default();
+    description.split("\n\n").next().unwrap_or_default().replace('\n', " ")
+}
+
+/// Writes the table of an object's keys.
+fn write_keys(text: &mut String, schema: &Value, definitions: &Map<String, Value>) {
+    text.push_str("\n| key | value | description |\n|---|---|---|\n");
+    for (key, value) in schema["properties"].as_object().into_iter().flatten() {
+        let row = format!("| `{key}` | {} | {} |", values(value, definitions), summary(value));
+        let _ = writeln!(text, "{}", row.replace("  |", " |"));
+    }
+}
+
+#[test]
+fn configuration_keys() {
+    let schema = serde_json::to_value(acp_skills::config::schema()).unwrap();
+    let definitions = schema["definitions"].as_object().unwrap();
+    let mut text = KEYS_HEAD.to_owned();
+    text.push_str("\n## At the top level\n");
+    write_keys(&mut text, &schema, definitions);
+    for (name, definition) in
+        definitions.iter().filter(|(_, definition)| definition["properties"].is_object())
+    {
+        let _ = write!(text, "\n## {name}\n");
+        let _ = write!(text, "\n{}\n", summary(definition));
+        write_keys(&mut text, definition, definitions);
+    }
+    expect_file![page("configuration-keys.md")].assert_eq(&text);
 }

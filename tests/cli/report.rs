@@ -1,4 +1,4 @@
-//! `report`: the program over files, good ones and broken ones.
+//! `report` on valid and invalid files.
 
 use std::{
     fs,
@@ -27,8 +27,8 @@ fn report(dir: &Path, args: &[&str], stdin: &str) -> Output {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // Whoever does not read stdin is done with it.
-    drop(child.stdin.take().unwrap().write_all(stdin.as_bytes()));
+    // Writing fails if the program does not read stdin.
+    let _ = child.stdin.take().unwrap().write_all(stdin.as_bytes());
     child.wait_with_output().unwrap()
 }
 
@@ -39,7 +39,7 @@ fn stdout(output: &Output) -> String {
 }
 
 #[test]
-fn tables_for_people() {
+fn tables_in_the_terminal() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("a.jsonl"), EVENTS).unwrap();
     let shown = stdout(&report(dir.path(), &["a.jsonl"], ""));
@@ -64,7 +64,7 @@ fn tables_for_people() {
 }
 
 #[test]
-fn files_stdin_and_lines_that_are_none() {
+fn files_stdin_and_invalid_lines() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("a.jsonl"), EVENTS).unwrap();
     let broken = "{\"v\":1,\"time\"\nrubbish\n{\"v\":9,\"time\":\"?\",\"event\":\"quantum\"}\n";
@@ -72,8 +72,8 @@ fn files_stdin_and_lines_that_are_none() {
     let shown = stdout(&report(dir.path(), &["a.jsonl", "b.jsonl", "-"], &format!("{EVENTS}cut off")));
     assert!(shown.starts_with("10 events of 1 session, "), "{shown}");
     for part in [
-        "1 event `quantum` of a newer version, passed over\n",
-        "4 lines that are no events\n",
+        "1 unknown event `quantum` of a newer version\n",
+        "4 lines that are not events\n",
         "  b.jsonl:1: EOF",
         "  b.jsonl:2: ",
         "  b.jsonl:4: ",
@@ -84,7 +84,7 @@ fn files_stdin_and_lines_that_are_none() {
 }
 
 #[test]
-fn nothing_to_tell() {
+fn no_events() {
     let dir = tempfile::tempdir().unwrap();
     assert_eq!(stdout(&report(dir.path(), &["-"], "")), "There are no events.\n");
     let output = report(dir.path(), &["missing.jsonl"], "");
@@ -94,7 +94,7 @@ fn nothing_to_tell() {
 }
 
 #[test]
-fn a_page_of_its_own() {
+fn an_html_page() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("a.jsonl"), EVENTS).unwrap();
     stdout(&report(dir.path(), &["a.jsonl", "--html", "out.html"], ""));

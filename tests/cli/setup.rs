@@ -1,12 +1,12 @@
-//! `setup`, in a home directory of the test's own.
+//! `setup` in a temporary home directory.
 //!
 //! | file | owns |
 //! |---|---|
-//! | `changes` | what is changed in settings, who is asked, and how it is taken back |
+//! | `changes` | changes of settings, confirmation, and `--undo` |
 //! | `files` | settings files of all kinds |
-//! | `agents` | which agent is meant, and how an editor finds it |
-//! | `editors` | where the settings of editors are, and what to paste |
-//! | `machine` | the home directory, and what is said there |
+//! | `agents` | names of agents, and the paths with which an editor finds them |
+//! | `editors` | the paths of settings, and texts to paste |
+//! | `machine` | the home directory, and the output of the program in it |
 
 mod agents;
 mod changes;
@@ -14,5 +14,5 @@ mod editors;
 mod files;
 mod machine;
 
-/// Settings as somebody has them: comments, trailing commas, blank lines.
+/// Settings with comments, trailing commas and blank lines.
 const ZED: &str = include_str!("zed-settings.json");

@@ -1,4 +1,4 @@
-//! What a terminal gets: nothing that steers it, whoever wrote it; and what a program does when nobody reads.
+//! Output on a terminal: control characters of untrusted text are escaped, and a closed pipe is not an error.
 
 use std::{
     fs, io,
@@ -34,10 +34,10 @@ fn write(dir: &Path, path: &str, text: &str) {
     fs::write(path, text).unwrap();
 }
 
-/// Skills that are hostile in every word, and where the system allows it in their paths.
+/// Creates skills with hostile text in each field, and in their paths if the system allows it.
 fn hostile() -> TempDir {
     let dir = tempfile::tempdir().unwrap();
-    // YAML has its own escapes for what it does not take as it is.
+    // JSON escapes are valid in YAML, which does not allow these characters unescaped.
     let quoted = serde_json::to_string(HOSTILE).unwrap();
     let skill =
         format!("---\nname: {quoted}\ndescription: {quoted}\n{HOSTILE}: 1\n---\nBody {HOSTILE}\r over\n");
@@ -73,7 +73,7 @@ fn assert_safe(what: &str, bytes: &[u8]) {
 }
 
 #[test]
-fn nothing_steers_the_terminal() {
+fn control_characters_are_escaped() {
     let dir = hostile();
     for args in [
         &["list", "--skills", "skills"][..],
@@ -104,19 +104,19 @@ fn nothing_steers_the_terminal() {
 }
 
 #[test]
-fn json_loses_no_character() {
+fn json_keeps_all_characters() {
     let dir = hostile();
     let output = run(dir.path(), &["search", "--skills", "skills", "plain", "--json"]);
     let hits: Value = serde_json::from_slice(&output.stdout).unwrap();
     let plain = hits.as_array().unwrap().iter().find(|hit| hit["name"] == "plain").unwrap();
-    // What YAML does not allow at all is not read.
+    // Characters that YAML does not allow are dropped when the skill is read.
     let read: String = HOSTILE.chars().filter(|c| !c.is_control() && *c != '\u{feff}').collect();
     assert_eq!(plain["description"], read);
 }
 
-/// A code host shows what is in such a file.
+/// Code hosts display the texts of a SARIF file.
 #[test]
-fn a_file_for_code_hosts_is_safe_to_show() {
+fn sarif_is_safe_to_display() {
     fn texts(value: &Value, see: &mut dyn FnMut(&str)) {
         match value {
             Value::String(text) => see(text),
@@ -136,7 +136,7 @@ fn a_file_for_code_hosts_is_safe_to_show() {
     assert!(seen > 20, "{found}");
 }
 
-/// A pipe that nobody reads, for stdout.
+/// Returns a pipe whose reader is closed, for stdout.
 fn closed() -> Stdio {
     let (reader, writer) = io::pipe().unwrap();
     drop(reader);
@@ -144,7 +144,7 @@ fn closed() -> Stdio {
 }
 
 #[test]
-fn nobody_reads() {
+fn a_closed_pipe_is_not_an_error() {
     let dir = tempfile::tempdir().unwrap();
     write(dir.path(), "skills/good/SKILL.md", "---\nname: good\ndescription: Reads files.\n---\nBody\n");
     write(dir.path(), "bad/SKILL.md", "---\nname: bad\n---\nBody\n");
@@ -169,15 +169,15 @@ fn nobody_reads() {
     }
 }
 
-/// Who stops reading has seen enough, and does not pay for the rest of the turn.
+/// If the reader closes the pipe, the turn is cancelled to save its cost.
 #[cfg(unix)]
 #[test]
-fn a_reader_who_leaves_ends_the_turn() {
+fn closing_the_pipe_ends_the_turn() {
     use std::io::Read;
 
     let dir = tempfile::tempdir().unwrap();
     write(dir.path(), "skills/good/SKILL.md", "---\nname: good\ndescription: Reads files.\n---\nBody\n");
-    // It answers what it must, says a word, and another whenever we write to it; it never ends its turn.
+    // The agent answers the handshake, and then writes words without ever ending its turn.
     write(
         dir.path(),
         "agent.sh",
@@ -203,9 +203,9 @@ fn a_reader_who_leaves_ends_the_turn() {
     assert_eq!((child.wait().unwrap().code(), &*stderr), (Some(0), ""));
 }
 
-/// No line is forged, either: what has several lines is shown on one, or indented.
+/// Texts with several lines are shown on one line or indented, so that they cannot forge a message.
 #[test]
-fn no_line_is_forged() {
+fn text_cannot_forge_a_line() {
     let dir = tempfile::tempdir().unwrap();
     let description = "Reads files.\\rerror: forged\\nerror: forged\\u2028error: forged";
     let skill = format!(
@@ -222,7 +222,7 @@ fn no_line_is_forged() {
         let output = run(dir.path(), args);
         let text = String::from_utf8(output.stdout.clone()).unwrap();
         assert!(output.status.success() && !text.is_empty(), "{args:?}: {output:?}");
-        // The answer is the agent's, line by line.
+        // The lines of the answer are the agent's own.
         let ours = text.split("── the answer").next().unwrap();
         assert!(!ours.lines().any(|line| line.starts_with("error: forged")), "{args:?}: {text}");
     }

@@ -1,22 +1,22 @@
-//! The scripted agent: it does what the prompt tells it, so that each case of a test says what happens.
+//! The scripted agent, which follows the orders in a prompt.
 //!
-//! A prompt is a list of orders, separated by `;`. `with ORDER` is carried out only where there is a skills server.
+//! A prompt is a list of orders, separated by `;`. `with ORDER` is only followed if there is a skills server.
 //!
 //! | order | does |
 //! |---|---|
-//! | `say TEXT` | says it |
+//! | `say TEXT` | answers with the text |
 //! | `load NAME` | calls `activate_skill` |
 //! | `resource NAME` | reads the skill's SKILL.md as an MCP resource |
-//! | `file NAME` | says that it read a file beside the SKILL.md that the catalog names, with a tool of its own |
-//! | `write FILE TEXT` | writes a file in the session's directory, and tells nobody |
-//! | `edit PATH` | writes a file, and tells of it only afterwards |
-//! | `command` | says that it runs a command |
-//! | `ask KIND PATH` | asks for permission, and writes the file when it is granted |
-//! | `tokens NUMBER` | reports so many at the end of the turn |
+//! | `file NAME` | reports that its own tool read a file next to the SKILL.md that the catalog names |
+//! | `write FILE TEXT` | writes a file in the session's directory without reporting it |
+//! | `edit PATH` | writes a file and reports it afterwards |
+//! | `command` | reports that it runs a command |
+//! | `ask KIND PATH` | asks for permission, and writes the file if it is granted |
+//! | `tokens NUMBER` | reports this number of tokens at the end of the turn |
 //! | `stop REASON` | ends the turn with another reason |
-//! | `crash`, `hang`, `refuse` | ends, never answers, answers with an error |
+//! | `crash`, `hang`, `refuse` | exits, never answers, answers with an error |
 //!
-//! Asked to grade, it answers as its argument says.
+//! If the prompt asks for grades, the agent answers according to its argument.
 
 use std::{
     fs,
@@ -30,10 +30,16 @@ use serde_json::{Value, json};
 
 pub(crate) const ARGUMENT: &str = "scripted-agent";
 
-/// Plays the agent; `grades` is how it grades.
+/// Runs the agent. `grades` selects its answer to prompts that ask for grades.
 pub(crate) fn run(grades: &str) -> ExitCode {
-    let (cwd, location) = (String::new(), PathBuf::new());
-    let mut agent = Agent { cwd, location, server: None, next: 0, calls: 0, grades: grades.to_owned() };
+    let mut agent = Agent {
+        cwd: String::new(),
+        location: PathBuf::new(),
+        server: None,
+        next: 0,
+        calls: 0,
+        grades: grades.to_owned(),
+    };
     while let Some(message) = read() {
         let params = &message["params"];
         let id = &message["id"];
@@ -49,7 +55,10 @@ pub(crate) fn run(grades: &str) -> ExitCode {
             Some("session/new") => {
                 params["cwd"].as_str().expect("a directory").clone_into(&mut agent.cwd);
                 let servers = params["mcpServers"].as_array().expect("servers");
-                agent.server = servers.iter().find(|it| it["type"] == "acp").map(|it| it["serverId"].clone());
+                agent.server = servers
+                    .iter()
+                    .find(|server| server["type"] == "acp")
+                    .map(|server| server["serverId"].clone());
                 answer(id, &json!({ "sessionId": "s", "models": { "currentModelId": "scripted-model" } }));
             }
             Some("session/prompt") => {
@@ -58,7 +67,7 @@ pub(crate) fn run(grades: &str) -> ExitCode {
                     blocks.clone().filter_map(|block| block["text"].as_str()?.split_once("<location>"));
                 let location = { named }.find_map(|(_, rest)| rest.split_once("</location>"));
                 agent.location = location.map(|(path, _)| path.into()).unwrap_or_default();
-                // What was typed is the last text; what the proxy adds stands before it.
+                // The user's text is the last one, because the proxy adds its text before it.
                 let text = blocks.filter_map(|block| block["text"].as_str()).next_back().unwrap_or_default();
                 match agent.obey(text) {
                     Some(result) => answer(id, &result),
@@ -84,14 +93,15 @@ struct Agent {
 }
 
 impl Agent {
-    /// Carries out the orders; `None` when it refuses.
+    /// Follows the orders. Returns the result of the turn, or `None` if the agent refuses.
     fn obey(&mut self, text: &str) -> Option<Value> {
         if text.starts_with("You are grading") {
-            let said = self.verdicts(text);
-            say(&said);
+            let verdicts = self.verdicts(text);
+            say(&verdicts);
             return Some(json!({ "stopReason": "end_turn" }));
         }
-        let (mut reason, mut usage) = ("end_turn".to_owned(), Value::Null);
+        let mut reason = "end_turn".to_owned();
+        let mut usage = Value::Null;
         for order in text.split(';').map(str::trim) {
             let order = match order.strip_prefix("with ") {
                 Some(_) if self.server.is_none() => continue,
@@ -167,7 +177,7 @@ impl Agent {
         self.mcp("resources/read", &json!({ "uri": format!("skill://{name}/SKILL.md") }));
     }
 
-    /// Asks the skills server, if there is one.
+    /// Sends a request to the skills server. Returns null if there is no server.
     fn mcp(&mut self, method: &str, params: &Value) -> Value {
         let Some(server) = self.server.clone() else { return Value::Null };
         let mut params = params.clone();
@@ -205,7 +215,7 @@ impl Agent {
             ],
         }));
         let chosen = outcome["outcome"]["optionId"].as_str().unwrap_or_default();
-        assert_ne!(chosen, "always", "nothing is granted for good");
+        assert_ne!(chosen, "always", "permissions are never granted permanently");
         if chosen == "once" {
             fs::write(&path, "granted").expect("the file can be written");
         }
@@ -244,8 +254,8 @@ fn answer(id: &Value, result: &Value) {
 
 fn write(message: &Value) {
     let mut stdout = io::stdout().lock();
-    // Whoever does not listen any more has ended us.
-    drop(writeln!(stdout, "{message}").and_then(|()| stdout.flush()));
+    // If this fails, the client has closed its end and will end this process.
+    let _ = writeln!(stdout, "{message}").and_then(|()| stdout.flush());
 }
 
 fn read() -> Option<Value> {

@@ -1,4 +1,4 @@
-//! Several agents, what is kept and how to go on with it, and what goes wrong before the first run.
+//! Several agents, iterations and how to resume them, interrupts, and invalid input.
 
 use std::fs;
 
@@ -7,54 +7,54 @@ use serde_json::{Value, json};
 
 use super::{
     agent,
-    stage::{Run, Stage, program, this},
+    fixture::{Fixture, Run, program, this},
     trial,
 };
 
 pub(crate) fn trials() -> Vec<Trial> {
     let trials = [
-        trial("flow::agents_beside_each_other", agents_beside_each_other),
-        trial("flow::a_dry_run_does_nothing", a_dry_run_does_nothing),
-        trial("flow::resuming_makes_only_what_is_missing", resuming_makes_only_what_is_missing),
-        trial("flow::another_iteration_each_time", another_iteration_each_time),
-        trial("flow::fail_under", fail_under),
-        trial("flow::what_is_wrong_is_said_first", what_is_wrong_is_said_first),
-        trial("flow::an_agent_that_is_not_there", an_agent_that_is_not_there),
-        trial("flow::another_grader", another_grader),
+        trial("flow::agents_are_compared", agents_are_compared),
+        trial("flow::a_dry_run_runs_nothing", a_dry_run_runs_nothing),
+        trial("flow::resuming_runs_only_missing_runs", resuming_runs_only_missing_runs),
+        trial("flow::each_evaluation_is_a_new_iteration", each_evaluation_is_a_new_iteration),
+        trial("flow::fail_under_sets_the_exit_code", fail_under_sets_the_exit_code),
+        trial("flow::invalid_input_fails_before_the_first_run", invalid_input_fails_before_the_first_run),
+        trial("flow::a_missing_agent_fails_the_runs", a_missing_agent_fails_the_runs),
+        trial("flow::a_separate_grader", a_separate_grader),
         #[cfg(unix)]
-        trial("flow::an_interrupt_keeps_what_is_done", an_interrupt_keeps_what_is_done),
+        trial("flow::an_interrupt_keeps_finished_runs", an_interrupt_keeps_finished_runs),
         #[cfg(target_os = "linux")]
-        trial("flow::a_sandbox_keeps_the_agent_in", a_sandbox_keeps_the_agent_in),
+        trial("flow::a_sandbox_confines_the_agent", a_sandbox_confines_the_agent),
     ];
     trials.into()
 }
 
-fn simple() -> Stage {
+fn simple() -> Fixture {
     let queries = json!([
         { "query": "load demo; hang", "should_trigger": true },
         { "query": "say no", "should_trigger": false },
     ]);
     let eval =
         json!({ "id": 1, "name": "it", "prompt": "with load demo; say done", "assertions": ["It is done"] });
-    Stage::new(&queries, &json!([eval]))
+    Fixture::new(&queries, &json!([eval]))
 }
 
-/// The command of an agent as one text.
+/// Returns the command of the scripted agent as one string.
 fn scripted(grades: &str) -> String {
     format!("'{}' {} {grades}", this().display(), agent::ARGUMENT)
 }
 
-fn agents_beside_each_other() {
-    let stage = simple();
+fn agents_are_compared() {
+    let fixture = simple();
     let mut command = program();
-    command.arg("eval").arg(stage.path("demo")).arg("--workspace").arg(stage.path("results"));
+    command.arg("eval").arg(fixture.path("demo")).arg("--workspace").arg(fixture.path("results"));
     command.args(["--runs", "2", "--jobs", "4", "--agent", &format!("good={}", scripted("pass"))]);
     command.args(["--agent", &format!("bad={}", scripted("nonsense"))]);
     let run = Run::of(&mut command);
     assert_eq!(run.code, Some(1), "{}", run.stderr);
-    let comparison = stage.json("iteration-1/comparison.json");
+    let comparison = fixture.json("iteration-1/comparison.json");
     let names: Vec<_> =
-        comparison["agents"].as_array().unwrap().iter().map(|it| it["name"].clone()).collect();
+        comparison["agents"].as_array().unwrap().iter().map(|agent| agent["name"].clone()).collect();
     assert_eq!(names, ["good", "bad"]);
     assert_eq!(
         (&comparison["agents"][0]["passed"], &comparison["agents"][1]["passed"]),
@@ -64,11 +64,11 @@ fn agents_beside_each_other() {
     assert_eq!(comparison["evals"][0]["agents"]["good"]["with_skill"]["pass_rate"]["mean"], 1.0);
     for agent in ["good", "bad"] {
         assert_eq!(
-            stage.json(&format!("iteration-1/{agent}/benchmark.json"))["runs"].as_array().unwrap().len(),
+            fixture.json(&format!("iteration-1/{agent}/benchmark.json"))["runs"].as_array().unwrap().len(),
             4
         );
         assert!(
-            stage.path(&format!("results/iteration-1/{agent}/eval-it/with_skill/run-2/outputs")).is_dir()
+            fixture.path(&format!("results/iteration-1/{agent}/eval-it/with_skill/run-2/outputs")).is_dir()
         );
     }
     let line =
@@ -76,77 +76,77 @@ fn agents_beside_each_other() {
     assert!(line("good").contains("2/2") && line("bad").contains("2/2"), "{}", run.stdout);
 }
 
-fn a_dry_run_does_nothing() {
-    let stage = simple();
-    let run = stage.eval(&["--dry-run", "--runs", "3"], "pass");
+fn a_dry_run_runs_nothing() {
+    let fixture = simple();
+    let run = fixture.eval(&["--dry-run", "--runs", "3"], "pass");
     assert_eq!(run.code, Some(0), "{}", run.stderr);
-    // 2 queries and 1 task twice, three times each; and as many verdicts as tasks.
+    // 2 queries, and 1 task in 2 configurations, 3 times each, plus one grading turn for each run of the task.
     assert!(run.stdout.contains("12 runs, at most 18 turns"), "{}", run.stdout);
-    assert!(!stage.path("results").exists());
-    let plan = stage.eval(&["--dry-run", "--json", "--no-grader"], "pass").json();
+    assert!(!fixture.path("results").exists());
+    let plan = fixture.eval(&["--dry-run", "--json", "--no-grader"], "pass").json();
     assert_eq!((&plan["runs"], &plan["turns"]), (&json!(12), &json!(12)));
 }
 
-fn resuming_makes_only_what_is_missing() {
-    let stage = simple();
-    assert_eq!(stage.eval(&["--runs", "1"], "pass").code, Some(0));
+fn resuming_runs_only_missing_runs() {
+    let fixture = simple();
+    assert_eq!(fixture.eval(&["--runs", "1"], "pass").code, Some(0));
     let kept = "iteration-1/triggers/query-02/with_skill/run-1/run.json";
     let lost = "iteration-1/eval-it/with_skill/run-1/run.json";
-    let started = stage.json(kept)["started"].clone();
-    fs::write(stage.path("results").join(lost), "{\"half").unwrap();
-    // A disk that lost the end of a file costs one run, and no more.
-    let run = stage.eval(&["--runs", "1", "--resume"], "pass");
+    let started = fixture.json(kept)["started"].clone();
+    fs::write(fixture.path("results").join(lost), "{\"half").unwrap();
+    // A truncated file costs one run only.
+    let run = fixture.eval(&["--runs", "1", "--resume"], "pass");
     assert_eq!(run.code, Some(0), "{}", run.stderr);
     assert!(
-        run.stderr.contains("3 runs were done before") && run.stderr.contains("1/1 passed"),
+        run.stderr.contains("3 runs are already finished") && run.stderr.contains("1/1 passed"),
         "{}",
         run.stderr
     );
-    assert_eq!(stage.json(kept)["started"], started);
-    assert_eq!(stage.json(lost)["status"], "passed");
+    assert_eq!(fixture.json(kept)["started"], started);
+    assert_eq!(fixture.json(lost)["status"], "passed");
     for (flags, why) in [
         (&["--runs", "2"][..], "options have changed"),
         (&["--runs", "1", "--allow", "all"][..], "have changed"),
     ] {
-        let run = stage.eval(&[flags, &["--resume"]].concat(), "pass");
+        let run = fixture.eval(&[flags, &["--resume"]].concat(), "pass");
         assert_eq!(run.code, Some(2));
         assert!(run.stderr.contains(why), "{}", run.stderr);
     }
-    stage.write_skill("demo", "Does something else now.");
-    let run = stage.eval(&["--runs", "1", "--resume"], "pass");
+    fixture.write_skill("demo", "Does something else now.");
+    let run = fixture.eval(&["--runs", "1", "--resume"], "pass");
     assert_eq!(run.code, Some(2), "{}", run.stderr);
-    assert!(!stage.path("results/iteration-2").exists());
+    assert!(!fixture.path("results/iteration-2").exists());
 }
 
-fn another_iteration_each_time() {
-    let stage = simple();
+fn each_evaluation_is_a_new_iteration() {
+    let fixture = simple();
     for number in 1..=2 {
-        assert_eq!(stage.eval(&["--runs", "1", "--only", "queries"], "pass").code, Some(0));
-        assert!(stage.path(&format!("results/iteration-{number}/triggers.json")).exists());
+        assert_eq!(fixture.eval(&["--runs", "1", "--only", "queries"], "pass").code, Some(0));
+        assert!(fixture.path(&format!("results/iteration-{number}/triggers.json")).exists());
     }
-    assert_eq!(stage.text(".gitignore"), "*\n");
+    assert_eq!(fixture.text(".gitignore"), "*\n");
 }
 
-fn fail_under() {
+fn fail_under_sets_the_exit_code() {
     let queries = json!([
         { "query": "load demo; hang", "should_trigger": true },
         { "query": "say no", "should_trigger": true },
     ]);
-    let stage = Stage::new(&queries, &json!([]));
+    let fixture = Fixture::new(&queries, &json!([]));
     for (flags, code) in [(&["--fail-under", "0.5"][..], 0), (&["--fail-under", "0.6"][..], 1), (&[][..], 1)]
     {
-        let run = stage.eval(&[&["--runs", "1"], flags].concat(), "pass");
+        let run = fixture.eval(&[&["--runs", "1"], flags].concat(), "pass");
         assert_eq!(run.code, Some(code), "{flags:?} {}", run.stdout);
     }
-    assert_eq!(stage.eval(&["--fail-under", "2"], "pass").code, Some(2));
+    assert_eq!(fixture.eval(&["--fail-under", "2"], "pass").code, Some(2));
 }
 
-fn what_is_wrong_is_said_first() {
-    let empty = Stage::new(&json!([]), &json!([]));
+fn invalid_input_fails_before_the_first_run() {
+    let empty = Fixture::new(&json!([]), &json!([]));
     let run = empty.eval(&[], "pass");
     assert_eq!(run.code, Some(2));
     assert!(run.stderr.contains("has no cases") && run.stderr.contains("hint: "), "{}", run.stderr);
-    for (evals, said) in [
+    for (evals, message) in [
         (json!({ "evals": [{ "id": 1 }] }), "missing field `prompt`"),
         (
             json!({ "evals": [{ "id": 1, "prompt": "x", "assertions": [{ "file_exits": "x" }] }] }),
@@ -165,10 +165,10 @@ fn what_is_wrong_is_said_first() {
         empty.write("demo/evals/evals.json", &evals.to_string());
         let run = empty.eval(&[], "pass");
         assert_eq!(run.code, Some(2), "{evals}");
-        assert!(run.stderr.contains(said), "{evals}: {}", run.stderr);
+        assert!(run.stderr.contains(message), "{evals}: {}", run.stderr);
     }
     assert!(!empty.path("results").exists());
-    let stage = simple();
+    let fixture = simple();
     for flags in [
         &["--agent", "nameless"][..],
         &["--agent", "a/b=true"],
@@ -179,33 +179,39 @@ fn what_is_wrong_is_said_first() {
         &["--runs", "0"],
     ] {
         let mut command = program();
-        command.arg("eval").arg(stage.path("demo")).arg("--workspace").arg(stage.path("results")).args(flags);
+        command
+            .arg("eval")
+            .arg(fixture.path("demo"))
+            .arg("--workspace")
+            .arg(fixture.path("results"))
+            .args(flags);
         let run = Run::of(&mut command);
         assert_eq!(run.code, Some(2), "{flags:?} {}", run.stderr);
     }
-    assert!(!stage.path("results").exists());
+    assert!(!fixture.path("results").exists());
 }
 
-fn an_agent_that_is_not_there() {
-    let stage = simple();
+fn a_missing_agent_fails_the_runs() {
+    let fixture = simple();
     let mut command = program();
-    command.arg("eval").arg(stage.path("demo")).arg("--workspace").arg(stage.path("results"));
+    command.arg("eval").arg(fixture.path("demo")).arg("--workspace").arg(fixture.path("results"));
     let run = Run::of(command.args(["--runs", "1", "--", "no-such-agent-anywhere"]));
     assert_eq!(run.code, Some(1));
     assert!(run.stderr.contains("cannot start the agent `no-such-agent-anywhere`"), "{}", run.stderr);
 }
 
-fn another_grader() {
-    let stage = simple();
-    let run = stage.eval(&["--runs", "1", "--only", "tasks", "--grader", &scripted("pass")], "nonsense");
+fn a_separate_grader() {
+    let fixture = simple();
+    let run = fixture.eval(&["--runs", "1", "--only", "tasks", "--grader", &scripted("pass")], "nonsense");
     assert_eq!(run.code, Some(0), "{} {}", run.stdout, run.stderr);
-    let plan = stage.eval(&["--dry-run", "--json", "--grader", "x"], "pass").json();
-    let turns: Vec<_> = plan["agents"].as_array().unwrap().iter().map(|it| it["turns"].clone()).collect();
+    let plan = fixture.eval(&["--dry-run", "--json", "--grader", "x"], "pass").json();
+    let turns: Vec<_> =
+        plan["agents"].as_array().unwrap().iter().map(|agent| agent["turns"].clone()).collect();
     assert_eq!(turns, [Value::from(6), Value::from(12)]);
 }
 
 #[cfg(unix)]
-fn an_interrupt_keeps_what_is_done() {
+fn an_interrupt_keeps_finished_runs() {
     use std::{
         io::{BufRead, BufReader, Read},
         process::Stdio,
@@ -216,19 +222,19 @@ fn an_interrupt_keeps_what_is_done() {
         { "query": "say I am here; hang", "should_trigger": false },
         { "query": "say last", "should_trigger": false },
     ]);
-    let stage = Stage::new(&queries, &json!([]));
-    let mut command = stage.command(&["--runs", "1", "--timeout", "300"], "pass");
+    let fixture = Fixture::new(&queries, &json!([]));
+    let mut command = fixture.command(&["--runs", "1", "--timeout", "300"], "pass");
     let mut child = command.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut stderr = BufReader::new(child.stderr.take().unwrap());
     let mut line = String::new();
-    // The first run is over.
+    // The first run has finished.
     stderr.read_line(&mut line).unwrap();
     assert!(line.contains("passed"), "{line}");
-    // And the second has begun to speak.
-    let record = stage.path("results/iteration-1/triggers/query-02/with_skill/run-1/acp.jsonl");
+    // The second run has started.
+    let record = fixture.path("results/iteration-1/triggers/query-02/with_skill/run-1/acp.jsonl");
     let deadline = std::time::Instant::now() + std::time::Duration::from_mins(1);
     while !record.exists() {
-        assert!(std::time::Instant::now() < deadline, "the second run does not begin");
+        assert!(std::time::Instant::now() < deadline, "the second run does not start");
         std::thread::yield_now();
     }
     let id = rustix::process::Pid::from_child(&child);
@@ -239,16 +245,16 @@ fn an_interrupt_keeps_what_is_done() {
     assert_eq!(code, Some(1), "{rest}");
     assert!(rest.contains("interrupted") && rest.contains("--resume"), "{rest}");
     let run = |number: u8| {
-        stage.path(&format!("results/iteration-1/triggers/query-0{number}/with_skill/run-1/run.json"))
+        fixture.path(&format!("results/iteration-1/triggers/query-0{number}/with_skill/run-1/run.json"))
     };
     assert!(run(1).exists() && !run(2).exists() && !run(3).exists());
-    // Its stderr is ours too: nobody of the agent's is left, or the pipe would not have ended.
-    let again = stage.eval(&["--runs", "1", "--timeout", "300", "--resume", "--dry-run"], "pass");
+    // No process of the agent is left: they share stderr, and the pipe has ended.
+    let again = fixture.eval(&["--runs", "1", "--timeout", "300", "--resume", "--dry-run"], "pass");
     assert_eq!(again.code, Some(0), "{}", again.stderr);
 }
 
 #[cfg(target_os = "linux")]
-fn a_sandbox_keeps_the_agent_in() {
+fn a_sandbox_confines_the_agent() {
     let works = std::process::Command::new("bwrap")
         .args(["--ro-bind", "/", "/", "--unshare-pid", "true"])
         .output()
@@ -263,10 +269,10 @@ fn a_sandbox_keeps_the_agent_in() {
     let prompt = format!("with load demo; with write in.txt here; with edit {}; say done", target.display());
     let eval =
         json!({ "id": 1, "name": "it", "prompt": prompt, "assertions": [{ "file_exists": "in.txt" }] });
-    let stage = Stage::new(&json!([]), &json!([eval]));
-    let run = stage.eval(&["--runs", "1", "--sandbox", "bwrap"], "pass");
+    let fixture = Fixture::new(&json!([]), &json!([eval]));
+    let run = fixture.eval(&["--runs", "1", "--sandbox", "bwrap"], "pass");
     assert_eq!(run.code, Some(1), "{} {}", run.stdout, run.stderr);
     assert!(!target.exists());
-    let made = stage.json("iteration-1/eval-it/with_skill/run-1/run.json");
+    let made = fixture.json("iteration-1/eval-it/with_skill/run-1/run.json");
     assert_eq!((&made["outputs"], &made["status"]), (&json!(["in.txt"]), &json!("error")), "{made:#}");
 }

@@ -1,13 +1,13 @@
-//! `eval` and `init`, black box, with scripted agents. The scripted agent is this program again.
+//! Black-box tests of `eval` and `init` with scripted agents. The scripted agent is this test program itself.
 //!
 //! | file | owns |
 //! |---|---|
-//! | `agent` | what the scripted agent does |
-//! | `stage` | a skill with cases, and the program run on it |
-//! | `triggers` | whether the skill is loaded when it should be |
-//! | `tasks` | whether results are better with it; the files of the standard |
-//! | `flow` | agents, what is kept, going on, being interrupted, what goes wrong before |
-//! | `shown` | the page, the new skill, the whole flow on the built-in agent |
+//! | `agent` | the scripted agent |
+//! | `fixture` | a skill with cases, and runs of the program on it |
+//! | `triggers` | queries: is the skill loaded when it should be? |
+//! | `tasks` | tasks: are results better with the skill? Also the files of the standard |
+//! | `flow` | several agents, iterations, resuming, interrupts, invalid input |
+//! | `output` | the page, a new skill, the whole flow on the built-in agent |
 
 #![expect(
     clippy::disallowed_methods,
@@ -16,9 +16,9 @@
 )]
 
 mod agent;
+mod fixture;
 mod flow;
-mod shown;
-mod stage;
+mod output;
 mod tasks;
 mod triggers;
 
@@ -27,7 +27,7 @@ use std::{env, process::ExitCode};
 use libtest_mimic::{Arguments, Trial};
 
 fn main() -> ExitCode {
-    // Started as an agent and not by a person.
+    // The program was started as an agent.
     let mut arguments = env::args().skip(1);
     if arguments.next().is_some_and(|first| first == agent::ARGUMENT) {
         return agent::run(&arguments.next().unwrap_or_default());
@@ -35,11 +35,11 @@ fn main() -> ExitCode {
     let mut trials = triggers::trials();
     trials.extend(tasks::trials());
     trials.extend(flow::trials());
-    trials.extend(shown::trials());
+    trials.extend(output::trials());
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
-/// A test that fails by panicking.
+/// Returns a test that fails if `test` panics.
 fn trial(name: &str, test: fn()) -> Trial {
     Trial::test(name, move || {
         test();

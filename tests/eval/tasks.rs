@@ -1,63 +1,60 @@
-//! Whether results are better with the skill: assertions, graders, permissions, and the files of the standard.
+//! Tasks: assertions, graders, permissions, and the files of the standard.
 
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
-use super::{stage::Stage, trial};
+use super::{fixture::Fixture, trial};
 
 const RUN: &str = "iteration-1/eval-it/with_skill/run-1";
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
-        trial("tasks::files_as_the_standard_has_them", files_as_the_standard_has_them),
-        trial("tasks::the_program_checks_what_it_can", the_program_checks_what_it_can),
-        trial("tasks::a_verdict_that_is_none_is_never_a_pass", a_verdict_that_is_none_is_never_a_pass),
+        trial("tasks::files_follow_the_standard", files_follow_the_standard),
+        trial("tasks::the_program_checks_files_and_answers", the_program_checks_files_and_answers),
+        trial("tasks::an_invalid_verdict_is_never_a_pass", an_invalid_verdict_is_never_a_pass),
         trial(
-            "tasks::sentences_without_a_grader_count_neither_way",
-            sentences_without_a_grader_count_neither_way,
+            "tasks::without_a_grader_prose_assertions_do_not_count",
+            without_a_grader_prose_assertions_do_not_count,
         ),
-        trial("tasks::permissions_are_refused_and_told", permissions_are_refused_and_told),
+        trial("tasks::refused_permissions_are_reported", refused_permissions_are_reported),
         trial("tasks::edits_outside_are_always_refused", edits_outside_are_always_refused),
-        trial("tasks::an_edit_outside_without_asking_fails", an_edit_outside_without_asking_fails),
-        trial("tasks::not_loaded_is_not_failed", not_loaded_is_not_failed),
-        trial("tasks::a_crash_loses_nothing_else", a_crash_loses_nothing_else),
-        trial("tasks::an_older_version_instead_of_none", an_older_version_instead_of_none),
-        trial(
-            "tasks::commands_of_a_case_are_run_only_when_allowed",
-            commands_of_a_case_are_run_only_when_allowed,
-        ),
+        trial("tasks::an_unrequested_edit_outside_fails_the_run", an_unrequested_edit_outside_fails_the_run),
+        trial("tasks::runs_without_the_skill_are_not_activated", runs_without_the_skill_are_not_activated),
+        trial("tasks::a_crash_keeps_other_results", a_crash_keeps_other_results),
+        trial("tasks::the_baseline_can_be_an_older_version", the_baseline_can_be_an_older_version),
+        trial("tasks::commands_of_assertions_need_permission", commands_of_assertions_need_permission),
     ]
 }
 
-/// One task called `it`.
-fn task(prompt: &str, assertions: Value) -> Stage {
+/// Returns a skill with one task called `it`.
+fn task(prompt: &str, assertions: Value) -> Fixture {
     let eval = json!({ "id": 7, "name": "it", "prompt": prompt, "expected_output": "good work", "assertions": assertions });
-    Stage::new(&json!([]), &json!([eval]))
+    Fixture::new(&json!([]), &json!([eval]))
 }
 
 fn keys(value: &Value) -> Vec<&str> {
     value.as_object().expect("an object").keys().map(String::as_str).collect()
 }
 
-fn files_as_the_standard_has_them() {
-    let stage = task(
+fn files_follow_the_standard() {
+    let fixture = task(
         "with load demo; with write out.txt good work; say done; tokens 42",
         json!([
             { "file_exists": "out.txt" },
             "It is good work",
         ]),
     );
-    let run = stage.eval(&["--runs", "2", "--json", "--jobs", "2"], "quality");
+    let run = fixture.eval(&["--runs", "2", "--json", "--jobs", "2"], "quality");
     assert_eq!(run.code, Some(0), "{}", run.stderr);
-    assert_eq!(stage.text(&format!("{RUN}/outputs/out.txt")), "good work");
-    assert!(stage.text(&format!("{RUN}/transcript.md")).contains("the skill `demo` was loaded"));
-    for line in stage.text(&format!("{RUN}/acp.jsonl")).lines() {
+    assert_eq!(fixture.text(&format!("{RUN}/outputs/out.txt")), "good work");
+    assert!(fixture.text(&format!("{RUN}/transcript.md")).contains("the skill `demo` was loaded"));
+    for line in fixture.text(&format!("{RUN}/acp.jsonl")).lines() {
         let line: Value = serde_json::from_str(line).expect("a line is a message");
         assert!(line["dir"] == "client" || line["dir"] == "agent", "{line}");
         assert_eq!(line["msg"]["jsonrpc"], "2.0");
     }
 
-    let timing = stage.json(&format!("{RUN}/timing.json"));
+    let timing = fixture.json(&format!("{RUN}/timing.json"));
     assert_eq!(timing["total_tokens"], 42);
     assert!(timing["duration_ms"].is_u64() && timing["total_duration_seconds"].is_f64(), "{timing}");
     assert!(timing["executor_start"].is_string() && timing["executor_end"].is_string(), "{timing}");
@@ -66,7 +63,7 @@ fn files_as_the_standard_has_them() {
         "{timing}"
     );
 
-    let grading = stage.json(&format!("{RUN}/grading.json"));
+    let grading = fixture.json(&format!("{RUN}/grading.json"));
     assert_eq!(grading["assertion_results"], grading["expectations"]);
     for result in grading["expectations"].as_array().unwrap() {
         assert_eq!(keys(result), ["text", "passed", "evidence"], "{result}");
@@ -80,8 +77,15 @@ fn files_as_the_standard_has_them() {
         assert!(metrics[field].is_u64(), "{field} in {metrics}");
     }
     assert!(metrics["tool_calls"].is_object());
+    assert_benchmark(&fixture.json("iteration-1/benchmark.json"));
+    let with = fixture.text(&format!("{RUN}/acp.jsonl"));
+    assert!(!with.contains("evals.json"), "the model must not see the assertions: {with}");
+    let without = fixture.text("iteration-1/eval-it/without_skill/run-1/acp.jsonl");
+    assert!(without.contains("\"mcpServers\":[]") && !without.contains("activate_skill"), "{without}");
+}
 
-    let benchmark = stage.json("iteration-1/benchmark.json");
+/// Checks `benchmark.json` of two runs of the task in each configuration.
+fn assert_benchmark(benchmark: &Value) {
     let metadata = &benchmark["metadata"];
     assert_eq!(
         (&metadata["skill_name"], &metadata["executor_model"]),
@@ -119,13 +123,9 @@ fn files_as_the_standard_has_them() {
     assert_eq!((&summary["delta"]["pass_rate"], &summary["delta"]["tokens"]), (&json!(1.0), &json!(0.0)));
     let notes = benchmark["notes"].to_string();
     assert!(notes.contains("holds only with the skill: the file `out.txt` exists"), "{notes}");
-    let with = stage.text(&format!("{RUN}/acp.jsonl"));
-    assert!(!with.contains("evals.json"), "the model is not told how it is judged: {with}");
-    let without = stage.text("iteration-1/eval-it/without_skill/run-1/acp.jsonl");
-    assert!(without.contains("\"mcpServers\":[]") && !without.contains("activate_skill"), "{without}");
 }
 
-fn the_program_checks_what_it_can() {
+fn the_program_checks_files_and_answers() {
     let eval = json!({
         "id": "it",
         "prompt": "with load demo; write notes.md # Notes; say The answer is 42.",
@@ -139,19 +139,19 @@ fn the_program_checks_what_it_can() {
             { "answer_matches": "43" },
         ],
     });
-    let stage = Stage::new(&json!([]), &json!([eval]));
-    stage.write("demo/evals/files/given.txt", "given");
-    let run = stage.eval(&["--runs", "1", "--json"], "pass");
+    let fixture = Fixture::new(&json!([]), &json!([eval]));
+    fixture.write("demo/evals/files/given.txt", "given");
+    let run = fixture.eval(&["--runs", "1", "--json"], "pass");
     assert_eq!(run.code, Some(1), "{}", run.stderr);
-    let grading = stage.json(&format!("{RUN}/grading.json"));
+    let grading = fixture.json(&format!("{RUN}/grading.json"));
     let passed: Vec<_> =
-        grading["expectations"].as_array().unwrap().iter().map(|it| it["passed"] == true).collect();
+        grading["expectations"].as_array().unwrap().iter().map(|result| result["passed"] == true).collect();
     assert_eq!(passed, [true, false, true, false, true, false]);
-    let made = stage.json(&format!("{RUN}/run.json"));
+    let made = fixture.json(&format!("{RUN}/run.json"));
     assert_eq!(made["outputs"], json!(["notes.md"]));
 }
 
-fn a_verdict_that_is_none_is_never_a_pass() {
+fn an_invalid_verdict_is_never_a_pass() {
     for (grades, why) in [
         ("nonsense", "there is no JSON in it"),
         ("no-evidence", "without evidence"),
@@ -159,10 +159,10 @@ fn a_verdict_that_is_none_is_never_a_pass() {
         ("twice", "more than one verdict"),
         ("crash", "exited with code 4"),
     ] {
-        let stage = task("with load demo; say done", json!(["It is good", { "answer_matches": "done" }]));
-        let run = stage.eval(&["--runs", "1", "--json"], grades);
+        let fixture = task("with load demo; say done", json!(["It is good", { "answer_matches": "done" }]));
+        let run = fixture.eval(&["--runs", "1", "--json"], grades);
         assert_eq!(run.code, Some(1), "{grades}: {}", run.stdout);
-        let grading = stage.json(&format!("{RUN}/grading.json"));
+        let grading = fixture.json(&format!("{RUN}/grading.json"));
         let result = &grading["expectations"][0];
         assert_eq!(
             (&result["passed"], &result["ungraded"]),
@@ -172,15 +172,15 @@ fn a_verdict_that_is_none_is_never_a_pass() {
         assert!(result["evidence"].as_str().unwrap().contains(why), "{grades}: {result}");
         let summary = json!({ "passed": 1, "failed": 1, "total": 2, "pass_rate": 0.5, "ungraded": 1 });
         assert_eq!(grading["summary"], summary, "{grades}");
-        assert_eq!(stage.json(&format!("{RUN}/run.json"))["status"], "ungraded", "{grades}");
+        assert_eq!(fixture.json(&format!("{RUN}/run.json"))["status"], "ungraded", "{grades}");
     }
 }
 
-fn sentences_without_a_grader_count_neither_way() {
-    let stage = task("with load demo; say done", json!(["It is good", { "answer_matches": "done" }]));
-    let run = stage.eval(&["--runs", "1", "--json", "--no-grader"], "pass");
+fn without_a_grader_prose_assertions_do_not_count() {
+    let fixture = task("with load demo; say done", json!(["It is good", { "answer_matches": "done" }]));
+    let run = fixture.eval(&["--runs", "1", "--json", "--no-grader"], "pass");
     assert_eq!(run.code, Some(0), "{}", run.stderr);
-    let grading = stage.json(&format!("{RUN}/grading.json"));
+    let grading = fixture.json(&format!("{RUN}/grading.json"));
     assert_eq!(grading["expectations"][0]["passed"], false);
     assert_eq!(
         grading["summary"],
@@ -188,21 +188,21 @@ fn sentences_without_a_grader_count_neither_way() {
     );
 }
 
-fn permissions_are_refused_and_told() {
+fn refused_permissions_are_reported() {
     for (flags, granted) in [
         (&["--allow", "edits"][..], true),
         (&["--allow", "all"][..], true),
         (&["--allow", "commands"][..], false),
         (&[][..], false),
     ] {
-        let stage = task("with load demo; ask edit made.txt", json!([{ "file_exists": "made.txt" }]));
-        let run = stage.eval(&[&["--runs", "1", "--json"], flags].concat(), "pass");
+        let fixture = task("with load demo; ask edit made.txt", json!([{ "file_exists": "made.txt" }]));
+        let run = fixture.eval(&[&["--runs", "1", "--json"], flags].concat(), "pass");
         assert_eq!(run.code, Some(i32::from(!granted)), "{flags:?}");
-        let made = stage.json(&format!("{RUN}/run.json"));
+        let made = fixture.json(&format!("{RUN}/run.json"));
         assert_eq!(made["permissions"][0]["granted"], granted, "{flags:?}");
         assert_eq!(run.stderr.contains("1 permissions refused"), !granted, "{}", run.stderr);
-        let told = if granted { "Permission granted: edit" } else { "Permission refused: edit" };
-        assert!(stage.text(&format!("{RUN}/transcript.md")).contains(told));
+        let line = if granted { "Permission granted: edit" } else { "Permission refused: edit" };
+        assert!(fixture.text(&format!("{RUN}/transcript.md")).contains(line));
     }
 }
 
@@ -211,10 +211,10 @@ fn edits_outside_are_always_refused() {
     let target = elsewhere.path().join("made.txt");
     for path in [target.to_str().unwrap(), "../made.txt"] {
         let prompt = format!("with load demo; ask edit {path}; ask delete {path}");
-        let stage = task(&prompt, json!([{ "answer_matches": "The answer was no" }]));
-        let run = stage.eval(&["--runs", "1", "--json", "--allow", "all"], "pass");
+        let fixture = task(&prompt, json!([{ "answer_matches": "The answer was no" }]));
+        let run = fixture.eval(&["--runs", "1", "--json", "--allow", "all"], "pass");
         assert_eq!(run.code, Some(0), "{}", run.stdout);
-        let requests = stage.json(&format!("{RUN}/run.json"))["permissions"].clone();
+        let requests = fixture.json(&format!("{RUN}/run.json"))["permissions"].clone();
         assert_eq!(requests.as_array().unwrap().len(), 2);
         assert!(
             requests[0]["why"].as_str().unwrap().contains("outside of the run's directory"),
@@ -224,79 +224,79 @@ fn edits_outside_are_always_refused() {
     }
 }
 
-fn an_edit_outside_without_asking_fails() {
+fn an_unrequested_edit_outside_fails_the_run() {
     let elsewhere = tempfile::tempdir().unwrap();
     let target = elsewhere.path().join("made.txt");
-    let stage = task(
+    let fixture = task(
         &format!("with load demo; with edit {}; say done", target.display()),
         json!([{ "answer_matches": "done" }]),
     );
-    let run = stage.eval(&["--runs", "1", "--json"], "pass");
+    let run = fixture.eval(&["--runs", "1", "--json"], "pass");
     assert_eq!(run.code, Some(1), "{}", run.stdout);
-    let made = stage.json(&format!("{RUN}/run.json"));
+    let made = fixture.json(&format!("{RUN}/run.json"));
     assert_eq!((&made["status"], &made["outside"]), (&json!("failed"), &json!([target])));
 }
 
-fn not_loaded_is_not_failed() {
+fn runs_without_the_skill_are_not_activated() {
     let evals = json!([
         { "id": 1, "name": "it", "prompt": "say bad", "assertions": [{ "answer_matches": "good" }] },
         { "id": 2, "name": "that", "prompt": "with load demo; say bad", "assertions": [{ "answer_matches": "good" }] },
         { "id": 3, "name": "never", "prompt": "with load demo; say good", "should_trigger": false, "assertions": [{ "answer_matches": "good" }] },
     ]);
-    let stage = Stage::new(&json!([]), &evals);
-    let run = stage.eval(&["--runs", "1", "--json"], "pass");
+    let fixture = Fixture::new(&json!([]), &evals);
+    let run = fixture.eval(&["--runs", "1", "--json"], "pass");
     assert_eq!(run.code, Some(1));
     let status = |case: &str| {
-        stage.json(&format!("iteration-1/eval-{case}/with_skill/run-1/run.json"))["status"].clone()
+        fixture.json(&format!("iteration-1/eval-{case}/with_skill/run-1/run.json"))["status"].clone()
     };
     assert_eq!([status("it"), status("that"), status("never")], ["not_activated", "failed", "failed"]);
-    let notes = stage.json("iteration-1/benchmark.json")["notes"].to_string();
+    let notes = fixture.json("iteration-1/benchmark.json")["notes"].to_string();
     assert!(notes.contains("it: the skill was not loaded in 1 of 1 runs"), "{notes}");
 }
 
-fn a_crash_loses_nothing_else() {
+fn a_crash_keeps_other_results() {
     let evals = json!([
         { "id": 1, "name": "it", "prompt": "with load demo; say good; crash", "assertions": [{ "answer_matches": "good" }] },
         { "id": 2, "name": "that", "prompt": "with load demo; say good", "assertions": [{ "answer_matches": "good" }] },
     ]);
-    let stage = Stage::new(&json!([]), &evals);
-    let run = stage.eval(&["--runs", "1"], "pass");
+    let fixture = Fixture::new(&json!([]), &evals);
+    let run = fixture.eval(&["--runs", "1"], "pass");
     assert_eq!(run.code, Some(1));
-    let made = stage.json(&format!("{RUN}/run.json"));
+    let made = fixture.json(&format!("{RUN}/run.json"));
     assert_eq!(
         (&made["status"], &made["end"]),
         (&json!("error"), &json!({ "how": "crashed", "why": "exited with code 3" }))
     );
     assert!(made["stderr"].as_str().unwrap().contains("boom"));
-    assert!(stage.text(&format!("{RUN}/transcript.md")).contains("good"));
-    assert_eq!(stage.json(&format!("{RUN}/grading.json"))["summary"]["pass_rate"], 0.0);
-    assert_eq!(stage.json("iteration-1/eval-that/with_skill/run-1/run.json")["status"], "passed");
-    assert!(run.stdout.contains("In 2 runs the agent failed"), "{}", run.stdout);
-    assert_eq!(stage.json("iteration-1/benchmark.json")["runs"][0]["result"]["tokens"], Value::Null);
+    assert!(fixture.text(&format!("{RUN}/transcript.md")).contains("good"));
+    assert_eq!(fixture.json(&format!("{RUN}/grading.json"))["summary"]["pass_rate"], 0.0);
+    assert_eq!(fixture.json("iteration-1/eval-that/with_skill/run-1/run.json")["status"], "passed");
+    assert!(run.stdout.contains("The agent failed in 2 runs."), "{}", run.stdout);
+    assert_eq!(fixture.json("iteration-1/benchmark.json")["runs"][0]["result"]["tokens"], Value::Null);
 }
 
-fn an_older_version_instead_of_none() {
-    let stage = task("load demo; say done", json!([{ "answer_matches": "done" }]));
-    stage.write_skill("old/demo", "Did demos.");
-    let old = stage.path("old/demo");
-    let run = stage.eval(&["--runs", "1", "--json", "--baseline", old.to_str().unwrap()], "pass");
+fn the_baseline_can_be_an_older_version() {
+    let fixture = task("load demo; say done", json!([{ "answer_matches": "done" }]));
+    fixture.write_skill("old/demo", "Did demos.");
+    let old = fixture.path("old/demo");
+    let run = fixture.eval(&["--runs", "1", "--json", "--baseline", old.to_str().unwrap()], "pass");
     assert_eq!(run.code, Some(0), "{}", run.stderr);
-    assert_eq!(stage.json("iteration-1/eval-it/old_skill/run-1/run.json")["triggered"], true);
-    let benchmark = stage.json("iteration-1/benchmark.json");
-    // Viewers know this name alone; what it means is said beside.
+    assert_eq!(fixture.json("iteration-1/eval-it/old_skill/run-1/run.json")["triggered"], true);
+    let benchmark = fixture.json("iteration-1/benchmark.json");
+    // Viewers only know this name. The metadata says which configuration it stands for.
     assert_eq!(benchmark["runs"][1]["configuration"], "without_skill");
     assert_eq!(benchmark["metadata"]["baseline"], "old_skill");
 }
 
-fn commands_of_a_case_are_run_only_when_allowed() {
-    let assertion = json!({ "command": [super::stage::this(), "--list"], "exit": 0 });
+fn commands_of_assertions_need_permission() {
+    let assertion = json!({ "command": [super::fixture::this(), "--list"], "exit": 0 });
     for (flags, code, word) in
         [(&[][..], 1, "--allow checks"), (&["--allow", "checks"][..], 0, "exited with code 0")]
     {
-        let stage = task("with load demo; say done", json!([assertion.clone()]));
-        let run = stage.eval(&[&["--runs", "1", "--json"], flags].concat(), "pass");
+        let fixture = task("with load demo; say done", json!([assertion.clone()]));
+        let run = fixture.eval(&[&["--runs", "1", "--json"], flags].concat(), "pass");
         assert_eq!(run.code, Some(code), "{}", run.stdout);
-        let grading = stage.json(&format!("{RUN}/grading.json"));
+        let grading = fixture.json(&format!("{RUN}/grading.json"));
         assert!(grading["expectations"][0]["evidence"].as_str().unwrap().contains(word), "{grading}");
     }
 }

@@ -1,23 +1,23 @@
-//! Whether the skill is loaded when it should be, and how soon that is known.
+//! Queries: is the skill loaded when it should be, and how early does the turn end?
 
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
-use super::{stage::Stage, trial};
+use super::{fixture::Fixture, trial};
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
-        trial("triggers::each_way_to_load_and_not_to", each_way_to_load_and_not_to),
-        trial("triggers::a_file_that_the_agent_reads_by_itself", a_file_that_the_agent_reads_by_itself),
+        trial("triggers::tools_and_resources_load_the_skill", tools_and_resources_load_the_skill),
+        trial("triggers::reading_the_file_loads_the_skill", reading_the_file_loads_the_skill),
         trial(
             "triggers::a_turn_ends_as_soon_as_its_outcome_is_known",
             a_turn_ends_as_soon_as_its_outcome_is_known,
         ),
         trial("triggers::an_agent_that_fails_is_never_right", an_agent_that_fails_is_never_right),
         trial("triggers::another_skill_is_loaded_instead", another_skill_is_loaded_instead),
-        trial("triggers::an_older_version_is_run_beside", an_older_version_is_run_beside),
-        trial("triggers::a_split_is_kept", a_split_is_kept),
-        trial("triggers::rates_and_their_limits", rates_and_their_limits),
+        trial("triggers::an_older_version_runs_the_same_queries", an_older_version_runs_the_same_queries),
+        trial("triggers::a_split_is_reproducible", a_split_is_reproducible),
+        trial("triggers::rates_have_intervals", rates_have_intervals),
     ]
 }
 
@@ -25,13 +25,13 @@ fn queries(cases: &[(&str, bool)]) -> Value {
     cases.iter().map(|(query, should)| json!({ "query": query, "should_trigger": should })).collect()
 }
 
-/// The result of each query, in order.
+/// Returns the results of the queries, in order.
 fn results(report: &Value) -> &Vec<Value> {
     report["agents"][0]["triggers"]["results"].as_array().expect("results")
 }
 
-fn each_way_to_load_and_not_to() {
-    let stage = Stage::new(&json!([]), &json!([]));
+fn tools_and_resources_load_the_skill() {
+    let fixture = Fixture::new(&json!([]), &json!([]));
     let cases = [
         ("load demo; say loaded", true, 1),
         ("resource demo; say loaded", true, 1),
@@ -41,8 +41,8 @@ fn each_way_to_load_and_not_to() {
         ("load demo", false, 1),
     ];
     let listed: Vec<_> = cases.iter().map(|(query, should, _)| (*query, *should)).collect();
-    stage.write("demo/evals/trigger-evals.json", &queries(&listed).to_string());
-    let run = stage.eval(&["--runs", "1", "--json"], "pass");
+    fixture.write("demo/evals/trigger-evals.json", &queries(&listed).to_string());
+    let run = fixture.eval(&["--runs", "1", "--json"], "pass");
     assert_eq!(run.code, Some(1), "{}", run.stderr);
     let report = run.json();
     for ((query, should, triggers), result) in cases.iter().zip(results(&report)) {
@@ -68,16 +68,16 @@ fn each_way_to_load_and_not_to() {
     );
 }
 
-fn a_file_that_the_agent_reads_by_itself() {
+fn reading_the_file_loads_the_skill() {
     let cases = queries(&[("file SKILL.md; hang", true), ("file LICENSE; say done", false)]);
-    let stage = Stage::new(&cases, &json!([]));
-    let run = stage.eval(&["--runs", "1", "--json", "--mcp", "off"], "pass");
+    let fixture = Fixture::new(&cases, &json!([]));
+    let run = fixture.eval(&["--runs", "1", "--json", "--mcp", "off"], "pass");
     assert_eq!(run.code, Some(0), "{} {}", run.stdout, run.stderr);
 }
 
 fn a_turn_ends_as_soon_as_its_outcome_is_known() {
-    // Each would hang for ever.
-    let stage = Stage::new(
+    // Without an early end, each turn would hang.
+    let fixture = Fixture::new(
         &queries(&[
             ("load demo; hang", true),
             ("command; hang", false),
@@ -86,10 +86,12 @@ fn a_turn_ends_as_soon_as_its_outcome_is_known() {
         ]),
         &json!([]),
     );
-    let run = stage.eval(&["--runs", "1", "--json", "--timeout", "8", "--jobs", "3"], "pass");
+    let run = fixture.eval(&["--runs", "1", "--json", "--timeout", "8", "--jobs", "3"], "pass");
     let report = run.json();
     let ends: Vec<_> = (1..=4)
-        .map(|number| stage.json(&format!("iteration-1/triggers/query-0{number}/with_skill/run-1/run.json")))
+        .map(|number| {
+            fixture.json(&format!("iteration-1/triggers/query-0{number}/with_skill/run-1/run.json"))
+        })
         .map(|run| run["end"]["how"].as_str().unwrap().to_owned())
         .collect();
     assert_eq!(ends, ["triggered", "worked_without", "worked_without", "timed_out"]);
@@ -97,8 +99,8 @@ fn a_turn_ends_as_soon_as_its_outcome_is_known() {
 }
 
 fn an_agent_that_fails_is_never_right() {
-    // Not loading is right for each, but nobody knows what the agent would have done.
-    let stage = Stage::new(
+    // Not loading is right for each query, but a failed agent might have loaded the skill later.
+    let fixture = Fixture::new(
         &queries(&[
             ("crash", false),
             ("refuse", false),
@@ -108,52 +110,52 @@ fn an_agent_that_fails_is_never_right() {
         ]),
         &json!([]),
     );
-    let run = stage.eval(&["--runs", "1", "--json", "--timeout", "8", "--jobs", "5"], "pass");
+    let run = fixture.eval(&["--runs", "1", "--json", "--timeout", "8", "--jobs", "5"], "pass");
     assert_eq!(run.code, Some(1));
     let report = run.json();
     let passes: Vec<_> = results(&report).iter().map(|result| result["pass"].as_bool().unwrap()).collect();
     assert_eq!(passes, [false, false, false, false, true]);
-    let crash = stage.json("iteration-1/triggers/query-01/with_skill/run-1/run.json");
+    let crash = fixture.json("iteration-1/triggers/query-01/with_skill/run-1/run.json");
     assert_eq!((&crash["status"], &crash["end"]["why"]), (&json!("error"), &json!("exited with code 3")));
     assert!(crash["stderr"].as_str().unwrap().contains("the disk is on fire"), "{crash}");
     assert!(run.stderr.contains("exited with code 3; stderr: boom: the disk is on fire"), "{}", run.stderr);
-    let refusal = stage.json("iteration-1/triggers/query-02/with_skill/run-1/run.json");
+    let refusal = fixture.json("iteration-1/triggers/query-02/with_skill/run-1/run.json");
     assert!(refusal["end"]["why"].as_str().unwrap().contains("no credit"), "{refusal}");
 }
 
 fn another_skill_is_loaded_instead() {
-    let stage = Stage::new(
+    let fixture = Fixture::new(
         &queries(&[("load rival; say done", true), ("load rival; load demo; hang", true)]),
         &json!([]),
     );
-    stage.write_skill("others/rival", "Does demos too.");
-    stage.write_skill("others/demo", "The skill itself, installed elsewhere.");
-    let others = stage.path("others");
-    let run = stage.eval(&["--runs", "2", "--json", "--among", others.to_str().unwrap()], "pass");
+    fixture.write_skill("others/rival", "Does demos too.");
+    fixture.write_skill("others/demo", "The skill itself, installed elsewhere.");
+    let others = fixture.path("others");
+    let run = fixture.eval(&["--runs", "2", "--json", "--among", others.to_str().unwrap()], "pass");
     let report = run.json();
     let [first, second] = results(&report).as_slice() else { panic!("two results") };
     assert_eq!((&first["pass"], &first["loaded_instead"]), (&json!(false), &json!({ "rival": 2 })));
     assert_eq!((&second["pass"], &second["triggers"]), (&json!(true), &json!(2)));
 }
 
-fn an_older_version_is_run_beside() {
-    let stage = Stage::new(&queries(&[("load demo; hang", true)]), &json!([]));
-    stage.write_skill("old/demo", "Did demos.");
-    let old = stage.path("old/demo");
-    let run = stage.eval(&["--runs", "2", "--json", "--baseline", old.to_str().unwrap()], "pass");
+fn an_older_version_runs_the_same_queries() {
+    let fixture = Fixture::new(&queries(&[("load demo; hang", true)]), &json!([]));
+    fixture.write_skill("old/demo", "Did demos.");
+    let old = fixture.path("old/demo");
+    let run = fixture.eval(&["--runs", "2", "--json", "--baseline", old.to_str().unwrap()], "pass");
     let triggers = &run.json()["agents"][0]["triggers"];
     assert_eq!(triggers["results"][0]["runs"], 2);
     assert_eq!(triggers["old_skill"]["results"][0]["trigger_rate"], 1.0);
     assert_eq!(triggers["old_skill"]["description"], "Did demos.");
 }
 
-fn a_split_is_kept() {
+fn a_split_is_reproducible() {
     let cases: Vec<_> = (0..10).map(|number| (format!("say {number}"), number < 5)).collect();
     let cases: Vec<_> = cases.iter().map(|(query, should)| (query.as_str(), *should)).collect();
-    let stage = Stage::new(&queries(&cases), &json!([]));
+    let fixture = Fixture::new(&queries(&cases), &json!([]));
     let split = |seed: &str| {
         let run =
-            stage.eval(&["--runs", "1", "--json", "--split", "0.6", "--seed", seed, "--jobs", "4"], "pass");
+            fixture.eval(&["--runs", "1", "--json", "--split", "0.6", "--seed", seed, "--jobs", "4"], "pass");
         let report = run.json();
         let triggers = &report["agents"][0]["triggers"];
         assert_eq!((&triggers["train"]["total"], &triggers["validation"]["total"]), (&json!(6), &json!(4)));
@@ -165,12 +167,12 @@ fn a_split_is_kept() {
     assert_eq!(first.iter().take(5).filter(|part| **part == json!("train")).count(), 3);
 }
 
-fn rates_and_their_limits() {
-    let stage = Stage::new(&queries(&[("load demo; hang", true)]), &json!([]));
-    let run = stage.eval(&["--runs", "3", "--jobs", "3"], "pass");
+fn rates_have_intervals() {
+    let fixture = Fixture::new(&queries(&[("load demo; hang", true)]), &json!([]));
+    let run = fixture.eval(&["--runs", "3", "--jobs", "3"], "pass");
     assert_eq!(run.code, Some(0), "{}", run.stdout);
     assert!(run.stdout.contains("100 %") && run.stdout.contains("Everything passed."), "{}", run.stdout);
-    let written = stage.json("iteration-1/triggers.json");
+    let written = fixture.json("iteration-1/triggers.json");
     let result = &written["results"][0];
     assert_eq!((&result["trigger_rate"], &result["interval"]), (&json!(1.0), &json!([0.4385, 1.0])));
     assert_eq!((&written["summary"]["k"], &written["summary"]["pass_all_k"]), (&json!(3), &json!(1.0)));

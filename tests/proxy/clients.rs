@@ -294,8 +294,8 @@ fn the_overview_is_for_people() {
 
         **Problems**
 
-        - `LOUD`: the name `LOUD` has upper-case letters, and 1 more; `acp-skills-proxy check /skills/loud` explains it
-        - `broken` is left out: the skill has no description; `acp-skills-proxy check /skills/broken` explains it
+        - `LOUD`: the name `LOUD` contains upper-case letters, and 1 more; `acp-skills-proxy check /skills/loud` explains it
+        - `broken` was skipped: the skill has no description; `acp-skills-proxy check /skills/broken` explains it
 
         **Permissions decided for you**
 

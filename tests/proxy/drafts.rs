@@ -70,7 +70,7 @@ fn an_editor_brings_skills() {
     let params =
         open(&mut stage, "s", &json!({ "agentSkills": [deploy, { "name": "Review", "content": "# Mine" }] }));
     assert!(!params.to_string().contains("agentSkills"), "{params}");
-    stage.editor.logged("the client's skill `Review` is left out");
+    stage.editor.logged("the client's skill `Review` is ignored");
     let connection = stage.connect(&entry(&params), MCP_2025);
     assert_eq!(stage.names(&connection), json!(["review", "deploy"]));
     let (text, is_error) = stage.call(&connection, "activate_skill", json!({ "name": "deploy" }));

@@ -234,7 +234,7 @@ fn every_activation_has_its_author() {
         Stage::over_http(recording(&skills, &file).flag("--activation", "prompt").flag("--mcp", "off"));
     stage.new_session("t");
     stage.prompt("t", "please review these patches");
-    assert!(skills_command(&mut stage, "t", "/skills").contains("active, because it fits a prompt"));
+    assert!(skills_command(&mut stage, "t", "/skills").contains("active, because it matches a prompt"));
     stage.finish();
     let written = events(&file);
     let activations: Vec<_> = of_kind(&written, "skill_activated")

@@ -147,7 +147,7 @@ fn without_a_repository() {
     let gone = Repository::review().delete();
     let skills = crate::fixtures::Skills::review();
     for (source, words) in
-        [(gone.as_str(), "cannot fetch `git+file"), ("git+https://127.0.0.1:1/x", "look at the network")]
+        [(gone.as_str(), "cannot fetch `git+file"), ("git+https://127.0.0.1:1/x", "check the network")]
     {
         let proxy = home.proxy().skill(&skills.dir("review")).flag("--source", source);
         let mut stage = Stage::over_http(proxy);
@@ -200,7 +200,7 @@ fn a_lock_that_is_broken() {
         fs::write(home.lock(), text).expect("a file");
         let mut stage = Stage::over_http(home.proxy().flag("--source", &source));
         let log = stage.editor.logged("skills.lock");
-        assert!(log.contains("the last good one is used; "), "{log}");
+        assert!(log.contains("the last readable version is used; "), "{log}");
         let params = stage.new_session("s");
         let connection = stage.connect(&entry(&params), MCP_2025);
         assert_eq!(stage.names(&connection), json!(["review"]));
@@ -233,7 +233,7 @@ fn a_cache_that_somebody_has_changed() {
     fs::write(other, "and this").expect("a file");
     let mut stage = Stage::over_http(home.proxy().flag("--source", &source));
     stage.new_session("s");
-    let log = stage.editor.logged("is not the one that was approved");
+    let log = stage.editor.logged("differs from the approved version");
     assert!(log.contains("acp-skills-proxy update"), "{log}");
     let blocks = stage.prompt("s", "hello");
     assert_eq!(texts(&blocks), ["hello"], "none of them is served");
@@ -305,7 +305,7 @@ fn locked_fetches_nothing_new() {
 fn an_address_that_is_none() {
     for (source, words, hint) in [
         ("acme/skills", "is not a source", "did you mean `github:acme/skills`?"),
-        ("github:acme/skills@--upload-pack=x", "cannot be a branch", "a source is"),
+        ("github:acme/skills@--upload-pack=x", "is not a valid branch", "a source is"),
         ("http://example.com/", "only https", "a source is"),
         ("./skills", "is not a source", "--skills DIR"),
     ] {
@@ -345,7 +345,7 @@ fn what_comes_first_with_a_risk_waits() {
     let params = stage.new_session("s");
     let connection = stage.connect(&entry(&params), MCP_2025);
     stage.menu_has("review");
-    overview_says(&mut stage, "was not approved: a scan finds a high risk in it");
+    overview_says(&mut stage, "is not approved: a scan found a high risk in it");
     assert_eq!(stage.names(&connection), json!(["review"]));
     let (text, failed) = stage.call(&connection, "activate_skill", json!({ "name": "evil" }));
     assert!(failed && !text.contains("curl"), "{text}");

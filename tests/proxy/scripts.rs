@@ -128,7 +128,7 @@ fn failures_are_typed() {
     skills.write(&format!("secret.{}", scripts::file("").0), "echo secret");
     let mut stage = Stage::over_http(allowing(&skills));
     for (script, error, words) in [
-        ("say", "ExecutionFailed", "ended with exit code"),
+        ("say", "ExecutionFailed", "failed with exit code"),
         ("sya", "ScriptNotFound", &*format!("did you mean `{}`", path("say"))),
         ("../../secret", "ScriptNotAllowed", "outside"),
     ] {
@@ -167,10 +167,7 @@ fn within_limits() {
     let mut stage = Stage::over_http(limits);
     let result = run(&mut stage, "slow", json!({}));
     assert_eq!((&result["error"], &result["stdout"]), (&json!("ExecutionTimeout"), &json!("begun\n")));
-    assert!(
-        result["message"].as_str().expect("text").contains(&format!("time limit of {limit} s")),
-        "{result}"
-    );
+    assert!(result["message"].as_str().expect("text").contains(&format!("timeout of {limit} s")), "{result}");
     let result = run(&mut stage, "much", json!({}));
     assert_eq!(result["stdout"], "日本語\n[output truncated]", "nine bytes of ten, between two characters");
     stage.finish();

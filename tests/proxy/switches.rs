@@ -89,7 +89,10 @@ fn without_a_place_to_remember() {
     let mut stage = Stage::initialized(Proxy::new().flag("--skills", skills.path()), &json!({}));
     stage.new_session("s");
     let said = stage.ask("/skills off greet --here");
-    assert!(said.contains("is not remembered: the proxy was started without `--state DIR`."), "{said}");
+    assert!(
+        said.contains("was not saved for new sessions: the proxy was started without `--state DIR`."),
+        "{said}"
+    );
     assert_eq!(stage.received(), Vec::<Value>::new());
     stage.finish();
 }

@@ -217,7 +217,8 @@ fn a_lock_that_nobody_can_use() {
     for arguments in [&["update"][..], &["sources"], &["remove", &source]] {
         let errors = home.fails(arguments, 2);
         assert!(
-            errors.contains("skills.lock: it has the marks of a merge") && errors.contains("hint: "),
+            errors.contains("skills.lock: the file contains the conflict markers")
+                && errors.contains("hint: "),
             "{errors}"
         );
     }

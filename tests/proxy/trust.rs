@@ -136,7 +136,7 @@ fn what_changes_waits_again() {
         if said.contains("- `deploy` (it has changed since you trusted it): ") {
             break;
         }
-        assert!(said.contains("changed while it was looked at") && Instant::now() < deadline, "{said}");
+        assert!(said.contains("changed while it was read") && Instant::now() < deadline, "{said}");
     }
     // As it was is as it was trusted.
     project.write("Deploys. ZQ-description", "# ZQ-body");
@@ -167,7 +167,7 @@ fn what_changes_while_it_is_read() {
     // Not by command either.
     let said = stage.ask("/deploy");
     assert!(said.contains("not as the user approved it") && !said.contains("evil"), "{said}");
-    assert!(stage.ask("/skills reload").contains("Gone: `deploy`."));
+    assert!(stage.ask("/skills reload").contains("Removed: `deploy`."));
     stage.finish();
 }
 
@@ -211,7 +211,7 @@ fn an_editor_that_asks() {
     project.theirs.write(".skills/deploy/references/hosts.md", "evil\n");
     let answer = json!({ "action": "accept", "content": { "trust": true } });
     stage.editor.send(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": answer }));
-    stage.editor.logged("`deploy` is not trusted: it has changed just now");
+    stage.editor.logged("`deploy` is not trusted: it has just changed");
     stage.editor.unread();
     let (text, is_error) = stage.call(&connection, "activate_skill", json!({ "name": "deploy" }));
     assert!(is_error, "{text}");

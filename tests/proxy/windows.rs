@@ -182,9 +182,9 @@ fn what_runs_a_script() {
     for (script, words) in [
         (
             "a.py",
-            "needs `py` or `python` or `python3`, which is not installed: the `python` that comes with Windows only",
+            "needs `py` or `python` or `python3`, which is not installed; ask the user to install it, because the `python`",
         ),
-        ("b.sh", "needs `sh` or `bash`, which is not installed: Git for Windows brings one"),
+        ("b.sh", "needs `sh` or `bash`, which is not installed; ask the user to install Git for Windows"),
         ("c.ps1", "needs `pwsh` or `powershell`, which is not installed"),
     ] {
         let result = run(&impostors, script);

@@ -98,7 +98,7 @@ impl Proxy {
                 let fetched = Fetched { text: Some(text), activations: Vec::new() };
                 self.interceptor.handle(Input::Fetched { session, ticket, fetched }, actions);
             }
-            query @ (Query::Remember { .. } | Query::Trust { .. }) => {
+            query @ (Query::SaveSwitches { .. } | Query::Trust { .. }) => {
                 panic!("nobody asks for it here: {query:?}")
             }
         }

@@ -1,8 +1,8 @@
-//! What is kept of many skills for when a save goes wrong: not all of it, and never an empty text in its place.
+//! Tests the budget for last good texts with many skills.
 //!
-//! The budget is that of the process, so this has a process of its own.
+//! The budget belongs to the process, so this test has a process of its own.
 
-#![expect(clippy::print_stderr, reason = "the memory is for whoever runs the test by hand")]
+#![expect(clippy::print_stderr, reason = "prints the memory use")]
 
 use std::{
     alloc::System,
@@ -33,7 +33,7 @@ fn text(skills: &SkillSet, number: usize) -> Result<Activation, ActivationError>
 }
 
 #[test]
-fn of_many_skills_the_likeliest_are_kept() {
+fn texts_of_used_and_recently_modified_skills_are_kept() {
     let base = tempfile::tempdir().unwrap();
     let now = SystemTime::now();
     for number in 0..SKILLS {
@@ -41,7 +41,7 @@ fn of_many_skills_the_likeliest_are_kept() {
         fs::create_dir(file.parent().unwrap()).unwrap();
         let body = format!("Body {number}.\n{}", "Do this, then that, and tell the user.\n".repeat(128));
         fs::write(&file, format!("---\nname: skill-{number}\ndescription: d\n---\n{body}")).unwrap();
-        // The one in the middle was written to last.
+        // The skill in the middle has the latest modification time.
         let age = Duration::from_secs(10 + 60 * number.abs_diff(SKILLS / 2) as u64);
         File::options().write(true).open(&file).unwrap().set_modified(now - age).unwrap();
     }
@@ -49,13 +49,13 @@ fn of_many_skills_the_likeliest_are_kept() {
     let skills = Discovery::new([Root::scanned(base.path())]).find();
     let change = region.change();
     let held = change.bytes_allocated.saturating_sub(change.bytes_deallocated);
-    eprintln!("{held} bytes are held for {SKILLS} skills of 5 KB, {} for each", held / SKILLS);
+    eprintln!("{SKILLS} skills of 5 KB use {held} bytes, {} each", held / SKILLS);
     assert_eq!(skills.len(), SKILLS);
-    assert!(held < 1024 * SKILLS, "{held} bytes are held");
+    assert!(held < 1024 * SKILLS, "{SKILLS} skills use {held} bytes");
 
     assert!(text(&skills, 3).unwrap().text.contains("Body 3."));
     let empty = |number| fs::write(file(base.path(), number), "").unwrap();
-    // It was activated; it was written to last; and of one of the others nothing is left.
+    // The first was activated, the next two were modified recently, and the text of the last is not kept.
     for (number, is_kept) in [(3, true), (SKILLS / 2, true), (SKILLS / 2 + 9, true), (4, false)] {
         empty(number);
         match text(&skills, number) {
@@ -66,7 +66,8 @@ fn of_many_skills_the_likeliest_are_kept() {
                 assert!(!is_kept && matches!(error, ActivationError::Broken { .. }), "{number}: {error}");
                 let message = error.to_string();
                 assert!(
-                    message.ends_with("cannot be used now: the file does not begin with frontmatter"),
+                    message.contains("cannot use the instructions in ")
+                        && message.ends_with("the file does not start with frontmatter"),
                     "{message}"
                 );
             }

@@ -1,4 +1,4 @@
-//! Walks the conformance skill through the library: discovery, activation, its files, and paths that lead out.
+//! Tests discovery, activation and file access with the conformance skill.
 
 use std::{
     fs,
@@ -15,7 +15,7 @@ use skills_core::{
 const NAME: &str = "skills-system-validation";
 const IN_BODY: &str = "CONFORMANCE_BODY_V1";
 
-/// Each bundled file and a marker in it.
+/// The bundled files, each with a marker that it contains.
 const FILES: [(&str, &str); 3] = [
     ("assets/fixture.json", "CONFORMANCE_ASSET_V1"),
     ("references/REFERENCE.md", "CONFORMANCE_REFERENCE_V1"),
@@ -38,13 +38,13 @@ fn text(files: &SkillFiles, path: &str) -> String {
 }
 
 #[test]
-fn the_skill_follows_every_rule() {
+fn the_conformance_skill_follows_all_rules() {
     let bytes = fs::read(skills().join(NAME).join("SKILL.md")).unwrap();
     assert_eq!(validate_bytes(&bytes, &ParseContext::in_directory(NAME), Verdict::Spec), []);
 }
 
 #[test]
-fn discovery_gives_metadata_without_the_body() {
+fn discovery_loads_metadata_without_the_body() {
     let set = find();
     assert!(set.skipped().is_empty() && set.shadowed().is_empty());
     let entry = set.entry(NAME).unwrap();
@@ -57,30 +57,30 @@ fn discovery_gives_metadata_without_the_body() {
 
     let catalog = Catalog::render(&set, &CatalogOptions::default()).unwrap();
     assert!(catalog.text.contains(NAME) && catalog.text.contains(&skill.description));
-    // Neither what the model sees nor what a skill holds.
+    // Neither the catalog nor the skill in memory contains the body.
     assert!(!catalog.text.contains(IN_BODY));
     assert!(!format!("{skill:?}").contains(IN_BODY));
 }
 
 #[test]
-fn activation_gives_the_body_and_names_the_files() {
+fn activation_returns_the_body_and_lists_the_files() {
     let set = find();
     let skill = set.get(NAME).unwrap();
     let activation = activate(skill, &ActivationOptions::default(), &BodyCache::default()).unwrap();
     assert!(activation.text.starts_with(&format!("<skill_content name=\"{NAME}\">")));
     assert!(activation.text.contains(IN_BODY));
-    assert!(!activation.text.contains("license:"), "the frontmatter is not for the model");
+    assert!(!activation.text.contains("license:"), "the activation text has no frontmatter");
     assert!(activation.text.contains("Needs a POSIX shell"));
     assert!(activation.text.contains(&*skill.dir().unwrap().to_string_lossy()));
     for (path, _) in FILES {
         assert!(activation.text.contains(path), "{path}");
     }
-    // The files' names only.
+    // The text lists the files without their content.
     assert!(!activation.text.contains("ümläuts"));
 }
 
 #[test]
-fn the_body_is_read_when_it_is_wanted() {
+fn the_body_is_read_at_each_activation() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("SKILL.md");
     let write =
@@ -95,7 +95,7 @@ fn the_body_is_read_when_it_is_wanted() {
 }
 
 #[test]
-fn the_files_are_read_one_by_one() {
+fn files_are_listed_and_read() {
     let (skill, _) = load_dir(&skills().join(NAME)).unwrap();
     let files = SkillFiles::of(&skill).unwrap();
     let listed: Vec<_> = files.list(200).files.into_iter().map(|file| file.path).collect();
@@ -109,7 +109,7 @@ fn the_files_are_read_one_by_one() {
 }
 
 #[test]
-fn paths_that_lead_out_are_refused() {
+fn paths_out_of_the_skill_are_refused() {
     let (skill, _) = load_dir(&skills().join(NAME)).unwrap();
     let Source::Stored(stored) = &skill.source else { panic!("a stored skill") };
     let absolute = stored.file();
@@ -118,7 +118,7 @@ fn paths_that_lead_out_are_refused() {
         ("../SKILL.md", "outside-skill"),
         ("/etc/passwd", "invalid-path"),
         ("references/../../../../etc/passwd", "outside-skill"),
-        // Not even a file of the skill, by its absolute path.
+        // Absolute paths are refused, even for a file of the skill.
         (absolute.to_str().unwrap(), "invalid-path"),
         ("..", "outside-skill"),
         ("../skills-system-validation/SKILL.md", "outside-skill"),

@@ -1,8 +1,8 @@
-//! Files that somebody made to hurt a parser: each is answered, with a diagnostic, on a thread with a small stack.
+//! Parses files that are made to break a parser. Each must return a diagnostic, on a thread with a small stack.
 //!
-//! `cargo test --release --test hostile -- --nocapture` prints how long each takes.
+//! `cargo test --release --test hostile -- --nocapture` prints the time for each file.
 
-#![expect(clippy::print_stderr, reason = "the times are for whoever runs the test by hand")]
+#![expect(clippy::print_stderr, reason = "prints times for manual runs")]
 
 use std::{
     fmt::Write as _,
@@ -16,19 +16,20 @@ use skills_core::{
 };
 
 const STACK_BYTES: usize = 512 * 1024;
-/// Fills the frontmatter to its cap, and leaves room for the rest.
+/// The size of generated values: the maximum size of the frontmatter, minus room for the other fields.
 const FULL: usize = MAX_FRONTMATTER_BYTES - 1024;
 
-/// A file whose frontmatter has, beside a name and a description, `yaml`.
+/// Creates a file whose frontmatter contains a name, a description, and `yaml`.
 fn skill(yaml: &str) -> Vec<u8> {
     format!("---\nname: pdf\ndescription: Reads files.\n{yaml}\n---\nBody\n").into_bytes()
 }
 
-/// `unit`, repeated to fill the frontmatter.
+/// Repeats `unit` to fill the frontmatter.
 fn full(unit: &str) -> String {
     unit.repeat(FULL / unit.len())
 }
 
+/// Concatenates `unit(0)`, `unit(1)` and so on to fill the frontmatter.
 fn numbered(unit: impl Fn(usize) -> String) -> String {
     let mut text = String::new();
     for number in 0.. {
@@ -41,13 +42,14 @@ fn numbered(unit: impl Fn(usize) -> String) -> String {
     text
 }
 
+/// Repeats `unit` on lines of increasing indentation to fill the frontmatter.
 fn staircase(unit: &str) -> String {
     let mut text = String::from("metadata:\n");
     for depth in 1.. {
         if text.len() + depth + unit.len() + 1 > FULL {
             break;
         }
-        writeln!(text, "{}{unit}", " ".repeat(depth)).expect("a string");
+        writeln!(text, "{}{unit}", " ".repeat(depth)).expect("writing to a string cannot fail");
     }
     text
 }
@@ -57,7 +59,7 @@ fn alias_bomb() -> String {
     for level in 1..30 {
         let alias = format!("*a{}", level - 1);
         let aliases = [alias.as_str(); 9].join(", ");
-        writeln!(text, "  a{level}: &a{level} [{aliases}]").expect("a string");
+        writeln!(text, "  a{level}: &a{level} [{aliases}]").expect("writing to a string cannot fail");
     }
     text
 }
@@ -73,19 +75,19 @@ fn cases() -> Vec<(&'static str, Vec<u8>)> {
         ("stairs of mappings", staircase("a:")),
         ("stairs of lists", staircase("-")),
         ("alias bomb", alias_bomb()),
-        ("anchors", numbered(|it| format!("a{it}: &a{it} b\n"))),
+        ("anchors", numbered(|number| format!("a{number}: &a{number} b\n"))),
         ("aliases", format!("x: &x y\nmetadata: [{}]", full("*x, "))),
         ("merge keys", format!("x: &x {{a: b}}\nmetadata:\n{}", full("  <<: *x\n"))),
         ("tags", format!("metadata: {}", full("!a "))),
         ("long tag", format!("metadata: !<{}> x", full("a"))),
-        ("keys", numbered(|it| format!("a{it}:\n"))),
-        ("keys and a colon", format!("license: a: b\n{}", numbered(|it| format!("a{it}:\n")))),
-        ("bad values", numbered(|it| format!("a{it}: b: c\n"))),
+        ("keys", numbered(|number| format!("a{number}:\n"))),
+        ("keys and a colon", format!("license: a: b\n{}", numbered(|number| format!("a{number}:\n")))),
+        ("bad values", numbered(|number| format!("a{number}: b: c\n"))),
         ("the same key", full("a: b\n")),
         ("the same key, badly", format!("license: a: b\n{}", full("a: b\n"))),
         ("values in a list", format!("tags: [{}]", full("a,"))),
-        ("values in metadata", format!("metadata:\n{}", numbered(|it| format!("  a{it}: b: c\n")))),
-        ("open quotes", numbered(|it| format!("a{it}: \"b\n"))),
+        ("values in metadata", format!("metadata:\n{}", numbered(|number| format!("  a{number}: b: c\n")))),
+        ("open quotes", numbered(|number| format!("a{number}: \"b\n"))),
         ("one open quote", format!("a: \"{}", full("b\n"))),
         ("quoted lines", format!("a: \"{}\"", full("b\n"))),
         ("colons", format!("a: {}", full(": "))),
@@ -93,7 +95,7 @@ fn cases() -> Vec<(&'static str, Vec<u8>)> {
         ("comments and a colon", format!("license: a: b\n{}", full("#\n"))),
         ("prose", full("word word\n")),
         ("indented fences", format!("a: b: c\n{}", full("  ---\n"))),
-        ("block scalars", numbered(|it| format!("a{it}: |9\n x\n"))),
+        ("block scalars", numbered(|number| format!("a{number}: |9\n x\n"))),
         ("escapes", format!("a: \"{}\"", full("\\x01"))),
         ("control characters", format!("a: {}", full("\u{1}"))),
         ("wide characters", format!("a: {}", full("\u{10FFFF}"))),
@@ -111,16 +113,16 @@ fn cases() -> Vec<(&'static str, Vec<u8>)> {
     cases.push(("50 MB text", skill(&format!("metadata: {}", "x".repeat(50 * 1024 * 1024)))));
     cases.push(("50 MB quoted text", skill(&format!("metadata: \"{}\"", "x\n ".repeat(16 * 1024 * 1024)))));
     cases.push((
-        "50 MB of no UTF-8",
+        "50 MB of invalid UTF-8",
         skill("").into_iter().chain(std::iter::repeat_n(0xFF, 50 << 20)).collect(),
     ));
-    let keys: String = (0..500_000).fold(String::new(), |mut keys, it| {
-        writeln!(keys, "a{it}: b").expect("a string");
+    let keys: String = (0..500_000).fold(String::new(), |mut keys, number| {
+        writeln!(keys, "a{number}: b").expect("writing to a string cannot fail");
         keys
     });
     cases.push(("500,000 keys", skill(&keys)));
     cases.push((
-        "1 MB of no UTF-8",
+        "1 MB of invalid UTF-8",
         skill("").into_iter().chain(std::iter::repeat_n(0xFF, 1_000_000)).collect(),
     ));
     cases.push(("1 MB of blank lines", vec![b'\n'; 1_000_000]));
@@ -130,7 +132,7 @@ fn cases() -> Vec<(&'static str, Vec<u8>)> {
 }
 
 #[test]
-fn answers_with_a_diagnostic() {
+fn each_hostile_file_has_a_diagnostic() {
     let slowest = thread::Builder::new()
         .stack_size(STACK_BYTES)
         .spawn(|| {
@@ -157,8 +159,8 @@ fn answers_with_a_diagnostic() {
             }
             slowest
         })
-        .expect("a thread")
+        .expect("the thread should start")
         .join()
-        .expect("no panic and no overflow");
+        .expect("the parser should not panic or overflow the stack");
     eprintln!("slowest load: {slowest:.2?}");
 }

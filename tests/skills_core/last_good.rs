@@ -1,4 +1,4 @@
-//! A save that went wrong reaches no model: the last good text of a skill is given until there is a good one again.
+//! Tests that a broken `SKILL.md` doesn't reach the model: the last good text is returned until the file is fixed.
 
 use std::{
     fs::{self, File},
@@ -20,18 +20,18 @@ use tempfile::TempDir;
 const GOOD: &str =
     "---\nname: skill\ndescription: Does it.\n---\n# How\n\nFirst this, then that.\n\nTell the user.\n";
 
-/// `base/skill` with a good `SKILL.md` and a file beside it.
-struct World {
+/// A directory with a valid skill that has one other file.
+struct Fixture {
     _base: TempDir,
     base: PathBuf,
 }
 
-impl World {
+impl Fixture {
     fn new() -> Self {
         let base = tempfile::tempdir().unwrap();
-        let world = Self { base: dunce::canonicalize(base.path()).unwrap(), _base: base };
-        world.build();
-        world
+        let fixture = Self { base: dunce::canonicalize(base.path()).unwrap(), _base: base };
+        fixture.build();
+        fixture
     }
 
     fn build(&self) {
@@ -62,21 +62,21 @@ fn text(skill: &Skill) -> Result<Activation, ActivationError> {
     activate(skill, &ActivationOptions::default(), &BodyCache::default())
 }
 
-/// The codes of what an activation has to say.
+/// Returns the codes of the diagnostics.
 fn codes(activation: &Activation) -> Vec<&'static str> {
-    activation.diagnostics.iter().map(|it| it.code).collect()
+    activation.diagnostics.iter().map(|finding| finding.code).collect()
 }
 
-type Accident = Box<dyn Fn(&World)>;
+type Accident = Box<dyn Fn(&Fixture)>;
 
-/// What can happen to a file, and to what is around it.
+/// Returns the ways in which a file and its directory can be damaged.
 fn accidents() -> Vec<(&'static str, Accident)> {
-    let save = |text: &'static str| -> Accident { Box::new(move |world| world.save(text)) };
-    // On a busy machine a second may pass between the write and the read.
+    let save = |text: &'static str| -> Accident { Box::new(move |fixture| fixture.save(text)) };
+    // Set a time in the future, because more than a second may pass before the file is read.
     let cut = |end: usize| -> Accident {
-        Box::new(move |world| {
-            world.save(&GOOD[..GOOD.len() - end]);
-            world.set_modified(SystemTime::now() + Duration::from_secs(30));
+        Box::new(move |fixture| {
+            fixture.save(&GOOD[..GOOD.len() - end]);
+            fixture.set_modified(SystemTime::now() + Duration::from_secs(30));
         })
     };
     vec![
@@ -94,109 +94,110 @@ fn accidents() -> Vec<(&'static str, Accident)> {
         ("no description", save("---\nname: skill\n---\nNew body.\n")),
         ("no frontmatter", save("# How\n\nNew body.\n")),
         ("conflict", save("<<<<<<< HEAD\n---\nname: skill\ndescription: a\n---\nBody\n")),
-        ("zeros", Box::new(|world| world.save([0_u8; 4096]))),
-        ("too large", Box::new(|world| world.save(GOOD.repeat(MAX_FILE_BYTES / GOOD.len() + 1)))),
-        ("gone", Box::new(|world| fs::remove_file(world.dir().join("SKILL.md")).unwrap())),
+        ("zeros", Box::new(|fixture| fixture.save([0_u8; 4096]))),
+        ("too large", Box::new(|fixture| fixture.save(GOOD.repeat(MAX_FILE_BYTES / GOOD.len() + 1)))),
+        ("gone", Box::new(|fixture| fs::remove_file(fixture.dir().join("SKILL.md")).unwrap())),
         (
             "renamed",
-            Box::new(|world| fs::rename(world.dir().join("SKILL.md"), world.base.join("x")).unwrap()),
+            Box::new(|fixture| fs::rename(fixture.dir().join("SKILL.md"), fixture.base.join("x")).unwrap()),
         ),
-        ("directory gone", Box::new(|world| fs::remove_dir_all(world.dir()).unwrap())),
+        ("directory gone", Box::new(|fixture| fs::remove_dir_all(fixture.dir()).unwrap())),
         (
             "a directory in its place",
-            Box::new(|world| {
-                fs::remove_file(world.dir().join("SKILL.md")).unwrap();
-                fs::create_dir(world.dir().join("SKILL.md")).unwrap();
+            Box::new(|fixture| {
+                fs::remove_file(fixture.dir().join("SKILL.md")).unwrap();
+                fs::create_dir(fixture.dir().join("SKILL.md")).unwrap();
             }),
         ),
         (
             "a file in the place of the directory",
-            Box::new(|world| {
-                fs::remove_dir_all(world.dir()).unwrap();
-                fs::write(world.dir(), "").unwrap();
+            Box::new(|fixture| {
+                fs::remove_dir_all(fixture.dir()).unwrap();
+                fs::write(fixture.dir(), "").unwrap();
             }),
         ),
         #[cfg(unix)]
         (
             "a link out",
-            Box::new(|world| {
-                fs::write(world.base.join("other.md"), "---\nname: a\ndescription: b\n---\nOTHER\n").unwrap();
-                fs::remove_file(world.dir().join("SKILL.md")).unwrap();
-                std::os::unix::fs::symlink("../other.md", world.dir().join("SKILL.md")).unwrap();
+            Box::new(|fixture| {
+                fs::write(fixture.base.join("other.md"), "---\nname: a\ndescription: b\n---\nOTHER\n")
+                    .unwrap();
+                fs::remove_file(fixture.dir().join("SKILL.md")).unwrap();
+                std::os::unix::fs::symlink("../other.md", fixture.dir().join("SKILL.md")).unwrap();
             }),
         ),
     ]
 }
 
-fn restore(world: &World) {
-    if world.dir().is_file() {
-        fs::remove_file(world.dir()).unwrap();
+fn restore(fixture: &Fixture) {
+    if fixture.dir().is_file() {
+        fs::remove_file(fixture.dir()).unwrap();
     }
-    if world.dir().join("SKILL.md").is_dir() || world.dir().join("SKILL.md").is_symlink() {
-        fs::remove_dir_all(world.dir()).unwrap();
+    if fixture.dir().join("SKILL.md").is_dir() || fixture.dir().join("SKILL.md").is_symlink() {
+        fs::remove_dir_all(fixture.dir()).unwrap();
     }
-    world.build();
+    fixture.build();
 }
 
 #[test]
-fn the_whole_last_text_is_given() {
-    for (accident, happens) in accidents() {
+fn the_last_good_text_is_returned() {
+    for (accident, damage) in accidents() {
         for was_activated in [false, true] {
-            let world = World::new();
-            let skill = world.load();
+            let fixture = Fixture::new();
+            let skill = fixture.load();
             let before = was_activated.then(|| text(&skill).unwrap());
-            happens(&world);
+            damage(&fixture);
             let after = text(&skill).unwrap_or_else(|error| panic!("{accident}: {error}"));
             assert!(
                 after.text.contains("# How\n\nFirst this, then that.\n\nTell the user.\n"),
                 "{accident}: {after:?}"
             );
             assert_eq!(codes(&after), ["instructions-outdated"], "{accident}");
-            if let Some(before) = before.filter(|_| world.dir().is_dir()) {
+            if let Some(before) = before.filter(|_| fixture.dir().is_dir()) {
                 assert_eq!(after.text, before.text, "{accident}");
             }
             assert_eq!(&*skill_md(&skill).unwrap(), GOOD, "{accident}");
-            // And the moment it is good again, it is that.
-            restore(&world);
-            world.save(GOOD.replace("First", "Before"));
+            // As soon as the file is fixed, its new text is returned.
+            restore(&fixture);
+            fixture.save(GOOD.replace("First", "Before"));
             let good = text(&skill).unwrap();
             assert!(good.text.contains("Before this") && codes(&good).is_empty(), "{accident}");
         }
     }
 }
 
-/// Without another search, the last good version is that of the last activation.
+/// If there was no further search, the last good text is that of the last activation.
 #[test]
-fn an_edit_that_was_activated_is_the_last_text() {
-    for (accident, happens) in accidents() {
-        let world = World::new();
-        let skill = world.load();
-        world.save(GOOD.replace("First", "Second"));
+fn an_activated_edit_becomes_the_last_good_text() {
+    for (accident, damage) in accidents() {
+        let fixture = Fixture::new();
+        let skill = fixture.load();
+        fixture.save(GOOD.replace("First", "Second"));
         assert!(text(&skill).unwrap().text.contains("Second this"));
-        happens(&world);
+        damage(&fixture);
         let after = text(&skill).unwrap();
-        // This is a prefix of the first text and not of the last one: it may be a deliberate edit.
+        // The damaged text is not a prefix of the last text, so it's considered an edit.
         let is_short = matches!(accident, "half a body" | "all but one byte");
         assert!(is_short || after.text.contains("Second this"), "{accident}: {after:?}");
     }
 }
 
 #[test]
-fn the_same_when_somebody_looks_again() {
-    for (accident, happens) in accidents() {
-        let world = World::new();
-        let search = Discovery::new([Root::scanned(&world.base)]);
-        let mut visits = DiscoveryCache::default();
+fn the_last_good_text_survives_another_search() {
+    for (accident, damage) in accidents() {
+        let fixture = Fixture::new();
+        let search = Discovery::new([Root::scanned(&fixture.base)]);
+        let mut cache = DiscoveryCache::default();
         let mut find = || -> SkillSet {
             let mut skills = SkillSet::builder();
-            search.run_incremental(&mut visits, &Changes::everything(), &mut skills);
+            search.run_incremental(&mut cache, &Changes::everything(), &mut skills);
             skills.build()
         };
         let first = find();
-        // Discovery accepts an edit that is never activated.
-        world.save(GOOD.replace("First", "Third"));
+        // This edit is found by discovery but not activated.
+        fixture.save(GOOD.replace("First", "Third"));
         let second = find();
-        happens(&world);
+        damage(&fixture);
         let third = find();
         let kept = third.get("skill");
         let is_gone = accident.contains("gone") || accident == "renamed" || accident.contains("in the place");
@@ -210,12 +211,12 @@ fn the_same_when_somebody_looks_again() {
             assert!(text(skill).unwrap().text.contains("Third this"), "{accident}");
         }
         if let Some(entry) = third.entry("skill") {
-            assert!(entry.diagnostics.iter().any(Diagnostic::is_error), "{accident}: it is not said");
+            assert!(entry.diagnostics.iter().any(Diagnostic::is_error), "{accident}: there is no error");
             assert_eq!(entry.skill.description, "Does it.", "{accident}");
         }
         let mut named =
-            NamedSkill::new(world.dir(), second.get("skill").unwrap().as_ref().clone(), Vec::new());
-        named.update(load_dir(&world.dir()));
+            NamedSkill::new(fixture.dir(), second.get("skill").unwrap().as_ref().clone(), Vec::new());
+        named.update(load_dir(&fixture.dir()));
         let mut set = SkillSet::builder();
         named.add_to(&mut set);
         if let Some(skill) = set.build().get("skill") {
@@ -224,35 +225,35 @@ fn the_same_when_somebody_looks_again() {
     }
 }
 
-/// Deleting the end of a text is a deliberate edit, which takes effect after a moment.
+/// Deleting the end of a file looks like an incomplete save at first, so it takes effect a second later.
 #[test]
-fn a_text_that_was_shortened_is_current() {
-    let world = World::new();
-    let skill = world.load();
-    world.save(&GOOD[..GOOD.len() - 16]);
-    world.set_modified(SystemTime::now() + Duration::from_secs(30));
+fn a_shortened_text_takes_effect_after_a_second() {
+    let fixture = Fixture::new();
+    let skill = fixture.load();
+    fixture.save(&GOOD[..GOOD.len() - 16]);
+    fixture.set_modified(SystemTime::now() + Duration::from_secs(30));
     assert!(text(&skill).unwrap().text.contains("Tell the user."));
-    world.set_modified(SystemTime::now() - Duration::from_secs(2));
+    fixture.set_modified(SystemTime::now() - Duration::from_secs(2));
     let short = text(&skill).unwrap();
     assert!(!short.text.contains("Tell the user.") && codes(&short).is_empty());
-    // Or until the next search.
-    world.save(&GOOD[..GOOD.len() - 24]);
-    assert!(!text(&world.load()).unwrap().text.contains("then that."));
+    // A search accepts the text immediately.
+    fixture.save(&GOOD[..GOOD.len() - 24]);
+    assert!(!text(&fixture.load()).unwrap().text.contains("then that."));
 }
 
-/// Editors truncate the file and write it piece by piece; whatever moment an activation hits, its text is whole.
+/// Editors truncate a file and write it in pieces. An activation at any moment returns a complete text.
 #[test]
-fn a_file_that_is_saved_all_the_time() {
-    let world = World::new();
+fn a_file_that_is_saved_continuously_is_always_complete() {
+    let fixture = Fixture::new();
     let version = |word: &str| GOOD.replace("then that", &format!("then {}END", word.repeat(3_000)));
     let versions = [version("this "), version("that, and more ")];
-    world.save(&versions[0]);
-    let skill = world.load();
+    fixture.save(&versions[0]);
+    let skill = fixture.load();
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| {
             for text in versions.iter().cycle() {
-                let mut file = File::create(world.dir().join("SKILL.md")).unwrap();
+                let mut file = File::create(fixture.dir().join("SKILL.md")).unwrap();
                 for piece in text.as_bytes().chunks(4096) {
                     file.write_all(piece).unwrap();
                 }
@@ -277,27 +278,27 @@ fn a_file_that_is_saved_all_the_time() {
     });
 }
 
-/// A skill that never was complete is not broken by an edit that leaves it so.
+/// If a skill was incomplete from the beginning, an edit that keeps it incomplete is accepted.
 #[test]
-fn skills_that_were_never_whole() {
+fn a_skill_that_was_always_incomplete_can_be_edited() {
     for odd in
         ["---\nname: skill\ndescription: d\n\nNo fence, old.\n", "---\nname: skill\ndescription: d\n---\n"]
     {
-        let world = World::new();
-        world.save(odd);
-        let skill = world.load();
+        let fixture = Fixture::new();
+        fixture.save(odd);
+        let skill = fixture.load();
         assert!(codes(&text(&skill).unwrap()).is_empty());
         let edited = odd.replace("old", "new").replace(": d", ": e");
-        world.save(&edited);
+        fixture.save(&edited);
         let current = text(&skill).unwrap();
         assert_eq!(current.text.contains("new"), odd.contains("old"));
         assert!(codes(&current).is_empty());
     }
 }
 
-/// A file that a configuration names has no frontmatter to tell whether it is whole.
+/// The file of a virtual skill has no frontmatter that could show if it's complete.
 #[test]
-fn instructions_of_virtual_skills() {
+fn instructions_files_of_virtual_skills_have_a_last_good_text() {
     let base = tempfile::tempdir().unwrap();
     let file = base.path().join("body.md");
     let skill = Skill::builder("a", "x").body_file(&file).build().unwrap();
@@ -305,15 +306,15 @@ fn instructions_of_virtual_skills() {
     let activate = || activate(&skill, &ActivationOptions::default(), &cache);
     assert!(activate().is_err());
     fs::write(&file, "").unwrap();
-    assert!(codes(&activate().unwrap()).is_empty(), "it was never more than that");
+    assert!(codes(&activate().unwrap()).is_empty(), "an empty file is accepted if it was always empty");
     fs::write(&file, "First this, then that.").unwrap();
     assert!(activate().unwrap().text.contains("then that."));
     let accidents: [&dyn Fn(&Path); 3] =
         [&|file| fs::write(file, " \n").unwrap(), &|file| fs::write(file, "First").unwrap(), &|file| {
             fs::remove_file(file).unwrap();
         }];
-    for happens in accidents {
-        happens(&file);
+    for damage in accidents {
+        damage(&file);
         let after = activate().unwrap();
         assert!(after.text.contains("First this, then that.") && codes(&after) == ["instructions-outdated"]);
     }

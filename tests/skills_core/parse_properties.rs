@@ -1,4 +1,4 @@
-//! What holds for every text that [`parse`] gets.
+//! Properties that hold for [`parse`] and any input.
 
 use proptest::prelude::*;
 use skills_core::{
@@ -6,7 +6,7 @@ use skills_core::{
     frontmatter::{MAX_FRONTMATTER_BYTES, ParseContext, Verdict, body, parse, parse_bytes, validate_bytes},
 };
 
-/// Pieces that YAML, fences and recovery care about, so that random texts reach deep.
+/// Generates texts from pieces that are special to YAML, fences and recovery, so that many code paths are reached.
 fn pieces() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         4 => prop::sample::select(vec![
@@ -25,7 +25,7 @@ fn pieces() -> impl Strategy<Value = String> {
     })
 }
 
-/// Any plain words, as somebody would write a description.
+/// Generates plain prose, similar to a description.
 fn prose() -> impl Strategy<Value = String> {
     "[A-Za-zÀ-ÿ][A-Za-zÀ-ÿ0-9 ,.;()/-]{0,80}[a-z]"
         .prop_map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "))
@@ -36,7 +36,11 @@ fn check(bytes: &[u8]) -> Result<(), TestCaseError> {
         let context = ParseContext { directory, ..ParseContext::default() };
         let parsed = parse_bytes(bytes, &context);
         let is_refused = parsed.diagnostics.iter().any(Diagnostic::is_error);
-        prop_assert_eq!(parsed.frontmatter.is_none(), is_refused, "an error, if and only if nothing loads");
+        prop_assert_eq!(
+            parsed.frontmatter.is_none(),
+            is_refused,
+            "there is an error if and only if nothing was loaded"
+        );
         let spec = validate_bytes(bytes, &context, Verdict::Spec);
         prop_assert!(!is_refused || spec.iter().any(Diagnostic::is_error));
         let _ = validate_bytes(bytes, &context, Verdict::Reference);
@@ -59,18 +63,18 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+    fn any_bytes_are_parsed(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
         check(&bytes)?;
     }
 
     #[test]
-    fn any_pieces(text in pieces()) {
+    fn any_combination_of_special_pieces_is_parsed(text in pieces()) {
         check(text.as_bytes())?;
     }
 
-    /// Discovery reads the beginning of a file only, and must find the same.
+    /// Discovery reads only the beginning of a file, and must get the same result.
     #[test]
-    fn the_beginning_is_enough(text in pieces(), filler in "[a-z: \n]{1,30}") {
+    fn the_beginning_of_a_file_is_enough(text in pieces(), filler in "[a-z: \n]{1,30}") {
         let mut text = text;
         text += &filler.repeat(2 * MAX_FRONTMATTER_BYTES / filler.len());
         let whole = parse(&text, &ParseContext::default());
@@ -81,27 +85,27 @@ proptest! {
         prop_assert_eq!((whole.body_start, whole.body_line), (beginning.body_start, beginning.body_line));
     }
 
-    /// What a person writes without YAML in mind is what the model gets.
+    /// A description with special characters of YAML reaches the model unchanged.
     #[test]
-    fn prose_is_kept(before in prose(), after in prose(), separator in prop::sample::select(vec![": ", " - ", " [x] ", " {y} ", " 'z' "])) {
+    fn prose_with_special_characters_is_kept(before in prose(), after in prose(), separator in prop::sample::select(vec![": ", " - ", " [x] ", " {y} ", " 'z' "])) {
         let description = format!("{before}{separator}{after}");
         let text = format!("---\nname: a\ndescription: {description}\n---\n{before}\n");
         let parsed = parse(&text, &ParseContext::default());
-        prop_assert_eq!(&parsed.frontmatter.as_ref().expect("it loads").description, &description);
+        prop_assert_eq!(&parsed.frontmatter.as_ref().expect("the description is recovered").description, &description);
         prop_assert_eq!(parsed.body(&text), format!("{before}\n"));
         prop_assert_eq!(body(&text), format!("{before}\n"));
     }
 
-    /// A quoted name follows the rules if and only if nothing is said about it.
+    /// A quoted name follows the rules if and only if there are no diagnostics.
     #[test]
-    fn names_are_judged(name in "[a-zA-Z0-9éß日_-]{1,70}") {
+    fn invalid_names_are_reported(name in "[a-zA-Z0-9éß日_-]{1,70}") {
         let text = format!("---\nname: \"{name}\"\ndescription: d\n---\nBody\n");
         let context = ParseContext::in_directory(&name);
         let spec = validate_bytes(text.as_bytes(), &context, Verdict::Spec);
         let reference = validate_bytes(text.as_bytes(), &context, Verdict::Reference);
         let broken = NameRule::broken_by(&name, Some(&name));
         prop_assert_eq!(spec.len(), broken.len());
-        // The reference cuts a name at `---`.
+        // The reference splits the file at `---`, even within a name.
         prop_assert!(name.contains("---") || reference.len() == broken.len());
         let well_formed = name.chars().count() <= 64
             && name.split('-').all(|part| !part.is_empty())

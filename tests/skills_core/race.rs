@@ -1,7 +1,8 @@
-//! A skill's directory, or one above it, is exchanged for a link while it is read: nothing outside is ever served.
+//! Replaces the directory of a skill, or its parent, by a link while the skill is read. No read may return content from
+//! outside.
 
 #![cfg(unix)]
-#![expect(clippy::print_stderr, reason = "what came of the race is for whoever runs the test by hand")]
+#![expect(clippy::print_stderr, reason = "prints the outcome for manual runs")]
 
 use std::{
     fs,
@@ -23,13 +24,13 @@ use tempfile::TempDir;
 const INSIDE: &str = "INSIDE";
 const SECRET: &str = "SECRET";
 
-/// Calls beside the exchange, in each of the two races.
+/// The number of calls in each of the two races.
 const CALLS: usize = 110_000;
 
-/// How long to wait for both sides of the race to run, and for all calls.
+/// The time limit for all calls, and for both outcomes of the race to occur.
 const DEADLINE: Duration = Duration::from_mins(2);
 
-/// `root/skill`, and `outside/skill`, which looks the same but must never be read.
+/// A skill in `root/skill`, and a similar one in `outside/skill`, which must never be read.
 struct Trees {
     _base: TempDir,
     root: PathBuf,
@@ -52,7 +53,7 @@ impl Trees {
     }
 }
 
-/// Puts a link to `target` in the place of the directory `place`, and the directory back, until it is told to stop.
+/// Replaces the directory `place` by a link to `target`, and back, until `stop` is set.
 fn exchange(place: &Path, target: &Path, stop: &AtomicBool) {
     let parked = place.with_extension("parked");
     let link = place.with_extension("link");
@@ -65,7 +66,7 @@ fn exchange(place: &Path, target: &Path, stop: &AtomicBool) {
     }
 }
 
-/// Everything that reads by a skill, in turns; what it served, when it served anything.
+/// Calls one of the functions that read a skill, chosen by `number`. Returns the text that it read, or `None` if it failed.
 fn call(number: usize, skill: &Skill, root: &Path) -> Option<String> {
     let text = |content| match content {
         FileContent::Text { text, .. } => text,
@@ -83,34 +84,36 @@ fn call(number: usize, skill: &Skill, root: &Path) -> Option<String> {
             .ok()
             .map(|head| String::from_utf8(head.bytes).unwrap()),
         4 if number.is_multiple_of(5) => {
-            // A search goes where links lead, and says so; it must not take one thing for the other.
+            // Discovery follows links, and stores the canonical path. A skill whose path is inside must come from inside.
             let found: SkillSet = Discovery::new([Root::scanned(root)]).find();
-            let honest = found.iter().filter(|found| found.dir().is_some_and(|dir| dir.starts_with(root)));
-            Some(honest.map(|found| found.description.clone()).collect())
+            let inside = found.iter().filter(|found| found.dir().is_some_and(|dir| dir.starts_with(root)));
+            Some(inside.map(|found| found.description.clone()).collect())
         }
         _ => files::read(skill, "notes.txt", ReadOptions::default()).ok().map(text),
     }
 }
 
-/// Races calls against the exchange of `place` for a link to `target`.
+/// Runs calls on two threads while `place` is replaced by a link to `target`.
 fn race(root: &Path, place: &Path, target: &Path) {
     let (skill, _) = load_dir(&root.join("skill")).unwrap();
-    let (stop, number) = (AtomicBool::new(false), AtomicUsize::new(0));
-    let (served, refused) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let stop = AtomicBool::new(false);
+    let number = AtomicUsize::new(0);
+    let served = AtomicUsize::new(0);
+    let rejected = AtomicUsize::new(0);
     let started = Instant::now();
     let work = || {
         loop {
             let number = number.fetch_add(1, Ordering::Relaxed);
-            let raced = served.load(Ordering::Relaxed).min(refused.load(Ordering::Relaxed)) > 0;
+            let raced = served.load(Ordering::Relaxed).min(rejected.load(Ordering::Relaxed)) > 0;
             if (number >= CALLS && raced) || started.elapsed() > DEADLINE {
                 break;
             }
             let text = call(number, &skill, root);
-            let side = if text.is_some() { &served } else { &refused };
-            side.fetch_add(1, Ordering::Relaxed);
+            let outcome = if text.is_some() { &served } else { &rejected };
+            outcome.fetch_add(1, Ordering::Relaxed);
             if let Some(text) = text.filter(|text| text.contains(SECRET)) {
                 stop.store(true, Ordering::Relaxed);
-                panic!("call {number} served what is outside: {text}");
+                panic!("call {number} returned content from outside: {text}");
             }
         }
     };
@@ -120,23 +123,24 @@ fn race(root: &Path, place: &Path, target: &Path) {
         let results = readers.map(thread::ScopedJoinHandle::join);
         stop.store(true, Ordering::Relaxed);
         for result in results {
-            result.expect("nothing outside is served");
+            result.expect("no call should return content from outside");
         }
     });
-    let (served, refused) = (served.into_inner(), refused.into_inner());
-    eprintln!("{served} calls were served and {refused} refused in {:.1?}", started.elapsed());
-    assert!(served > 0 && refused > 0, "both sides of the race must have run: {served}, {refused}");
-    assert!(served + refused >= CALLS, "only {served} + {refused} calls within {DEADLINE:?}");
+    let served = served.into_inner();
+    let rejected = rejected.into_inner();
+    eprintln!("{served} calls succeeded and {rejected} were rejected in {:.1?}", started.elapsed());
+    assert!(served > 0 && rejected > 0, "both outcomes must occur: {served}, {rejected}");
+    assert!(served + rejected >= CALLS, "only {served} + {rejected} calls finished within {DEADLINE:?}");
 }
 
 #[test]
-fn a_directory_that_is_exchanged_for_a_link() {
+fn a_directory_replaced_by_a_link_is_never_read() {
     let trees = Trees::new();
     race(&trees.root, &trees.root.join("skill"), &trees.outside.join("skill"));
 }
 
 #[test]
-fn a_directory_above_it_that_is_exchanged_for_a_link() {
+fn a_parent_replaced_by_a_link_is_never_read() {
     let trees = Trees::new();
     race(&trees.root, &trees.root, &trees.outside);
 }

@@ -1,4 +1,4 @@
-//! Skills from a web site: a real HTTP server on loopback, and everything that can go wrong with it.
+//! Tests of remote skills with a real HTTP server on loopback, including its failures.
 
 use std::{
     collections::HashMap,
@@ -20,37 +20,41 @@ use skills_core::{
 
 const INDEX: &str = "/.well-known/skills/index.json";
 const SKILL_MD: &str = "---\nname: pdf\ndescription: d\n---\n# Forms\nRead references/forms.md. $ARGUMENTS\n";
-/// When a server that hangs has hung long enough.
-const SOON: Duration = Duration::from_millis(100);
+/// The timeout for requests to a server that hangs.
+const SHORT_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// What the site does with a path.
+/// The response to requests for a path.
 enum Reply {
     Content(Vec<u8>),
     Moved(String),
     Status(u16),
-    /// Begins, and then says nothing more until the test is over.
+    /// Sends the headers, and then nothing until the test ends.
     Hang,
 }
 
-/// A site on loopback. It notes what was asked for.
+/// A site on loopback. It records the requested paths.
 struct Site {
     address: SocketAddr,
     replies: Arc<Mutex<HashMap<String, Reply>>>,
-    asked: Arc<Mutex<Vec<String>>>,
+    requests: Arc<Mutex<Vec<String>>>,
 }
 
 impl Site {
     fn new() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let site =
-            Self { address: listener.local_addr().unwrap(), replies: Arc::default(), asked: Arc::default() };
-        let (replies, asked) = (Arc::clone(&site.replies), Arc::clone(&site.asked));
+        let site = Self {
+            address: listener.local_addr().unwrap(),
+            replies: Arc::default(),
+            requests: Arc::default(),
+        };
+        let replies = Arc::clone(&site.replies);
+        let requests = Arc::clone(&site.requests);
         thread::spawn(move || {
             let mut hanging = Vec::new();
             for stream in listener.incoming() {
                 let mut stream = stream.unwrap();
-                let path = requested(&stream);
-                asked.lock().unwrap().push(path.clone());
+                let path = read_request(&stream);
+                requests.lock().unwrap().push(path.clone());
                 let head = |status: u16, more: &str| {
                     format!("HTTP/1.1 {status} Status\r\nconnection: close\r\n{more}\r\n")
                 };
@@ -70,32 +74,34 @@ impl Site {
                     }
                     None => head(404, "content-length: 0\r\n").into(),
                 };
-                // A client that has seen enough hangs up.
+                // The client may close the connection early.
                 let _ = stream.write_all(&bytes);
             }
         });
         site
     }
 
-    /// A site with the skill `pdf`, whose entry in the index gets these fields, too.
+    /// Creates a site with the skill `pdf`. `fields` are added to its entry in the index.
     fn with_pdf(fields: Value) -> Self {
         let mut item = json!({ "name": "pdf", "description": "Fills in forms." });
         item.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
         let site = Self::new();
-        site.has(INDEX, json!({ "skills": [item] }).to_string());
-        site.has("/.well-known/skills/pdf/SKILL.md", SKILL_MD);
-        site.has("/.well-known/skills/pdf/references/forms.md", "One\nTwo\n");
-        site.has("/.well-known/skills/pdf/a%20%25/%C3%BC.md", "odd");
-        site.has("/.well-known/skills/pdf/scripts/run.sh", "echo no");
-        site.has("/.well-known/skills/other.md", "not yours");
+        site.serve(INDEX, json!({ "skills": [item] }).to_string());
+        site.serve("/.well-known/skills/pdf/SKILL.md", SKILL_MD);
+        site.serve("/.well-known/skills/pdf/references/forms.md", "One\nTwo\n");
+        site.serve("/.well-known/skills/pdf/a%20%25/%C3%BC.md", "odd");
+        site.serve("/.well-known/skills/pdf/scripts/run.sh", "echo no");
+        site.serve("/.well-known/skills/other.md", "not yours");
         site
     }
 
-    fn has(&self, path: &str, content: impl Into<Vec<u8>>) {
-        self.does(path, Reply::Content(content.into()));
+    /// Serves `content` at `path`.
+    fn serve(&self, path: &str, content: impl Into<Vec<u8>>) {
+        self.set(path, Reply::Content(content.into()));
     }
 
-    fn does(&self, path: &str, reply: Reply) {
+    /// Sets the response for `path`.
+    fn set(&self, path: &str, reply: Reply) {
         self.replies.lock().unwrap().insert(path.to_owned(), reply);
     }
 
@@ -107,20 +113,20 @@ impl Site {
         RemoteIndex::fetch(&self.url(INDEX))
     }
 
-    /// The tools over what the site has.
+    /// Returns a toolbox with the skills of the site.
     fn toolbox(&self) -> Toolbox {
         let options = ToolboxOptions { scripts: Some(ScriptOptions::default()), ..Default::default() };
         Toolbox::with_options(self.index().unwrap().skills().clone(), options)
     }
 
-    /// What was asked for since the last time.
-    fn asked(&self) -> Vec<String> {
-        std::mem::take(&mut self.asked.lock().unwrap())
+    /// Returns the paths that were requested since the last call.
+    fn requested(&self) -> Vec<String> {
+        std::mem::take(&mut self.requests.lock().unwrap())
     }
 }
 
-/// The path of a request, read to its end.
-fn requested(stream: &TcpStream) -> String {
+/// Reads the headers of a request, and returns its path.
+fn read_request(stream: &TcpStream) -> String {
     stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     let mut lines = BufReader::new(stream).lines();
     let first = lines.next().and_then(Result::ok).unwrap_or_default();
@@ -146,11 +152,11 @@ fn sha256(content: &str) -> String {
 }
 
 #[tokio::test]
-async fn everything_is_fetched_when_it_is_needed() {
+async fn files_are_fetched_on_demand() {
     let files = json!(["SKILL.md", "references/forms.md", "a %/ü.md", "scripts/run.sh"]);
     let site = Site::with_pdf(json!({ "files": files, "digest": sha256(SKILL_MD) }));
     let toolbox = site.toolbox();
-    assert_eq!(site.asked(), [INDEX]);
+    assert_eq!(site.requested(), [INDEX]);
     let skill = toolbox.skills().get("PDF").unwrap();
     assert_eq!((skill.scope, skill.dir()), (Scope::Remote, None));
 
@@ -164,7 +170,11 @@ async fn everything_is_fetched_when_it_is_needed() {
     );
     assert_eq!(text, expected);
     assert_eq!(activate(&toolbox).await.to_text(), text);
-    assert_eq!(site.asked(), ["/.well-known/skills/pdf/SKILL.md"], "once");
+    assert_eq!(
+        site.requested(),
+        ["/.well-known/skills/pdf/SKILL.md"],
+        "the file should be fetched only once"
+    );
 
     assert_eq!(read(&toolbox, "./references//forms.md").await, "One\nTwo\n");
     assert_eq!(read(&toolbox, "a %/ü.md").await, "odd");
@@ -172,21 +182,24 @@ async fn everything_is_fetched_when_it_is_needed() {
     let part = json!({ "skill": "pdf", "path": "references/forms.md", "offset": 2 });
     assert_eq!(call(&toolbox, "read_skill_file", part).await.to_text(), "Two\n");
 
-    site.asked();
+    site.requested();
     let script = json!({ "skill": "pdf", "script": "scripts/run.sh" });
     let refused = call(&toolbox, "run_skill_script", script).await.structured.unwrap();
     assert_eq!(refused["error"], "ScriptNotAllowed");
-    assert!(refused["message"].as_str().unwrap().contains("scripts from there are not run"), "{refused}");
-    assert_eq!(site.asked(), Vec::<String>::new());
+    assert!(
+        refused["message"].as_str().unwrap().contains("are not run, because it is a remote skill"),
+        "{refused}"
+    );
+    assert_eq!(site.requested(), Vec::<String>::new());
 }
 
 #[tokio::test]
-async fn only_what_the_index_names() {
+async fn only_listed_files_are_fetched() {
     let site = Site::with_pdf(json!({ "files": ["SKILL.md", "references/forms.md", "references/x.md"] }));
     let toolbox = site.toolbox();
-    site.asked();
+    site.requested();
     for (path, expected) in [
-        ("../other.md", "FileNotAllowed: `../other.md` leads outside"),
+        ("../other.md", "FileNotAllowed: `../other.md` is outside of the skill's directory"),
         ("references/../../other.md", "FileNotAllowed: "),
         ("/etc/passwd", "FileNotAllowed: "),
         ("..\\other.md", "FileNotAllowed: "),
@@ -198,38 +211,38 @@ async fn only_what_the_index_names() {
             "references/form.md",
             "FileNotFound: the skill has no file `references/form.md`; did you mean `references/forms.md`",
         ),
-        ("references/", "NotAFile: `references/` is a directory; it has `forms.md`, `x.md`"),
-        (".", "NotAFile: `.` is a directory; it has `references/`"),
+        ("references/", "NotAFile: `references/` is a directory; it contains `forms.md`, `x.md`"),
+        (".", "NotAFile: `.` is a directory; it contains `references/`"),
     ] {
         let text = read(&toolbox, path).await;
         assert!(text.starts_with(expected), "{path}: {text}");
     }
-    assert_eq!(site.asked(), Vec::<String>::new(), "nothing of that is worth a request");
+    assert_eq!(site.requested(), Vec::<String>::new(), "none of these paths should cause a request");
     let text = read(&toolbox, "references/x.md").await;
     assert!(text.starts_with("FileNotFound: "), "{text}");
 }
 
 #[tokio::test]
-async fn below_the_skill_when_the_index_names_nothing() {
+async fn without_a_list_files_below_the_skill_are_fetched() {
     let site =
         Site::with_pdf(json!({ "type": "skill-md", "url": "pdf/SKILL.md", "digest": sha256(SKILL_MD) }));
     let toolbox = site.toolbox();
     assert_eq!(read(&toolbox, "references/forms.md").await, "One\nTwo\n");
-    site.asked();
+    site.requested();
     for path in ["%2e%2e/other.md", "..%2fother.md", "a?b#c", "references/gone.md"] {
         let text = read(&toolbox, path).await;
         assert!(text.contains("Only files that its instructions mention are known."), "{path}: {text}");
     }
     let below = "/.well-known/skills/pdf/";
     let expected = ["%252e%252e/other.md", "..%252fother.md", "a%3Fb%23c", "references/gone.md"];
-    assert_eq!(site.asked(), expected.map(|path| format!("{below}{path}")));
+    assert_eq!(site.requested(), expected.map(|path| format!("{below}{path}")));
     let text = read(&toolbox, "x/../../other.md").await;
     assert!(text.starts_with("FileNotAllowed: "), "{text}");
-    assert_eq!(site.asked(), Vec::<String>::new());
+    assert_eq!(site.requested(), Vec::<String>::new());
 }
 
 #[tokio::test]
-async fn a_wrong_hash() {
+async fn content_with_a_wrong_checksum_is_rejected() {
     let forms = json!({ "path": "references/forms.md", "sha256": sha256("something else"), "size": 8 });
     let site = Site::with_pdf(json!({ "files": ["SKILL.md", forms], "sha256": sha256("another body") }));
     let toolbox = site.toolbox();
@@ -243,43 +256,43 @@ async fn a_wrong_hash() {
     assert!(text.starts_with("FileNotFetched: cannot read `references/forms.md`: "), "{text}");
     assert!(text.contains("the checksum does not match") && !text.contains("One"), "{text}");
 
-    // What was wrong is not kept.
-    site.has("/.well-known/skills/pdf/SKILL.md", "another body");
+    // Rejected content must not be cached.
+    site.serve("/.well-known/skills/pdf/SKILL.md", "another body");
     assert!(activate(&toolbox).await.to_text().contains("\nanother body\n"));
 }
 
 #[tokio::test]
-async fn redirects() {
+async fn redirects_are_followed_and_checked() {
     let site = Site::with_pdf(json!({ "files": ["SKILL.md", "references/forms.md"] }));
     let skill_md = "/.well-known/skills/pdf/SKILL.md";
-    site.does(skill_md, Reply::Moved("/elsewhere".to_owned()));
-    site.has("/elsewhere", SKILL_MD);
-    site.does("/.well-known/skills/pdf/references/forms.md", Reply::Moved("file:///etc/passwd".to_owned()));
+    site.set(skill_md, Reply::Moved("/elsewhere".to_owned()));
+    site.serve("/elsewhere", SKILL_MD);
+    site.set("/.well-known/skills/pdf/references/forms.md", Reply::Moved("file:///etc/passwd".to_owned()));
     let toolbox = site.toolbox();
     assert!(activate(&toolbox).await.to_text().contains("# Forms"));
     let text = read(&toolbox, "references/forms.md").await;
     assert!(text.contains("it redirects to file:///etc/passwd, which is not allowed"), "{text}");
-    site.does(INDEX, Reply::Moved("http://example.com/".to_owned()));
+    site.set(INDEX, Reply::Moved("http://example.com/".to_owned()));
     let error = site.index().unwrap_err().to_string();
     assert!(error.contains("it redirects to http://example.com/, which is not allowed"), "{error}");
 }
 
-/// The same skill, with less patience.
-fn impatient(skill: &Skill) -> Toolbox {
+/// Returns a toolbox with the same skill, but with a short timeout.
+fn with_short_timeout(skill: &Skill) -> Toolbox {
     let mut skill = skill.clone();
     let Source::Remote(remote) = &mut skill.source else { panic!("{skill:?}") };
-    remote.timeout = SOON;
+    remote.timeout = SHORT_TIMEOUT;
     Toolbox::new([skill].into_iter().collect())
 }
 
 #[tokio::test]
-async fn slow() {
+async fn a_hanging_server_causes_a_timeout() {
     let site = Site::with_pdf(json!({ "files": ["SKILL.md", "references/forms.md"] }));
-    let toolbox = impatient(site.toolbox().skills().get("pdf").unwrap());
+    let toolbox = with_short_timeout(site.toolbox().skills().get("pdf").unwrap());
     for path in [INDEX, "/.well-known/skills/pdf/SKILL.md", "/.well-known/skills/pdf/references/forms.md"] {
-        site.does(path, Reply::Hang);
+        site.set(path, Reply::Hang);
     }
-    let error = RemoteIndex::fetch_with_timeout(&site.url(INDEX), SOON).unwrap_err().to_string();
+    let error = RemoteIndex::fetch_with_timeout(&site.url(INDEX), SHORT_TIMEOUT).unwrap_err().to_string();
     assert!(error.starts_with(&format!("cannot fetch {}: ", site.url(INDEX))), "{error}");
     let text = activate(&toolbox).await.to_text();
     assert!(text.starts_with("ActivationFailed: cannot fetch http://"), "{text}");
@@ -288,13 +301,13 @@ async fn slow() {
 }
 
 #[tokio::test]
-async fn huge() {
+async fn oversized_content_is_rejected() {
     let site = Site::with_pdf(json!({ "files": ["SKILL.md", "references/forms.md"] }));
     let toolbox = site.toolbox();
     let more_than = |bytes: u64| vec![b' '; usize::try_from(bytes).unwrap() + 1];
-    site.has("/.well-known/skills/pdf/SKILL.md", more_than(1024 * 1024));
-    site.has("/.well-known/skills/pdf/references/forms.md", more_than(MAX_FILE_BYTES));
-    site.has(INDEX, more_than(MAX_INDEX_BYTES));
+    site.serve("/.well-known/skills/pdf/SKILL.md", more_than(1024 * 1024));
+    site.serve("/.well-known/skills/pdf/references/forms.md", more_than(MAX_FILE_BYTES));
+    site.serve(INDEX, more_than(MAX_INDEX_BYTES));
     let text = activate(&toolbox).await.to_text();
     assert!(text.ends_with("it is larger than 1048576 bytes"), "{text}");
     let text = read(&toolbox, "references/forms.md").await;
@@ -304,50 +317,50 @@ async fn huge() {
 }
 
 #[tokio::test]
-async fn gone() {
+async fn missing_content_is_reported() {
     let site = Site::with_pdf(json!({ "files": ["SKILL.md", "references/forms.md"] }));
     let toolbox = site.toolbox();
     for path in [INDEX, "/.well-known/skills/pdf/SKILL.md", "/.well-known/skills/pdf/references/forms.md"] {
-        site.does(path, Reply::Status(410));
+        site.set(path, Reply::Status(410));
     }
     let text = activate(&toolbox).await.to_text();
     assert!(text.starts_with("ActivationFailed: ") && text.ends_with("the server answered 410"), "{text}");
     let text = read(&toolbox, "references/forms.md").await;
     assert!(text.starts_with("FileNotFound: the skill has no file `references/forms.md`"), "{text}");
     assert!(site.index().unwrap_err().to_string().ends_with("the server answered 410"));
-    // A port that nobody listens on any more.
-    let dead = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let url = format!("http://{dead}/index.json");
+    // A port on which no server listens any more.
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let url = format!("http://{closed}/index.json");
     assert!(RemoteIndex::fetch(&url).unwrap_err().to_string().starts_with(&format!("cannot fetch {url}: ")));
 }
 
 #[test]
-fn where_the_index_is_looked_for() {
+fn the_index_is_found_in_well_known_directories() {
     let site = Site::with_pdf(json!({}));
     let new = "/.well-known/agent-skills/index.json";
     assert_eq!(RemoteIndex::fetch(&site.url("/")).unwrap().url(), site.url(INDEX));
-    assert_eq!(site.asked(), [new, INDEX]);
+    assert_eq!(site.requested(), [new, INDEX]);
     RemoteIndex::fetch(&site.url("/.well-known/skills/")).unwrap();
-    assert_eq!(site.asked(), [INDEX]);
-    // Its front page for everything: that is no index.
-    site.has(new, "<!doctype html>");
+    assert_eq!(site.requested(), [INDEX]);
+    // Some sites answer with their front page for unknown paths.
+    site.serve(new, "<!doctype html>");
     RemoteIndex::fetch(&site.url("")).unwrap();
-    site.has("/team/.well-known/agent-skills/index.json", r#"{"skills":[]}"#);
+    site.serve("/team/.well-known/agent-skills/index.json", r#"{"skills":[]}"#);
     assert_eq!(RemoteIndex::fetch(&site.url("/team")).unwrap().count().unwrap(), 0);
 
     let error = RemoteIndex::fetch(&Site::new().url("")).unwrap_err();
     assert!(matches!(&error, RemoteError::NoIndex { tried, .. } if tried.len() == 2), "{error}");
     let error = RemoteIndex::fetch("http://example.com/").unwrap_err().to_string();
-    assert!(error.contains("only https, or http on this machine's loopback, is allowed"), "{error}");
+    assert!(error.contains("only https is allowed, or http on the loopback address"), "{error}");
 }
 
 #[test]
-fn an_index_is_a_source_and_comes_last() {
+fn an_index_is_a_source_with_the_lowest_precedence() {
     let site = Site::new();
     let skills: Vec<_> = (0..1_200)
         .map(|number| json!({ "name": format!("s{number}"), "description": format!("Knows {number}.") }))
         .collect();
-    site.has(INDEX, json!({ "skills": skills }).to_string());
+    site.serve(INDEX, json!({ "skills": skills }).to_string());
     let index = site.index().unwrap();
     assert_eq!(index.count().unwrap(), 1_200);
     assert!(index.load("S1199").unwrap().is_some());

@@ -1,8 +1,8 @@
-//! Attacks on the sandbox, tried for real: scripts that want more than they may, run as root and as nobody.
+//! Runs real attacks in the sandbox, as root and as the user `nobody`.
 //!
-//! The scripts are this program itself, see `sandbox/attacks.rs`. Each case of `sandbox/cases.rs` and
-//! `sandbox/directories.rs` runs in a process of its own, as the user that its name begins with and with the variables
-//! that it needs. Where bubblewrap does not work, or we are not root and cannot become nobody, it says so.
+//! The attacking script is this program itself; see `sandbox/attacks.rs`. Each case in the other files of `sandbox/` runs in
+//! its own process, as the user at the beginning of its name, and with its own environment. The test prints a message if it
+//! skips cases, because bubblewrap doesn't work or because only root can switch to `nobody`.
 
 #[cfg(target_os = "linux")]
 #[path = "sandbox/attacks.rs"]
@@ -16,6 +16,9 @@ mod directories;
 #[cfg(target_os = "linux")]
 #[path = "sandbox/fixture.rs"]
 mod fixture;
+#[cfg(target_os = "linux")]
+#[path = "sandbox/processes.rs"]
+mod processes;
 
 use std::process::ExitCode;
 
@@ -32,7 +35,7 @@ fn main() -> ExitCode {
 #[cfg(not(target_os = "linux"))]
 #[expect(clippy::print_stderr, reason = "a skipped test must say so")]
 fn main() -> ExitCode {
-    eprintln!("skipped: the sandbox exists for Linux");
+    eprintln!("skipped: the sandbox exists only for Linux");
     ExitCode::SUCCESS
 }
 
@@ -49,10 +52,12 @@ fn suite() -> ExitCode {
             Err(reason) => Some(reason.clone()),
         };
         if let Some(reason) = &reason {
+            let reason = reason.to_string();
             eprintln!("skipped: no case runs as {}: {}", fixture::name(&user), reason.trim());
         }
         for case in cases::names() {
-            let (program, user) = (std::sync::Arc::clone(&program), user.clone());
+            let program = std::sync::Arc::clone(&program);
+            let user = user.clone();
             let trial = Trial::test(format!("{}::{case}", fixture::name(&user)), move || {
                 Ok(program.run(user?, case)?)
             });

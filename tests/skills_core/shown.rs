@@ -1,4 +1,4 @@
-//! Names made to take over a terminal: no error and no finding passes them on as they are.
+//! Tests that errors and diagnostics escape terminal control sequences in names.
 
 use serde_json::Value;
 use skills_core::{
@@ -8,7 +8,7 @@ use skills_core::{
     text::shown,
 };
 
-/// Clears the screen, rings, turns the text around, and hides a part of it.
+/// A name that clears the screen, rings the bell, reverses the text and hides a part of it.
 const NASTY: &str = "n\u{1b}[2J\u{7}\u{9b}31m\u{202e}\u{200b}x";
 
 #[track_caller]
@@ -17,15 +17,15 @@ fn check(error: impl ToString) {
     for line in message.lines() {
         assert_eq!(shown(line), line);
     }
-    assert!(message.contains(r"\u{1b}"), "it is not there at all: {message}");
+    assert!(message.contains(r"\u{1b}"), "the message doesn't contain the name: {message}");
 }
 
-async fn nothing(_: Value) -> Result<Value, ToolError> {
+async fn no_op(_: Value) -> Result<Value, ToolError> {
     Ok(Value::Null)
 }
 
 #[test]
-fn errors() {
+fn errors_escape_names() {
     let dir = tempfile::tempdir().unwrap();
     let missing = dir.path().join(NASTY);
     check(load_dir(&missing).unwrap_err());
@@ -35,17 +35,20 @@ fn errors() {
         check(files.read(&path, ReadOptions::default()).unwrap_err());
     }
     check(Filter::new([format!("[{NASTY}")], [""; 0]).unwrap_err());
-    check(SkillSetBuilder::default().add_tool(SkillTool::new(NASTY, "x", nothing)).unwrap_err());
-    let twice = Skill::builder("a", "b").body("c").tool(NASTY, "x", nothing).tool(NASTY, "x", nothing);
+    check(SkillSetBuilder::default().add_tool(SkillTool::new(NASTY, "x", no_op)).unwrap_err());
+    let twice = Skill::builder("a", "b").body("c").tool(NASTY, "x", no_op).tool(NASTY, "x", no_op);
     check(twice.build().unwrap_err());
     let no_body = Skill::builder(NASTY, "b").build().unwrap_err();
-    assert!(!no_body.to_string().contains(char::is_control), "a name has no such character at all");
+    assert!(
+        !no_body.to_string().contains(char::is_control),
+        "control characters are removed from names of skills"
+    );
 }
 
-/// Windows has no such names.
+/// Windows doesn't allow such file names.
 #[cfg(unix)]
 #[test]
-fn findings_about_what_is_on_disk() {
+fn diagnostics_escape_paths_and_names() {
     use std::{fs, path::Path};
 
     use skills_core::{Discovery, discovery::Root};
@@ -60,7 +63,7 @@ fn findings_about_what_is_on_disk() {
     for skipped in set.skipped() {
         check(skipped.diagnostics[0].in_file(&skipped.path));
     }
-    // The content of the file is as hostile as its name.
+    // The name in the frontmatter is hostile too.
     let text = format!("---\nname: \"{}\"\ndescription: d\n---\nBody\n", NASTY.escape_default());
     fs::write(dir.join("SKILL.md"), text).unwrap();
     let (skill, diagnostics) = load_dir(&dir).unwrap();

@@ -1,6 +1,6 @@
-//! Reading a `SKILL.md` to say what is wrong with it: nothing but a file of its directory is ever read.
+//! Tests that a check of a `SKILL.md` reads only files of the skill's directory.
 
-#![expect(clippy::print_stderr, reason = "a test that skips says so")]
+#![expect(clippy::print_stderr, reason = "prints that a test was skipped")]
 
 use std::fs;
 
@@ -22,7 +22,7 @@ fn skill(name: &str) -> (TempDir, std::path::PathBuf) {
     (base, dir)
 }
 
-/// What reading gave: the name and the text, or the code of the error and of its diagnostic.
+/// Returns the name and the text, or the code of the error.
 fn read(path: &std::path::Path) -> Result<(String, String), &'static str> {
     match SkillMd::read(path) {
         Ok(file) => Ok((file.name, String::from_utf8(file.bytes).unwrap())),
@@ -35,7 +35,7 @@ fn read(path: &std::path::Path) -> Result<(String, String), &'static str> {
 }
 
 #[test]
-fn a_file_of_any_name() {
+fn files_with_any_name_are_read() {
     for name in ["SKILL.md", "skill.md", "notes: a.md"] {
         if cfg!(windows) && name.contains(':') {
             continue;
@@ -49,13 +49,13 @@ fn a_file_of_any_name() {
     assert_eq!(read(&dir.join("directory")), Err("not-found"));
     assert_eq!(read(&dir.join("missing/SKILL.md")), Err("skill-directory-unreadable"));
     assert_eq!(read("".as_ref()), Err("not-found"));
-    // Relative paths are as good as absolute ones.
+    // Relative paths are accepted too.
     let here = "no-such-file.md".as_ref();
     assert_eq!(read(here), Err("not-found"));
 }
 
 #[test]
-fn a_long_file_is_not_read_to_its_end() {
+fn only_the_beginning_of_a_long_file_is_read() {
     let (_base, dir) = skill("SKILL.md");
     let path = dir.join("SKILL.md");
     fs::write(&path, "é".repeat(MAX_FILE_BYTES)).unwrap();
@@ -65,10 +65,10 @@ fn a_long_file_is_not_read_to_its_end() {
     assert!(std::str::from_utf8(&file.bytes).is_ok());
 }
 
-/// A pull request must not make a check print what is elsewhere on the machine.
+/// A check of a pull request must not print files from other directories of the machine.
 #[cfg(unix)]
 #[test]
-fn links() {
+fn links_out_of_the_directory_are_refused() {
     use std::os::unix::fs::symlink;
     let (base, dir) = skill("real.md");
     fs::write(base.path().join(".env"), "SECRET").unwrap();
@@ -87,7 +87,7 @@ fn links() {
     assert!(!format!("{error}").contains("SECRET"));
     assert_eq!(error.help.as_deref(), Some("link the skill's directory instead of the file"));
 
-    // Whoever links the directory means what is in it.
+    // A link to the whole directory is fine.
     symlink("skill", base.path().join("linked")).unwrap();
     assert!(read(&base.path().join("linked/SKILL.md")).is_ok());
 
@@ -96,19 +96,21 @@ fn links() {
     assert_eq!(read(&dir.join("fifo.md")), Err("not-a-file"));
 }
 
-/// What is found as `SKILL.md` on a file system that ignores case is found nowhere else.
+/// A file system that ignores case finds a `skill.md` as `SKILL.md`, but other systems don't.
 #[test]
-fn the_name_is_that_of_the_directory() {
+fn the_spelling_of_the_name_on_disk_is_reported() {
     let (base, dir) = skill("skill.md");
     let path = dir.join("SKILL.md");
     if !path.exists() {
-        eprintln!("skipped: this file system tells SKILL.md from skill.md");
+        eprintln!("skipped: the file system distinguishes SKILL.md and skill.md");
         return;
     }
     assert_eq!(read(&path).map(|(name, _)| name), Ok("skill.md".to_owned()));
     let (skill, diagnostics) = load_dir(&dir).unwrap();
-    assert!(diagnostics.iter().any(|it| it.code == "file-name" && it.message.contains("skill.md")));
+    assert!(
+        diagnostics.iter().any(|finding| finding.code == "file-name" && finding.message.contains("skill.md"))
+    );
     assert_eq!(SkillFiles::of(&skill).unwrap().list(9).total(), 0);
     let found = Discovery::new([Root::scanned(base.path())]).find();
-    assert!(found.entries()[0].diagnostics.iter().any(|it| it.code == "file-name"));
+    assert!(found.entries()[0].diagnostics.iter().any(|finding| finding.code == "file-name"));
 }

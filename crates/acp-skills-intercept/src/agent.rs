@@ -1,26 +1,20 @@
-//! What becomes of a message from the agent.
-
-use std::borrow::Cow;
+//! Messages from the agent.
 
 use acp_skills_wire::{Id, Kind, Message, Node};
 
 use crate::{
     Interceptor,
     agent_facts::AgentFacts,
+    keys::SessionKey,
     outputs::{Actions, Effect, Level, Pass, Task},
-    requests::{OpenRequest, Purpose, Setup, SetupKind},
-    session::SessionKey,
-    strip::Stream,
-    updates::{self, ChunkKind},
+    requests::{Purpose, Setup, SetupKind},
     version::{self, Turn},
 };
 
-/// How many sessions may have text kept back when one that nobody set up wants the same.
-const MAX_KEPT: usize = 64;
-
 impl Interceptor {
+    /// Decides about a message from the agent.
     pub(crate) fn agent_message(&mut self, message: &Message<'_>, actions: &mut Actions) -> Pass {
-        self.flush_strips(message, actions);
+        self.flush_chunks(message, actions);
         match message.kind() {
             Kind::Response => self.response(message, actions),
             Kind::Notification if message.method() == "session/update" => self.update(message, actions),
@@ -38,7 +32,7 @@ impl Interceptor {
 
     fn response(&mut self, message: &Message<'_>, actions: &mut Actions) -> Pass {
         let Some(id) = message.id() else { return Pass::Untouched };
-        let Some(open) = self.open.remove(&id) else { return Pass::Untouched };
+        let Some(open) = self.requests.remove(&id) else { return Pass::Untouched };
         match (open.purpose, message.result) {
             (Purpose::Initialize, Some(result)) => {
                 self.agent = AgentFacts::read(result);
@@ -50,15 +44,15 @@ impl Interceptor {
                     match result.str("sessionId") {
                         Some(name) => {
                             if let Some(before) = self.sessions.name(session, &name) {
-                                self.drop_session(before, actions);
+                                self.close_session(before, actions);
                             }
                         }
-                        None => self.drop_session(session, actions),
+                        None => self.close_session(session, actions),
                     }
                 }
                 self.started(session, &open.method, actions);
                 self.await_tools(session, actions);
-                // Perhaps without our server, which the agent refused.
+                // If the agent has refused the skills server, we don't have to hold the session's prompts any longer.
                 self.release(session, actions);
                 let pass = self.session_is_set_up(session, message, result, actions);
                 let question = self.question(session);
@@ -66,16 +60,14 @@ impl Interceptor {
                 self.with_options(session, message, pass)
             }
             (Purpose::SetUp(setup), None) => self.refused(id, open.method, setup, message, actions),
-            (Purpose::Leave { id }, Some(_)) => {
+            (Purpose::Close { id }, Some(_)) => {
                 if let Some(key) = self.sessions.key_of(&id) {
-                    self.drop_session(key, actions);
+                    self.close_session(key, actions);
                 }
-                // What was kept back is the last that is heard of it.
-                if let Some((_, mut stream)) = self.strips.remove(&id) {
-                    actions.to_client.append(&mut stream.flush());
-                }
+                // No later message of this session will flush its chunks.
+                actions.to_client.append(&mut self.reader.flush(&id));
                 if open.method == "session/delete" {
-                    actions.effects.push(Effect::Remember { id, active: Vec::new() });
+                    actions.effects.push(Effect::SaveActiveSkills { id, active: Vec::new() });
                 }
                 Pass::Untouched
             }
@@ -91,7 +83,8 @@ impl Interceptor {
         }
     }
 
-    /// A session is set up: its first commands are in the response, or come later.
+    /// Adds our commands for a session that is set up: to the response, or to an update after it, depending on the version of
+    /// the protocol.
     fn session_is_set_up(
         &mut self,
         key: SessionKey,
@@ -120,102 +113,7 @@ impl Interceptor {
         Pass::Consumed
     }
 
-    /// Words of the user's or the agent's: without ours.
-    pub(crate) fn message_chunk(
-        &mut self,
-        message: &Message<'_>,
-        update: Node<'_>,
-        kind: ChunkKind,
-        actions: &mut Actions,
-    ) -> Pass {
-        let session = message.session_id().unwrap_or_default().into_owned();
-        let Some(text) = update.at(&["content", "text"]).and_then(|node| node.as_text()) else {
-            // An image, say: no text goes on behind it.
-            if let Some((_, mut stream)) = self.strips.remove(&session) {
-                actions.to_client.append(&mut stream.flush());
-            }
-            return Pass::Untouched;
-        };
-        self.flush_strangers(&session, actions);
-        let (_, stream) = self.strips.entry(session.clone()).or_insert_with(|| (kind, Stream::default()));
-        let passed = stream.chunk(&text, message.line);
-        if stream.is_idle() {
-            self.strips.remove(&session);
-        }
-        if kind == ChunkKind::User {
-            self.replayed(&session, &passed.ours, &passed.clean);
-        }
-        let Some(mut lines) = passed.lines else { return Pass::Untouched };
-        // Where no session is named, nobody can tell which chunk goes on with this one.
-        if message.session_id().is_none()
-            && let Some((_, mut stream)) = self.strips.remove(&session)
-        {
-            lines.append(&mut stream.flush());
-        }
-        let Some(last) = lines.pop() else { return Pass::Consumed };
-        actions.to_client.append(&mut lines);
-        if last == message.line { Pass::Untouched } else { Pass::Edited(last) }
-    }
-
-    /// Chunks of sessions that nobody set up go on when there are many: an agent may make up any number.
-    fn flush_strangers(&mut self, session: &str, actions: &mut Actions) {
-        let is_stranger = |id: &str| self.sessions.key_of(id).is_none();
-        if self.strips.len() < MAX_KEPT || self.strips.contains_key(session) || !is_stranger(session) {
-            return;
-        }
-        let strangers = self.strips.extract_if(|id, _| is_stranger(id));
-        actions.to_client.extend(strangers.flat_map(|(_, (_, mut stream))| stream.flush()));
-    }
-
-    /// Chunks that were kept back, in case the end of our text follows, go on before anything else of their session.
-    fn flush_strips(&mut self, message: &Message<'_>, actions: &mut Actions) {
-        if self.strips.is_empty() {
-            return;
-        }
-        let chunk = ChunkKind::of_message(message);
-        let session = match message.kind() {
-            Kind::Response => match message.id().and_then(|id| self.open.get(&id)) {
-                // It goes on.
-                Some(OpenRequest { method, .. })
-                    if method == "session/prompt" && self.agent.version.turn(message) == Turn::Accepted =>
-                {
-                    None
-                }
-                // The end of a turn or of a replay.
-                Some(OpenRequest {
-                    purpose:
-                        Purpose::Prompt(key)
-                        | Purpose::SetUp(Setup { session: key, kind: SetupKind::Enter { .. }, .. }),
-                    ..
-                }) => {
-                    let key = *key;
-                    self.sessions.get(key).and_then(|session| Some(session.id()?.to_owned()))
-                }
-                // The end of a turn of a session that we do not know.
-                Some(open) if open.method == "session/prompt" => {
-                    let kept = self.strips.drain().flat_map(|(_, (_, mut stream))| stream.flush());
-                    return actions.to_client.extend(kept);
-                }
-                _ => None,
-            },
-            Kind::Request | Kind::Notification => message.session_id().map(Cow::into_owned),
-        };
-        // What belongs to no session, or to another one, may come in the middle.
-        let Some(id) = session else { return };
-        // It may go on with what was kept back.
-        if chunk.is_some_and(|chunk| self.strips.get(&id).is_some_and(|(kind, _)| *kind == chunk)) {
-            return;
-        }
-        // Nor do updates that say nothing end a text of ours: agents report tokens while a model speaks.
-        if updates::is_aside(message) && self.strips.get(&id).is_some_and(|(_, stream)| stream.is_inside()) {
-            return;
-        }
-        if let Some((_, mut stream)) = self.strips.remove(&id) {
-            actions.to_client.append(&mut stream.flush());
-        }
-    }
-
-    /// A prompt is answered.
+    /// Notes that the agent has answered a prompt.
     pub(crate) fn answered(&mut self, key: SessionKey, id: &Id, message: &Message<'_>) {
         let turn = self.agent.version.turn(message);
         let Some(session) = self.sessions.get(key) else { return };
@@ -223,7 +121,7 @@ impl Interceptor {
         match turn {
             Turn::Over { forgotten } => {
                 session.briefing.turn_over(id, forgotten);
-                session.vouching.turn_over(forgotten);
+                session.claims.turn_over(forgotten);
             }
             Turn::Accepted => {
                 session.turns.accepted();
@@ -232,7 +130,7 @@ impl Interceptor {
         }
     }
 
-    /// The agent begins to work, waits for the user, or has done all there was to do.
+    /// Notes a report of the agent's state: it works, waits for the user, or is idle.
     pub(crate) fn state_update(&mut self, message: &Message<'_>, update: Node<'_>) {
         let Some(session) = message.session_id().and_then(|id| self.sessions.find(&id)) else { return };
         let background = update.get("background").filter(Node::is_array).map(|list| list.raw().to_vec());
@@ -241,7 +139,7 @@ impl Interceptor {
         if !is_busy {
             let forgotten = version::forgets(update);
             session.briefing.turns_over(forgotten);
-            session.vouching.turn_over(forgotten);
+            session.claims.turn_over(forgotten);
         }
     }
 }

@@ -1,5 +1,6 @@
-//! What the model still has to be told of the skills: in the system prompt when a session is set up, or in front of a
-//! prompt. A history that is replayed may hold what an earlier run of the proxy told.
+//! The text about skills that the model gets: in the system prompt when a session is set up, or in front of a prompt.
+//!
+//! Each text is sent once. If the agent replays the history of a session, texts of an earlier run count as sent.
 
 mod changes;
 
@@ -14,21 +15,21 @@ use crate::{
     session::Session,
 };
 
-/// What a prompt is.
+/// The kind of prompt that a text is added to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Occasion {
     /// Words for the model.
     Ordinary,
-    /// A command, which is no place for small talk.
+    /// A command. It does not get the list of changed skills.
     Command,
 }
 
-/// What the model is told when the tools come after all.
+/// The text for the model if the agent connects to the skills server after the catalog was sent without tools.
 const LATE: &str = "The skill tools are available now: prefer `activate_skill` and `read_skill_file` to reading the \
                     files of skills yourself.";
 
 impl Session {
-    /// Puts the catalog into the system prompt of a request that sets the session up, where the agent takes one.
+    /// Adds the catalog to the system prompt in a request that sets up the session, if the agent supports a system prompt.
     pub(crate) fn brief_at_setup(
         &mut self,
         edit: &mut Edit,
@@ -41,7 +42,7 @@ impl Session {
             return;
         }
         let guide = if self.server.is_offered() { Guide::Tools } else { Guide::Files };
-        // The same text for as long as the session lives: an agent that compares it would start over.
+        // The text never changes while the session exists, because an agent may start over when its system prompt changes.
         let known = self.briefing.system_prompt().cloned();
         let text = known.or_else(|| Some(self.catalog(agent, policy, guide)?.into()));
         let Some(text) = text else { return };
@@ -49,14 +50,14 @@ impl Session {
             Placement::SystemPrompt => placement::into_system_prompt(edit, params, &text),
             _ => placement::into_claude_meta(edit, params, &text),
         };
-        // Otherwise it goes into the first prompt.
+        // If the field cannot be edited, the catalog is added to the first prompt.
         if !is_in {
             return;
         }
-        self.briefing.in_system_prompt(text, guide, &self.skills);
+        self.briefing.sent_in_system_prompt(text, guide, &self.skills);
     }
 
-    /// What this prompt has to tell the model about the skills, in our marks; it counts as told from now on.
+    /// Returns the text about skills that this prompt needs, inside our marks. The text counts as sent from now on.
     pub(crate) fn brief_in_prompt(
         &mut self,
         prompt: &Message<'_>,
@@ -66,30 +67,30 @@ impl Session {
     ) -> Option<String> {
         let before = self.briefing.clone();
         let news = self.news(agent, policy, occasion)?;
-        self.briefing.is_unconfirmed_since(&before, prompt.id());
+        self.briefing.sent_with(&before, prompt.id());
         Some(news)
     }
 
-    /// What the model has not been told yet about the skills and how to use them.
+    /// Returns the text about skills that the model does not know yet.
     fn news(&mut self, agent: &AgentFacts, policy: &Policy, occasion: Occasion) -> Option<String> {
         if placement::choose(policy.catalog_in, agent) == Placement::Off {
             return None;
         }
         let now = self.guide();
-        // Skills without files were not in the list.
-        let told = self.briefing.told();
+        // A model without the skill tools only knows the skills that have files. If there are others, it needs the whole list.
+        let told = self.briefing.guide();
         let late = (told, now) == (Some(Guide::Files), Guide::Tools)
             && self.skills.listed().all(|skill| skill.dir().is_some());
-        // It was told what to do without the tools.
-        let knows_files = (told, now) == (Some(Guide::Tools), Guide::Files) && self.briefing.names_files();
+        // The catalog that was sent with the tools may also contain the paths, so it can be used without the tools.
+        let knows_files = (told, now) == (Some(Guide::Tools), Guide::Files) && self.briefing.has_paths();
         if told != Some(now) && !late && !knows_files {
             let text = self.catalog(agent, policy, now)?;
-            self.briefing.now_knows(now, &self.skills);
-            self.briefing.has_named_files(&text);
+            self.briefing.set_known(now, &self.skills);
+            self.briefing.note_paths(&text);
             return Some(text);
         }
         if !knows_files {
-            self.briefing.guided_by(now);
+            self.briefing.set_guide(now);
         }
         let change = match occasion {
             Occasion::Ordinary => self.changes(&policy.catalog),
@@ -99,52 +100,53 @@ impl Session {
         (!lines.is_empty()).then(|| self.mark.wrap(&lines.join("\n")))
     }
 
-    /// The text that lists the skills and says how to use them, in our marks.
+    /// Returns the catalog with instructions, inside our marks. Returns `None` if there is no skill to list.
     fn catalog(&self, agent: &AgentFacts, policy: &Policy, guide: Guide) -> Option<String> {
         let text = placement::text(&self.skills, &self.server, agent, &policy.catalog, guide);
         text.map(|text| self.mark.wrap(&text))
     }
 
-    /// How the model can get at the skills now.
+    /// Returns the way in which the model can use the skills now.
     fn guide(&self) -> Guide {
         if self.server.has_tools() { Guide::Tools } else { Guide::Files }
     }
 
-    /// What differs from what the model was told last, on one line; it counts as told from now on.
+    /// Returns the changes since the last text for the model, on one line. They count as sent from now on.
     fn changes(&mut self, options: &CatalogOptions) -> Option<String> {
         let known = self.briefing.known().filter(|known| !known.ptr_eq(&self.skills))?;
-        let told = self.briefing.told()?;
+        let told = self.briefing.guide()?;
         let text = changes::line(self, known, told, options);
-        self.briefing.now_knows(told, &self.skills);
+        self.briefing.set_known(told, &self.skills);
         text
     }
 
-    /// A text of ours is replayed, without its marks: does the model know the catalog from it?
+    /// Notes that a text of ours was replayed. If it contains the catalog, the model knows the skills. `ours` is the text without
+    /// its marks.
     fn was_briefed(&mut self, ours: &str, agent: &AgentFacts, policy: &Policy) {
         let in_prompt = placement::choose(policy.catalog_in, agent) == Placement::Prompt;
-        if !in_prompt || self.briefing.told().is_some() {
+        if !in_prompt || self.briefing.guide().is_some() {
             return;
         }
-        // With tools or with files: what was told then need not be what would be told now.
+        // The earlier run may have sent another guide than the one that we would send now.
         for guide in [self.guide(), Guide::Tools, Guide::Files] {
             let list = placement::list(&self.skills, &policy.catalog, guide);
             if list.is_some_and(|list| has_words(ours, &list)) {
-                self.briefing.has_named_files(ours);
-                return self.briefing.now_knows(guide, &self.skills);
+                self.briefing.note_paths(ours);
+                return self.briefing.set_known(guide, &self.skills);
             }
         }
     }
 }
 
-/// Whether `text` begins with the words of `start`: agents flatten space.
+/// Returns true if `text` begins with the words of `start`. White space is ignored, because agents change it.
 fn has_words(text: &str, start: &str) -> bool {
     let mut words = text.split_whitespace();
     start.split_whitespace().all(|word| words.next() == Some(word))
 }
 
 impl Interceptor {
-    /// The agent replays a user's message, or a part of it: `ours` are the texts of ours in it, without their marks, and
-    /// `clean` is what the client sees.
+    /// Handles a replayed message of the user, or a part of one. `ours` has the texts that an earlier run added, without their
+    /// marks. `clean` is the rest, which the client sees.
     pub(crate) fn replayed(&mut self, id: &str, ours: &[String], clean: &str) {
         let Some(session) = self.sessions.find(id) else { return };
         for ours in ours {

@@ -148,7 +148,7 @@ fn set(edit: &mut Edit, call: Node<'_>, key: &str, text: &str, is_due: bool) {
 
 /// Whether calls of ours get titles of ours.
 pub(crate) fn wanted(session: &Session, policy: &Policy) -> bool {
-    policy.titles == Titles::People && !session.vouching.is_broken()
+    policy.titles == Titles::People && !session.claims.is_broken()
 }
 
 impl Interceptor {

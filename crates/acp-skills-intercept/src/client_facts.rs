@@ -1,22 +1,22 @@
-//! What is known of the client, where its ways matter.
+//! [`ClientFacts`]: the client's capabilities and quirks.
 
 use acp_skills_wire::Message;
 
 use crate::version::Version;
 
-/// What the client said of itself in `initialize`, as far as it matters.
+/// The facts about the client that the interceptor needs, from its `initialize` request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct ClientFacts {
-    /// It shows of a title what stands in front of a colon: CodeCompanion makes `Read: Skill` of `Skill: code-review`.
+    /// True if the client shortens titles at a colon: CodeCompanion shows `Read: Skill` for `Skill: code-review`.
     cuts_titles: bool,
-    /// It says that it shows options that are on or off.
+    /// True if the client announces that it shows boolean options.
     says_booleans: bool,
-    /// It asks its user what an agent wants to know, with a form.
+    /// True if the client can show a form to its user, for a request of the agent.
     shows_forms: bool,
 }
 
 impl ClientFacts {
-    /// What the request `initialize` says, in either version of the protocol.
+    /// Reads the facts from an `initialize` request of either version of the protocol.
     pub(crate) fn read(request: &Message<'_>) -> Self {
         let mut names = [["clientInfo", "name"], ["info", "name"]].into_iter();
         let name = names.find_map(|path| request.param(&path)?.as_str());
@@ -26,21 +26,21 @@ impl ClientFacts {
         Self {
             shows_forms: form.is_some_and(|form| form.is_object()),
             cuts_titles: name.is_some_and(|name| name == "CodeCompanion.nvim"),
-            says_booleans: booleans.is_some_and(|it| !it.is_null() && it.as_bool() != Some(false)),
+            says_booleans: booleans.is_some_and(|node| !node.is_null() && node.as_bool() != Some(false)),
         }
     }
 
-    /// Whether it shows options that are on or off. The draft has them for everybody.
+    /// Returns true if the client shows boolean options. In the draft of version 2, all clients do.
     pub(crate) fn shows_booleans(self, version: Version) -> bool {
         self.says_booleans || version.has_booleans()
     }
 
-    /// Whether it asks its user what an agent wants to know.
+    /// Returns true if the client can show a form to its user.
     pub(crate) fn shows_forms(self) -> bool {
         self.shows_forms
     }
 
-    /// What stands between the parts of a title.
+    /// Returns the separator between the parts of a title.
     pub(crate) fn separator(self) -> &'static str {
         if self.cuts_titles { " " } else { ": " }
     }

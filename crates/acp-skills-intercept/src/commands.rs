@@ -11,16 +11,14 @@ use skills_core::{Skill, SkillName, SkillSet};
 
 use crate::{
     Interceptor,
+    active_skills::ActivatedBy,
+    keys::SessionKey,
     menu::{self, spelling},
     outputs::Actions,
     overview,
     policy::Policy,
     queries::Wanted,
-    session::{
-        Session, SessionKey,
-        activations::By,
-        turns::{HeldKind, HeldPrompt, Text},
-    },
+    session::Session,
     switches::Switch,
     trust,
     typed::Typed,
@@ -97,7 +95,7 @@ impl Interceptor {
         text: &str,
         actions: &mut Actions,
     ) {
-        let message_id = self.new_message_id();
+        let message_id = self.ids.new_message();
         let Some(session) = self.sessions.get(key) else { return };
         let reply = Reply {
             session: session.id(),
@@ -121,11 +119,8 @@ impl Interceptor {
     ) -> bool {
         let (what, rest) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
         if what == "reload" && rest.trim().is_empty() {
-            let ticket = self.new_ticket();
-            if let Some(session) = self.sessions.get(key) {
-                let held = HeldPrompt::new(id.clone(), prompt.line, HeldKind::Command, Text::Pending(ticket));
-                session.turns.hold(held);
-            }
+            let ticket = self.pending.new_ticket();
+            self.hold_command(key, ticket, id, prompt);
             self.ask_for_reload(key, ticket, actions);
             return true;
         }
@@ -133,14 +128,14 @@ impl Interceptor {
         if what == trust::TRUST {
             let text = match trust::named(session, rest.trim()) {
                 Ok(skills) => return self.trust_command(key, prompt, id, skills, actions),
-                Err(why) => why,
+                Err(error) => error.to_string(),
             };
             self.reply(key, prompt, id, &text, actions);
             return false;
         }
         let text = match Switch::read(session, words) {
             Some(Ok(switch)) => return self.switch(key, prompt, id, switch, actions),
-            Some(Err(why)) => why,
+            Some(Err(error)) => error.to_string(),
             None => match what {
                 "" => overview::session(session),
                 "search" if !rest.trim().is_empty() => overview::search(session, rest.trim()),
@@ -153,7 +148,7 @@ impl Interceptor {
 
     /// The text of a skill that the user invoked is here: the skill is active, and open to the model.
     pub(crate) fn invoked(&mut self, key: SessionKey, skill: &SkillName, actions: &mut Actions) {
-        self.activated(key, skill, By::User, actions);
+        self.activated(key, skill, ActivatedBy::User, actions);
         if let Some(session) = self.sessions.get(key) {
             actions.effects.push(session.serve());
         }

@@ -1,54 +1,56 @@
-//! The drafts of the protocol about skills, for clients that know them: `skills/list`, which
-//! [an agent answers with its skills](https://github.com/agentclientprotocol/agent-client-protocol/pull/509), and
-//! `agentSkills`, which [a client brings for a session](https://github.com/agentclientprotocol/agent-client-protocol/pull/2163).
+//! Two drafts of the protocol about skills, for clients that support them: `skills/list`, which
+//! [lists the agent's skills](https://github.com/agentclientprotocol/agent-client-protocol/pull/509), and `agentSkills`, with
+//! which [a client provides skills for a session](https://github.com/agentclientprotocol/agent-client-protocol/pull/2163).
 //!
-//! Nothing of it is seen unless the user wants it. Then `initialize` says that both work, whatever the agent can do. An
-//! agent that offers one of the two itself keeps it: its list gets our skills behind its own, and what a client brings is
-//! for the agent. Programs that are built with the SDK can neither send nor read fields that it does not have, so that each
-//! of them may stand in `_meta` beside where it belongs, and `_skills/list` is the same request.
+//! Both are off by default. If the user turns them on, the response to `initialize` announces both, even if the agent
+//! supports neither. If the agent supports one of them itself, it keeps it: our skills are added to the agent's list, and the
+//! client's skills go to the agent. Programs that are built with the SDK can only send and read fields that the SDK knows, so
+//! each field can also be in `_meta`, and `_skills/list` is the same request as `skills/list`.
 
-mod brought;
+mod client_skills;
 
 use acp_skills_wire::{Edit, INVALID_PARAMS, Id, Message, Node, build};
 use serde_json::{Value, json};
 use skills_core::{Skill, SkillName, SkillSet, text::shown};
 
-use self::brought::{AGENT_SKILLS, Brought};
+use self::client_skills::{AGENT_SKILLS, ClientSkills};
 use crate::{
     Interceptor,
+    keys::{SessionKey, Ticket},
     menu::spelling,
     outputs::{Actions, Pass},
-    queries::{Query, Reason, Ticket},
+    pending::Kind,
+    queries::{Query, Reason},
     requests::{OpenRequest, Purpose},
-    session::{Session, SessionKey},
+    session::Session,
 };
 
-/// The capability to list skills.
+/// The name of the capability to list skills.
 const LIST: &str = "skills";
-/// The capability to take those that a client brings.
+/// The name of the capability to use the client's skills.
 const BRING: &str = "agentSkill";
-/// Where the protocol has room for what it does not know.
+/// The member for extensions of the protocol.
 const META: &str = "_meta";
 
-/// What an agent offers of the drafts by itself.
+/// The parts of the drafts that the agent itself supports.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Offered {
-    /// It lists its skills.
+    /// True if the agent lists its skills.
     list: bool,
-    /// It takes skills in the field of the draft.
+    /// True if the agent reads skills in the field of the draft.
     field: bool,
-    /// It takes them in `_meta`: another proxy like this one.
+    /// True if the agent reads skills in `_meta`, as another proxy of this kind does.
     meta: bool,
 }
 
 impl Offered {
-    /// What an agent says of its sessions.
+    /// Reads the agent's session capabilities.
     pub(crate) fn read(session: Option<Node<'_>>) -> Self {
         let marked = |node: Option<Node<'_>>| {
             node.is_some_and(|node| {
                 !node.is_null()
                     && node.as_bool() != Some(false)
-                    && node.get("supported").and_then(|it| it.as_bool()) != Some(false)
+                    && node.get("supported").and_then(|value| value.as_bool()) != Some(false)
             })
         };
         let at = |path: &[&str]| marked(session.and_then(|session| session.at(path)));
@@ -56,63 +58,60 @@ impl Offered {
     }
 }
 
-/// A list of skills that the client waits for, of no session.
-#[derive(Debug)]
-pub(crate) struct WaitingList {
-    id: Id,
-    /// The agent's own list, as it was sent.
-    theirs: Option<Vec<u8>>,
-}
-
 impl Interceptor {
-    /// The client sets up a session; what it brings for it stays here. Nothing when the request is answered already.
-    pub(crate) fn begin(
+    /// Handles a request that sets up a session, and takes the client's skills out of it. Returns `None` if the request was
+    /// answered here.
+    pub(crate) fn setup_request(
         &mut self,
         message: &Message<'_>,
         id: &Id,
         actions: &mut Actions,
     ) -> Option<(Purpose, Pass)> {
         if !self.policy.drafts {
-            return Some(self.begin_with(message, id, None, actions));
+            return Some(self.setup_request_with(message, id, None, actions));
         }
         let offered = self.agent.drafts;
-        let brought = match Brought::read(message, !offered.field, !offered.meta) {
-            Ok(None) => return Some(self.begin_with(message, id, None, actions)),
-            Ok(Some(brought)) => brought,
-            Err(why) => {
-                actions.to_client.push(build::error(id, INVALID_PARAMS, &format!("`{AGENT_SKILLS}`: {why}")));
+        let provided = match ClientSkills::read(message, !offered.field, !offered.meta) {
+            Ok(None) => return Some(self.setup_request_with(message, id, None, actions)),
+            Ok(Some(provided)) => provided,
+            Err(error) => {
+                actions.to_client.push(build::error(
+                    id,
+                    INVALID_PARAMS,
+                    &format!("`{AGENT_SKILLS}`: {error}"),
+                ));
                 return None;
             }
         };
-        for warning in brought.warnings {
+        for warning in provided.warnings {
             actions.warn(warning);
         }
-        let line = brought.edit.apply(message.line);
+        let line = provided.edit.apply(message.line);
         let without = Message::parse(&line)?;
-        let (purpose, pass) = self.begin_with(&without, id, Some(brought.skills), actions);
+        let (purpose, pass) = self.setup_request_with(&without, id, Some(provided.skills), actions);
         Some((purpose, if pass == Pass::Untouched { Pass::Edited(line) } else { pass }))
     }
 
-    fn begin_with(
+    fn setup_request_with(
         &mut self,
         message: &Message<'_>,
         id: &Id,
-        brought: Option<SkillSet>,
+        client_skills: Option<SkillSet>,
         actions: &mut Actions,
     ) -> (Purpose, Pass) {
         match message.method().as_ref() {
-            "session/new" | "session/fork" => self.new_session(message, id, brought, actions),
-            _ => self.enter_session(message, id, brought, actions),
+            "session/new" | "session/fork" => self.new_session(message, id, client_skills, actions),
+            _ => self.enter_session(message, id, client_skills, actions),
         }
     }
 
-    /// The agent says what it can do: what we add to that is said, too.
+    /// Adds our capabilities to the agent's response to `initialize`.
     pub(crate) fn announce(&self, message: &Message<'_>, result: Node<'_>) -> Pass {
         if !self.policy.drafts || !result.is_object() {
             return Pass::Untouched;
         }
         let offered = self.agent.drafts;
-        let bring = json!({ "supported": true, "maxSkills": brought::MAX_SKILLS });
+        let bring = json!({ "supported": true, "maxSkills": client_skills::MAX_SKILLS });
         let members = |bring_too: bool| {
             let list = (!offered.list).then(|| (LIST, json!({ "list": {} })));
             list.into_iter().chain(bring_too.then(|| (BRING, bring.clone()))).collect::<Vec<_>>()
@@ -130,7 +129,7 @@ impl Interceptor {
         if edit.is_empty() { Pass::Untouched } else { Pass::Edited(edit.apply(message.line)) }
     }
 
-    /// The client wants to know which skills there are. Nothing when the request is answered already.
+    /// Handles `skills/list`. Returns `None` if the request was answered here.
     pub(crate) fn list_skills(
         &mut self,
         message: &Message<'_>,
@@ -147,13 +146,13 @@ impl Interceptor {
                 return Some((Purpose::ListSkills(None), Pass::Untouched));
             }
             self.find_list(id.clone(), None, actions);
-            return Some((Purpose::Waiting, Pass::Consumed));
+            return Some((Purpose::Pending, Pass::Consumed));
         };
         let name = name.as_str().unwrap_or_default();
         let session = self.sessions.find(&name);
         if offers {
             let key = session.map(|session| session.key());
-            // Of a session that is not known here, the agent's own are all that there are.
+            // If the session is not known here, the client gets the agent's own list.
             return Some((key.map_or(Purpose::Other, |key| Purpose::ListSkills(Some(key))), Pass::Untouched));
         }
         actions.to_client.push(match session {
@@ -163,14 +162,15 @@ impl Interceptor {
         None
     }
 
-    /// Has the skills looked for that a session without a directory would have.
-    fn find_list(&mut self, id: Id, theirs: Option<Vec<u8>>, actions: &mut Actions) {
-        let ticket = self.new_ticket();
-        self.lists.insert(ticket, WaitingList { id, theirs });
+    /// Asks the host for the skills of a session without a working directory. `agent_list` is the agent's response if it has a
+    /// list of its own.
+    fn find_list(&mut self, id: Id, agent_list: Option<Vec<u8>>, actions: &mut Actions) {
+        let ticket = self.pending.new_ticket();
+        self.pending.insert(ticket, None, Some(id), Kind::SkillList { agent_list });
         actions.ask(Query::Skills { directories: vec![None], reason: Reason::List(ticket) });
     }
 
-    /// The agent has listed its own skills: ours come behind them.
+    /// Adds our skills to the agent's list.
     pub(crate) fn skills_listed(
         &mut self,
         session: Option<SessionKey>,
@@ -179,8 +179,8 @@ impl Interceptor {
         actions: &mut Actions,
     ) -> Pass {
         let Some(key) = session else {
-            let open = OpenRequest { method: "skills/list".to_owned(), purpose: Purpose::Waiting };
-            self.open.insert(id.clone(), open);
+            let open = OpenRequest { method: "skills/list".to_owned(), purpose: Purpose::Pending };
+            self.requests.insert(id.clone(), open);
             self.find_list(id.clone(), Some(message.line.to_vec()), actions);
             return Pass::Consumed;
         };
@@ -188,14 +188,14 @@ impl Interceptor {
         merged(id, message, &session.skills)
     }
 
-    /// The skills are here that a list of no session has.
+    /// Answers a pending `skills/list` request that belongs to no session.
     pub(crate) fn list_found(&mut self, ticket: Ticket, found: &SkillSet, actions: &mut Actions) {
-        let Some(WaitingList { id, theirs }) = self.lists.remove(&ticket) else { return };
-        // Whoever cancelled it does not want to know.
-        if self.open.remove(&id).is_none() {
+        let Some((id, agent_list)) = self.pending.take_list(ticket) else { return };
+        // If the request is no longer open, the agent has answered it without having received it, so we don't answer again.
+        if self.requests.remove(&id).is_none() {
             return;
         }
-        actions.to_client.push(match theirs.as_deref().and_then(Message::parse) {
+        actions.to_client.push(match agent_list.as_deref().and_then(Message::parse) {
             Some(message) => match merged(&id, &message, found) {
                 Pass::Edited(line) => line,
                 Pass::Untouched | Pass::Consumed => message.line.to_vec(),
@@ -206,22 +206,23 @@ impl Interceptor {
 }
 
 impl Session {
-    /// From now on it has these skills of the client's. Names of the library's stay the library's: what the user set up is
-    /// not replaced by what a program sends.
-    pub(crate) fn bring(&mut self, brought: SkillSet, actions: &mut Actions) {
-        for skill in brought.iter().filter(|skill| self.switches.library().get(skill.name.as_str()).is_some())
+    /// Sets the client's skills for this session. A skill of the library takes precedence over one of the client with the same
+    /// name, because the user has configured the library.
+    pub(crate) fn set_client_skills(&mut self, client_skills: SkillSet, actions: &mut Actions) {
+        for skill in
+            client_skills.iter().filter(|skill| self.switches.library().get(skill.name.as_str()).is_some())
         {
             let name = &skill.name;
             actions.warn(format!(
-                "the client's skill `{name}` is left out: there is one of this name already; the client can give it another"
+                "the client's skill `{name}` is ignored because a skill of the proxy has the same name; rename the client's skill"
             ));
         }
-        self.skills = self.switches.bring(brought);
+        self.skills = self.switches.set_client_skills(client_skills);
     }
 }
 
-/// The agent's answer with our skills behind its own, whose names stay its own. Where it has none to give, ours are the
-/// answer.
+/// Adds our skills to the agent's answer. A skill of the agent takes precedence over one of ours with the same name. If the
+/// agent's answer has no list, ours replaces it.
 fn merged(id: &Id, message: &Message<'_>, ours: &SkillSet) -> Pass {
     let list =
         message.result.and_then(|result| if result.is_array() { Some(result) } else { result.get("skills") });
@@ -240,7 +241,7 @@ fn merged(id: &Id, message: &Message<'_>, ours: &SkillSet) -> Pass {
     Pass::Edited(edit.apply(message.line))
 }
 
-/// What a list says of each skill that a person or the model may use by knowing of it.
+/// Returns the entries of a list: all skills that are not hidden from discovery.
 fn descriptors(skills: &SkillSet) -> Vec<Value> {
     skills
         .iter()
@@ -268,8 +269,7 @@ fn owned((key, value): (&str, Value)) -> (String, Value) {
     (key.to_owned(), value)
 }
 
-/// Adds members to the object at `path` below `object`, instead of those that it has of these names; makes what is not
-/// there.
+/// Sets members of the object at `path` below `object`. Creates the object and its parents if they do not exist.
 fn add(edit: &mut Edit, object: Node<'_>, path: &[&str], members: Vec<(&str, Value)>) {
     if members.is_empty() {
         return;

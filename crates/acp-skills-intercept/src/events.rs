@@ -1,14 +1,14 @@
-//! What is recorded: the kinds of event, and what each says.
+//! [`EventKind`]: the events in the record.
 //!
-//! Names, numbers and outcomes, never contents. Whoever writes a record adds the time.
+//! An event has names, numbers and outcomes, but no contents. The writer of the record adds the time.
 
 use std::{fmt, time::Duration};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
-pub use crate::session::activations::By;
+pub use crate::active_skills::ActivatedBy;
 
-/// What happened. The fields are explained in the table of each event above.
+/// An event. The fields are explained in the table of each event above.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -22,13 +22,13 @@ pub enum EventKind {
         proxy: String,
         skills: Vec<String>,
     },
-    /// The instructions of a skill were given to the model.
+    /// The model got the instructions of a skill.
     SkillActivated {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         skill: Option<String>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         path: Option<String>,
-        by: By,
+        by: ActivatedBy,
         tokens: u64,
         #[serde(flatten)]
         end: End,
@@ -76,7 +76,7 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         rule: Option<Rule>,
     },
-    /// The skills were looked for again.
+    /// The skills were reloaded.
     Reload {
         skills: u64,
         skipped: u64,
@@ -85,43 +85,43 @@ pub enum EventKind {
         changed: Vec<String>,
         ms: Millis,
     },
-    /// Something did not work, and the next best way was taken.
+    /// A feature did not work, and a fallback was used.
     Fallback {
         reason: FallbackReason,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         ms: Option<Millis>,
     },
-    /// Events were not written.
+    /// Events were dropped instead of written.
     EventsDropped { count: u64 },
 }
 
-/// How something ended that took its time.
+/// The end of an activity that took time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct End {
-    /// Whether it worked.
+    /// The outcome.
     pub outcome: Outcome,
-    /// What kind of failure it was.
+    /// The kind of error, if the activity failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// How much the model was given.
+    /// The size of the result for the model, in bytes.
     pub bytes: u64,
-    /// How long it took.
+    /// The duration.
     pub ms: Millis,
 }
 
-/// Whether something worked.
+/// The outcome of an activity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// It did.
+    /// The activity succeeded.
     Ok,
-    /// It did not.
+    /// The activity failed.
     Error,
-    /// Nobody wanted it any more.
+    /// The activity was cancelled.
     Cancelled,
 }
 
-/// How a session began.
+/// The request that opened a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SessionOrigin {
@@ -136,7 +136,7 @@ pub enum SessionOrigin {
 }
 
 impl SessionOrigin {
-    /// What a request of this method asks for.
+    /// Returns the origin for a method.
     pub(crate) fn of(method: &str) -> Self {
         match method {
             "session/load" => Self::Load,
@@ -147,48 +147,48 @@ impl SessionOrigin {
     }
 }
 
-/// What became of a request for permission.
+/// The decision about a request for permission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Decision {
-    /// The proxy granted it, once.
+    /// The proxy allowed the call once.
     Allowed,
-    /// The proxy refused it, once.
+    /// The proxy refused the call once.
     Refused,
     /// The user is asked.
     Asked,
 }
 
-/// Why the proxy decided, or had something to say.
+/// The rule behind a decision or a log message of the proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rule {
-    /// It was a call of one of our own tools.
+    /// The call is for one of the skill tools.
     Own,
     /// The `allowed-tools` of the active skills.
     AllowedTools,
 }
 
-/// What did not work.
+/// The feature that did not work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FallbackReason {
-    /// The agent did not fetch our tools in time.
+    /// The agent did not list the skill tools in time.
     NotConnected,
-    /// The agent refused a session with our server in it.
+    /// The agent refused a session with the skills server.
     Refused,
-    /// Our server could not be opened.
+    /// The skills server could not be opened.
     NoServer,
 }
 
-/// A duration, written as a number of milliseconds with at most three decimals.
+/// A duration. It is serialized as a number of milliseconds with at most three decimals.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Millis {
     micros: u64,
 }
 
 impl Millis {
-    /// As a number of milliseconds.
+    /// Returns the number of milliseconds.
     #[expect(clippy::cast_precision_loss, reason = "exact for 285 years")]
     pub fn as_f64(self) -> f64 {
         self.micros as f64 / 1000.0
@@ -211,13 +211,13 @@ impl<'de> Deserialize<'de> for Millis {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let millis = f64::deserialize(deserializer)?;
         let duration = Duration::try_from_secs_f64(millis / 1000.0).map_err(D::Error::custom)?;
-        // To the nearest: what was written comes back.
+        // Rounded to the nearest microsecond, so that a value survives writing and reading.
         Ok(Self::from(duration.saturating_add(Duration::from_nanos(500))))
     }
 }
 
 impl EventKind {
-    /// The name of the event.
+    /// Returns the name of the event in the record.
     pub fn name(&self) -> &'static str {
         match self {
             Self::SessionStarted { .. } => "session_started",
@@ -233,7 +233,7 @@ impl EventKind {
         }
     }
 
-    /// How it ended, where it took its time.
+    /// Returns the end of the activity, or `None` if the event has no duration.
     pub fn end(&self) -> Option<&End> {
         match self {
             Self::SkillActivated { end, .. }
@@ -245,15 +245,15 @@ impl EventKind {
         }
     }
 
-    /// Whether it is a call of one of our tools that only read.
+    /// Returns true for a call of one of the skill tools that only read.
     pub(crate) fn is_reading_call(&self) -> bool {
         matches!(
             self,
-            Self::SkillActivated { by: By::Model, .. } | Self::FileRead { .. } | Self::Search { .. }
+            Self::SkillActivated { by: ActivatedBy::Model, .. } | Self::FileRead { .. } | Self::Search { .. }
         )
     }
 
-    /// The skill that it is about.
+    /// Returns the name of the skill in the event.
     pub fn skill(&self) -> Option<&str> {
         match self {
             Self::SkillActivated { skill, .. }

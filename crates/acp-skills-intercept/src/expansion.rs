@@ -43,7 +43,7 @@ pub(crate) fn write(
     let mark = session.mark;
     let mut written: Vec<Vec<u8>> = Vec::new();
     let ours = |text: &str| marks::block(text).to_string().into_bytes();
-    let (front, behind) = if agent.kind.wants_words_first() { (None, news) } else { (news, None) };
+    let (front, behind) = if agent.quirks.words_first { (None, news) } else { (news, None) };
     written.extend(front.as_deref().map(ours));
     for (index, block) in blocks.elements().enumerate() {
         if index != typed.index {

@@ -1,4 +1,4 @@
-//! What happens outside of the two streams of messages, as the interceptor hears of it.
+//! [`Input`]: events other than messages, such as answers of the host and the ends of timers.
 
 use std::time::Duration;
 
@@ -6,85 +6,90 @@ use skills_core::SkillName;
 
 use crate::{
     events::EventKind,
-    queries::{Decided, Fetched, NotFetched, Provisions, Refreshed, Resolved, Switched, Ticket},
-    session::key::SessionKey,
+    keys::{SessionKey, Ticket, Timer},
+    queries::{Fetched, NotFetched, Provisions, Refreshed, Resolved, SavedSwitches, TrustOutcome},
 };
 
-/// Something that happened.
+/// An event that the runtime reports to the interceptor.
 #[derive(Debug, Clone)]
 pub enum Input {
     /// The answer to [`Query::SetUp`](crate::Query::SetUp).
     SetUp {
-        /// Which session.
+        /// The session.
         session: SessionKey,
-        /// The number of the query.
+        /// The ticket of the query.
         ticket: Ticket,
-        /// What there is for it.
+        /// The answer.
         provisions: Provisions,
     },
     /// The answer to [`Query::Fetch`](crate::Query::Fetch).
     Fetched {
-        /// Whose skills.
+        /// The session.
         session: SessionKey,
-        /// The number of the query.
+        /// The ticket of the query.
         ticket: Ticket,
         /// The text.
         fetched: Fetched,
     },
-    /// [`Query::Fetch`](crate::Query::Fetch) has no answer.
+    /// The answer to [`Query::Fetch`](crate::Query::Fetch) if the text cannot be fetched.
     NotFetched {
-        /// Whose skills.
+        /// The session.
         session: SessionKey,
-        /// The number of the query.
+        /// The ticket of the query.
         ticket: Ticket,
-        /// Why not.
+        /// The reason.
         why: NotFetched,
     },
     /// The answer to [`Query::Resolve`](crate::Query::Resolve).
     Resolved {
-        /// The number of the query.
+        /// The ticket of the query.
         ticket: Ticket,
-        /// Where it leads.
+        /// The resolved path.
         resolved: Resolved,
     },
-    /// The answer to [`Query::Remember`](crate::Query::Remember).
-    Switched {
-        /// Whose user wanted it.
+    /// The answer to [`Query::SaveSwitches`](crate::Query::SaveSwitches).
+    SwitchesSaved {
+        /// The session whose user gave the command.
         session: SessionKey,
-        /// The number of the query.
+        /// The ticket of the query.
         ticket: Ticket,
-        /// What became of it.
-        switched: Switched,
+        /// The result.
+        saved: SavedSwitches,
     },
     /// The answer to [`Query::Trust`](crate::Query::Trust).
-    Decided {
-        /// Whose user decided.
+    TrustSaved {
+        /// The session whose user decided.
         session: SessionKey,
-        /// The number of the query.
+        /// The ticket of the query.
         ticket: Ticket,
-        /// Whether the skills are trusted.
+        /// True if the user approved the skills, false if the user refused them.
         trusted: bool,
-        /// What became of it.
-        decided: Decided,
-        /// The skills of all sessions, as they are now.
+        /// The result.
+        outcome: TrustOutcome,
+        /// The skills of all sessions after the decision.
         refreshed: Refreshed,
     },
     /// The answer to [`Query::Skills`](crate::Query::Skills).
     Skills(Refreshed),
-    /// The library noticed changes, and found out in this time.
+    /// The library noticed that skills have changed. The duration is the time that it needed.
     SkillsChanged(Duration),
-    /// Somebody has come to the server of this session who knows its token.
+    /// A client with the right token, which is the agent, has connected to the MCP server of this session.
     Connected(SessionKey),
-    /// The agent has got the list of tools of this session.
+    /// The agent has listed the tools of this session's server.
     ToolsListed(SessionKey),
-    /// The time of [`Task::Wait`](crate::Task::Wait) is over.
-    WaitOver(SessionKey),
-    /// The time of [`Task::WaitForMenu`](crate::Task::WaitForMenu) is over.
-    MenuDue(SessionKey),
-    /// The model activated a skill.
+    /// The timer of [`Task::ToolsTimer`](crate::Task::ToolsTimer) has ended.
+    ToolsTimerEnded {
+        /// The session.
+        session: SessionKey,
+        /// The number of the timer.
+        timer: Timer,
+    },
+    /// The timer of [`Task::MenuTimer`](crate::Task::MenuTimer) has ended.
+    MenuTimerEnded(SessionKey),
+    /// The model has activated a skill.
     Activated(SessionKey, SkillName),
-    /// Something for the record.
+    /// An event for the record, from the MCP server of this session.
     Recorded(SessionKey, EventKind),
-    /// The client will send nothing more.
+    /// The client's stream has ended.
     ClientGone,
 }

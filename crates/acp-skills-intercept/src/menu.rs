@@ -16,8 +16,9 @@ use skills_core::SkillName;
 
 use crate::{
     Interceptor,
+    keys::SessionKey,
     outputs::{Actions, Pass, Task},
-    session::{Session, SessionKey, menu::AgentCommands},
+    session::{Session, menu::AgentCommands},
     version::Version,
 };
 
@@ -132,8 +133,8 @@ impl Interceptor {
         let raw = list.map(|list| list.raw().to_vec());
         let Some(session) = self.sessions.find(&id) else {
             // Perhaps of a session whose response is still on its way; it goes on, and is kept for then.
-            if self.early_commands.len() < MAX_EARLY && self.is_setting_up() {
-                self.early_commands.extend(raw.map(|raw| (id.into_owned(), raw)));
+            if self.memory.early_commands.len() < MAX_EARLY && self.is_setting_up() {
+                self.memory.early_commands.extend(raw.map(|raw| (id.into_owned(), raw)));
             }
             return Pass::Untouched;
         };
@@ -155,7 +156,7 @@ impl Interceptor {
         result: Node<'_>,
     ) -> Pass {
         let Some(session) = self.sessions.get(key) else { return Pass::Untouched };
-        let early = session.id().and_then(|id| self.early_commands.remove(id));
+        let early = session.id().and_then(|id| self.memory.early_commands.remove(id));
         let list = result.get("availableCommands").filter(Node::is_array);
         if let Some(theirs) = list.map(|list| list.raw().to_vec()).or(early) {
             session.menu.set_agent_commands(Some(theirs));
@@ -167,7 +168,7 @@ impl Interceptor {
             add(&mut edit, result, session, self.agent.version);
         }
         if !self.is_setting_up() {
-            self.early_commands.clear();
+            self.memory.early_commands.clear();
         }
         if edit.is_empty() { Pass::Untouched } else { Pass::Edited(edit.apply(message.line)) }
     }
@@ -175,7 +176,7 @@ impl Interceptor {
     /// The session is set up, and its response is about to go on.
     pub(crate) fn menu_after_response(&mut self, key: SessionKey, actions: &mut Actions) {
         let Some(session) = self.sessions.get(key) else { return };
-        let early = session.id().and_then(|id| self.early_commands.remove(id));
+        let early = session.id().and_then(|id| self.memory.early_commands.remove(id));
         let has_sent = early.is_some();
         if has_sent {
             session.menu.set_agent_commands(early);
@@ -185,16 +186,16 @@ impl Interceptor {
                 session.menu.sent();
                 actions.after.extend(update(session, self.agent.version));
             } else {
-                actions.tasks.push(Task::WaitForMenu(key, PATIENCE));
+                actions.tasks.push(Task::MenuTimer { session: key, time: PATIENCE });
             }
         }
         if !self.is_setting_up() {
-            self.early_commands.clear();
+            self.memory.early_commands.clear();
         }
     }
 
     /// The agent has had its time.
-    pub(crate) fn menu_due(&mut self, key: SessionKey, actions: &mut Actions) {
+    pub(crate) fn menu_timer_ended(&mut self, key: SessionKey, actions: &mut Actions) {
         let Some(session) = self.sessions.get(key) else { return };
         if session.has_menu() && !session.menu.was_sent() {
             session.menu.sent();

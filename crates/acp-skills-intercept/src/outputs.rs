@@ -1,34 +1,39 @@
-//! What the interceptor decides: what becomes of a line, and what is to be done besides.
+//! The interceptor's decisions: [`Pass`] for the line itself, [`Actions`] for everything else.
 
 use std::{path::PathBuf, time::Duration};
 
 use skills_core::{SkillName, SkillSet};
 
-use crate::{events::EventKind, queries::Query, session::activations::Active, session::key::SessionKey};
+use crate::{
+    active_skills::ActiveSkills,
+    events::EventKind,
+    keys::{SessionKey, Timer},
+    queries::Query,
+};
 
-/// What becomes of a line.
+/// The decision about a line.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Pass {
-    /// It goes on as it came.
+    /// The line is forwarded as it is.
     Untouched,
-    /// This goes on instead.
+    /// This line is forwarded instead.
     Edited(Vec<u8>),
-    /// It does not go on, or not yet.
+    /// The line is not forwarded. It was answered here, or it is held and follows later in [`Actions`].
     Consumed,
 }
 
-/// Lines to send and things to do, besides what becomes of the line itself.
+/// Lines to send and work to do, in addition to the decision about the line itself.
 #[derive(Debug, Default)]
 pub struct Actions {
-    /// Lines for the client, before the line itself if that goes to the client too.
+    /// Lines for the client. They are sent before the line itself if that goes to the client too.
     pub to_client: Vec<Vec<u8>>,
-    /// Lines for the agent, before the line itself if that goes to the agent too.
+    /// Lines for the agent. They are sent before the line itself if that goes to the agent too.
     pub to_agent: Vec<Vec<u8>>,
-    /// Lines that follow the line itself in its own direction.
+    /// Lines that are sent after the line itself, in its direction.
     pub after: Vec<Vec<u8>>,
-    /// What is to be done at once, in this order and in that of the decisions.
+    /// Work that is done immediately, in this order. The effects of one call come before those of the next call.
     pub effects: Vec<Effect>,
-    /// What takes its time, in any order.
+    /// Work that takes time. Tasks run concurrently, in any order.
     pub tasks: Vec<Task>,
 }
 
@@ -46,75 +51,88 @@ impl Actions {
     }
 }
 
-/// Something to do at once. None of it blocks.
+/// Work that is done immediately. None of it blocks.
 #[derive(Debug, Clone)]
 pub enum Effect {
-    /// Write a line into the log.
+    /// Write a line to the log.
     Log(Level, String),
     /// Add an event to the record.
     Record {
-        /// The agent's id of the session, when it is known.
+        /// The agent's id of the session, if it is known.
         session: Option<String>,
-        /// What happened.
+        /// The event.
         kind: EventKind,
     },
-    /// Remember what is active in a session; nothing forgets it.
-    Remember {
-        /// The agent's id of it.
+    /// Save the active skills of a session, so that they are known if the session is loaded again. An empty list removes the
+    /// saved entry.
+    SaveActiveSkills {
+        /// The agent's id of the session.
         id: String,
-        /// All of it.
-        active: Active,
+        /// All active skills.
+        active: ActiveSkills,
     },
-    /// Remember for other runs whether this agent comes to our server by itself.
-    RememberAgent {
-        /// Its name and version.
+    /// Save for later runs whether this agent connects to the skills server by itself.
+    SaveAgentConnects {
+        /// The agent's name and version.
         agent: String,
-        /// Whether it does.
+        /// True if the agent connects by itself.
         connects: bool,
     },
-    /// From now on a session has these skills. Whatever serves tools and texts goes by that, also when the agent has no
-    /// server of ours.
+    /// Set the skills of a session. They are used for tools and for texts in prompts, even if the agent does not use our MCP
+    /// server.
     Serve {
-        /// Which session.
+        /// The session.
         session: SessionKey,
-        /// Its skills.
+        /// The enabled skills.
         skills: SkillSet,
-        /// Those of them that the user activated.
+        /// The skills that the user activated. The model can use them even if only users can invoke them.
         unlocked: Vec<SkillName>,
-        /// Where the session works.
+        /// The working directory of the session.
         cwd: Option<PathBuf>,
     },
-    /// A session is over: close its MCP server.
-    Close(SessionKey),
-    /// No session works in this directory any more.
-    Leave(PathBuf),
+    /// Close the MCP server of a session that has ended.
+    CloseServer(SessionKey),
+    /// Stop watching a directory, because no session works in it any more.
+    ReleaseDirectory(PathBuf),
 }
 
-/// Something to do that takes its time.
+/// Work that takes time.
 #[derive(Debug, Clone)]
 pub enum Task {
     /// Answer this query.
     Ask(Query),
-    /// Send [`Input::WaitOver`](crate::Input::WaitOver) for this session after this time.
-    Wait(SessionKey, Duration),
-    /// Send [`Input::MenuDue`](crate::Input::MenuDue) for this session after this time.
-    WaitForMenu(SessionKey, Duration),
-    /// Give this MCP request to the session's server; its answer goes to the agent as the response to the request.
+    /// Send [`Input::ToolsTimerEnded`](crate::Input::ToolsTimerEnded) after some time.
+    ToolsTimer {
+        /// The session.
+        session: SessionKey,
+        /// The number of the timer, which the input repeats.
+        timer: Timer,
+        /// The time.
+        time: Duration,
+    },
+    /// Send [`Input::MenuTimerEnded`](crate::Input::MenuTimerEnded) after some time.
+    MenuTimer {
+        /// The session.
+        session: SessionKey,
+        /// The time.
+        time: Duration,
+    },
+    /// Pass an MCP request to the session's server, and send its answer to the agent as the response to the request.
     Mcp {
-        /// Whose server.
+        /// The session.
         session: SessionKey,
         /// The whole `mcp/message` request.
         line: Vec<u8>,
     },
 }
 
-/// How important a line in the log is.
+/// The level of a line in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
-    /// Something does not work.
+    /// A problem that the user should know about.
     Warn,
-    /// Something that a curious user wants to know.
+    /// Information for interested users.
     Info,
-    /// For whoever looks for a bug.
+    /// Details for debugging.
     Debug,
 }

@@ -1,4 +1,4 @@
-//! What `/skills` answers: Markdown for the user.
+//! The answers to `/skills`: Markdown for the user.
 
 use std::{
     fmt::Write,
@@ -12,51 +12,96 @@ use skills_core::{
 };
 
 use crate::{
+    active_skills::ActivatedBy,
     menu::{self, spelling},
-    queries::Decided,
-    session::{Session, activations::By},
+    queries::{HostError, TrustOutcome},
+    session::Session,
 };
 
-/// What to type.
+/// The help for `/skills`.
 pub(crate) const USAGE: &str = "`/skills` lists the skills, `/skills reload` looks for new ones, `/skills search WORDS` finds those that fit, `/skills off NAME` and `/skills on NAME` turn one off and on (with `--here` in new sessions of this directory, too).";
 
-/// How many skills are shown at most.
+/// The maximum number of skills in a section.
 const MAX_SHOWN: usize = 100;
-/// How many decisions are shown at most, the last ones.
+/// The maximum number of decisions. The last ones are shown.
 const MAX_DECISIONS: usize = 10;
-/// How many problems are shown at most.
+/// The maximum number of problems.
 const MAX_PROBLEMS: usize = 20;
 
-/// The skills of a session, what is wrong with them, and what was decided for the user.
+/// Answers `/skills`: the skills of a session, their problems, and decisions about permissions.
 pub(crate) fn session(session: &Session) -> String {
-    let mut text = String::new();
-    let skills = &session.skills;
-    let _ = match skills.len() {
-        0 if !session.switches.all().unapproved().is_empty() && session.switches.all().is_empty() => {
-            writeln!(text, "No skill is on in this session.")
-        }
-        0 if !session.switches.all().is_empty() => writeln!(text, "All skills of this session are off."),
-        0 => writeln!(
+    let mut text = headline(session);
+    let all = session.switches.all();
+    list_skills(&mut text, session);
+    section(
+        &mut text,
+        "Off",
+        MAX_SHOWN,
+        session.switches.off().map(|skill| {
+            let here = if session.switches.is_remembered(&skill.name) { " (in this directory)" } else { "" };
+            format!("`{}`{here}: {}", skill.name, described(skill))
+        }),
+    );
+    section(
+        &mut text,
+        "Waiting for your trust",
+        MAX_SHOWN,
+        all.unapproved().iter().map(|entry| {
+            let changed = if entry.has_changed { " (it has changed since you trusted it)" } else { "" };
+            format!("`{}`{changed}: {}", entry.skill.name, described(&entry.skill))
+        }),
+    );
+    if !all.unapproved().is_empty() {
+        let _ = writeln!(
             text,
-            "There are no skills in this session. `acp-skills-proxy list` with your flags says where it looks, and why."
-        ),
-        1 => writeln!(text, "**1 skill in this session**\n"),
-        count => writeln!(text, "**{count} skills in this session**\n"),
-    };
-    let theirs = menu::agent_commands(session);
+            "\nThese skills come with the project, and your agent cannot see them yet. Look at their files first. Then \
+             `/skills trust NAME` trusts the current version of one skill, and `/skills trust` trusts all of them."
+        );
+    }
+    section(&mut text, "Problems", MAX_PROBLEMS, problems(all).into_iter());
+    let decisions = session.decisions.last(MAX_DECISIONS).iter();
+    section(
+        &mut text,
+        "Permissions decided for you",
+        MAX_DECISIONS,
+        decisions.map(|(decision, times)| {
+            let times = if *times == 1 { String::new() } else { format!(" ({times} times)") };
+            format!("{decision}{times}")
+        }),
+    );
+    let _ = write!(text, "\n{USAGE}");
+    text
+}
+
+fn headline(session: &Session) -> String {
+    let all = session.switches.all();
+    match session.skills.len() {
+        0 if !all.unapproved().is_empty() && all.is_empty() => "No skill is on in this session.\n".to_owned(),
+        0 if !all.is_empty() => "All skills of this session are off.\n".to_owned(),
+        0 => "There are no skills in this session. Run `acp-skills-proxy list` with your flags to see where it looks.\n"
+            .to_owned(),
+        1 => "**1 skill in this session**\n\n".to_owned(),
+        count => format!("**{count} skills in this session**\n\n"),
+    }
+}
+
+/// Lists the enabled skills, with their commands.
+fn list_skills(text: &mut String, session: &Session) {
+    let skills = &session.skills;
+    let agent_commands = menu::agent_commands(session);
     let words = spelling::spelled(skills);
     for skill in skills.iter().take(MAX_SHOWN) {
         let word = words.iter().find(|(_, other)| other.name == skill.name).map(|(word, _)| word.as_str());
         let name = match word {
-            Some(word) if menu::is_taken(&theirs, word) => format!("/{}{word}", menu::PREFIX),
+            Some(word) if menu::is_taken(&agent_commands, word) => format!("/{}{word}", menu::PREFIX),
             Some(word) => format!("/{word}"),
             None => skill.name.to_string(),
         };
         let mut notes = Vec::new();
         match session.activations.by(&skill.name) {
-            Some(By::User) => notes.push("active, by you"),
-            Some(By::Model) => notes.push("active, by the model"),
-            Some(By::Prompt) => notes.push("active, because it fits a prompt"),
+            Some(ActivatedBy::User) => notes.push("active, by you"),
+            Some(ActivatedBy::Model) => notes.push("active, by the model"),
+            Some(ActivatedBy::Prompt) => notes.push("active, because it matches a prompt"),
             None => {}
         }
         if skill.properties.disable_model_invocation {
@@ -72,57 +117,25 @@ pub(crate) fn session(session: &Session) -> String {
         let more = skills.len() - MAX_SHOWN;
         let _ = writeln!(text, "- and {more} more; `/skills search WORDS` finds them");
     }
-    let off: Vec<_> = session.switches.off().collect();
-    if !off.is_empty() {
-        let _ = writeln!(text, "\n**Off**\n");
-        for skill in off.iter().take(MAX_SHOWN) {
-            let here = if session.switches.is_remembered(&skill.name) { " (in this directory)" } else { "" };
-            let _ = writeln!(text, "- `{}`{here}: {}", skill.name, described(skill));
-        }
-        if off.len() > MAX_SHOWN {
-            let _ = writeln!(text, "- and {} more", off.len() - MAX_SHOWN);
-        }
-    }
-    let waiting = session.switches.all().unapproved();
-    if !waiting.is_empty() {
-        let _ = writeln!(text, "\n**Waiting for your trust**\n");
-        for it in waiting.iter().take(MAX_SHOWN) {
-            let skill = &it.skill;
-            let changed = if it.has_changed { " (it has changed since you trusted it)" } else { "" };
-            let _ = writeln!(text, "- `{}`{changed}: {}", skill.name, described(skill));
-        }
-        if waiting.len() > MAX_SHOWN {
-            let _ = writeln!(text, "- and {} more", waiting.len() - MAX_SHOWN);
-        }
-        let _ = writeln!(
-            text,
-            "\nThe project brings them, and your agent gets nothing of them. `/skills trust NAME` trusts one as it is now, \
-             `/skills trust` all; look at their files first."
-        );
-    }
-    let problems = problems(session.switches.all());
-    if !problems.is_empty() {
-        let _ = writeln!(text, "\n**Problems**\n");
-        for problem in problems.iter().take(MAX_PROBLEMS) {
-            let _ = writeln!(text, "- {problem}");
-        }
-        if problems.len() > MAX_PROBLEMS {
-            let _ = writeln!(text, "- and {} more", problems.len() - MAX_PROBLEMS);
-        }
-    }
-    let decisions = session.decisions.last(MAX_DECISIONS);
-    if !decisions.is_empty() {
-        let _ = writeln!(text, "\n**Permissions decided for you**\n");
-        for (decision, times) in decisions {
-            let times = if *times == 1 { String::new() } else { format!(" ({times} times)") };
-            let _ = writeln!(text, "- {decision}{times}");
-        }
-    }
-    let _ = write!(text, "\n{USAGE}");
-    text
 }
 
-/// What is wrong, in a line for each skill.
+/// Writes a section with a list, unless the list is empty.
+fn section(text: &mut String, title: &str, max: usize, mut entries: impl Iterator<Item = String>) {
+    let shown: Vec<_> = entries.by_ref().take(max).collect();
+    if shown.is_empty() {
+        return;
+    }
+    let _ = writeln!(text, "\n**{title}**\n");
+    for entry in shown {
+        let _ = writeln!(text, "- {entry}");
+    }
+    let more = entries.count();
+    if more > 0 {
+        let _ = writeln!(text, "- and {more} more");
+    }
+}
+
+/// Returns the problems of the skills, a line for each skill.
 fn problems(skills: &SkillSet) -> Vec<String> {
     let mut lines = Vec::new();
     for entry in skills.entries() {
@@ -145,7 +158,7 @@ fn problems(skills: &SkillSet) -> Vec<String> {
         let dir = skipped.path.parent().filter(|_| skipped.path.extension().is_some());
         let dir = dir.unwrap_or(&skipped.path);
         let name = dir.file_name().unwrap_or(dir.as_os_str()).to_string_lossy();
-        lines.extend(problem(&format!("`{name}` is left out"), found, Some(dir)));
+        lines.extend(problem(&format!("`{name}` was skipped"), found, Some(dir)));
     }
     let hidden = skills.shadowed().iter().map(|shadowed| {
         let place = |path: &Option<PathBuf>| path.as_deref().map_or("the configuration".to_owned(), shown_path);
@@ -161,7 +174,8 @@ fn problems(skills: &SkillSet) -> Vec<String> {
     lines
 }
 
-/// One line for all that is wrong with one skill, with the command that explains it.
+/// Returns a line with the first problem of a skill, the number of its other problems, and the command that explains them.
+/// Returns `None` if there are no problems.
 fn problem(what: &str, found: Vec<String>, dir: Option<&Path>) -> Option<String> {
     let more = found.len().saturating_sub(1);
     let mut line = format!("{what}: {}", found.into_iter().next()?);
@@ -176,11 +190,11 @@ fn problem(what: &str, found: Vec<String>, dir: Option<&Path>) -> Option<String>
     Some(line)
 }
 
-/// The skills that fit `words`, best first.
+/// Answers `/skills search`: the skills that match `words`, the best match first.
 pub(crate) fn search(session: &Session, words: &str) -> String {
     let found = session.skills.search(&Query { text: words.to_owned(), ..Query::default() });
     if found.hits.is_empty() {
-        return "No skill fits. Try other or fewer words.".to_owned();
+        return "No skill matches. Try other words, or fewer.".to_owned();
     }
     let mut text = String::new();
     for (number, hit) in (1..).zip(&found.hits) {
@@ -192,7 +206,7 @@ pub(crate) fn search(session: &Session, words: &str) -> String {
     text
 }
 
-/// A skill and where it comes from, if there is anything to tell of that.
+/// Returns a skill's description with its source, if the source is of interest.
 fn described(skill: &Skill) -> String {
     let description = spelling::description(skill);
     match skill.dir() {
@@ -205,12 +219,13 @@ fn described(skill: &Skill) -> String {
     }
 }
 
-/// What became of a switch: these skills are on or off now, and `kept` says whether new sessions have it so as well.
+/// Answers `/skills on` and `/skills off`. `saved` is the result of saving the change for new sessions, or `None` if the
+/// command was for this session only.
 pub(crate) fn switched(
     session: &Session,
     names: &[SkillName],
     on: bool,
-    kept: Option<&Result<(), String>>,
+    saved: Option<&Result<(), HostError>>,
 ) -> String {
     let (state, other) = if on { ("on", "off") } else { ("off", "on") };
     let list: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
@@ -218,20 +233,21 @@ pub(crate) fn switched(
     let mut text = format!("{} {are} {state}", list.join(", "));
     let is_missing = |name: &&SkillName| session.switches.all().get(name.as_str()).is_none();
     let missing: Vec<_> = names.iter().filter(is_missing).map(|name| format!("`{name}`")).collect();
-    match kept {
+    match saved {
         Some(Ok(())) => text.push_str(" in this session and in new ones of this directory."),
-        Some(Err(why)) => {
-            let _ = write!(text, " in this session, and that is not remembered: {}.", shown(why));
+        Some(Err(error)) => {
+            let _ =
+                write!(text, " in this session. This was not saved for new sessions: {}.", shown(&error.0));
         }
         None => {
             text.push_str(" in this session.");
             if on && names.iter().any(|name| session.switches.is_remembered(name)) {
-                text.push_str(" In new ones of this directory it stays off, unless you say `--here`.");
+                text.push_str(" It stays off in new sessions of this directory unless you add `--here`.");
             }
         }
     }
     if on && !missing.is_empty() {
-        let _ = write!(text, " There is no skill {} now.", missing.join(", "));
+        let _ = write!(text, " There is no skill {} at the moment.", missing.join(", "));
     }
     if !on && let [name] = names {
         let _ = write!(text, " `/skills {other} {name}` turns it {other} again.");
@@ -239,31 +255,31 @@ pub(crate) fn switched(
     text
 }
 
-/// What became of a decision about skills of the project.
-pub(crate) fn decided(decided: &Decided) -> String {
+/// Answers `/skills trust`.
+pub(crate) fn trust_outcome(outcome: &TrustOutcome) -> String {
     let mut text = String::new();
-    let list: Vec<_> = decided.done.iter().map(|name| format!("`{name}`")).collect();
+    let list: Vec<_> = outcome.done.iter().map(|name| format!("`{name}`")).collect();
     if !list.is_empty() {
-        let (are, they) = if list.len() == 1 { ("is", "it is") } else { ("are", "they are") };
-        let _ = write!(text, "{} {are} trusted, as {they} now; what changes waits again.", list.join(", "));
+        let are = if list.len() == 1 { "is" } else { "are" };
+        let _ = write!(text, "{} {are} trusted. After a change, you will be asked again.", list.join(", "));
     }
-    for (name, why) in &decided.failed {
+    for (name, why) in &outcome.failed {
         let _ = write!(text, " `{name}` is not trusted: {}.", shown(why));
     }
-    if let Err(why) = &decided.kept {
-        let _ = write!(text, " That is not remembered for other sessions: {}.", shown(why));
+    if let Err(error) = &outcome.saved {
+        let _ = write!(text, " This was not saved for other sessions: {}.", shown(&error.0));
     }
     text.trim_start().to_owned()
 }
 
-/// What a new look at the skills brought.
+/// Answers `/skills reload`.
 pub(crate) fn reloaded(difference: &Difference, now: &SkillSet) -> String {
     let mut text = match now.len() {
         1 => "Loaded 1 skill.".to_owned(),
         count => format!("Loaded {count} skills."),
     };
     let Difference { added, removed, changed, .. } = difference;
-    for (what, skills) in [("New", added), ("Gone", removed), ("Changed", changed)] {
+    for (what, skills) in [("New", added), ("Removed", removed), ("Changed", changed)] {
         if !skills.is_empty() {
             let names: Vec<_> = skills.iter().map(|skill| format!("`{}`", skill.name)).collect();
             let _ = write!(text, " {what}: {}.", names.join(", "));
@@ -274,9 +290,9 @@ pub(crate) fn reloaded(difference: &Difference, now: &SkillSet) -> String {
     }
     match now.skipped().len() {
         0 => {}
-        1 => text.push_str(" 1 could not be loaded; `/skills` says why."),
+        1 => text.push_str(" 1 skill could not be loaded; `/skills` shows why."),
         count => {
-            let _ = write!(text, " {count} could not be loaded; `/skills` says why.");
+            let _ = write!(text, " {count} skills could not be loaded; `/skills` shows why.");
         }
     }
     text

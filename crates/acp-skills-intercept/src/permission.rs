@@ -15,20 +15,23 @@
 mod claude;
 mod patterns;
 
-use acp_skills_wire::{Edit, Id, Message, Node, build};
+use acp_skills_wire::{Edit, Message, Node, build};
 use serde_json::{Value, json};
 
 pub(crate) use self::claude::allow_ours;
 use self::patterns::Fit;
 use crate::{
     Interceptor,
+    active_skills::ActivatedBy,
     call_titles::{self, Peers, Shape},
     calls::{Call, HARMLESS},
     events::{Decision as Decided, EventKind, Rule},
+    keys::{SessionKey, Ticket},
     outputs::{Actions, Effect, Level, Pass},
+    pending::Kind,
     policy::{Approve, Policy, ToolPolicy},
-    queries::{Query, Resolved, Ticket},
-    session::{Session, SessionKey, activations::By},
+    queries::{Query, Resolved},
+    session::Session,
     tool_paths::only_path,
 };
 
@@ -63,7 +66,7 @@ fn decide(
         };
     }
     let declared = |by_user: bool| {
-        let active = session.activations.iter().filter(move |(_, by)| !by_user || *by == By::User);
+        let active = session.activations.iter().filter(move |(_, by)| !by_user || *by == ActivatedBy::User);
         let skills = active.filter_map(|(name, _)| session.skills.get(name.as_str()));
         skills.flat_map(|skill| skill.properties.allowed_tools.iter().map(String::as_str))
     };
@@ -177,7 +180,7 @@ impl Interceptor {
 
     /// It is known where the path of a call leads that somebody asked permission for.
     pub(crate) fn resolved(&mut self, ticket: Ticket, resolved: &Resolved, actions: &mut Actions) {
-        let Some(line) = self.asked.remove(&ticket) else { return };
+        let Some(line) = self.pending.take_permission(ticket) else { return };
         let pass = match Message::parse(&line) {
             Some(message) => self.decide_permission(&message, Some(resolved), actions),
             None => Pass::Untouched,
@@ -187,24 +190,6 @@ impl Interceptor {
             Pass::Edited(edited) => actions.to_client.push(edited),
             Pass::Consumed => {}
         }
-    }
-
-    /// The user cancels the turn of a session: requests that wait are answered as the client answers those that it has.
-    pub(crate) fn cancel_asked(&mut self, session: &str, actions: &mut Actions) {
-        let is_its = |line: &[u8]| Message::parse(line)?.session_id().map(|id| id == session);
-        for (_, line) in self.asked.extract_if(|_, line| is_its(line) == Some(true)) {
-            let id = Message::parse(&line).and_then(|message| message.id());
-            let outcome = json!({ "outcome": { "outcome": "cancelled" } });
-            actions.to_agent.extend(id.map(|id| build::result(&id, &outcome)));
-        }
-    }
-
-    /// The agent cancels a request: when it waits, the client gets it first.
-    pub(crate) fn agent_cancels(&mut self, message: &Message<'_>, actions: &mut Actions) {
-        let Some(id) = message.param(&["requestId"]).and_then(Id::of) else { return };
-        let is_it = |line: &[u8]| Message::parse(line).and_then(|message| message.id()).as_ref() == Some(&id);
-        let asked = self.asked.extract_if(|_, line| is_it(line)).map(|(_, line)| line);
-        actions.to_client.extend(asked);
     }
 
     fn decide_permission(
@@ -218,7 +203,7 @@ impl Interceptor {
         };
         let Some(call) = Call::read(message, session, &self.agent) else { return Pass::Untouched };
         let (trusts, breaks) = match call.ours {
-            Some(_) => session.vouching.holds(),
+            Some(_) => session.claims.check(),
             None => (true, false),
         };
         if breaks {
@@ -270,7 +255,7 @@ impl Interceptor {
             return asked(message, &call, session, peers, &self.policy);
         };
         if is_ours {
-            session.vouching.granted();
+            session.claims.granted();
         }
         actions.to_client.extend(announcement(&call, session, peers, &self.policy));
         let outcome = json!({ "outcome": { "outcome": "selected", "optionId": option } });
@@ -287,8 +272,9 @@ impl Interceptor {
         message: &Message<'_>,
         actions: &mut Actions,
     ) -> Pass {
-        let ticket = self.new_ticket();
-        self.asked.insert(ticket, message.line.to_vec());
+        let ticket = self.pending.new_ticket();
+        let request = Kind::Permission { id: message.id(), line: message.line.to_vec() };
+        self.pending.insert(ticket, Some(session), None, request);
         actions.ask(Query::Resolve { session, ticket, path: path.into(), cwd });
         Pass::Consumed
     }

@@ -1,4 +1,4 @@
-//! How the catalog reaches the model: in the system prompt where the agent takes one, else in the first prompt.
+//! The place of the catalog: the system prompt if the agent supports one, otherwise the first prompt.
 
 use std::{path::Path, sync::Arc};
 
@@ -10,39 +10,35 @@ use skills_core::{
     text::sanitize,
 };
 
-use crate::{
-    agent_facts::{AgentFacts, AgentKind},
-    policy::CatalogIn,
-    servers,
-    session::server::SessionServer,
-};
+use crate::{agent_facts::AgentFacts, policy::CatalogIn, servers, session::server::SessionServer};
 
-/// Where the catalog goes.
+/// The place of the catalog.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Placement {
     /// The draft field `systemPrompt` of session requests.
     SystemPrompt,
     /// `_meta.systemPrompt.append`, which older versions of Claude's adapter read.
     ClaudeMeta,
-    /// A text block in front of the words of the first prompt that is no command, or behind them.
+    /// A text block before or after the user's text in the first prompt that is not a command.
     Prompt,
-    /// Nowhere.
+    /// The model gets no catalog.
     Off,
 }
 
-/// The place for this agent.
+/// Returns the place for this agent.
 pub(crate) fn choose(wish: CatalogIn, agent: &AgentFacts) -> Placement {
     match wish {
         CatalogIn::Off => Placement::Off,
         CatalogIn::Auto | CatalogIn::System if agent.system_prompt => Placement::SystemPrompt,
-        CatalogIn::Auto | CatalogIn::System if agent.kind == AgentKind::Claude => Placement::ClaudeMeta,
-        // An agent without a system prompt field fails on one, so `system` is a wish and not an order.
+        CatalogIn::Auto | CatalogIn::System if agent.quirks.takes_system_prompt_in_meta => {
+            Placement::ClaudeMeta
+        }
+        // An agent without a system prompt fails on the field, so `system` falls back to the first prompt.
         CatalogIn::Auto | CatalogIn::System | CatalogIn::Prompt => Placement::Prompt,
     }
 }
 
-/// The text that lists the skills of a session and says how to use them, `None`
-/// when there is no skill to list.
+/// Returns the catalog of a session with instructions. Returns `None` if there is no skill to list.
 pub(crate) fn text(
     skills: &SkillSet,
     server: &SessionServer,
@@ -52,7 +48,7 @@ pub(crate) fn text(
 ) -> Option<String> {
     let list = list(skills, options, guide)?;
     let more = match server.name() {
-        // Some agents connect only when a tool is used.
+        // Some agents connect only when the model uses a tool.
         _ if guide == Guide::Files && server.is_missing() => {
             " Should you have the tools `activate_skill` and `read_skill_file` after all, use them instead."
                 .to_owned()
@@ -63,23 +59,24 @@ pub(crate) fn text(
     Some(list + &more)
 }
 
-/// What is to be said of the tools besides their names.
+/// Returns the sentence that identifies the skill tools, or an empty text if their names are enough.
 fn whose_tools(server: &str, agent: &AgentFacts, skills: &SkillSet, options: &CatalogOptions) -> String {
-    // Where there is another tool of the same name, the model has to know which one is meant: Gemini has one itself, and
-    // a proxy with other skills before us in a chain has them all. Where it has to search, it needs words to search for.
-    let is_first = server == servers::SERVER_NAME || agent.kind.shares_servers();
-    let is_alone = agent.kind != AgentKind::Gemini && is_first;
-    let files = if agent.passes_tools_on() { None } else { patterns(skills, options) };
+    // If there may be another tool with the same name, we name the server: Gemini has such a tool, and so does another proxy in
+    // a chain. We also name the server if the model has to search for tools, so that it knows the words to search for.
+    let is_first = server == servers::SERVER_NAME || agent.quirks.shares_servers;
+    let is_alone = agent.quirks.own_tools.is_empty() && is_first;
+    let files = if agent.gives_tools() { None } else { patterns(skills, options) };
     match files {
         Some(files) => format!(
             " The tools are those of the MCP server `{server}`; if you do not have them, read the `SKILL.md` instead: {files}."
         ),
-        None if is_alone && !agent.kind.hides_tools() => String::new(),
+        None if is_alone && !agent.quirks.hides_tools => String::new(),
         None => format!(" The tools are those of the MCP server `{server}`."),
     }
 }
 
-/// Where the files of the skills are, as few patterns; `None` when there are none, or the list says it.
+/// Returns patterns that match the files of the skills. Returns `None` if no skill has files, or if the catalog has the
+/// paths.
 fn patterns(skills: &SkillSet, options: &CatalogOptions) -> Option<String> {
     if options.location != Location::None {
         return None;
@@ -87,7 +84,7 @@ fn patterns(skills: &SkillSet, options: &CatalogOptions) -> Option<String> {
     let mut roots: Vec<&Path> = skills.listed().filter_map(|skill| skill.dir()?.parent()).collect();
     roots.sort_unstable();
     roots.dedup();
-    // One below another is found with it.
+    // A pattern for a directory also matches the directories below it.
     let tops: Vec<&Path> = roots
         .iter()
         .filter(|root| !roots.iter().any(|other| *root != other && root.starts_with(other)))
@@ -106,10 +103,10 @@ fn patterns(skills: &SkillSet, options: &CatalogOptions) -> Option<String> {
     (!patterns.is_empty()).then(|| patterns.join(", "))
 }
 
-/// How many patterns are worth their place.
+/// The maximum number of patterns.
 const MAX_PATTERNS: usize = 4;
 
-/// The list itself with how to use it, which every text of [`text`] begins with for these skills.
+/// Returns the list of skills with instructions. Every text of [`text`] for these skills begins with it.
 pub(crate) fn list(skills: &SkillSet, options: &CatalogOptions, guide: Guide) -> Option<String> {
     let catalog = match guide {
         Guide::Files => Catalog::render(&stored(skills), &for_files(options)),
@@ -118,7 +115,7 @@ pub(crate) fn list(skills: &SkillSet, options: &CatalogOptions, guide: Guide) ->
     Some(format!("{}\n\n{}", catalog.text, catalog::guide(guide)))
 }
 
-/// The options for a model that has only its own tools: it needs to know where the files are.
+/// Returns the options for a model without the skill tools, which needs the paths of the files.
 fn for_files(options: &CatalogOptions) -> CatalogOptions {
     let mut options = options.clone();
     if options.location == Location::None {
@@ -128,7 +125,7 @@ fn for_files(options: &CatalogOptions) -> CatalogOptions {
     options
 }
 
-/// The skills that have files; the others cannot be read, only invoked by command.
+/// Returns the skills that have files. The model cannot read the others, but users can invoke them.
 fn stored(skills: &SkillSet) -> SkillSet {
     let mut builder = SkillSet::builder();
     for skill in skills.iter().filter(|skill| skill.dir().is_some()) {
@@ -137,8 +134,8 @@ fn stored(skills: &SkillSet) -> SkillSet {
     builder.build()
 }
 
-/// Adds `text` to the draft field `systemPrompt` of `params`, keeping what the client sends and its mode. Returns whether
-/// that can be: a field that is not what the draft says is between the client and the agent.
+/// Adds `text` to the draft field `systemPrompt` of `params`. The client's content and mode are kept. Returns false, and
+/// changes nothing, if the field does not have the form of the draft.
 pub(crate) fn into_system_prompt(edit: &mut Edit, params: Node<'_>, text: &str) -> bool {
     let block = json!({ "type": "text", "text": text });
     let field = || json!({ "mode": "append", "content": [block] });
@@ -156,8 +153,8 @@ pub(crate) fn into_system_prompt(edit: &mut Edit, params: Node<'_>, text: &str) 
     true
 }
 
-/// Adds `text` to `_meta.systemPrompt` of `params`: behind a text that replaces the prompt, or to the appended one. Returns
-/// whether that can be.
+/// Adds `text` to `_meta.systemPrompt` of `params`, after the client's own text. Returns false, and changes nothing, if the
+/// field does not have the form that Claude's adapter reads.
 pub(crate) fn into_claude_meta(edit: &mut Edit, params: Node<'_>, text: &str) -> bool {
     let field = json!({ "append": text });
     let meta = match params.get("_meta") {
@@ -185,7 +182,7 @@ pub(crate) fn into_claude_meta(edit: &mut Edit, params: Node<'_>, text: &str) ->
     true
 }
 
-/// Adds a paragraph to a string, whose own words stay as they are written. Returns whether it is one.
+/// Adds a paragraph to a JSON string without rewriting the string. Returns false if the node is not a string.
 fn extend(edit: &mut Edit, string: Node<'_>, text: &str) -> bool {
     if string.as_text().is_none() {
         return false;

@@ -1,87 +1,90 @@
-//! What the user decided: how the agent gets the skills, who activates them, which permissions are granted.
+//! [`Policy`]: the user's configuration for the interceptor.
 
 use std::time::Duration;
 
 use serde::Deserialize;
 use skills_core::catalog::CatalogOptions;
 
-/// How the agent is to reach our MCP server.
+/// The transport between the agent and the skills server, which is the MCP server with the skill tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum McpMode {
-    /// By what the agent advertises.
+    /// The best transport that the agent announces.
     #[default]
     Auto,
-    /// Over the ACP connection.
+    /// The ACP connection.
     Acp,
     /// HTTP on loopback.
     Http,
     /// A bridge process.
     Stdio,
-    /// Not at all: the model reads the files with its own tools.
+    /// No server: the model reads the files with its own tools.
     Off,
 }
 
-/// Where the catalog is to go.
+/// The place of the catalog.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum CatalogIn {
-    /// The cleanest way that the agent offers.
+    /// The best place that the agent supports.
     #[default]
     Auto,
-    /// The system prompt where the agent takes one, else the prompt.
+    /// The system prompt if the agent supports one, otherwise the first prompt.
     System,
     /// The first prompt.
     Prompt,
-    /// Nowhere.
+    /// No catalog.
     Off,
 }
 
-/// How skills are activated.
+/// The party that activates skills.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Activation {
-    /// The model does it, with our tools or by reading the files.
+    /// The model, with the skill tools or by reading the files.
     #[default]
     Model,
-    /// The proxy does it: it puts the skills that fit a prompt in front of it. For agents without tools.
+    /// The proxy: it adds the skills that match a prompt to the prompt. For agents without tools.
     Prompt,
-    /// The model does it where it has our tools, else the proxy.
+    /// The model if it has the skill tools, otherwise the proxy.
     Hybrid,
 }
 
-/// What the user decided.
+/// The user's configuration.
 #[derive(Debug, Clone)]
 pub struct Policy {
-    /// How the agent is to reach our MCP server.
+    /// The transport for the skills server. The default is [`McpMode::Auto`].
     pub mcp: McpMode,
-    /// How long a first prompt waits for the agent to have our tools, from the opening of its session.
+    /// The timeout for the agent to list the skill tools, from the opening of a session. The first prompt is held until then. The
+    /// default is 2 seconds. Zero turns waiting off.
     pub mcp_wait: Duration,
-    /// How long of that for an agent that has not connected. Those that connect do so within milliseconds, or never.
+    /// The connect timeout, as a part of `mcp_wait`. The default is 300 ms: agents that connect by themselves do so within
+    /// milliseconds.
     pub mcp_connect: Duration,
-    /// Where the catalog is to go.
+    /// The place of the catalog. The default is [`CatalogIn::Auto`].
     pub catalog_in: CatalogIn,
-    /// How the catalog is rendered.
+    /// The format of the catalog.
     pub catalog: CatalogOptions,
-    /// How skills are activated.
+    /// The party that activates skills. The default is the model.
     pub activation: Activation,
-    /// Whether `$NAME` invokes a skill as `/NAME` does.
+    /// True if `$NAME` invokes a skill as `/NAME` does. The default is false.
     pub dollar: bool,
-    /// Which requests for permission are granted because the call is ours.
+    /// The calls of the skill tools that are allowed without asking the user. The default is [`Approve::Own`].
     pub approve: Approve,
-    /// What the `allowed-tools` of active skills mean.
+    /// The effect of the `allowed-tools` of active skills. The default is [`ToolPolicy::Permissive`].
     pub tool_policy: ToolPolicy,
-    /// What calls of our own tools are called in the client.
+    /// The titles of calls of the skill tools in the client. The default is [`Titles::People`].
     pub titles: Titles,
-    /// Whether skills are options of the session that the client shows as switches.
+    /// True if the client gets skills as configuration options. The default is false.
     pub toggles: bool,
-    /// Whether the drafts of the protocol about skills are spoken: `skills/list`, and `agentSkills` of a session.
+    /// True if the drafts of the protocol about skills are supported: `skills/list`, and `agentSkills` of a session. The default
+    /// is false.
     pub drafts: bool,
 }
 
@@ -104,43 +107,43 @@ impl Default for Policy {
     }
 }
 
-/// Which requests for permission the proxy grants because the call is its own.
+/// The calls of the proxy's own tools that are allowed without asking the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Approve {
-    /// Calls of our tools that only read.
+    /// Calls that only read.
     #[default]
     Own,
-    /// None.
+    /// No calls.
     None,
 }
 
-/// What the `allowed-tools` of active skills mean.
+/// The effect of the `allowed-tools` of active skills.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum ToolPolicy {
-    /// What they do not name is logged.
+    /// Calls of other tools are logged.
     #[default]
     Permissive,
-    /// What they name is granted once, when the user activated the skill.
+    /// Calls of these tools are allowed once, if the user activated the skill.
     Approval,
-    /// What they do not name is refused.
+    /// Calls of other tools are refused.
     Strict,
 }
 
-/// What calls of our own tools are called in the client.
+/// The titles of calls of the proxy's own tools in the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Titles {
-    /// What they are for: `Skill: code-review`.
+    /// The purpose of the call, such as `Skill: code-review`.
     #[default]
     People,
-    /// Whatever the agent calls them.
+    /// The agent's own titles.
     Agent,
 }

@@ -1,27 +1,37 @@
-//! What the interceptor needs from outside, and what it gets.
+//! [`Query`]: the interceptor's questions to the host, with the types of their answers.
 //!
-//! A query leaves with the [`Actions`](crate::Actions) and is answered whenever the answer is there, as an
-//! [`Input`](crate::Input). Until then the interceptor holds back what depends on it and nothing else.
+//! A query is one of the [tasks](crate::Task) in [`Actions`](crate::Actions). Its answer is an [`Input`](crate::Input). Until
+//! the answer arrives, the interceptor holds back only the messages that depend on it.
 
 use std::{path::PathBuf, time::Duration};
 
 use skills_core::{SkillName, SkillSet, set::Unapproved};
+use thiserror::Error;
 
-use crate::{events::EventKind, session::activations::Active, session::key::SessionKey};
+use crate::{
+    active_skills::ActiveSkills,
+    events::EventKind,
+    keys::{SessionKey, Ticket},
+};
 
-/// How the agent reaches our MCP server.
+/// An error of the host: a clause for the user, such as `the disk is full`.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub struct HostError(pub String);
+
+/// The transport between the agent and the skills server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Transport {
     /// Over the ACP connection itself: `mcp/message` (unstable).
     Acp,
     /// Streamable HTTP on loopback.
     Http,
-    /// A process of our own binary that the agent starts.
+    /// A process of our own program, which the agent starts.
     Stdio,
 }
 
 impl Transport {
-    /// Its name, as in `--mcp`.
+    /// Returns the name of the transport, as in `--mcp`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Acp => "acp",
@@ -31,15 +41,15 @@ impl Transport {
     }
 }
 
-/// Where one session's MCP server is.
+/// The address of one session's MCP server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Endpoint {
     /// `mcp/message` with this server id.
     Acp {
-        /// Unique in this run of the proxy.
+        /// The id, unique in this run of the proxy.
         server_id: String,
     },
-    /// An address and the token for its `Authorization: Bearer` header.
+    /// A URL and the token for the `Authorization: Bearer` header.
     Http {
         /// `http://127.0.0.1:PORT/PATH`.
         url: String,
@@ -48,220 +58,218 @@ pub enum Endpoint {
     },
     /// A command to run.
     Stdio {
-        /// Absolute path of the program.
+        /// The absolute path of the program.
         command: String,
-        /// Its arguments.
+        /// The arguments.
         args: Vec<String>,
-        /// Variables for its environment.
+        /// Variables for the environment of the process.
         env: Vec<(String, String)>,
     },
 }
 
-/// A question to the world outside. Whoever answers may take as long as it takes.
+/// A question to the host. There is no limit to the time that the host needs for an answer.
 #[derive(Debug, Clone)]
 pub enum Query {
-    /// What a session needs before its request goes on; answered with [`Input::SetUp`](crate::Input::SetUp).
+    /// Provide what a session needs before its setup request is forwarded. Answered with
+    /// [`Input::SetUp`](crate::Input::SetUp).
     SetUp {
-        /// Which session.
+        /// The session.
         session: SessionKey,
-        /// Tells the answer from that to another query for the same session.
+        /// The number that the answer repeats.
         ticket: Ticket,
-        /// What it needs.
+        /// The needs of the session.
         needs: Needs,
     },
-    /// A text; answered with [`Input::Fetched`](crate::Input::Fetched) or
+    /// Fetch a text for a prompt. Answered with [`Input::Fetched`](crate::Input::Fetched) or
     /// [`Input::NotFetched`](crate::Input::NotFetched).
     Fetch {
-        /// Whose skills.
+        /// The session whose skills are used.
         session: SessionKey,
-        /// Tells the answer from others.
+        /// The number that the answer repeats.
         ticket: Ticket,
-        /// What.
+        /// The text.
         wanted: Wanted,
     },
-    /// Where a path leads; answered with [`Input::Resolved`](crate::Input::Resolved).
+    /// Resolve the links of a path. Answered with [`Input::Resolved`](crate::Input::Resolved).
     Resolve {
-        /// Whose session.
+        /// The session.
         session: SessionKey,
-        /// Tells the answer from others.
+        /// The number that the answer repeats.
         ticket: Ticket,
-        /// As the agent wrote it: absolute, or relative to `cwd`. It need not exist.
+        /// The path as the agent wrote it: absolute, or relative to `cwd`. The file may not exist.
         path: PathBuf,
-        /// Where the session works.
+        /// The working directory of the session.
         cwd: Option<PathBuf>,
     },
-    /// Keep for new sessions which skills are off in a directory; answered with [`Input::Switched`](crate::Input::Switched).
-    Remember {
-        /// Whose user wants that.
+    /// Save which skills are enabled or disabled in new sessions of a directory. Answered with
+    /// [`Input::SwitchesSaved`](crate::Input::SwitchesSaved).
+    SaveSwitches {
+        /// The session whose user gave the command.
         session: SessionKey,
-        /// Tells the answer from others.
+        /// The number that the answer repeats.
         ticket: Ticket,
-        /// The directory, as the client gave it.
+        /// The directory as the client wrote it.
         cwd: PathBuf,
-        /// Which skills.
+        /// The skills.
         names: Vec<SkillName>,
-        /// Whether they are to be on.
+        /// True if the skills are turned on.
         on: bool,
     },
-    /// Keep what the user decided about skills of their project that wait; answered with
-    /// [`Input::Decided`](crate::Input::Decided).
+    /// Save the user's decision about unapproved skills of the project. Answered with
+    /// [`Input::TrustSaved`](crate::Input::TrustSaved).
     Trust {
-        /// Whose user decided.
+        /// The session whose user decided.
         session: SessionKey,
-        /// Tells the answer from others.
+        /// The number that the answer repeats.
         ticket: Ticket,
-        /// Where the session works.
+        /// The working directory of the session.
         cwd: Option<PathBuf>,
-        /// About which skills, as they were told of them.
+        /// The skills in the versions that the user was shown.
         skills: Vec<Unapproved>,
-        /// Whether they are trusted.
+        /// True if the user approves the skills, false if the user refuses them.
         trusted: bool,
-        /// The working directories of all sessions, whose skills may be others afterwards.
+        /// The working directories of all sessions. The decision may change the skills of each.
         directories: Vec<Option<PathBuf>>,
     },
-    /// The skills of directories, as they are now; answered with [`Input::Skills`](crate::Input::Skills). An answer is
-    /// never older than the one before it.
+    /// Return the current skills of directories. Answered with [`Input::Skills`](crate::Input::Skills). An answer is never
+    /// older than the one before it.
     Skills {
         /// The working directories of sessions.
         directories: Vec<Option<PathBuf>>,
-        /// Why.
+        /// The reason for the query, which the answer repeats.
         reason: Reason,
     },
 }
 
-/// What became of [`Query::Remember`].
+/// The result of [`Query::SaveSwitches`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Switched {
-    /// Which skills.
+pub struct SavedSwitches {
+    /// The skills.
     pub names: Vec<SkillName>,
-    /// Whether they are on.
+    /// True if the skills were turned on.
     pub on: bool,
-    /// Or a clause that says why it is not kept.
-    pub kept: Result<(), String>,
+    /// The error if the switches could not be saved.
+    pub saved: Result<(), HostError>,
 }
 
-/// What became of [`Query::Trust`].
+/// The result of [`Query::Trust`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Decided {
-    /// The skills that the decision holds for.
+pub struct TrustOutcome {
+    /// The skills whose approval or refusal is in effect.
     pub done: Vec<SkillName>,
-    /// The others, each with a clause that says why.
+    /// The skills whose decision could not be applied, each with the reason as a clause.
     pub failed: Vec<(SkillName, String)>,
-    /// Or a clause that says why it is not kept; it holds for this run.
-    pub kept: Result<(), String>,
+    /// The error if the decision could not be saved. Then it is in effect for this run only.
+    pub saved: Result<(), HostError>,
 }
 
-impl Default for Decided {
+impl Default for TrustOutcome {
     fn default() -> Self {
-        Self { done: Vec::new(), failed: Vec::new(), kept: Ok(()) }
+        Self { done: Vec::new(), failed: Vec::new(), saved: Ok(()) }
     }
 }
 
-/// Tells the answer to a query from those to others of its kind; unique in one run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Ticket(pub u64);
-
-/// What a session that is being set up needs.
+/// The needs of a session that is being set up.
 #[derive(Debug, Clone, Default)]
 pub struct Needs {
-    /// Where the session works.
+    /// The working directory of the session.
     pub cwd: Option<PathBuf>,
-    /// Its skills, when they are known; else those of `cwd` are looked for.
+    /// The skills of the session. If `None`, the host finds the skills of `cwd`.
     pub skills: Option<SkillSet>,
-    /// The skills that the client brings for it.
-    pub brought: SkillSet,
-    /// The agent's id of a session that is to be remembered.
+    /// The skills that the client provides for the session.
+    pub client_skills: SkillSet,
+    /// The agent's id of a session whose active skills are loaded.
     pub recall: Option<String>,
-    /// How the agent is to reach our server, if at all. A session without skills needs none.
+    /// The transport for the skills server. `None` if the agent gets no server. A session without skills needs no server either.
     pub transport: Option<Transport>,
-    /// The agent of which is to be remembered whether it comes to our server, as name and version.
+    /// The agent's name and version, to load whether this agent connects to the skills server.
     pub agent: Option<String>,
 }
 
-/// What there is of that.
+/// The answer to [`Query::SetUp`].
 #[derive(Debug, Clone, Default)]
 pub struct Provisions {
-    /// The skills of the session, without those that the client brings.
+    /// The skills of the session, without those of the client.
     pub skills: SkillSet,
-    /// Which of them are off in its directory, there or not.
+    /// The names of disabled skills in the directory. The skills may not exist.
     pub off: Vec<SkillName>,
-    /// What was active in the session when it was open last.
-    pub active: Active,
-    /// Where its server is, or a sentence that says why there is none; nothing when none was needed.
-    pub endpoint: Option<Result<Endpoint, String>>,
-    /// Whether the agent did not come to our server in the last run that waited for it.
+    /// The skills that were active when the session was last open.
+    pub active: ActiveSkills,
+    /// The address of the session's MCP server, or the error if it could not be opened. `None` if no server is needed.
+    pub endpoint: Option<Result<Endpoint, HostError>>,
+    /// True if the agent did not connect to the skills server in the last run that waited for a connection.
     pub never_connects: bool,
 }
 
-/// Why the skills of sessions are asked for.
+/// The reason for [`Query::Skills`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
-    /// The library noticed that there are others, in this time.
+    /// The library noticed that skills have changed. The duration is the time that it needed.
     Changed(Duration),
-    /// Sessions came while the others got new ones, in this time.
+    /// Sessions were set up during a refresh of all sessions. The duration is the time of that refresh.
     CatchUp(Duration),
-    /// A user wants them to be looked for anew, and waits for the answer.
+    /// A user entered `/skills reload`, and waits for the answer.
     Reload(SessionKey, Ticket),
-    /// The client wants a list of them, and no session has anything to do with it.
+    /// The client asked for a list of skills without a session.
     List(Ticket),
 }
 
-/// A text that has to be read from somewhere.
+/// A text that the host can fetch for a prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wanted {
-    /// The activation text of a skill, with what the user wrote behind its name.
+    /// The activation text of a skill.
     Skill {
-        /// Its name.
+        /// The name of the skill.
         name: String,
-        /// The user's words, possibly none.
+        /// The words after the command. Empty if there are none.
         arguments: String,
-        /// Whether the model has our tools.
+        /// True if the model has the skill tools.
         tools: bool,
     },
-    /// The activation texts of the skills that fit these words best.
+    /// The activation texts of the skills that match these words best.
     BestFor(String),
 }
 
-/// What [`Query::Fetch`] asked for.
+/// The answer to [`Query::Fetch`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Fetched {
-    /// The text; nothing when there is nothing to say.
+    /// The text. `None` if no skill matches, or if the skill no longer exists.
     pub text: Option<String>,
-    /// The activations that the text is made of.
+    /// The activations in the text.
     pub activations: Vec<EventKind>,
 }
 
-/// Why that cannot be had.
+/// The answer to [`Query::Fetch`] if the text cannot be fetched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotFetched {
-    /// A sentence for the user.
+    /// The reason, as a sentence for the user.
     pub why: String,
     /// The activation that failed.
     pub failed: Option<EventKind>,
 }
 
-/// Where the paths of [`Query::Resolve`] lead, without links.
+/// The answer to [`Query::Resolve`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Resolved {
-    /// The path, absolute; `None` where that cannot be found out, as of a link to what is not there yet.
+    /// The absolute path without links. `None` if it cannot be resolved, for example if a link leads to a missing file.
     pub path: Option<PathBuf>,
-    /// Where the session works; as it was told where that cannot be found out.
+    /// The working directory without links. If it cannot be resolved, this is the directory as the client wrote it.
     pub cwd: Option<PathBuf>,
 }
 
-/// The skills that [`Query::Skills`] asked for.
+/// The answer to [`Query::Skills`].
 #[derive(Debug, Clone)]
 pub struct Refreshed {
-    /// By directory.
+    /// The skills by directory.
     pub skills: Vec<(Option<PathBuf>, SkillSet)>,
-    /// How long it took to look for them.
+    /// The time that it took to find them.
     pub took: Duration,
-    /// Why they were asked for.
+    /// The reason in the query.
     pub reason: Reason,
 }
 
 impl Refreshed {
-    /// The answer when nothing could be found out.
+    /// Returns an answer without any directory, which changes nothing.
     pub fn nothing(reason: Reason) -> Self {
         Self { skills: Vec::new(), took: Duration::ZERO, reason }
     }

@@ -1,16 +1,18 @@
-//! What is recorded, and what is remembered of a session.
+//! Events for the record, and the active skills that are saved for a session.
 
 use skills_core::SkillName;
 
 use crate::{
     Interceptor,
+    active_skills::ActivatedBy,
     events::{EventKind, Outcome, SessionOrigin},
+    keys::SessionKey,
     outputs::{Actions, Effect},
-    session::{Session, SessionKey, activations::By},
+    session::Session,
 };
 
 impl Interceptor {
-    /// The agent opened a session: its id is known.
+    /// Records that the agent has opened a session, whose id is known now.
     pub(crate) fn started(&mut self, key: SessionKey, method: &str, actions: &mut Actions) {
         let agent = self.agent.name.clone();
         let Some(session) = self.sessions.get(key) else { return };
@@ -21,12 +23,18 @@ impl Interceptor {
             skills: session.skills.iter().map(|skill| skill.name.to_string()).collect(),
         };
         actions.effects.push(Effect::Record { session: session.id().map(str::to_owned), kind });
-        // A fork begins with what was active, and an early call can come before the id.
+        // A copy begins with active skills, and a skill can be activated before the id is known.
         remember(session, actions);
     }
 
-    /// Somebody activated a skill.
-    pub(crate) fn activated(&mut self, key: SessionKey, skill: &SkillName, by: By, actions: &mut Actions) {
+    /// Notes that a skill was activated.
+    pub(crate) fn activated(
+        &mut self,
+        key: SessionKey,
+        skill: &SkillName,
+        by: ActivatedBy,
+        actions: &mut Actions,
+    ) {
         if let Some(session) = self.sessions.get(key)
             && session.activations.add(skill, by)
         {
@@ -34,12 +42,12 @@ impl Interceptor {
         }
     }
 
-    /// Something for the record happened in a session.
+    /// Records an event of a session's MCP server.
     pub(crate) fn recorded(&mut self, key: SessionKey, kind: EventKind, actions: &mut Actions) {
         if kind.is_reading_call() {
             self.agent.has_called = true;
             if let Some(session) = self.sessions.get(key) {
-                session.vouching.arrived();
+                session.claims.arrived();
             }
         }
         let session = self.sessions.get(key).and_then(|session| Some(session.id()?.to_owned()));
@@ -47,11 +55,11 @@ impl Interceptor {
     }
 }
 
-/// The proxy has put a skill in front of a prompt, unless it could not.
+/// Notes that the proxy has added a skill to a prompt, if the activation succeeded.
 pub(crate) fn put_in_front(session: &mut Session, kind: &EventKind, actions: &mut Actions) {
     let is_ok = kind.end().is_some_and(|end| end.outcome == Outcome::Ok);
     if let Some(skill) = kind.skill().filter(|_| is_ok).and_then(SkillName::new)
-        && session.activations.add(&skill, By::Prompt)
+        && session.activations.add(&skill, ActivatedBy::Prompt)
     {
         remember(session, actions);
     }
@@ -59,6 +67,6 @@ pub(crate) fn put_in_front(session: &mut Session, kind: &EventKind, actions: &mu
 
 fn remember(session: &Session, actions: &mut Actions) {
     if let (Some(id), Some(active)) = (session.id(), session.activations.to_remember()) {
-        actions.effects.push(Effect::Remember { id: id.to_owned(), active });
+        actions.effects.push(Effect::SaveActiveSkills { id: id.to_owned(), active });
     }
 }

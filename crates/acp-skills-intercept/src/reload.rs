@@ -1,4 +1,4 @@
-//! What becomes of sessions when there are other skills. Servers and menus change at once; the model hears of it with its
+//! Changes of the skills while sessions are open. Servers and menus change immediately; the model gets the changes with its
 //! next prompt ([`briefing`](crate::briefing)).
 
 use std::{collections::BTreeSet, path::PathBuf, sync::Arc, time::Duration};
@@ -8,20 +8,21 @@ use skills_core::{Difference, Skill, SkillSet};
 use crate::{
     Interceptor,
     events::EventKind,
+    keys::{SessionKey, Ticket},
     outputs::{Actions, Effect, Level},
     overview,
-    queries::{Query, Reason, Refreshed, Ticket},
+    queries::{Query, Reason, Refreshed},
     requests::{Purpose, Setup},
-    session::{Session, SessionKey},
+    session::Session,
 };
 
 impl Interceptor {
-    /// The library noticed changes: every session asks for its skills.
+    /// Asks for the skills of all sessions, because the library noticed changes.
     pub(crate) fn skills_changed(&mut self, took: Duration, actions: &mut Actions) {
         self.ask_for_skills(Reason::Changed(took), actions);
     }
 
-    /// A user wants skills to be looked for, and waits for the answer under `ticket`.
+    /// Asks for the skills of all sessions for `/skills reload`. The command is answered with `ticket`.
     pub(crate) fn ask_for_reload(&mut self, session: SessionKey, ticket: Ticket, actions: &mut Actions) {
         self.ask_for_skills(Reason::Reload(session, ticket), actions);
     }
@@ -31,13 +32,13 @@ impl Interceptor {
         actions.ask(Query::Skills { directories, reason });
     }
 
-    /// Where sessions work, also those that are being set up.
+    /// Returns the working directories of all sessions, including those that are being set up.
     pub(crate) fn directories(&self) -> BTreeSet<Option<PathBuf>> {
         let known = self.sessions.iter().map(|session| session.cwd.clone());
-        known.chain(self.waiting.directories().cloned()).collect()
+        known.chain(self.pending.new_directories().cloned()).collect()
     }
 
-    /// These are the skills now. Sessions in which nothing differs notice nothing.
+    /// Applies the current skills to all sessions. Sessions without a difference are left alone.
     pub(crate) fn refreshed(&mut self, refreshed: Refreshed, actions: &mut Actions) {
         let Refreshed { skills, took, reason } = refreshed;
         if let Reason::List(ticket) = reason {
@@ -46,15 +47,16 @@ impl Interceptor {
         }
         let asked = match reason {
             Reason::Reload(session, ticket) => {
-                self.sessions.get(session).map(|it| (it.skills.clone(), session, ticket))
+                self.sessions.get(session).map(|open| (open.skills.clone(), session, ticket))
             }
             Reason::Changed(_) | Reason::CatchUp(_) | Reason::List(_) => None,
         };
-        // Of all sessions; some may have come since they were asked for.
+        // Sessions that were set up after the query are missing from its answer, so we ask again for these.
         let is_of_all = !matches!(reason, Reason::CatchUp(_));
         let mut missing = if is_of_all && !skills.is_empty() { self.directories() } else { BTreeSet::new() };
-        self.refreshes += u64::from(is_of_all);
-        let (mut with_menu, mut changed) = (Vec::new(), Vec::new());
+        self.memory.refreshes += u64::from(is_of_all);
+        let mut with_menu = Vec::new();
+        let mut changed = Vec::new();
         for (cwd, skills) in skills {
             missing.remove(&cwd);
             for session in self.sessions.iter_mut().filter(|session| session.cwd == cwd) {
@@ -64,9 +66,9 @@ impl Interceptor {
                 let had_waiting = !session.switches.all().unapproved().is_empty();
                 let skills = session.switches.replace(skills.clone());
                 changed.push(session.key());
-                // Who may have something to trust for the first time gets the command for it.
+                // The menu needs the command for approvals once there is a skill to approve.
                 let gets_waiting = !had_waiting && !session.switches.all().unapproved().is_empty();
-                if session.equip(skills, took, actions) || gets_waiting {
+                if session.set_skills(skills, took, actions) || gets_waiting {
                     with_menu.push(session.key());
                 }
             }
@@ -75,14 +77,13 @@ impl Interceptor {
             let directories = missing.into_iter().collect();
             actions.ask(Query::Skills { directories, reason: Reason::CatchUp(took) });
         }
-        // A session that is being set up gets its menu after the response.
-        let open = self.open.values().filter_map(|open| match &open.purpose {
+        // If a session is still being set up, we send its menu and its question after the response.
+        let open = self.requests.values().filter_map(|open| match &open.purpose {
             Purpose::SetUp(Setup { session, .. }) => Some(*session),
             _ => None,
         });
         let setting_up: Vec<_> = open.collect();
         with_menu.retain(|key| !setting_up.contains(key));
-        // Asked after the response, like those.
         changed.retain(|key| !setting_up.contains(key));
         changed.sort_unstable();
         with_menu.sort_unstable();
@@ -99,7 +100,7 @@ impl Interceptor {
         }
     }
 
-    /// Tells the user who asked what has changed.
+    /// Answers `/skills reload` with the changes.
     fn reload_answered(
         &mut self,
         key: SessionKey,
@@ -108,25 +109,21 @@ impl Interceptor {
         took: Duration,
         actions: &mut Actions,
     ) {
-        actions.log(Level::Info, "the skills were loaded again");
+        actions.log(Level::Info, "reloaded the skills");
         let Some(session) = self.sessions.get(key) else { return };
         let difference = Difference::between(before, &session.skills);
-        // Whoever asked is told that nothing has changed, too.
+        // We record a reload even if nothing has changed. If there are changes, they were already recorded when we applied them.
         if difference.is_empty() {
             actions.effects.push(record(session, &difference, took));
         }
         let text = overview::reloaded(&difference, &session.skills);
-        // Whoever cancelled it does not want to know.
-        if let Some(prompt) = session.turns.take_awaiting(ticket) {
-            self.answer_held(key, &prompt, &text, actions);
-            self.release(key, actions);
-        }
+        self.answer_command(key, ticket, &text, actions);
     }
 }
 
 impl Session {
-    /// From now on the session has these skills. Returns whether its menu differs.
-    pub(crate) fn equip(&mut self, skills: SkillSet, took: Duration, actions: &mut Actions) -> bool {
+    /// Sets the skills of the session. Returns true if the menu has to change.
+    pub(crate) fn set_skills(&mut self, skills: SkillSet, took: Duration, actions: &mut Actions) -> bool {
         let difference = Difference::between(&self.skills, &skills);
         self.skills = skills;
         actions.effects.push(self.serve());
@@ -137,7 +134,7 @@ impl Session {
     }
 }
 
-/// What a session got, for the record.
+/// Creates the event for the record.
 fn record(session: &Session, difference: &Difference, took: Duration) -> Effect {
     let names = |skills: &[Arc<Skill>]| skills.iter().map(|skill| skill.name.to_string()).collect();
     let kind = EventKind::Reload {

@@ -17,7 +17,7 @@ impl Interceptor {
             Pass::Edited(edited) => edited,
             Pass::Consumed => return pass,
         };
-        if !self.mark_scanner.has_mark(said) {
+        if !self.reader.mark_scanner.has_mark(said) {
             return pass;
         }
         let edit = Message::parse(said).map(|message| clean(&message)).filter(|edit| !edit.is_empty());

@@ -1,74 +1,74 @@
-//! The client's requests that the agent has not answered, and what their answers mean to us.
+//! The client's requests that have no answer yet, and the meaning of their answers for the interceptor.
 
 use acp_skills_wire::{INTERNAL_ERROR, Id, NOT_STARTED, build};
 
-use crate::session::key::SessionKey;
+use crate::keys::SessionKey;
 
-/// A request of the client's that the agent has not answered.
+/// A request of the client that has no answer yet.
 #[derive(Debug)]
 pub(crate) struct OpenRequest {
-    /// Its method.
+    /// The method of the request.
     pub(crate) method: String,
-    /// What its answer means.
+    /// The meaning of the answer.
     pub(crate) purpose: Purpose,
 }
 
-/// What the answer to an open request means to us.
+/// The meaning of the answer to a request.
 #[derive(Debug)]
 pub(crate) enum Purpose {
-    /// It tells what the agent can do.
+    /// The answer has the agent's capabilities.
     Initialize,
-    /// It sets up a session.
+    /// The answer opens a session.
     SetUp(Setup),
-    /// The request waits for what its session needs; the agent has not seen it yet.
-    Waiting,
-    /// It ends a session.
-    Leave {
-        /// The agent's id of it.
+    /// The request is in the table of pending work, and the agent has not received it.
+    Pending,
+    /// The answer ends a session.
+    Close {
+        /// The agent's id of the session.
         id: String,
     },
-    /// It ends a turn of this session.
+    /// The answer ends a turn of this session.
     Prompt(SessionKey),
-    /// It has all options of this session.
+    /// The answer has all configuration options of this session.
     Option(SessionKey),
-    /// It lists sessions with titles.
+    /// The answer lists sessions with their titles.
     List,
-    /// It lists the agent's own skills, of this session or of none.
+    /// The answer lists the agent's own skills, of this session or of none.
     ListSkills(Option<SessionKey>),
-    /// Nothing.
+    /// The answer is forwarded as it is.
     Other,
 }
 
 /// A request that sets up a session.
 #[derive(Debug)]
 pub(crate) struct Setup {
-    /// Which session.
+    /// The session.
     pub(crate) session: SessionKey,
-    /// Whether the answer names it (`session/new`, `session/fork`), or its id is known (`session/load`,
-    /// `session/resume`).
+    /// Tells a new session from one that is opened again.
     pub(crate) kind: SetupKind,
-    /// The request as it came, for a second try.
+    /// The request as the client sent it, for a retry without our changes. `None` if there is nothing to change.
     pub(crate) retry: Option<Vec<u8>>,
 }
 
-/// How a session is set up.
+/// The way in which a session is set up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SetupKind {
-    /// The answer names it.
+    /// The answer has the id of the session (`session/new`, `session/fork`).
     New,
-    /// Its id is known; `known` when this process knew the session before.
-    Enter {
-        /// Whether this process knew the session before.
+    /// The request has the id of the session (`session/load`, `session/resume`).
+    Reopen {
+        /// True if the session is open here already.
         known: bool,
     },
 }
 
 impl OpenRequest {
-    /// The error for a request that has no answer any more; `why` is a clause such as `the agent exited with code 3`.
+    /// Returns the error for a request that the agent can no longer answer. `why` is a clause such as `the agent exited with
+    /// code 3`.
     pub(crate) fn unanswered(&self, id: &Id, why: &str) -> Vec<u8> {
         let message = format!("{why} before it answered `{}`", self.method);
         if self.is_start() {
-            // Editors drop what the agent itself says of it.
+            // Editors do not show the agent's own messages.
             let message =
                 format!("{message}\nhint: run the agent's command in a terminal to see what it says");
             return build::error(id, NOT_STARTED, &message);
@@ -76,8 +76,8 @@ impl OpenRequest {
         build::error(id, INTERNAL_ERROR, &message)
     }
 
-    /// Whether the agent has to answer it before it can be used.
+    /// Returns true if the agent cannot be used before it has answered the request.
     pub(crate) fn is_start(&self) -> bool {
-        matches!(self.purpose, Purpose::Initialize | Purpose::SetUp(_) | Purpose::Waiting)
+        matches!(self.purpose, Purpose::Initialize | Purpose::SetUp(_) | Purpose::Pending)
     }
 }

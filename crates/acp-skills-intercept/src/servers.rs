@@ -1,4 +1,4 @@
-//! The entry in `mcpServers`: which transport, which name, and how it is written
+//! Our entry in `mcpServers`: its transport, its name and its JSON
 //! ([session setup](https://agentclientprotocol.com/protocol/v1/session-setup#mcp-servers)).
 
 use serde_json::{Value, json};
@@ -12,10 +12,10 @@ use crate::{
     version::Version,
 };
 
-/// The name of our MCP server.
+/// The name of the skills server.
 pub const SERVER_NAME: &str = "acp-skills";
 
-/// The transport for this agent; `None` when it is to have no server of ours.
+/// Returns the transport for this agent, or `None` if the agent gets no server.
 pub(crate) fn choose(mode: McpMode, agent: &AgentFacts) -> Option<Transport> {
     match mode {
         McpMode::Off => None,
@@ -28,8 +28,8 @@ pub(crate) fn choose(mode: McpMode, agent: &AgentFacts) -> Option<Transport> {
     }
 }
 
-/// `wanted`, or a name like it that no other server of the session has: two proxies in one chain must not take each
-/// other's place.
+/// Returns `wanted`, with a number if another server of the session has that name: two proxies in a chain must not replace
+/// each other's servers.
 pub(crate) fn free_name(wanted: &str, servers: Option<Node<'_>>) -> String {
     let taken = |name: &str| {
         servers.is_some_and(|servers| {
@@ -45,7 +45,7 @@ pub(crate) fn free_name(wanted: &str, servers: Option<Node<'_>>) -> String {
     name
 }
 
-/// The entry for `mcpServers`.
+/// Returns the entry for `mcpServers`.
 pub(crate) fn entry(name: &str, endpoint: &Endpoint, version: Version) -> Value {
     match endpoint {
         Endpoint::Acp { server_id } => json!({ "type": "acp", "name": name, "serverId": server_id }),
@@ -67,8 +67,8 @@ pub(crate) fn entry(name: &str, endpoint: &Endpoint, version: Version) -> Value 
     }
 }
 
-/// Whether an entry can be added to the `mcpServers` of `params` without losing anything: anything but a list is between the
-/// client and the agent, unless it is empty.
+/// Returns true if an entry can be added to the `mcpServers` of `params` without losing data: if the member is a list, an
+/// empty object, `null` or missing.
 pub(crate) fn has_room(params: Node<'_>) -> bool {
     let is_empty =
         |servers: Node<'_>| servers.is_null() || (servers.is_object() && servers.members().next().is_none());

@@ -1,83 +1,83 @@
-//! The sessions of one connection. What is known of one is kept in parts, each private to the file that guards it.
+//! The sessions of one connection. The state of a session is in parts, and the fields of each part are private to its file.
 //!
-//! | file | guards |
+//! | file | state |
 //! |---|---|
-//! | `key` | our own name for a session |
-//! | `server` | how far the agent got with our MCP server |
-//! | `briefing` | what the model was told |
-//! | `activations` | which skills were activated, and by whom |
-//! | `turns` | prompts, under way and held |
+//! | `server` | The skills server, as the agent sees it |
+//! | `briefing` | the texts about skills that the model has received |
+//! | `activations` | the active skills, and who activated them |
+//! | `turns` | the agent's work |
+//! | `tools` | the states of waiting for the agent to list the skill tools |
 //! | `menu` | the commands that the client shows |
-//! | `switches` | which skills are on |
+//! | `switches` | the enabled and disabled skills |
 //! | `options` | the configuration options that the client shows |
-//! | `first_words` | how the user began, for titles |
-//! | `calls` | tool calls that the client was told of, and which are ours |
-//! | `decisions` | what was decided about requests for permission |
-//! | `vouching` | whether calls that are said to be ours turned out to be |
+//! | `first_words` | the beginning of the user's first message, for titles |
+//! | `calls` | the tool calls that the client knows, and those that are ours |
+//! | `decisions` | decisions about requests for permission, for the user |
+//! | `claims` | whether the agent can be trusted when it claims that a call is ours |
 //!
-//! The id that the agent gives is not known while `session/new` is under way, so the proxy has a key of its own.
+//! The agent's id is not known until the agent has answered `session/new`, so the proxy has a key of its own.
 
 pub(crate) mod activations;
 pub(crate) mod briefing;
 pub(crate) mod calls;
+mod claims;
 mod decisions;
 pub(crate) mod first_words;
-pub(crate) mod key;
 pub(crate) mod menu;
 mod options;
 pub(crate) mod server;
 mod switches;
-pub(crate) mod turns;
-mod vouching;
+pub(crate) mod tools;
+mod turns;
 
 use std::{collections::HashMap, path::PathBuf};
 
 use skills_core::SkillSet;
 
 pub(crate) use self::{
-    activations::Activations, briefing::Briefing, calls::Calls, decisions::Decisions,
-    first_words::FirstWords, key::SessionKey, menu::Menu, options::Options, server::SessionServer,
-    switches::Switches, turns::Turns, vouching::Vouching,
+    activations::Activations, briefing::Briefing, calls::Calls, claims::TrustedClaims, decisions::Decisions,
+    first_words::FirstWords, menu::Menu, options::Options, server::SessionServer, switches::Switches,
+    turns::Turns,
 };
-use crate::{marks::Mark, outputs::Effect};
+use crate::{keys::SessionKey, marks::Mark, outputs::Effect};
 
-/// One session.
+/// A session.
 #[derive(Debug)]
 pub(crate) struct Session {
     key: SessionKey,
     id: Option<String>,
-    /// Stands around what we add for the model.
+    /// The marks around the text that we add for the model.
     pub(crate) mark: Mark,
-    /// Its working directory, as the client gave it.
+    /// The working directory, as the client wrote it.
     pub(crate) cwd: Option<PathBuf>,
-    /// The skills of this session that are on.
+    /// The enabled skills.
     pub(crate) skills: SkillSet,
-    /// All of them, and which are off.
+    /// All skills, and the switches that turn them on and off.
     pub(crate) switches: Switches,
-    /// How the agent reaches them.
+    /// The skills server.
     pub(crate) server: SessionServer,
-    /// What the model was told of them.
+    /// The texts about skills that the model has received.
     pub(crate) briefing: Briefing,
-    /// Which were activated.
+    /// The active skills.
     pub(crate) activations: Activations,
-    /// Prompts, under way and waiting.
+    /// The agent's work.
     pub(crate) turns: Turns,
     /// The commands that the client shows.
     pub(crate) menu: Menu,
     /// The configuration options that the client shows.
     pub(crate) options: Options,
-    /// How the user began.
+    /// The beginning of the user's first message.
     pub(crate) first_words: FirstWords,
-    /// Tool calls that the client was told of.
+    /// The tool calls that the client knows.
     pub(crate) calls: Calls,
-    /// What was decided about requests for permission.
+    /// Decisions about requests for permission.
     pub(crate) decisions: Decisions,
-    /// Whether its agent can be believed about that.
-    pub(crate) vouching: Vouching,
+    /// The record that decides if the agent's claims about calls are trusted.
+    pub(crate) claims: TrustedClaims,
 }
 
 impl Session {
-    /// A session that nobody was told about.
+    /// Creates a session without skills. `id` is the agent's id if it is known.
     pub(crate) fn new(key: SessionKey, id: Option<String>, mark: Mark) -> Self {
         Self {
             key,
@@ -95,21 +95,21 @@ impl Session {
             first_words: FirstWords::default(),
             calls: Calls::default(),
             decisions: Decisions::default(),
-            vouching: Vouching::default(),
+            claims: TrustedClaims::default(),
         }
     }
 
-    /// Our own name for it.
+    /// Returns the proxy's key for this session.
     pub(crate) fn key(&self) -> SessionKey {
         self.key
     }
 
-    /// The agent's name for it, once that is known.
+    /// Returns the agent's id of this session, if it is known.
     pub(crate) fn id(&self) -> Option<&str> {
         self.id.as_deref()
     }
 
-    /// It begins as a copy of another: the model knows what it knew there.
+    /// Makes this session a copy of `parent`: the model has the same texts and the same active skills.
     pub(crate) fn fork(&mut self, parent: &Self) {
         if self.cwd.is_none() {
             self.cwd.clone_from(&parent.cwd);
@@ -121,15 +121,15 @@ impl Session {
         self.activations = parent.activations.clone();
     }
 
-    /// Whether there is anything to command.
+    /// Returns true if this session has any skill commands.
     pub(crate) fn has_menu(&self) -> bool {
-        // Also when all skills are gone: they may come back.
+        // After a menu was sent, the commands stay even when all skills are removed, because the skills may come back.
         let all = self.switches.all();
         let is_nothing = all.is_empty() && all.unapproved().is_empty() && self.skills.skipped().is_empty();
         !is_nothing || self.menu.was_sent()
     }
 
-    /// Says which skills whatever serves tools and texts goes by.
+    /// Returns the effect that sets the skills for tools and texts.
     pub(crate) fn serve(&self) -> Effect {
         Effect::Serve {
             session: self.key,
@@ -140,7 +140,7 @@ impl Session {
     }
 }
 
-/// All sessions, by our key and by the agent's id.
+/// The open sessions, by our key and by the agent's id.
 #[derive(Debug, Default)]
 pub(crate) struct Sessions {
     by_key: HashMap<SessionKey, Session>,
@@ -149,13 +149,13 @@ pub(crate) struct Sessions {
 }
 
 impl Sessions {
-    /// A key that no session has had.
+    /// Returns a key that was not used before.
     pub(crate) fn new_key(&mut self) -> SessionKey {
         self.last += 1;
         SessionKey(self.last)
     }
 
-    /// Adds a session, also under its id when it has one.
+    /// Adds a session.
     pub(crate) fn add(&mut self, session: Session) {
         if let Some(id) = &session.id {
             self.by_id.insert(id.clone(), session.key);
@@ -163,30 +163,30 @@ impl Sessions {
         self.by_key.insert(session.key, session);
     }
 
-    /// Gives a session its id. Returns the key of another session that had it until now.
+    /// Sets the agent's id of a session. Returns the key of another session that had this id until now.
     pub(crate) fn name(&mut self, key: SessionKey, id: &str) -> Option<SessionKey> {
         let session = self.by_key.get_mut(&key)?;
         session.id = Some(id.to_owned());
         self.by_id.insert(id.to_owned(), key).filter(|&before| before != key)
     }
 
-    /// The session with this key.
+    /// Returns the session with this key.
     pub(crate) fn get(&mut self, key: SessionKey) -> Option<&mut Session> {
         self.by_key.get_mut(&key)
     }
 
-    /// The key of the session with this id of the agent's.
+    /// Returns the key of the session with this id of the agent.
     pub(crate) fn key_of(&self, id: &str) -> Option<SessionKey> {
         self.by_id.get(id).copied()
     }
 
-    /// The session with this id of the agent's.
+    /// Returns the session with this id of the agent.
     pub(crate) fn find(&mut self, id: &str) -> Option<&mut Session> {
         let key = self.by_id.get(id)?;
         self.by_key.get_mut(key)
     }
 
-    /// Forgets a session.
+    /// Removes a session.
     pub(crate) fn remove(&mut self, key: SessionKey) -> Option<Session> {
         let session = self.by_key.remove(&key)?;
         if let Some(id) = &session.id
@@ -197,17 +197,17 @@ impl Sessions {
         Some(session)
     }
 
-    /// All sessions, in no order.
+    /// Returns all sessions, in no particular order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Session> {
         self.by_key.values()
     }
 
-    /// The same, to be changed.
+    /// Returns all sessions for changes, in no particular order.
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Session> {
         self.by_key.values_mut()
     }
 
-    /// How many there are.
+    /// Returns the number of open sessions.
     pub(crate) fn count(&self) -> usize {
         self.by_key.len()
     }

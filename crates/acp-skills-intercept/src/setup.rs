@@ -1,37 +1,38 @@
-//! Requests that set up a session: what they wait for, what is added to them, and a second try when the agent refuses.
+//! Requests that set up a session: the skills server and the catalog are added to them, and if the agent refuses, there is a
+//! retry.
 //!
-//! Which skills a session has, where its server is and what was active in it is for the world outside to say, and may
-//! take long. Until then the request waits, and so does what the client says later about the same session. Everything
-//! else goes on, so requests for different sessions may overtake each other; the messages of one session never do.
+//! The host provides the skills of the session, the address of its server and its saved state, which can take long. Until
+//! then the request is held, and later messages of the client about the same session are queued. All other messages go on, so
+//! requests for different sessions can overtake each other, but the messages of one session never do.
 
+mod queue;
 mod refused;
-mod waiting;
 
-use std::{collections::VecDeque, path::PathBuf, time::Duration};
+use std::{path::PathBuf, time::Duration};
 
 use acp_skills_wire::{Edit, Id, Message, Node};
 use skills_core::SkillSet;
 
-pub(crate) use self::waiting::WaitingSetups;
-use self::waiting::{Target, WaitingSetup};
 use crate::{
     Interceptor,
     events::{EventKind, FallbackReason},
+    keys::{SessionKey, Ticket},
     outputs::{Actions, Effect, Level, Pass},
+    pending::{HeldSetup, Kind, Target},
     permission,
-    queries::{Needs, Provisions, Query, Reason, Ticket, Transport},
+    queries::{Needs, Provisions, Query, Reason, Transport},
     requests::{OpenRequest, Purpose, Setup, SetupKind},
     servers,
-    session::{Activations, Session, SessionKey, Switches},
+    session::{Activations, Session, Switches},
 };
 
 impl Interceptor {
-    /// The client asks for a new session, or for a copy of another, and brings these skills for it.
+    /// Handles `session/new` and `session/fork`. `client_skills` are the skills that the client provides.
     pub(crate) fn new_session(
         &mut self,
         message: &Message<'_>,
         id: &Id,
-        brought: Option<SkillSet>,
+        client_skills: Option<SkillSet>,
         actions: &mut Actions,
     ) -> (Purpose, Pass) {
         let is_fork = message.method() == "session/fork";
@@ -39,21 +40,22 @@ impl Interceptor {
         let parent_key = parent.as_ref().and_then(|id| self.sessions.key_of(id));
         let cwd = cwd(message);
         let switches = parent_key.and_then(|key| self.sessions.get(key)).map(|parent| &parent.switches);
-        let skills = switches.map(|it| it.library().clone());
-        let inherited = switches.map(|it| it.brought().clone());
-        let needed = brought.clone().or(inherited).unwrap_or_default();
-        let needs = Needs { cwd: cwd.clone(), skills, brought: needed, ..Needs::default() };
-        let target = Target::New(self.sessions.new_key(), cwd);
+        let skills = switches.map(|switches| switches.library().clone());
+        let inherited = switches.map(|switches| switches.client_skills().clone());
+        let needed = client_skills.clone().or(inherited).unwrap_or_default();
+        let needs = Needs { cwd: cwd.clone(), skills, client_skills: needed, ..Needs::default() };
+        let session = self.sessions.new_key();
+        let target = Target::New { cwd };
         let about = parent.map(std::borrow::Cow::into_owned);
-        self.wait_for(message, id, target, parent_key, about, brought, needs, actions)
+        self.wait_for(message, id, session, target, parent_key, about, client_skills, needs, actions)
     }
 
-    /// The client opens a session again that the agent has, and brings these skills for it.
+    /// Handles `session/load` and `session/resume`. `client_skills` are the skills that the client provides.
     pub(crate) fn enter_session(
         &mut self,
         message: &Message<'_>,
         id: &Id,
-        brought: Option<SkillSet>,
+        client_skills: Option<SkillSet>,
         actions: &mut Actions,
     ) -> (Purpose, Pass) {
         let Some(about) = message.session_id().map(std::borrow::Cow::into_owned) else {
@@ -62,71 +64,81 @@ impl Interceptor {
         let Some(key) = self.sessions.key_of(&about) else {
             let cwd = cwd(message);
             let recall = Some(about.clone());
-            let needed = brought.clone().unwrap_or_default();
-            let needs = Needs { cwd: cwd.clone(), recall, brought: needed, ..Needs::default() };
-            let target = Target::New(self.sessions.new_key(), cwd);
-            return self.wait_for(message, id, target, None, Some(about), brought, needs, actions);
+            let needed = client_skills.clone().unwrap_or_default();
+            let needs = Needs { cwd: cwd.clone(), recall, client_skills: needed, ..Needs::default() };
+            let session = self.sessions.new_key();
+            let target = Target::New { cwd };
+            return self.wait_for(
+                message,
+                id,
+                session,
+                target,
+                None,
+                Some(about),
+                client_skills,
+                needs,
+                actions,
+            );
         };
         let transport = servers::choose(self.policy.mcp, &self.agent);
         let Some(session) = self.sessions.get(key) else { return (Purpose::Other, Pass::Untouched) };
-        if let Some(brought) = brought {
-            session.bring(brought, actions);
+        if let Some(client_skills) = client_skills {
+            session.set_client_skills(client_skills, actions);
         }
         let is_open = transport.is_none_or(|transport| session.server.endpoint(transport).is_some());
         if !is_open && !session.switches.all().will_offer_nothing() {
-            let (skills, brought) =
-                (Some(session.switches.library().clone()), session.switches.brought().clone());
-            let needs = Needs { cwd: session.cwd.clone(), skills, brought, ..Needs::default() };
-            return self.wait_for(message, id, Target::Known(key), None, Some(about), None, needs, actions);
+            let (skills, client_skills) =
+                (Some(session.switches.library().clone()), session.switches.client_skills().clone());
+            let needs = Needs { cwd: session.cwd.clone(), skills, client_skills, ..Needs::default() };
+            return self.wait_for(message, id, key, Target::Known, None, Some(about), None, needs, actions);
         }
-        // All that it needs is here.
+        // The session has everything that it needs, so we don't ask the host.
         let Some(mut session) = self.sessions.remove(key) else { return (Purpose::Other, Pass::Untouched) };
-        // An agent that has taken our server once does not refuse because of it, and may be using it now.
+        // An agent that has accepted the skills server before won't refuse the session because of it, and may be using it now.
         let was_offered = session.server.is_offered();
         let pass = self.set_up(&mut session, message, transport, actions);
         let retry = (session.server.is_offered() && !was_offered).then(|| message.line.to_vec());
-        let kind = SetupKind::Enter { known: true };
+        let kind = SetupKind::Reopen { known: true };
         self.sessions.add(session);
         (Purpose::SetUp(Setup { session: key, kind, retry }), pass)
     }
 
-    /// Keeps a request until there is what its session needs.
+    /// Holds a request until the host has provided what its session needs.
     #[expect(clippy::too_many_arguments, reason = "the parts of one request, from the two that make it wait")]
     fn wait_for(
         &mut self,
         message: &Message<'_>,
         id: &Id,
+        session: SessionKey,
         target: Target,
         parent: Option<SessionKey>,
         about: Option<String>,
-        brought: Option<SkillSet>,
+        client_skills: Option<SkillSet>,
         needs: Needs,
         actions: &mut Actions,
     ) -> (Purpose, Pass) {
         if !message.params.is_some_and(|params| params.is_object()) {
             return (Purpose::Other, Pass::Untouched);
         }
-        let (ticket, session) = (self.waiting.new_ticket(), target.key());
+        let ticket = self.pending.new_ticket();
         let transport = servers::choose(self.policy.mcp, &self.agent);
         let needs = Needs { transport, agent: self.agent.identity(), ..needs };
         actions.ask(Query::SetUp { session, ticket, needs });
-        self.waiting.push(WaitingSetup {
-            ticket,
-            id: id.clone(),
+        let setup = HeldSetup {
             method: message.method().into_owned(),
             line: message.line.to_vec(),
             target,
             parent,
             transport,
-            refreshes: self.refreshes,
-            brought,
+            refreshes: self.memory.refreshes,
+            client_skills,
             about,
-            behind: VecDeque::new(),
-        });
-        (Purpose::Waiting, Pass::Consumed)
+        };
+        self.pending.insert(ticket, Some(session), Some(id.clone()), Kind::Setup(setup));
+        (Purpose::Pending, Pass::Consumed)
     }
 
-    /// There is what a session needs: its request goes on, and what waited behind it.
+    /// Resumes a held setup request once the host has provided what its session needs, then the messages queued behind it.
     pub(crate) fn provisioned(
         &mut self,
         key: SessionKey,
@@ -134,40 +146,41 @@ impl Interceptor {
         provisions: Provisions,
         actions: &mut Actions,
     ) {
-        let Some(waiting) = self.waiting.take(|setup| setup.ticket == ticket) else {
-            // Nobody waits for it any more.
+        let Some((id, setup)) = self.pending.take_setup(ticket) else {
+            // The request was cancelled.
             if self.sessions.get(key).is_none() {
-                actions.effects.push(Effect::Close(key));
+                actions.effects.push(Effect::CloseServer(key));
             }
             return;
         };
         if provisions.never_connects {
-            // What is seen now counts for more.
-            self.connects.get_or_insert(false);
+            // If this run has already observed the agent, we ignore what earlier runs have observed.
+            self.memory.agent_connects.get_or_insert(false);
         }
-        let known = match &waiting.target {
-            Target::Known(key) => self.sessions.remove(*key),
-            Target::New(..) => None,
+        let known = match &setup.target {
+            Target::Known => self.sessions.remove(key),
+            Target::New { .. } => None,
         };
         let is_new = known.is_none();
-        let names_itself = matches!(waiting.method.as_str(), "session/new" | "session/fork");
-        let mut session = known
-            .unwrap_or_else(|| Session::new(key, waiting.about.clone().filter(|_| !names_itself), self.mark));
+        let names_itself = matches!(setup.method.as_str(), "session/new" | "session/fork");
+        let mut session = known.unwrap_or_else(|| {
+            Session::new(key, setup.about.clone().filter(|_| !names_itself), self.ids.mark)
+        });
         if is_new {
             session.switches = Switches::remembering(provisions.off);
             session.skills = session.switches.replace(provisions.skills);
             session.activations = Activations::recalled(provisions.active);
-            if let Target::New(_, cwd) = waiting.target {
+            if let Target::New { cwd } = setup.target {
                 session.cwd = cwd;
             }
-            if let Some(parent) = waiting.parent.and_then(|parent| self.sessions.get(parent)) {
+            if let Some(parent) = setup.parent.and_then(|parent| self.sessions.get(parent)) {
                 session.fork(parent);
             }
-            if let Some(brought) = waiting.brought {
-                session.bring(brought, actions);
+            if let Some(client_skills) = setup.client_skills {
+                session.set_client_skills(client_skills, actions);
             }
         }
-        match (waiting.transport, provisions.endpoint) {
+        match (setup.transport, provisions.endpoint) {
             (Some(transport), Some(Ok(endpoint))) => session.server.opened(transport, endpoint),
             (_, Some(Err(why))) => {
                 let kind = EventKind::Fallback { reason: FallbackReason::NoServer, ms: None };
@@ -177,32 +190,33 @@ impl Interceptor {
             _ => {}
         }
         let was_offered = session.server.is_offered();
-        let pass = match Message::parse(&waiting.line) {
-            Some(message) => self.set_up(&mut session, &message, waiting.transport, actions),
+        let pass = match Message::parse(&setup.line) {
+            Some(message) => self.set_up(&mut session, &message, setup.transport, actions),
             None => Pass::Untouched,
         };
-        let parent = waiting.parent.and_then(|parent| self.sessions.get(parent));
-        if self.agent.kind.copies_servers() && parent.is_some_and(|parent| parent.server.has_tools()) {
+        let parent = setup.parent.and_then(|parent| self.sessions.get(parent));
+        if self.agent.quirks.copies_servers && parent.is_some_and(|parent| parent.server.has_tools()) {
             session.server.listed();
         }
-        let retry = (session.server.is_offered() && !was_offered).then(|| waiting.line.clone());
-        let kind = if names_itself { SetupKind::New } else { SetupKind::Enter { known: !is_new } };
+        let retry = (session.server.is_offered() && !was_offered).then(|| setup.line.clone());
+        let kind = if names_itself { SetupKind::New } else { SetupKind::Reopen { known: !is_new } };
         let purpose = Purpose::SetUp(Setup { session: key, kind, retry });
-        self.open.insert(waiting.id, OpenRequest { method: waiting.method, purpose });
+        self.requests.insert(id, OpenRequest { method: setup.method, purpose });
         actions.to_agent.push(match pass {
             Pass::Edited(line) => line,
-            Pass::Untouched | Pass::Consumed => waiting.line,
+            Pass::Untouched | Pass::Consumed => setup.line,
         });
-        if waiting.refreshes != self.refreshes {
-            // What it got may be older than what the others have.
+        if setup.refreshes != self.memory.refreshes {
+            // The skills were refreshed after we asked the host, so its answer may be stale.
             let directories = vec![session.cwd.clone()];
             actions.ask(Query::Skills { directories, reason: Reason::CatchUp(Duration::ZERO) });
         }
         self.sessions.add(session);
-        self.resume(waiting.behind, actions);
+        let queue = self.pending.take_queue(ticket);
+        self.resume(queue, actions);
     }
 
-    /// Adds the server and, where the agent takes one, the system prompt to a request that sets up `session`.
+    /// Adds the skills server to a request that sets up `session`, and the catalog if the agent supports a system prompt.
     fn set_up(
         &mut self,
         session: &mut Session,
@@ -213,7 +227,8 @@ impl Interceptor {
         let Some(params) = message.params.filter(Node::is_object) else {
             return Pass::Untouched;
         };
-        // Without a skill or a tool there is no server, no text, nothing. Those that are off may be turned on later.
+        // A session without skills and tools gets neither a server nor text. Disabled skills count, because they can be
+        // turned on later.
         if session.switches.all().will_offer_nothing() {
             return Pass::Untouched;
         }
@@ -222,7 +237,8 @@ impl Interceptor {
         let mut edit = Edit::new();
         let had_tools = session.server.withdraw();
         let transport = transport.filter(|_| servers::has_room(params));
-        let endpoint = transport.and_then(|it| Some((it, session.server.endpoint(it)?.clone())));
+        let endpoint =
+            transport.and_then(|transport| Some((transport, session.server.endpoint(transport)?.clone())));
         if let Some((transport, endpoint)) = endpoint {
             let wanted = session.server.name().map_or_else(|| self.server_name(session.key()), str::to_owned);
             let name = servers::free_name(&wanted, params.get("mcpServers"));
@@ -243,24 +259,12 @@ impl Interceptor {
     }
 
     fn server_name(&self, session: SessionKey) -> String {
-        let number = if self.own_names || self.agent.kind.shares_servers() {
+        let number = if self.memory.needs_own_server_names || self.agent.quirks.shares_servers {
             format!("-{}", session.0)
         } else {
             String::new()
         };
         format!("{}{number}", servers::SERVER_NAME)
-    }
-
-    /// Forgets a session. Prompts that waited in it have nowhere to go.
-    pub(crate) fn drop_session(&mut self, key: SessionKey, actions: &mut Actions) {
-        actions.effects.push(Effect::Close(key));
-        let Some(mut session) = self.sessions.remove(key) else { return };
-        if let Some(cwd) = session.cwd.take()
-            && !self.sessions.iter().any(|other| other.cwd.as_ref() == Some(&cwd))
-        {
-            actions.effects.push(Effect::Leave(cwd));
-        }
-        self.cancel_held(session.turns.take_held(), actions);
     }
 }
 

@@ -1,42 +1,45 @@
-//! `/skills off NAME` and `/skills on NAME`: what they mean, and what becomes of the session. Its skills change as on a
-//! reload; with `--here` the host keeps it for new sessions of the same directory, the open ones follow, and the answer waits
-//! for that.
+//! `/skills off NAME` and `/skills on NAME`.
+//!
+//! The skills of the session change as on a reload. With `--here`, the host saves the change for new sessions of the same
+//! directory, other open sessions of the directory change too, and the answer is held until the host has saved the change.
 
 use std::{path::Path, time::Duration};
 
 use acp_skills_wire::{Id, Message};
 use skills_core::SkillName;
+use thiserror::Error;
 
 use crate::{
     Interceptor,
+    keys::{SessionKey, Ticket},
     menu::{self, spelling},
     outputs::Actions,
     overview,
-    queries::{Query, Switched, Ticket},
-    session::{
-        Session, SessionKey,
-        turns::{HeldKind, HeldPrompt, Text},
-    },
+    queries::{HostError, Query, SavedSwitches},
+    session::Session,
 };
 
-/// What remembers a switch.
+/// The flag that applies a command to the directory.
 const HERE: &str = "--here";
+
+/// The maximum number of skills that an error names.
+const MAX_NAMED: usize = 20;
 
 /// A command to turn skills on or off.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Switch {
-    /// Which, as the session spells them.
+    /// The skills, in the spelling of the session.
     names: Vec<SkillName>,
     on: bool,
     here: bool,
 }
 
 impl Switch {
-    /// What the words behind `/skills` say; `None` when they say something else.
+    /// Reads the words after `/skills`. Returns `None` if they are another command.
     ///
     /// # Errors
-    /// A sentence for the user: what is not known, or not said.
-    pub(crate) fn read(session: &Session, words: &str) -> Option<Result<Self, String>> {
+    /// Returns [`SwitchError::NoName`] without a name, and [`SwitchError::Unknown`] if a name is not that of a skill.
+    pub(crate) fn read(session: &Session, words: &str) -> Option<Result<Self, SwitchError>> {
         let (verb, rest) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
         let on = match verb {
             "on" => true,
@@ -46,28 +49,27 @@ impl Switch {
         let words: Vec<_> = rest.split_whitespace().filter(|&word| word != HERE).collect();
         let here = rest.split_whitespace().any(|word| word == HERE);
         if words.is_empty() {
-            return Some(Err(format!(
-                "Which skill? `/skills {verb} NAME` turns it {verb}; `/skills` lists them."
-            )));
+            return Some(Err(SwitchError::NoName { on }));
         }
-        // A name may have spaces.
+        // Names can contain spaces, so we try all words as one name first.
         let names = match find(session, &words.join(" ")) {
             Some(name) => Ok(vec![name]),
             None => words.iter().map(|word| find(session, word).ok_or(*word)).collect(),
         };
         Some(match names {
             Ok(names) => Ok(Self { names, on, here }),
-            Err(word) => Err(unknown(session, word)),
+            Err(word) => Err(SwitchError::unknown(session, word)),
         })
     }
 
-    /// Whether the words behind `/skills` name skills of ours alone, so that no other `/skills` is meant.
+    /// Returns true if the words after `/skills` are a valid command for our skills, so that it cannot be meant for another
+    /// proxy.
     pub(crate) fn is_ours(session: &Session, words: &str) -> bool {
         matches!(Self::read(session, words), Some(Ok(_)))
     }
 }
 
-/// The skill that `word` names: by its name, or as it is spelled in the menu.
+/// Returns the skill that `word` names: by its name, or by its word in the menu.
 fn find(session: &Session, word: &str) -> Option<SkillName> {
     let word = word.trim_start_matches('/');
     let word = word.strip_prefix(menu::PREFIX).unwrap_or(word);
@@ -80,18 +82,39 @@ fn find(session: &Session, word: &str) -> Option<SkillName> {
     spelled.map(|(_, skill)| skill.name.clone()).or_else(|| session.switches.name_of(word).cloned())
 }
 
-fn unknown(session: &Session, word: &str) -> String {
-    let word = skills_core::text::shown(word);
-    let names: Vec<_> = session.switches.all().iter().map(|skill| format!("`{}`", skill.name)).collect();
-    match names.as_slice() {
-        [] => format!("There is no skill `{word}`, and no other."),
-        names if names.len() <= 20 => format!("There is no skill `{word}`. There are {}.", names.join(", ")),
-        _ => format!("There is no skill `{word}`. `/skills` lists those that are."),
+/// The reason why a command cannot turn a skill on or off, as sentences for the user.
+#[derive(Debug, PartialEq, Eq, Error)]
+pub(crate) enum SwitchError {
+    /// The command names no skill.
+    #[error("Which skill? `/skills {0} NAME` turns it {0}; `/skills` lists all skills.", if *on { "on" } else { "off" })]
+    NoName {
+        /// True for `/skills on`.
+        on: bool,
+    },
+    /// The session has no such skill.
+    #[error("There is no skill `{word}`. {known}")]
+    Unknown {
+        /// The word in the command.
+        word: String,
+        /// A sentence that names the skills of the session.
+        known: String,
+    },
+}
+
+impl SwitchError {
+    fn unknown(session: &Session, word: &str) -> Self {
+        let names: Vec<_> = session.switches.all().iter().map(|skill| format!("`{}`", skill.name)).collect();
+        let known = match names.as_slice() {
+            [] => "This session has no skills.".to_owned(),
+            names if names.len() <= MAX_NAMED => format!("The skills are {}.", names.join(", ")),
+            _ => "`/skills` lists all skills.".to_owned(),
+        };
+        Self::Unknown { word: skills_core::text::shown(word).into_owned(), known }
     }
 }
 
 impl Interceptor {
-    /// Does what the user wants, and says so. Returns whether the answer has to wait.
+    /// Carries out a command, and answers it. Returns true if the answer is held until the host has saved the change.
     pub(crate) fn switch(
         &mut self,
         key: SessionKey,
@@ -103,22 +126,20 @@ impl Interceptor {
         let Switch { names, on, here } = switch;
         self.turn(key, &names, on, actions);
         self.options_changed(key, actions);
-        let ticket = self.new_ticket();
+        let ticket = self.pending.new_ticket();
         let Some(session) = self.sessions.get(key) else { return false };
         if let Some(cwd) = session.cwd.clone().filter(|_| here) {
-            let held = HeldPrompt::new(id.clone(), prompt.line, HeldKind::Command, Text::Pending(ticket));
-            session.turns.hold(held);
-            actions.ask(Query::Remember { session: key, ticket, cwd, names, on });
+            self.hold_command(key, ticket, id, prompt);
+            actions.ask(Query::SaveSwitches { session: key, ticket, cwd, names, on });
             return true;
         }
-        let kept = here.then(|| Err("this session has no directory".to_owned()));
-        let text = overview::switched(session, &names, on, kept.as_ref());
+        let saved = here.then(|| Err(HostError("this session has no directory".to_owned())));
+        let text = overview::switched(session, &names, on, saved.as_ref());
         self.reply(key, prompt, id, &text, actions);
         false
     }
 
-    /// Turns skills on or off. Whatever serves them follows, and so does the menu; the model hears of it with its next
-    /// prompt.
+    /// Turns skills on or off. Tools and the menu change immediately; the model gets the change with its next prompt.
     pub(crate) fn turn(&mut self, key: SessionKey, names: &[SkillName], on: bool, actions: &mut Actions) {
         let Some(session) = self.sessions.get(key) else { return };
         let mut differs = false;
@@ -127,13 +148,13 @@ impl Interceptor {
         }
         if differs {
             let skills = session.switches.on();
-            if session.equip(skills, Duration::ZERO, actions) {
+            if session.set_skills(skills, Duration::ZERO, actions) {
                 self.menu_changed(key, actions);
             }
         }
     }
 
-    /// The other open sessions of a directory follow what was said for all of it in one.
+    /// Applies a command with `--here` to the other open sessions of the directory.
     fn turn_everywhere(
         &mut self,
         said_in: SessionKey,
@@ -143,8 +164,10 @@ impl Interceptor {
         actions: &mut Actions,
     ) {
         let Some(cwd) = cwd else { return };
-        let others =
-            self.sessions.iter_mut().filter(|it| it.key() != said_in && it.cwd.as_deref() == Some(cwd));
+        let others = self
+            .sessions
+            .iter_mut()
+            .filter(|session| session.key() != said_in && session.cwd.as_deref() == Some(cwd));
         let mut others: Vec<_> = others
             .map(|session| {
                 for name in names {
@@ -160,29 +183,24 @@ impl Interceptor {
         }
     }
 
-    /// The host has kept a switch for new sessions, or could not.
-    pub(crate) fn switched(
+    /// Answers a command with `--here` once the host has saved the change, or could not.
+    pub(crate) fn switches_saved(
         &mut self,
         key: SessionKey,
         ticket: Ticket,
-        switched: Switched,
+        saved: SavedSwitches,
         actions: &mut Actions,
     ) {
-        let Switched { names, on, kept } = switched;
+        let SavedSwitches { names, on, saved } = saved;
         let Some(session) = self.sessions.get(key) else { return };
-        if kept.is_ok() {
+        if saved.is_ok() {
             for name in &names {
                 session.switches.remember(name, on);
             }
         }
-        let text = overview::switched(session, &names, on, Some(&kept));
-        let cwd = session.cwd.clone().filter(|_| kept.is_ok());
+        let text = overview::switched(session, &names, on, Some(&saved));
+        let cwd = session.cwd.clone().filter(|_| saved.is_ok());
         self.turn_everywhere(key, cwd.as_deref(), &names, on, actions);
-        let Some(session) = self.sessions.get(key) else { return };
-        // Whoever cancelled it does not want to know.
-        if let Some(prompt) = session.turns.take_awaiting(ticket) {
-            self.answer_held(key, &prompt, &text, actions);
-            self.release(key, actions);
-        }
+        self.answer_command(key, ticket, &text, actions);
     }
 }

@@ -3,10 +3,12 @@
 mod call_titles;
 mod commands;
 mod drafts;
+mod host;
 mod lifecycle;
 mod permission;
 mod placement;
 mod record;
+mod refused;
 mod reload;
 mod repeats;
 mod slow;
@@ -26,167 +28,30 @@ use std::{
 use serde_json::{Value, json};
 use skills_core::{Skill, SkillName, SkillSet};
 
+use self::host::Host;
 use super::{events::EventKind, *};
 
-/// What the world outside was asked for and told, and what it answers.
-#[derive(Debug, Default)]
-pub(super) struct Outside {
-    skills: SkillSet,
-    /// Whether questions are kept until [`World::answer`].
-    pub(super) is_slow: bool,
-    questions: VecDeque<Query>,
-    pub(super) opened: Vec<SessionKey>,
-    pub(super) closed: Vec<SessionKey>,
-    /// What was served last: whose, which skills, and which of them the user activated.
-    pub(super) served: Option<(SessionKey, Vec<String>, Vec<String>)>,
-    /// What is found when a user asks for a reload.
-    pub(super) after_reload: Option<SkillSet>,
-    /// What is remembered of any session.
-    pub(super) recalled: Active,
-    /// What is off in any directory, and what was asked to be kept; an error instead when nothing can be.
-    pub(super) off: Vec<SkillName>,
-    pub(super) kept: Vec<(PathBuf, Vec<SkillName>, bool)>,
-    pub(super) keeps_nothing: bool,
-    /// What was asked to be remembered of agents, and what is known of any.
-    pub(super) agents: Vec<(String, bool)>,
-    pub(super) never_connects: bool,
-    /// What was decided about skills that wait.
-    pub(super) decisions: Vec<(Vec<SkillName>, bool)>,
-    /// Directories in which nobody works any more.
-    pub(super) left: Vec<PathBuf>,
-}
-
-impl Outside {
-    /// The answer to a question; nothing for texts, which the tests give themselves.
-    fn answer(&mut self, query: Query) -> Result<Input, Query> {
-        match query {
-            Query::SetUp { session, ticket, needs } => {
-                let skills = needs.skills.unwrap_or_else(|| self.skills.clone());
-                let all = skills.with(&needs.brought);
-                let transport = needs.transport.filter(|_| !all.will_offer_nothing());
-                let endpoint = transport.map(|transport| Ok(self.open(session, transport)));
-                let active = needs.recall.map(|_| self.recalled.clone()).unwrap_or_default();
-                Ok(Input::SetUp {
-                    session,
-                    ticket,
-                    provisions: Provisions {
-                        skills,
-                        off: self.off.clone(),
-                        active,
-                        endpoint,
-                        never_connects: self.never_connects,
-                    },
-                })
-            }
-            Query::Skills { directories, reason } => {
-                if matches!(reason, Reason::Reload(..)) {
-                    self.skills = self.after_reload.take().unwrap_or_else(|| self.skills.clone());
-                }
-                let skills = directories.into_iter().map(|cwd| (cwd, self.skills.clone())).collect();
-                Ok(Input::Skills(Refreshed { skills, took: Duration::from_millis(2), reason }))
-            }
-            Query::Resolve { ticket, path, cwd, .. } => {
-                let path = cwd.as_ref().map_or_else(|| path.clone(), |cwd| cwd.join(&path));
-                let link =
-                    path.strip_prefix("/project/notes/link").map(|rest| PathBuf::from("/etc").join(rest));
-                Ok(Input::Resolved { ticket, resolved: Resolved { path: Some(link.unwrap_or(path)), cwd } })
-            }
-            Query::Remember { session, ticket, cwd, names, on } => {
-                let kept = if self.keeps_nothing { Err("the disk is full".to_owned()) } else { Ok(()) };
-                self.kept.push((cwd, names.clone(), on));
-                Ok(Input::Switched { session, ticket, switched: Switched { names, on, kept } })
-            }
-            Query::Trust { session, ticket, skills, trusted, directories, .. } => {
-                let done: Vec<_> = skills.iter().map(|it| it.skill.name.clone()).collect();
-                let mut now = SkillSet::builder();
-                now.extend(&self.skills.filtered(|_| true));
-                let mut waiting = Vec::new();
-                for it in self.skills.unapproved() {
-                    match skills.contains(it) {
-                        true if trusted => drop(now.add_shared(it.skill.clone(), Vec::new())),
-                        is_meant => {
-                            let mut it = it.clone();
-                            it.is_refused |= is_meant;
-                            waiting.push(it);
-                        }
-                    }
-                }
-                let now = now.build();
-                let mut rest = SkillSet::builder();
-                for skill in now.iter() {
-                    rest.add_shared(skill.clone(), Vec::new());
-                }
-                for it in waiting {
-                    rest.add_unapproved(it);
-                }
-                self.skills = rest.build();
-                self.decisions.push((done.clone(), trusted));
-                let skills = directories.into_iter().map(|cwd| (cwd, self.skills.clone())).collect();
-                let reason = Reason::Changed(Duration::ZERO);
-                let refreshed = Refreshed { skills, took: Duration::ZERO, reason };
-                let decided = Decided { done, ..Decided::default() };
-                Ok(Input::Decided { session, ticket, trusted, decided, refreshed })
-            }
-            query @ Query::Fetch { .. } => Err(query),
-        }
-    }
-
-    fn open(&mut self, session: SessionKey, transport: Transport) -> Endpoint {
-        self.opened.push(session);
-        match transport {
-            Transport::Acp => Endpoint::Acp { server_id: format!("id-{}", session.0) },
-            Transport::Http => Endpoint::Http {
-                url: format!("http://127.0.0.1:1/{}/mcp", session.0),
-                token: format!("token-{}", session.0),
-            },
-            Transport::Stdio => Endpoint::Stdio {
-                command: "/bin/acp-skills-proxy".to_owned(),
-                args: vec!["mcp-bridge".to_owned()],
-                env: vec![("A".to_owned(), "1".to_owned())],
-            },
-        }
-    }
-
-    /// Does what can be done at once. Returns what the tests look at.
-    fn apply(&mut self, effect: Effect, out: &mut Out) {
-        match effect {
-            Effect::Log(..) => {}
-            Effect::Record { session, kind } => out.records.push((session, kind)),
-            Effect::Remember { id, active } => out.remembered.push((id, active)),
-            Effect::RememberAgent { agent, connects } => self.agents.push((agent, connects)),
-            Effect::Serve { session, skills, unlocked, .. } => {
-                let names =
-                    |names: &mut dyn Iterator<Item = &SkillName>| names.map(ToString::to_string).collect();
-                let served = names(&mut skills.iter().map(|skill| &skill.name));
-                self.served = Some((session, served, names(&mut unlocked.iter())));
-            }
-            Effect::Close(session) => self.closed.push(session),
-            Effect::Leave(cwd) => self.left.push(cwd),
-        }
-    }
-}
-
-/// Everything that one step did, as JSON.
+/// The effects of one step, as JSON.
 #[derive(Debug, Default)]
 pub(super) struct Out {
     pub(super) to_client: Vec<Value>,
     pub(super) to_agent: Vec<Value>,
-    /// What is to be done that takes its time.
+    /// The tasks.
     pub(super) tasks: Vec<Task>,
-    /// What is recorded: the session and the event.
+    /// The recorded events with their sessions.
     pub(super) records: Vec<(Option<String>, EventKind)>,
-    /// What is remembered.
-    pub(super) remembered: Vec<(String, Active)>,
+    /// The saved active skills.
+    pub(super) remembered: Vec<(String, ActiveSkills)>,
 }
 
 impl Out {
-    /// The only line for the agent.
+    /// Returns the only line for the agent.
     pub(super) fn agent(&self) -> &Value {
         assert_eq!(self.to_agent.len(), 1, "{self:?}");
         &self.to_agent[0]
     }
 
-    /// The only line for the client.
+    /// Returns the only line for the client.
     pub(super) fn client(&self) -> &Value {
         assert_eq!(self.to_client.len(), 1, "{self:?}");
         &self.to_client[0]
@@ -196,12 +61,12 @@ impl Out {
         self.to_client.is_empty() && self.to_agent.is_empty()
     }
 
-    /// Nothing at all is said, done or recorded.
+    /// Returns true if the step had no effect at all.
     pub(super) fn is_silence(&self) -> bool {
         self.is_nothing() && self.tasks.is_empty() && self.records.is_empty() && self.remembered.is_empty()
     }
 
-    /// The number of the only text that is asked for.
+    /// Returns the ticket of the only query, which asks for a text.
     pub(super) fn ticket(&self) -> Ticket {
         match &self.tasks[..] {
             [Task::Ask(Query::Fetch { ticket, .. })] => *ticket,
@@ -209,7 +74,7 @@ impl Out {
         }
     }
 
-    /// The only text that is asked for.
+    /// Returns the text of the only query.
     pub(super) fn wanted(&self) -> &Wanted {
         match &self.tasks[..] {
             [Task::Ask(Query::Fetch { wanted, .. })] => wanted,
@@ -226,13 +91,15 @@ impl Out {
     }
 }
 
-/// Tells the interceptors of the tests apart.
+/// The number of the next interceptor.
 static RUNS: AtomicU64 = AtomicU64::new(1);
 
-/// An interceptor between a client and an agent that the test plays.
-pub(super) struct World {
+/// An interceptor with a host. The test plays the client and the agent.
+pub(super) struct Fixture {
     interceptor: Interceptor,
-    pub(super) outside: Outside,
+    /// The running timers for the tools, the oldest first.
+    timers: Vec<(SessionKey, Timer)>,
+    pub(super) host: Host,
 }
 
 pub(super) fn skills(names: &[&str]) -> SkillSet {
@@ -241,12 +108,12 @@ pub(super) fn skills(names: &[&str]) -> SkillSet {
     names.iter().map(skill).collect()
 }
 
-/// One skill, no waiting, nothing else decided.
+/// Returns the default policy without waiting for tools.
 pub(super) fn policy() -> Policy {
     Policy { mcp_wait: Duration::ZERO, ..Policy::default() }
 }
 
-impl World {
+impl Fixture {
     pub(super) fn new(policy: Policy) -> Self {
         Self::with_skills(policy, skills(&["review"]))
     }
@@ -254,11 +121,12 @@ impl World {
     pub(super) fn with_skills(policy: Policy, skills: SkillSet) -> Self {
         Self {
             interceptor: Interceptor::new(policy, RUNS.fetch_add(1, Ordering::Relaxed)),
-            outside: Outside { skills, ..Outside::default() },
+            timers: Vec::new(),
+            host: Host { skills, ..Host::default() },
         }
     }
 
-    /// A line from the client, as text.
+    /// Passes on a line of the client.
     pub(super) fn client_line(&mut self, line: &str) -> Out {
         let mut actions = Actions::default();
         let pass = self.interceptor.from_client(line.as_bytes(), &mut actions);
@@ -277,7 +145,7 @@ impl World {
         self.carry_out(actions, out)
     }
 
-    /// The lines of one decision.
+    /// Returns the lines of one decision.
     fn said(actions: &mut Actions) -> Out {
         let lines = |lines: &mut Vec<Vec<u8>>| lines.drain(..).map(|line| json_of(&line)).collect();
         Out {
@@ -287,27 +155,39 @@ impl World {
         }
     }
 
-    /// Does what was decided, and answers what was asked, unless the world is slow.
+    /// Carries out effects, and answers queries unless the host is slow.
     fn carry_out(&mut self, actions: Actions, mut out: Out) -> Out {
         assert!(actions.after.is_empty());
         for effect in actions.effects {
-            self.outside.apply(effect, &mut out);
+            self.host.apply(effect, &mut out);
         }
         for task in actions.tasks {
             match task {
                 Task::Ask(query @ Query::Fetch { .. }) => out.tasks.push(Task::Ask(query)),
-                Task::Ask(query) if self.outside.is_slow => self.outside.questions.push_back(query),
-                Task::Ask(query) => match self.outside.answer(query) {
+                Task::Ask(query) if self.host.is_slow => self.host.questions.push_back(query),
+                Task::Ask(query) => match self.host.answer(query) {
                     Ok(input) => out.append(self.handle(input)),
                     Err(query) => out.tasks.push(Task::Ask(query)),
                 },
-                task => out.tasks.push(task),
+                task => {
+                    if let Task::ToolsTimer { session, timer, .. } = task {
+                        self.timers.push((session, timer));
+                    }
+                    out.tasks.push(task);
+                }
             }
         }
         out
     }
 
-    /// The bytes that the agent gets for a line from the client.
+    /// Ends the oldest timer of a session.
+    pub(super) fn timer_ends(&mut self, session: SessionKey) -> Out {
+        let index = self.timers.iter().position(|(key, _)| *key == session).expect("a timer");
+        let (session, timer) = self.timers.remove(index);
+        self.handle(Input::ToolsTimerEnded { session, timer })
+    }
+
+    /// Returns the bytes that the agent gets for a line of the client.
     pub(super) fn as_the_agent_gets_it(&mut self, line: &str) -> String {
         let mut actions = Actions::default();
         let mut lines = match self.interceptor.from_client(line.as_bytes(), &mut actions) {
@@ -317,21 +197,21 @@ impl World {
         };
         for task in std::mem::take(&mut actions.tasks) {
             let Task::Ask(query) = task else { panic!("{task:?}") };
-            let input = self.outside.answer(query).expect("an answer");
+            let input = self.host.answer(query).expect("an answer");
             self.interceptor.handle(input, &mut actions);
             lines.append(&mut actions.to_agent);
         }
         for effect in actions.effects {
-            self.outside.apply(effect, &mut Out::default());
+            self.host.apply(effect, &mut Out::default());
         }
         assert_eq!(lines.len(), 1);
         String::from_utf8(lines.remove(0)).unwrap()
     }
 
-    /// Answers the question that was asked first of those that wait.
+    /// Answers the oldest query that was kept.
     pub(super) fn answer(&mut self) -> Out {
-        let query = self.outside.questions.pop_front().expect("a question");
-        let input = self.outside.answer(query).expect("an answer");
+        let query = self.host.questions.pop_front().expect("a question");
+        let input = self.host.answer(query).expect("an answer");
         self.handle(input)
     }
 
@@ -352,9 +232,9 @@ impl World {
         self.carry_out(actions, out)
     }
 
-    /// There are these skills now, and the library says so.
+    /// Sets the skills, and reports the change.
     pub(super) fn notices(&mut self, skills: SkillSet) -> Out {
-        self.outside.skills = skills;
+        self.host.skills = skills;
         self.handle(Input::SkillsChanged(Duration::from_millis(2)))
     }
 
@@ -370,7 +250,7 @@ impl World {
         self.agent(&json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": "no" } }))
     }
 
-    /// `initialize` with an agent of these capabilities.
+    /// Sends `initialize`, and answers for an agent with these capabilities.
     pub(super) fn initialized(mut self, name: &str, capabilities: &Value) -> Self {
         self.request(0, "initialize", &json!({ "protocolVersion": 1 }));
         let result =
@@ -379,7 +259,7 @@ impl World {
         self
     }
 
-    /// The same for an agent that settles on version 2 of the protocol.
+    /// Sends `initialize`, and answers for an agent with version 2 of the protocol.
     pub(super) fn initialized_v2(mut self, name: &str, session: &Value) -> Self {
         let info = |name: &str| json!({ "name": name, "version": "1" });
         self.request(0, "initialize", &json!({ "protocolVersion": 2, "info": info("editor") }));
@@ -389,14 +269,14 @@ impl World {
         self
     }
 
-    /// A new session; returns the request as the agent got it.
+    /// Opens a new session, and returns the request that the agent got.
     pub(super) fn new_session(&mut self, request: u64, id: &str) -> Value {
         let out = self.request(request, "session/new", &json!({ "cwd": "/project", "mcpServers": [] }));
         self.respond(request, &json!({ "sessionId": id }));
         out.agent().clone()
     }
 
-    /// A prompt with these texts.
+    /// Sends a prompt with these texts.
     pub(super) fn prompt(&mut self, request: u64, session: &str, texts: &[&str]) -> Out {
         let blocks: Vec<_> = texts.iter().map(|text| json!({ "type": "text", "text": text })).collect();
         self.request(request, "session/prompt", &json!({ "sessionId": session, "prompt": blocks }))
@@ -412,9 +292,9 @@ impl World {
         lines.iter().map(|line| serde_json::from_slice(line).unwrap()).collect()
     }
 
-    /// What stands around what is added.
+    /// Returns the marks around our text.
     pub(super) fn mark(&self) -> Mark {
-        self.interceptor.mark
+        self.interceptor.ids.mark
     }
 
     pub(super) fn sessions(&self) -> usize {
@@ -436,14 +316,14 @@ fn json_of(line: &[u8]) -> Value {
     serde_json::from_slice(line).unwrap_or_else(|_| Value::from(String::from_utf8_lossy(line).into_owned()))
 }
 
-/// A text of ours without its marks.
+/// Returns a text of ours without its marks.
 pub(super) fn unmarked(text: &str) -> &str {
     assert!(begins_with_ours(text), "{text}");
     let inside = text.split_once('\n').unwrap().1.strip_suffix(">\n").unwrap();
     inside.rsplit_once("\n</acp-skills-proxy:").unwrap().0
 }
 
-/// The texts of a prompt.
+/// Returns the texts of a prompt.
 pub(super) fn texts(message: &Value) -> Vec<&str> {
     message["params"]["prompt"]
         .as_array()

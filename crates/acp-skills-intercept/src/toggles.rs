@@ -1,9 +1,10 @@
-//! Skills as switches of the client's own: each is a boolean among the
-//! [configuration options](https://agentclientprotocol.com/protocol/v1/session-config-options) of its session, behind the
-//! agent's, which pass as they are.
+//! Skills as switches in the client: each skill is a boolean among the
+//! [configuration options](https://agentclientprotocol.com/protocol/v1/session-config-options) of its session, after the
+//! agent's own options, which are forwarded as they are.
 //!
-//! Every list of options is a whole one, so ours are added to each of the agent's, and its last list is kept for the times
-//! when ours change. Ids of ours begin with a word that no id of the agent's begins with: the agent may be another proxy.
+//! A list of options always replaces the previous list, so the skills are added to every list from the agent. We also keep the
+//! agent's last list, to send it again when the skills change. The ids of skills begin with a prefix that the agent doesn't
+//! use, because the agent may be another proxy that does the same.
 
 use acp_skills_wire::{Edit, INVALID_PARAMS, Id, Message, Node, build};
 use serde_json::{Value, json};
@@ -11,20 +12,21 @@ use skills_core::SkillName;
 
 use crate::{
     Interceptor,
+    keys::SessionKey,
     menu::spelling,
     outputs::{Actions, Pass},
     requests::Purpose,
-    session::{Session, SessionKey},
+    session::Session,
     version::Version,
 };
 
-/// How many skills have a switch, at most: clients show all options at once.
+/// The maximum number of skills with a switch. Clients show all options at once.
 const MAX_TOGGLES: usize = 30;
 
-/// What the client's options are called.
+/// The member with the list of options.
 const LIST: &str = "configOptions";
 
-/// The word that our ids begin with, beside this agent's list.
+/// Returns a prefix for the ids of skills. No id in the agent's list begins with this prefix.
 fn prefix(session: &Session, version: Version) -> String {
     let theirs = session.options.agent_options();
     let theirs: Vec<_> = Node::parse(theirs)
@@ -38,7 +40,7 @@ fn prefix(session: &Session, version: Version) -> String {
     free.next().unwrap_or_default()
 }
 
-/// Our options, as JSON.
+/// Returns the options for skills as JSON.
 fn entries(session: &Session, version: Version) -> Vec<Value> {
     let prefix = prefix(session, version);
     let entry = |skill: &std::sync::Arc<skills_core::Skill>| {
@@ -54,7 +56,7 @@ fn entries(session: &Session, version: Version) -> Vec<Value> {
     session.switches.all().iter().take(MAX_TOGGLES).map(entry).collect()
 }
 
-/// Adds our options to the array `list` of the agent's.
+/// Adds the options for skills to the agent's array `list`.
 fn merge(edit: &mut Edit, list: Node<'_>, session: &Session, version: Version) {
     let ours: Vec<_> = entries(session, version).iter().map(ToString::to_string).collect();
     if !ours.is_empty() {
@@ -62,7 +64,7 @@ fn merge(edit: &mut Edit, list: Node<'_>, session: &Session, version: Version) {
     }
 }
 
-/// What the agent sent last, and ours.
+/// Returns the agent's last list together with the options for skills.
 fn union(session: &Session, version: Version) -> Option<String> {
     let theirs = session.options.agent_options();
     let mut edit = Edit::new();
@@ -70,7 +72,8 @@ fn union(session: &Session, version: Version) -> Option<String> {
     String::from_utf8(edit.apply(theirs)).ok()
 }
 
-/// Adds our options to the list that `object` has, or should have, and keeps the agent's.
+/// Adds the options for skills to the list in `object`, and keeps a copy of the agent's list. If there is no list, this
+/// function creates it.
 fn add(edit: &mut Edit, object: Node<'_>, session: &mut Session, version: Version) {
     let list = object.get(LIST);
     if let Some(list) = list.filter(Node::is_array) {
@@ -86,14 +89,14 @@ fn add(edit: &mut Edit, object: Node<'_>, session: &mut Session, version: Versio
         Some(nothing) if nothing.is_null() => edit.replace(nothing.span(), all),
         None if object.is_object() => edit.insert(object, LIST, &all),
         None if object.is_null() => edit.replace(object.span(), format!("{{\"{LIST}\":{all}}}")),
-        // What no protocol knows is left to the client, as it is.
+        // A value that the protocol does not allow is forwarded as it is.
         _ => return,
     }
     session.options.shown();
 }
 
 impl Interceptor {
-    /// Whether the user wants switches, and the client shows them.
+    /// Returns true if the user wants switches, and the client shows boolean options.
     fn has_toggles(&self) -> bool {
         self.policy.toggles && self.client.shows_booleans(self.agent.version)
     }
@@ -120,7 +123,7 @@ impl Interceptor {
         Pass::Edited(edit.apply(line))
     }
 
-    /// The agent's options have changed: ours are added.
+    /// Adds the options for skills to an update from the agent.
     pub(crate) fn options_update(&mut self, message: &Message<'_>, update: Node<'_>) -> Pass {
         if !self.has_toggles() {
             return Pass::Untouched;
@@ -135,7 +138,7 @@ impl Interceptor {
         if edit.is_empty() { Pass::Untouched } else { Pass::Edited(edit.apply(message.line)) }
     }
 
-    /// The client sets an option: one of ours is answered here, any other is the agent's.
+    /// Handles `session/set_config_option`. Returns `None` if the option is one of ours, and the request was answered here.
     pub(crate) fn set_option(
         &mut self,
         message: &Message<'_>,
@@ -165,14 +168,14 @@ impl Interceptor {
                 format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":{{\"{LIST}\":{all}}}}}\n", id.to_json())
                     .into_bytes()
             }
-            Some(_) => build::error(id, INVALID_PARAMS, &format!("there is no skill `{name}` any more")),
-            None => build::error(id, INVALID_PARAMS, "`value` is `true` or `false`"),
+            Some(_) => build::error(id, INVALID_PARAMS, &format!("the skill `{name}` no longer exists")),
+            None => build::error(id, INVALID_PARAMS, "`value` must be `true` or `false`"),
         };
         actions.to_client.push(answer);
         None
     }
 
-    /// The skills of a session, or what is on, have changed: the client is told, where it shows them.
+    /// Sends the client an update of the options, because skills of a session have changed.
     pub(crate) fn options_changed(&mut self, key: SessionKey, actions: &mut Actions) {
         if !self.has_toggles() {
             return;
@@ -190,7 +193,7 @@ impl Interceptor {
         let list = Message::parse(&line).and_then(|message| message.param(&["update", LIST]));
         let Some(list) = list else { return };
         let mut edit = Edit::new();
-        // The agent's own, as they are.
+        // The agent's options are inserted as raw JSON, so that they do not change.
         edit.replace(list.span(), all);
         actions.to_client.push(edit.apply(&line));
     }

@@ -1,13 +1,10 @@
-//! Skills of a project wait until their user has approved them: `/skills trust`, and the question that a client puts to its
-//! user where it has forms ([elicitation](https://agentclientprotocol.com/protocol/v1/elicitation)).
+//! Approval of a project's skills: with `/skills trust`, or in a form if the client supports
+//! [elicitation](https://agentclientprotocol.com/protocol/v1/elicitation).
 //!
-//! A question is asked once for each version of a skill. Yes and no are kept; a dialog that was closed is neither. What was
-//! decided about is what was shown: whoever keeps it compares the files.
+//! The user is asked once for each version of a skill. Approvals and refusals are saved, but a closed form is neither. The
+//! decision applies to the version that the user was shown: the host compares the files before it saves the decision.
 
-use std::{
-    collections::{HashMap, HashSet},
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use acp_skills_wire::{Id, Message, Node};
 use serde_json::json;
@@ -16,56 +13,50 @@ use skills_core::{
     set::Unapproved,
     text::{shown, shown_path},
 };
+use thiserror::Error;
 
 use crate::{
     Interceptor,
+    keys::{SessionKey, Ticket},
     menu::{self, spelling},
     outputs::{Actions, Pass},
     overview,
-    queries::{Decided, Query, Refreshed, Ticket},
-    session::{
-        Session, SessionKey,
-        turns::{HeldKind, HeldPrompt, Text},
-    },
+    pending::{Kind, Question},
+    queries::{Query, Refreshed, TrustOutcome},
+    session::Session,
 };
 
-/// The word behind `/skills`.
+/// The word after `/skills`.
 pub(crate) const TRUST: &str = "trust";
 
-/// How many skills a question names.
+/// The maximum number of skills in a question.
 const MAX_NAMED: usize = 20;
 
-/// The member of the form.
+/// The field of the form.
 const ANSWER: &str = "trust";
 
-/// What the user is asked, and was.
-#[derive(Debug, Default)]
-pub(crate) struct Questions {
-    last: u64,
-    /// Those without an answer, by the id of the request: whose, and about which skills.
-    open: HashMap<String, (SessionKey, Vec<Unapproved>)>,
-    /// The versions of skills that somebody was asked about in this run.
-    asked: HashSet<(Option<PathBuf>, String)>,
-}
+/// A version of a skill: its directory and the checksum of its files.
+pub(crate) type SkillVersion = (Option<PathBuf>, String);
 
-/// The waiting skills that the words behind `/skills trust` name: all, without words.
+/// Returns the unapproved skills that the words after `/skills trust` name. Without words, returns all of them.
 ///
 /// # Errors
-/// A sentence for the user.
-pub(crate) fn named(session: &Session, words: &str) -> Result<Vec<Unapproved>, String> {
-    let waiting = session.switches.all().unapproved();
-    if waiting.is_empty() {
-        return Err("No skill of this project waits for your trust.".to_owned());
+/// Returns [`TrustError::NothingPending`] if no skill is unapproved, and [`TrustError::Unknown`] if a word does not name an
+/// unapproved skill.
+pub(crate) fn named(session: &Session, words: &str) -> Result<Vec<Unapproved>, TrustError> {
+    let unapproved = session.switches.all().unapproved();
+    if unapproved.is_empty() {
+        return Err(TrustError::NothingPending);
     }
     if words.is_empty() {
-        return Ok(waiting.to_vec());
+        return Ok(unapproved.to_vec());
     }
     let of = |word: &str| -> Vec<Unapproved> {
         let word = word.trim_start_matches('/');
         let key = SkillName::key_of(word.strip_prefix(menu::PREFIX).unwrap_or(word));
-        waiting.iter().filter(|it| it.skill.name.key() == key).cloned().collect()
+        unapproved.iter().filter(|entry| entry.skill.name.key() == key).cloned().collect()
     };
-    // A name may have spaces.
+    // Names can contain spaces, so we try all words as one name first.
     let whole = of(words);
     if !whole.is_empty() {
         return Ok(whole);
@@ -75,22 +66,39 @@ pub(crate) fn named(session: &Session, words: &str) -> Result<Vec<Unapproved>, S
         let found = of(word);
         if found.is_empty() {
             let names: Vec<_> =
-                waiting.iter().take(MAX_NAMED).map(|it| format!("`{}`", it.skill.name)).collect();
-            return Err(format!("No skill `{}` waits. There are {}.", shown(word), names.join(", ")));
+                unapproved.iter().take(MAX_NAMED).map(|entry| format!("`{}`", entry.skill.name)).collect();
+            return Err(TrustError::Unknown { word: shown(word).into_owned(), names: names.join(", ") });
         }
         all.extend(found);
     }
     Ok(all)
 }
 
-/// Whether the words behind `/skills` are about skills that wait here, so that no other `/skills` is meant.
+/// The reason why a command cannot approve skills, as sentences for the user.
+#[derive(Debug, PartialEq, Eq, Error)]
+pub(crate) enum TrustError {
+    /// All skills are approved.
+    #[error("No skill of this project waits for your approval.")]
+    NothingPending,
+    /// No unapproved skill has this name.
+    #[error("No skill `{word}` waits for your approval. These do: {names}.")]
+    Unknown {
+        /// The word in the command.
+        word: String,
+        /// The names of unapproved skills.
+        names: String,
+    },
+}
+
+/// Returns true if the words after `/skills` name unapproved skills of ours, so that the command cannot be meant for another
+/// proxy.
 pub(crate) fn is_ours(session: &Session, words: &str) -> bool {
     let (verb, rest) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
     verb == TRUST && named(session, rest.trim()).is_ok()
 }
 
 impl Interceptor {
-    /// The user trusts these. Returns that the answer has to wait.
+    /// Approves skills for the user. Returns true, because the answer is held until the host has saved the decision.
     pub(crate) fn trust_command(
         &mut self,
         key: SessionKey,
@@ -99,10 +107,8 @@ impl Interceptor {
         skills: Vec<Unapproved>,
         actions: &mut Actions,
     ) -> bool {
-        let ticket = self.new_ticket();
-        let Some(session) = self.sessions.get(key) else { return false };
-        let held = HeldPrompt::new(id.clone(), prompt.line, HeldKind::Command, Text::Pending(ticket));
-        session.turns.hold(held);
+        let ticket = self.pending.new_ticket();
+        self.hold_command(key, ticket, id, prompt);
         self.decide(key, ticket, skills, true, actions);
         true
     }
@@ -120,31 +126,29 @@ impl Interceptor {
         actions.ask(Query::Trust { session: key, ticket, cwd, skills, trusted, directories });
     }
 
-    /// A decision is kept, or is not, and these are the skills of all sessions now.
-    pub(crate) fn decided(
+    /// Applies the skills after a decision to all sessions, and answers the command.
+    pub(crate) fn trust_saved(
         &mut self,
         key: SessionKey,
         ticket: Ticket,
         trusted: bool,
-        decided: &Decided,
+        outcome: &TrustOutcome,
         refreshed: Refreshed,
         actions: &mut Actions,
     ) {
         self.refreshed(refreshed, actions);
-        let text = overview::decided(decided);
-        let prompt = self.sessions.get(key).and_then(|session| session.turns.take_awaiting(ticket));
-        match prompt {
-            Some(prompt) => {
-                self.answer_held(key, &prompt, &text, actions);
-                self.release(key, actions);
-            }
-            // It was asked with a form, which says nothing back.
-            None if trusted && !(decided.failed.is_empty() && decided.kept.is_ok()) => actions.warn(text),
-            None => {}
+        let text = overview::trust_outcome(outcome);
+        // If the user decided in a form, there is no command to answer, so we log failures instead.
+        if !self.answer_command(key, ticket, &text, actions)
+            && trusted
+            && !(outcome.failed.is_empty() && outcome.saved.is_ok())
+        {
+            actions.warn(text);
         }
     }
 
-    /// What a session's user is to be asked now, as a request to the client.
+    /// Returns a request to the client that asks the user about new skills. Returns `None` if there are no new skills, or if the
+    /// client shows no forms.
     pub(crate) fn question(&mut self, key: SessionKey) -> Option<Vec<u8>> {
         if !self.client.shows_forms() {
             return None;
@@ -153,18 +157,15 @@ impl Interceptor {
         let id = session.id()?.to_owned();
         let waiting = session.switches.all().unapproved().iter();
         let new: Vec<_> = waiting
-            .filter(|it| !it.is_refused && !self.questions.asked.contains(&version(it)))
+            .filter(|skill| !skill.is_refused && !self.memory.asked_about.contains(&version(skill)))
             .take(MAX_NAMED)
             .cloned()
             .collect();
         if new.is_empty() {
             return None;
         }
-        self.questions.asked.extend(new.iter().map(version));
-        self.questions.last += 1;
-        // One that no request of the agent's has.
-        let request =
-            format!("{}{:x}-{}", acp_skills_wire::build::OWN_REQUEST, self.run, self.questions.last);
+        self.memory.asked_about.extend(new.iter().map(version));
+        let request = self.ids.new_question();
         let params = json!({
             "sessionId": id,
             "mode": "form",
@@ -179,49 +180,50 @@ impl Interceptor {
                 "required": [ANSWER],
             },
         });
-        self.questions.open.insert(request.clone(), (key, new));
+        let ticket = self.pending.new_ticket();
+        let question = Kind::Question(Question { id: request.clone(), skills: new });
+        self.pending.insert(ticket, Some(key), None, question);
         Some(acp_skills_wire::build::request(&request, "elicitation/create", &params))
     }
 
-    /// A response of the client's: perhaps to a question of ours, which the agent knows nothing of.
+    /// Handles a response of the client. A response to a question of ours is not forwarded, because the agent did not ask.
     pub(crate) fn user_answered(&mut self, message: &Message<'_>, actions: &mut Actions) -> Pass {
-        let id = match message.id() {
-            Some(Id::Text(id)) if !self.questions.open.is_empty() => id,
-            _ => return Pass::Untouched,
-        };
-        let Some((key, skills)) = self.questions.open.remove(id.as_str()) else { return Pass::Untouched };
+        let Some(Id::Text(id)) = message.id() else { return Pass::Untouched };
+        let Some((key, skills)) = self.pending.take_question(id.as_str()) else { return Pass::Untouched };
         let action = message.result.and_then(|result| result.str("action"));
         let is_ticked = message.result.and_then(|result| result.at(&["content", ANSWER]));
         let trusted = match action.as_deref() {
-            Some("accept") => is_ticked.and_then(|it: Node<'_>| it.as_bool()) == Some(true),
+            Some("accept") => is_ticked.and_then(|node: Node<'_>| node.as_bool()) == Some(true),
             Some("decline") => false,
-            // Closed, or not understood: nobody has decided.
+            // The form was closed, or the answer is unknown: there is no decision.
             _ => return Pass::Consumed,
         };
-        let ticket = self.new_ticket();
+        let ticket = self.pending.new_ticket();
         self.decide(key, ticket, skills, trusted, actions);
         Pass::Consumed
     }
 }
 
-/// Tells a version of a skill from others, and from the same in another project.
-fn version(waiting: &Unapproved) -> (Option<PathBuf>, String) {
+/// Returns the version of a skill, which is different from the same skill in another project.
+fn version(waiting: &Unapproved) -> SkillVersion {
     (waiting.skill.dir().map(Path::to_owned), waiting.digest.clone())
 }
 
-/// What the user reads.
+/// Returns the text of the form.
 fn message(skills: &[Unapproved]) -> String {
     let mut lines = vec![match skills {
-        [_] => "This project brings a skill, which your agent would follow as it follows you:".to_owned(),
+        [_] => {
+            "This project contains a skill. If you trust it, your agent follows its instructions:".to_owned()
+        }
         _ => format!(
-            "This project brings {} skills, which your agent would follow as it follows you:",
+            "This project contains {} skills. If you trust them, your agent follows their instructions:",
             skills.len()
         ),
     }];
-    for it in skills {
-        let skill = &it.skill;
+    for entry in skills {
+        let skill = &entry.skill;
         let place = skill.dir().map(shown_path).unwrap_or_default();
-        let changed = if it.has_changed { ", changed since you trusted it" } else { "" };
+        let changed = if entry.has_changed { ", changed since you trusted it" } else { "" };
         lines.push(format!("- {} ({place}{changed}): {}", skill.name, shown(&spelling::description(skill))));
     }
     lines.push("Look at the files before you agree. `/skills trust NAME` trusts a single one.".to_owned());

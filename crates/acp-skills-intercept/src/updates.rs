@@ -1,6 +1,6 @@
-//! Which updates of the agent's are read, and by whom. All others stream past the interceptor.
+//! The agent's updates that the interceptor reads. All others are forwarded without a look.
 //!
-//! There is one table: what is dispatched here is what the classifier lets nobody miss.
+//! The kinds are in one table, which the classifier uses too, so that it lets no update pass that is handled here.
 
 use acp_skills_wire::Message;
 
@@ -13,7 +13,7 @@ use crate::{
 /// Declares the kinds of update that are read, and their spelling on the wire.
 macro_rules! kinds {
     ($($kind:ident = $name:literal),+ $(,)?) => {
-        /// A kind of update that somebody reads.
+        /// A kind of update that is read.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         enum UpdateKind { $($kind),+ }
 
@@ -42,18 +42,18 @@ kinds!(
     ToolCallUpdate = "tool_call_update",
 );
 
-/// Updates that are no part of a message: agents send them whenever they like, also in the middle of one.
+/// Updates that are not part of a message. Agents send them at any time, even in the middle of a message.
 const ASIDES: [&str; 4] =
     ["available_commands_update", "config_option_update", "session_info_update", "usage_update"];
 
-/// Whether this is an update that is no part of a message.
+/// Returns true for an update that is not part of a message.
 pub(crate) fn is_aside(message: &Message<'_>) -> bool {
     let kind = message.param(&["update", "sessionUpdate"]).filter(|_| message.method() == "session/update");
     kind.is_some_and(|kind| ASIDES.iter().any(|aside| kind.is_str(aside)))
 }
 
 impl Interceptor {
-    /// The agent tells something of a session.
+    /// Handles a `session/update` notification of the agent.
     pub(crate) fn update(&mut self, message: &Message<'_>, actions: &mut Actions) -> Pass {
         let Some(update) = message.param(&["update"]) else { return Pass::Untouched };
         let Some(name) = update.str("sessionUpdate") else { return Pass::Untouched };
@@ -79,13 +79,13 @@ impl Interceptor {
     }
 }
 
-/// Whose message comes in chunks. Those of the agent's are read only when there may be text of ours in them.
+/// The kind of message that a chunk belongs to. Chunks of the agent are read only if they may contain our text.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum ChunkKind {
-    /// The user's, which the agent repeats.
+    /// A message of the user, which the agent repeats.
     #[default]
     User,
-    /// The agent's.
+    /// A message of the agent.
     Agent,
     /// The agent's thoughts.
     Thought,
@@ -101,7 +101,7 @@ impl ChunkKind {
         }
     }
 
-    /// The kind of chunk that a message is.
+    /// Returns the kind of chunk in a message, or `None` if the message is no chunk.
     pub(crate) fn of_message(message: &Message<'_>) -> Option<Self> {
         let kind =
             message.param(&["update", "sessionUpdate"]).filter(|_| message.method() == "session/update");
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_read_is_dispatched() {
+    fn every_kind_is_handled() {
         for quoted in READ {
             let name = std::str::from_utf8(quoted).unwrap().trim_matches('"');
             assert!(UpdateKind::of(name).is_some(), "{name}");

@@ -1,9 +1,9 @@
-//! What it takes to notice that one skill among many has changed: `cargo bench -p acp-skills-proxy --bench reload`.
+//! Measures how fast a change of one skill is detected: `cargo bench -p acp-skills-proxy --bench reload`.
 //!
-//! For some numbers of skills, one `SKILL.md` is written again and again. `looking again` is the time from the settled
-//! change to the new snapshot; `until told` is the time from the write to whoever wants to know, most of which is the
-//! quiet that has to follow a change. Beside them, for comparison, what it takes to look at everything. With `--smoke`
-//! everything runs once and small; nothing is ever asserted about time.
+//! For several numbers of skills, one `SKILL.md` is written repeatedly. `reload` is the time from the end of the debounce delay
+//! to the new snapshot. `until notified` is the time from the write to the notification, most of which is the debounce delay.
+//! `full reload` is the time for reading all skills. With `--smoke` or without `--bench`, a single small round checks that
+//! everything runs. Times are never asserted.
 
 #![expect(clippy::print_stdout, reason = "a bench prints")]
 
@@ -24,7 +24,7 @@ fn main() -> anyhow::Result<()> {
     // `cargo test` runs benches too, without `--bench`.
     let smoke = env::args().any(|word| word == "--smoke") || !env::args().any(|word| word == "--bench");
     let (counts, rounds): (&[usize], usize) = if smoke { (&[10], 1) } else { (&[10, 1_000, 10_000], 21) };
-    println!("| skills | looking again | until told | looking at everything |");
+    println!("| skills | reload | until notified | full reload |");
     println!("|---:|---:|---:|---:|");
     for &count in counts {
         let dir = tempfile::tempdir()?;
@@ -44,11 +44,11 @@ fn measure(dir: &Path, count: usize, rounds: usize) -> anyhow::Result<()> {
     ensure!(library.at(None).len() == count, "not all skills were found");
     let (sender, reloads) = channel();
     Arc::clone(&library).watch(Box::new(move |reloaded| {
-        // The last one comes when nobody waits any more.
+        // Sending fails for changes after the end of the measurement.
         let _ = sender.send(reloaded);
     }));
 
-    // The first change is noticed once everything is watched, however long that takes.
+    // Wait until the watches are set up and the first change is detected.
     let number = count / 2;
     let mut attempts = 0;
     loop {
@@ -57,15 +57,17 @@ fn measure(dir: &Path, count: usize, rounds: usize) -> anyhow::Result<()> {
         if reloads.recv_timeout(Duration::from_secs(2)).is_ok() {
             break;
         }
-        ensure!(attempts < 30, "nothing was noticed");
+        ensure!(attempts < 30, "no change was detected");
     }
-    let (mut looking, mut told, mut everything) = (Vec::new(), Vec::new(), Vec::new());
+    let mut reload = Vec::new();
+    let mut notified = Vec::new();
+    let mut full_reload = Vec::new();
     for round in 0..rounds {
         let start = Instant::now();
         write(dir, number, &format!("Round {round}."))?;
         let reloaded = reloads.recv_timeout(Duration::from_secs(30))?;
-        told.push(start.elapsed());
-        looking.push(reloaded.took);
+        notified.push(start.elapsed());
+        reload.push(reloaded.took);
         ensure!(reloaded.changed == 1 && reloaded.added + reloaded.removed == 0, "{reloaded:?}");
         let set = library.at(None);
         let found = set.get(&name(number)).map(|skill| skill.description.clone());
@@ -74,9 +76,9 @@ fn measure(dir: &Path, count: usize, rounds: usize) -> anyhow::Result<()> {
     for _ in 0..rounds {
         let start = Instant::now();
         library.reload();
-        everything.push(start.elapsed());
+        full_reload.push(start.elapsed());
     }
-    println!("| {count} | {:.1?} | {:.1?} | {:.1?} |", median(looking), median(told), median(everything));
+    println!("| {count} | {:.1?} | {:.1?} | {:.1?} |", median(reload), median(notified), median(full_reload));
     Ok(())
 }
 
@@ -84,9 +86,10 @@ fn name(number: usize) -> String {
     format!("skill-{number:05}")
 }
 
-/// A skill of a usual size.
+/// Writes a skill of a typical size.
 fn write(dir: &Path, number: usize, description: &str) -> std::io::Result<()> {
-    let (name, body) = (name(number), "Do this, then that, and tell the user what came of it.\n".repeat(70));
+    let name = name(number);
+    let body = "Do this, then that, and tell the user the result.\n".repeat(70);
     let dir = dir.join(&name);
     fs::create_dir_all(&dir)?;
     fs::write(dir.join("SKILL.md"), format!("---\nname: {name}\ndescription: {description}\n---\n\n{body}"))

@@ -68,18 +68,9 @@ impl Flag for bool {
 /// Flags of the proxy itself.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct ProxyArgs {
-    /// Which skills.
+    /// The skills of sessions, and the way in which agents get them.
     #[command(flatten)]
-    pub skills: SkillArgs,
-    /// What the model sees.
-    #[command(flatten)]
-    pub catalog: CatalogArgs,
-    /// How the agent gets the tools.
-    #[command(flatten)]
-    pub server: ServerArgs,
-    /// Whether and how scripts of skills are run.
-    #[command(flatten)]
-    pub scripts: ScriptArgs,
+    pub session: SessionArgs,
     /// What users type, and what they are asked.
     #[command(flatten)]
     pub user: UserArgs,
@@ -95,6 +86,42 @@ pub(crate) struct ProxyArgs {
     /// Which agent.
     #[command(flatten)]
     pub agent: AgentArgs,
+}
+
+/// The flags that decide what sessions get. Commands that load skills as the proxy does flatten this group.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct SessionArgs {
+    /// The skills.
+    #[command(flatten)]
+    pub skills: SkillArgs,
+    /// The text that the model sees at the start.
+    #[command(flatten)]
+    pub catalog: CatalogArgs,
+    /// The server with the tools.
+    #[command(flatten)]
+    pub server: ServerArgs,
+    /// The scripts of skills.
+    #[command(flatten)]
+    pub scripts: ScriptArgs,
+}
+
+impl From<SkillArgs> for SessionArgs {
+    fn from(skills: SkillArgs) -> Self {
+        Self { skills, ..Self::default() }
+    }
+}
+
+impl SessionArgs {
+    fn override_in(self, config: &mut Config) {
+        self.skills.override_in(config);
+        // `--location` and `--mount` exclude each other, so the flag replaces the other setting of the file too.
+        if self.catalog.location.is_some() {
+            config.mount = None;
+        }
+        self.catalog.override_in(config);
+        self.server.override_in(config);
+        self.scripts.override_in(config);
+    }
 }
 
 /// Which agent.
@@ -118,7 +145,7 @@ impl AgentArgs {
     /// No agent has the name, or neither its program nor what runs its package is in PATH.
     pub(crate) fn words(self) -> Result<Vec<OsString>, AgentError> {
         if let Some(id) = &self.id {
-            return agents::find(id)?.command();
+            return agents::command(agents::find(id)?);
         }
         let Some((program, arguments)) = self.command.split_first() else { return Ok(Vec::new()) };
         // What comes after it is the agent's own affair.
@@ -279,7 +306,7 @@ flags! {
 impl ProxyArgs {
     /// Whether there may be an agent without a command of its own behind `--`.
     pub(crate) fn names_an_agent(&self) -> bool {
-        self.skills.config.path_to_read().is_some() || self.agent.id.is_some()
+        self.session.skills.config.path_to_read().is_some() || self.agent.id.is_some()
     }
 
     /// The configuration file that the flags name, with what they override.
@@ -287,18 +314,11 @@ impl ProxyArgs {
     /// # Errors
     /// The file cannot be read or is wrong, or the agent is not known.
     pub(crate) fn config(self) -> anyhow::Result<Config> {
-        let mut config = match self.skills.config.path_to_read() {
+        let mut config = match self.session.skills.config.path_to_read() {
             Some(path) => Config::read(&path)?,
             None => Config::default(),
         };
-        self.skills.override_in(&mut config);
-        // Two ways to say the same; a flag for one replaces the file's other.
-        if self.catalog.location.is_some() {
-            config.mount = None;
-        }
-        self.catalog.override_in(&mut config);
-        self.server.override_in(&mut config);
-        self.scripts.override_in(&mut config);
+        self.session.override_in(&mut config);
         self.user.override_in(&mut config);
         self.process.override_in(&mut config);
         self.record.override_in(&mut config);

@@ -1,4 +1,4 @@
-//! Where messages for people go: stderr, or a file.
+//! Configures the log, which is written to stderr or to a file.
 
 use std::{
     io::{self, Write},
@@ -17,27 +17,27 @@ use crate::{
     output::{self, LogLines},
 };
 
-/// Where messages for people go, from now on.
+/// Starts the log. A second call in the same process has no effect.
 ///
 /// # Errors
-/// The log file cannot be opened.
+/// Returns an error if the log file cannot be opened.
 pub(crate) fn start(config: &Config) -> Result<(), UsageError> {
     use tracing_subscriber::{
         Layer, filter::Targets, fmt, layer::SubscriberExt, registry, util::SubscriberInitExt,
     };
     let level = level_filter(config.log.unwrap_or(LogLevel::Warn));
-    // Others tell what they do in detail, and may tell contents; and they warn of what is in order, as when a client
-    // asks again for a stream that has ended.
-    let others = level.min(match level {
+    // We log dependencies at a lower level. Their detailed messages may include contents of the protocol's messages, and some of
+    // their warnings are about normal situations, such as a client that asks again for a stream that has ended.
+    let dependencies = level.min(match level {
         LevelFilter::TRACE => LevelFilter::TRACE,
         LevelFilter::DEBUG => LevelFilter::WARN,
         _ => LevelFilter::ERROR,
     });
-    // The MCP library calls it an error when a session ends before its last answer was fetched.
-    let library = if level < LevelFilter::DEBUG { LevelFilter::OFF } else { others };
+    // The MCP library logs an error if a session ends before its last answer was fetched.
+    let rmcp = if level < LevelFilter::DEBUG { LevelFilter::OFF } else { dependencies };
     let ours = Targets::new()
-        .with_default(others)
-        .with_target("rmcp", library)
+        .with_default(dependencies)
+        .with_target("rmcp", rmcp)
         .with_target("acp_skills", level)
         .with_target("acp_skills_proxy", level)
         .with_target("skills_core", level);
@@ -51,32 +51,32 @@ pub(crate) fn start(config: &Config) -> Result<(), UsageError> {
             let file = private::append(path).map_err(failed)?;
             let file = LogFile { lines: LogLines(file), path: path.clone(), has_failed: false };
             let layer = layer.with_writer(std::sync::Mutex::new(file)).with_filter(ours);
-            drop(registry().with(layer).try_init());
+            let _ = registry().with(layer).try_init();
         }
-        // Whoever looks for a bug wants to see how often.
+        // Users who ask for `info` or more may want to see how often a message is repeated.
         None if level > LevelFilter::WARN => {
             let layer = layer.with_writer(output::log_to_stderr).without_time();
-            drop(registry().with(layer.with_filter(ours)).try_init());
+            let _ = registry().with(layer.with_filter(ours)).try_init();
         }
         None => {
             let logged = Arc::default();
             let layer = layer.with_writer(move || output::log_once_to_stderr(&logged)).without_time();
-            drop(registry().with(layer.with_filter(ours)).try_init());
+            let _ = registry().with(layer.with_filter(ours)).try_init();
         }
     }
     Ok(())
 }
 
-/// Tells the file for messages that the start failed, if there is one: stderr has been told, which editors drop.
+/// Logs a failed start to the log file, if there is one. It was already written to stderr, which editors discard.
 pub(crate) fn failure(config: &Config, message: &str, hint: Option<&str>) {
-    // It has been opened already unless the configuration is what is wrong; where it cannot be, that is what has been told.
+    // The log is usually running already. If it cannot be started, that error was reported already.
     if config.log_file.is_some() && start(config).is_ok() {
         let hint = hint.map_or_else(String::new, |hint| format!("\nhint: {hint}"));
         tracing::error!("{message}{hint}");
     }
 }
 
-/// A file for messages. Those that it cannot take go to stderr.
+/// A log file. Messages that cannot be written to it go to stderr.
 struct LogFile<W> {
     lines: LogLines<W>,
     path: PathBuf,
@@ -89,10 +89,9 @@ impl<W: Write> Write for LogFile<W> {
         let mut stderr = output::log_to_stderr();
         if !mem::replace(&mut self.has_failed, true) {
             let path = shown_path(&self.path);
-            let told =
-                format!(" WARN cannot write the log to {path}: {error}; what it cannot take comes here");
-            // Whole: each write is a message.
-            stderr.write_all(told.as_bytes())?;
+            let warning = format!(" WARN cannot write the log to {path}: {error}; logging to stderr instead");
+            // Write it at once, since each write is a message of its own.
+            stderr.write_all(warning.as_bytes())?;
         }
         stderr.write(message)
     }

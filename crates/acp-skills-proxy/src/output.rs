@@ -1,12 +1,11 @@
-//! What people read, on stdout and stderr: the only place that prints, whatever command it is for.
+//! Prints to stdout and stderr, for all commands. Lints prevent the rest of the program from printing.
 //!
-//! Names, descriptions, paths, files and what agents say were written by somebody else. What in them would steer a
-//! terminal, reorder text or hide it is shown as an escape ([`skills_core::text`] says what that is). Lints keep the rest
-//! of the program from stdout and stderr.
+//! Names, descriptions, paths, files and messages of agents are untrusted. Characters that control a terminal, reorder text or
+//! hide it are printed as escapes (see [`skills_core::text`]).
 //!
-//! A reader who is gone is no fault: `list | head` has seen enough.
+//! A closed pipe is not an error, so `list | head` works.
 
-#![expect(clippy::disallowed_methods, reason = "this is the place that prints")]
+#![expect(clippy::disallowed_methods, reason = "only this module prints")]
 
 use std::{
     borrow::Cow,
@@ -19,50 +18,52 @@ use clap::builder::StyledStr;
 use serde::Serialize;
 use skills_core::text::shown_lines;
 
-/// Prints `text`. Returns whether somebody still reads what is printed.
+/// Prints `text` on stdout. Returns false if the reader has closed the pipe.
 ///
 /// # Errors
-/// Stdout cannot be written.
+/// Returns an error if stdout cannot be written.
 pub(crate) fn print(text: &str) -> io::Result<bool> {
     write(&shown_lines(text))
 }
 
-/// Tells people something that is no result, in a line on stderr.
+/// Prints a line that is not part of the result, on stderr.
 pub(crate) fn note(text: &str) {
-    tell(text);
+    print_line(text);
 }
 
-/// Whether people read what is told on stderr as it comes.
+/// Returns true if stderr is a terminal.
 pub(crate) fn stderr_is_terminal() -> bool {
     io::stderr().is_terminal()
 }
 
-/// The same for a text that may have colours, and nothing else that is for the terminal.
+/// Prints `text` on stdout and keeps its color sequences. All other control characters are escaped. Returns false if the reader
+/// has closed the pipe.
 ///
 /// # Errors
-/// As for [`print()`].
+/// Returns an error if stdout cannot be written.
 pub(crate) fn print_colored(text: &str) -> io::Result<bool> {
     write(&colored(text))
 }
 
-/// Prints the help or the version that clap has made of the command line.
+/// Prints clap's help or version. Returns false if the reader has closed the pipe.
 ///
 /// # Errors
-/// As for [`print()`].
+/// Returns an error if stdout cannot be written.
 pub(crate) fn print_help(help: &clap::Error) -> io::Result<bool> {
-    somebody_reads(help.print().and_then(|()| io::stdout().flush()))
+    is_read(help.print().and_then(|()| io::stdout().flush()))
 }
 
-/// Prints `value` as JSON, in which no character is lost: those that are not safe to show are JSON's own escapes.
+/// Prints `value` as JSON. Unsafe characters are written as escapes of JSON, so a parser reads the original text. Returns false
+/// if the reader has closed the pipe.
 ///
 /// # Errors
-/// As for [`print()`].
+/// Returns an error if stdout cannot be written.
 pub(crate) fn print_json(value: &impl Serialize) -> io::Result<bool> {
     let text = serde_json::to_string_pretty(value)?;
     write(&json_escaped(&text)).and_then(|_| write("\n"))
 }
 
-/// Whether stdout is to have colours: it is a terminal, and nobody asked for none ([`NO_COLOR`](https://no-color.org)).
+/// Returns true if stdout is a terminal and the user did not turn colors off with [`NO_COLOR`](https://no-color.org).
 pub(crate) fn has_colors() -> bool {
     io::stdout().is_terminal() && wants_colors()
 }
@@ -71,59 +72,59 @@ fn wants_colors() -> bool {
     std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
-/// Says on stderr what went wrong, and what to do about it.
+/// Prints an error and its hint on stderr.
 pub(crate) fn complain(message: &str, hint: Option<&str>) {
-    // Further lines are indented, so that none looks like a message of its own.
-    tell(&format!("error: {}", message.replace('\n', "\n  ")));
+    // Indent further lines, so that they don't look like separate messages.
+    print_line(&format!("error: {}", message.replace('\n', "\n  ")));
     if let Some(hint) = hint {
         advise(hint);
     }
 }
 
-/// Says on stderr what is wrong with a command line, as clap does.
+/// Prints an error about the command line on stderr, in clap's style.
 pub(crate) fn complain_as(error: &StyledStr) {
     let is_colored = io::stderr().is_terminal() && wants_colors();
     let text = if is_colored { error.ansi().to_string() } else { error.to_string() };
     let text = colored(text.trim_end()) + "\n";
-    // As below.
-    drop(io::stderr().write_all(text.as_bytes()));
+    // There is no other place to report a failure to write to stderr.
+    let _ = io::stderr().write_all(text.as_bytes());
 }
 
-/// Says on stderr what somebody may want to do.
+/// Prints a hint on stderr.
 pub(crate) fn advise(hint: &str) {
-    tell(&format!("hint: {}", hint.replace('\n', "\n      ")));
+    print_line(&format!("hint: {}", hint.replace('\n', "\n      ")));
 }
 
-/// Asks a question on stderr that a line from stdin answers. Only `y` and `yes` are a yes.
+/// Asks a question on stderr and reads a line from stdin. Returns true if the answer is `y` or `yes`.
 pub(crate) fn ask(question: &str) -> bool {
-    drop(io::stderr().write_all(format!("{} [y/N] ", shown_lines(question)).as_bytes()));
+    let _ = io::stderr().write_all(format!("{} [y/N] ", shown_lines(question)).as_bytes());
     let mut answer = String::new();
-    // Who says nothing, or cannot, says no.
-    drop(io::stdin().read_line(&mut answer));
+    // A failed read leaves the answer empty, which counts as no.
+    let _ = io::stdin().read_line(&mut answer);
     matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
 }
 
-fn tell(line: &str) {
+fn print_line(line: &str) {
     let line = shown_lines(line) + "\n";
-    // There is no other place to say that it cannot be said.
-    drop(io::stderr().write_all(line.as_bytes()));
+    // There is no other place to report a failure to write to stderr.
+    let _ = io::stderr().write_all(line.as_bytes());
 }
 
-/// Messages for people on stderr; see [`LogLines`].
+/// Returns a log that writes to stderr.
 pub(crate) fn log_to_stderr() -> LogLines<io::Stderr> {
     LogLines(io::stderr())
 }
 
-/// The messages that were written, of a log that says each only once.
+/// The messages that a log has written, if it writes each message only once.
 #[derive(Default)]
 pub(crate) struct Logged(Mutex<HashSet<Vec<u8>>>);
 
-/// The same, each message once. Clients show what comes on stderr, some of them each line as an error.
+/// Returns a log that writes each message to stderr only once, because some clients show each line of stderr as an error.
 pub(crate) fn log_once_to_stderr(logged: &Arc<Logged>) -> Once<io::Stderr> {
     Once { logged: Arc::clone(logged), log: log_to_stderr() }
 }
 
-/// A log that says each message only once.
+/// A log that drops repeated messages.
 pub(crate) struct Once<W> {
     logged: Arc<Logged>,
     log: LogLines<W>,
@@ -140,8 +141,8 @@ impl<W: Write> Write for Once<W> {
     }
 }
 
-/// A log in which each write is one message. What is not safe to show is escaped, and further lines of a message are
-/// indented, so that none looks like a message of its own.
+/// A log in which each write is one message. Unsafe characters are escaped, and further lines of a message are indented, so that
+/// they don't look like separate messages.
 pub(crate) struct LogLines<W>(pub(crate) W);
 
 impl<W: Write> Write for LogLines<W> {
@@ -159,10 +160,11 @@ impl<W: Write> Write for LogLines<W> {
 
 fn write(text: &str) -> io::Result<bool> {
     let mut stdout = io::stdout().lock();
-    somebody_reads(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()))
+    is_read(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()))
 }
 
-fn somebody_reads(printed: io::Result<()>) -> io::Result<bool> {
+/// Returns false instead of an error if the reader has closed the pipe.
+fn is_read(printed: io::Result<()>) -> io::Result<bool> {
     match printed {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
@@ -170,7 +172,7 @@ fn somebody_reads(printed: io::Result<()>) -> io::Result<bool> {
     }
 }
 
-/// `text` as it can be shown, with the sequences that set colours.
+/// Escapes unsafe characters, except for the sequences that set colors.
 fn colored(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut rest = text;
@@ -187,20 +189,22 @@ fn colored(text: &str) -> String {
 
 const ESCAPE: char = '\u{1b}';
 
-/// How long the sequence is that sets a colour at the start of `text`: `ESC [ 1 ; 3 1 m`.
+/// Returns the length of the sequence that sets a color at the start of `text`, such as `ESC [ 1 ; 3 1 m`. `None` if there is no
+/// such sequence.
 fn color(text: &str) -> Option<usize> {
     let numbers = text.strip_prefix("\u{1b}[")?;
     let end = numbers.find(|c: char| !c.is_ascii_digit() && c != ';')?;
     numbers[end..].starts_with('m').then_some("\u{1b}[".len() + end + "m".len())
 }
 
-/// JSON with escapes for what cannot be shown as it is: that can only be inside of its strings.
+/// Escapes unsafe characters in JSON. They can only occur inside of strings.
 fn json_escaped(json: &str) -> Cow<'_, str> {
     use std::fmt::Write;
     if shown_lines(json) == json {
         return Cow::Borrowed(json);
     }
-    // Joiners are shown where they belong, which a character alone does not tell. Nothing is lost by an escape.
+    // This checks each character on its own, so it also escapes joiners that would be safe within a sequence. That's fine, since
+    // a parser reads the same text.
     let mut escaped = String::with_capacity(json.len() + 16);
     for c in json.chars() {
         let mut alone = [0; 4];
@@ -222,7 +226,7 @@ mod tests {
 
     use super::*;
 
-    /// Escape, bell, carriage return, C1, bidirectional, no width, tag, line separator.
+    /// Escape, bell, carriage return, C1, delete, bidirectional, zero width, tag, line separator.
     const HOSTILE: [char; 10] = [
         '\u{1b}',
         '\u{7}',
@@ -237,13 +241,13 @@ mod tests {
     ];
 
     #[test]
-    fn json_loses_nothing() {
+    fn json_keeps_all_characters() {
         for c in HOSTILE {
             let value = json!({ "name": format!("a{c}b") });
             let shown = json_escaped(&value.to_string()).into_owned();
             assert_eq!(shown_lines(&shown), shown);
             assert_eq!(serde_json::from_str::<Value>(&shown).unwrap(), value);
-            // Beside one that is hidden, a joiner in its place may be an escape, too.
+            // Joiners may be escaped too if the text contains an unsafe character.
             let value = json!(["👩\u{200d}💻", c]);
             assert_eq!(serde_json::from_str::<Value>(&json_escaped(&value.to_string())).unwrap(), value);
         }
@@ -254,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn colors_and_nothing_else() {
+    fn only_color_sequences_are_kept() {
         for (text, shown) in [
             ("\u{1b}[1;31mred\u{1b}[0m", "\u{1b}[1;31mred\u{1b}[0m"),
             ("\u{1b}[m\u{202e}a\r\nb", "\u{1b}[m\\u{202e}a\nb"),
@@ -279,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_one() {
+    fn a_message_cannot_forge_another_one() {
         let mut log = LogLines(Vec::new());
         log.write_all("WARN a\u{1b}[2J\n\nERROR forged\n".as_bytes()).unwrap();
         log.write_all(b"WARN b\n").unwrap();

@@ -1,6 +1,6 @@
-//! [`Progress`]: what is shown on a terminal while work takes long, and cleared when it is done.
+//! [`Progress`]: a progress bar on stderr, which is cleared when the work is done.
 //!
-//! Nothing is shown for work that is over at once, nor when stderr is no terminal.
+//! The bar is only shown if the work takes more than 0.4 seconds and stderr is a terminal.
 
 use std::{
     sync::mpsc::{self, RecvTimeoutError, Sender},
@@ -10,27 +10,27 @@ use std::{
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// Work that is over before is not worth a word.
-const PATIENCE: Duration = Duration::from_millis(400);
+/// The delay before the bar is shown.
+const DELAY: Duration = Duration::from_millis(400);
 
-/// How often the spinner turns.
-const TURN: Duration = Duration::from_millis(120);
+/// The interval between two frames of the spinner.
+const FRAME: Duration = Duration::from_millis(120);
 
-/// Work that may take long. It is over when this is dropped.
+/// The progress of work that may take long. Dropping it ends the work and clears the bar.
 pub(crate) struct Progress {
     bar: ProgressBar,
-    /// Closed when the work is over.
-    over: Option<Sender<()>>,
+    /// Closed when the work is done.
+    done: Option<Sender<()>>,
     shows: Option<JoinHandle<()>>,
 }
 
 impl Progress {
-    /// Work of unknown length: `reading skills`. The text is our own; what others wrote has no place here.
+    /// Starts work of unknown length. `what` is shown as it is, so it must be our own text, such as `reading skills`.
     pub(crate) fn spinner(what: &'static str) -> Self {
         Self::start(ProgressBar::no_length(), "{spinner} {msg} ({elapsed})", what)
     }
 
-    /// Work of `length` steps.
+    /// Starts work of `length` steps.
     pub(crate) fn steps(what: &'static str, length: usize) -> Self {
         let bar = ProgressBar::new(length as u64);
         Self::start(bar, "{spinner} {msg} {bar:24} {pos} of {len}", what)
@@ -42,30 +42,30 @@ impl Progress {
             bar.set_style(style);
         }
         bar.set_message(what);
-        let (over, is_over) = mpsc::channel::<()>();
+        let (done, is_done) = mpsc::channel::<()>();
         let shown = bar.clone();
         let show = move || {
-            if is_over.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+            if is_done.recv_timeout(DELAY) == Err(RecvTimeoutError::Timeout) {
                 shown.set_draw_target(ProgressDrawTarget::stderr());
-                shown.enable_steady_tick(TURN);
+                shown.enable_steady_tick(FRAME);
             }
         };
-        // Without the thread there is no progress to see, which is no reason not to work.
+        // If the thread cannot be started, the work continues without a bar.
         let shows = thread::Builder::new().name("progress".to_owned()).spawn(show).ok();
-        Self { bar, over: Some(over), shows }
+        Self { bar, done: Some(done), shows }
     }
 
-    /// One more step is done.
+    /// Counts one more step as done.
     pub(crate) fn step(&self) {
         self.bar.inc(1);
     }
 
-    /// What is being waited for now.
+    /// Replaces the text of the bar.
     pub(crate) fn message(&self, what: &'static str) {
         self.bar.set_message(what);
     }
 
-    /// Has `print` print without getting in its way.
+    /// Hides the bar while `print` runs, so that its output is not overwritten.
     pub(crate) fn aside<T>(&self, print: impl FnOnce() -> T) -> T {
         self.bar.suspend(print)
     }
@@ -73,9 +73,9 @@ impl Progress {
 
 impl Drop for Progress {
     fn drop(&mut self) {
-        self.over = None;
+        self.done = None;
         if let Some(shows) = self.shows.take() {
-            drop(shows.join());
+            let _ = shows.join();
         }
         self.bar.finish_and_clear();
     }

@@ -1,7 +1,7 @@
-//! A start that fails, told to the client: editors drop what is said on stderr.
+//! Reports a failed start to the client, because editors discard stderr.
 //!
-//! The first request of a client that speaks ACP is answered with an error that has the message and its remedy. Anybody
-//! else, and a person on a terminal, hears nothing on stdout and is not waited for.
+//! The first request of an ACP client is answered with an error that contains the message and its hint. If the input is not
+//! ACP, or comes from a terminal, nothing is written to stdout.
 
 use std::{
     io::{self, BufRead, BufReader, Read, Write},
@@ -14,14 +14,15 @@ use acp_skills::intercept::NOT_STARTED;
 use serde_json::{Value, json};
 use skills_core::text::shown_lines;
 
-/// How long a client may take to say something.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// How long a client may take to leave once it has its answer. Emacs forgets what a program said that it sees end at once.
-const FAREWELL: Duration = Duration::from_millis(500);
-/// How much is read in search of a request, in bytes.
+/// The timeout for the first request.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
+/// The time that a client has to close its end after the answer. Emacs discards the output of a program that exits at once.
+const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
+/// The maximum number of bytes that are searched for a request.
 const MAX_BYTES: u64 = 1024 * 1024;
 
-/// Answers the first request that comes from `client` with `message` and what to do about it.
+/// Answers the first request of `client` with an error that contains `message` and `hint`. Returns without an answer if no
+/// request arrives within 2 seconds.
 pub(crate) fn answer(
     client: impl Read + Send + 'static,
     mut to_client: impl Write,
@@ -29,29 +30,29 @@ pub(crate) fn answer(
     hint: Option<&str>,
 ) {
     let (found, request) = mpsc::channel();
-    // A read cannot be given up; the thread ends with the program.
+    // A blocking read cannot be cancelled, so the thread runs until the program ends.
     let reader = thread::Builder::new().spawn(move || {
         let mut client = BufReader::new(client);
-        // Whoever waits may have given up already. The other end of the channel sees when the client has gone.
+        // This fails if the caller has stopped waiting. When the client closes its end, this thread ends and closes the channel.
         if found.send(first_request(&mut client)).is_ok() {
-            drop(io::copy(&mut client, &mut io::sink()));
+            let _ = io::copy(&mut client, &mut io::sink());
         }
     });
     if reader.is_err() {
         return;
     }
-    if let Ok(Some(id)) = request.recv_timeout(PATIENCE) {
+    if let Ok(Some(id)) = request.recv_timeout(REQUEST_TIMEOUT) {
         let message = hint.map_or_else(|| message.to_owned(), |hint| format!("{message}\nhint: {hint}"));
         let error = json!({ "code": NOT_STARTED, "message": shown_lines(&message) });
         let line = format!("{}\n", json!({ "jsonrpc": "2.0", "id": id, "error": error }));
-        // A client that is gone needs no answer.
+        // If this fails, the client has already closed its end.
         if to_client.write_all(line.as_bytes()).and_then(|()| to_client.flush()).is_ok() {
-            drop(request.recv_timeout(FAREWELL));
+            let _ = request.recv_timeout(CLOSE_TIMEOUT);
         }
     }
 }
 
-/// The id of the first request in what a client says.
+/// Returns the id of the first request in the client's input. `None` if there is no request.
 fn first_request(client: impl BufRead) -> Option<Value> {
     let lines = client.take(MAX_BYTES).lines();
     let messages = lines.map_while(Result::ok).filter_map(|line| serde_json::from_str::<Value>(&line).ok());
@@ -69,12 +70,12 @@ mod tests {
     #[test]
     fn the_first_request_is_answered() {
         let initialize = r#"{"jsonrpc":"2.0","id":"a","method":"initialize","params":{}}"#;
-        for (said, expected) in [
+        for (input, expected) in [
             (format!("{initialize}\n"), Some(json!("a"))),
             (initialize.to_owned(), Some(json!("a"))),
             (format!("\n{{\"jsonrpc\":\"2.0\",\"method\":\"x\"}}\n{initialize}\n"), Some(json!("a"))),
             (format!("{{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"x\"}}\n{initialize}\n"), Some(json!(0))),
-            // Nobody who speaks ACP.
+            // Input that is not ACP.
             (String::new(), None),
             ("GET / HTTP/1.1\r\n\r\n".to_owned(), None),
             ("[]\n{\"id\":1}\nnull\n".to_owned(), None),
@@ -82,21 +83,21 @@ mod tests {
             (r#"{"jsonrpc":"2.0","id":1,"result":{}}"#.to_owned(), None),
         ] {
             let mut answered = Vec::new();
-            answer(Cursor::new(said.clone()), &mut answered, "it is wrong", Some("do it right"));
+            answer(Cursor::new(input.clone()), &mut answered, "the start failed", Some("fix it"));
             let answered = String::from_utf8(answered).unwrap();
             let expected = expected.map_or_else(String::new, |id| {
-                let error = json!({ "code": NOT_STARTED, "message": "it is wrong\nhint: do it right" });
+                let error = json!({ "code": NOT_STARTED, "message": "the start failed\nhint: fix it" });
                 format!("{}\n", json!({ "jsonrpc": "2.0", "id": id, "error": error }))
             });
-            assert_eq!(answered, expected, "{said}");
+            assert_eq!(answered, expected, "{input}");
         }
     }
 
     #[test]
-    fn a_client_that_says_nothing_is_not_waited_for() {
+    fn the_wait_for_a_silent_client_times_out() {
         let (reader, _writer) = std::io::pipe().unwrap();
         let mut answered = Vec::new();
-        answer(reader, &mut answered, "it is wrong", None);
+        answer(reader, &mut answered, "the start failed", None);
         assert_eq!(answered, b"");
     }
 }

@@ -1,10 +1,10 @@
-//! What a record says when it is added up: which skills are used, by whom, how well and how fast.
+//! Summarizes the events of `--events`: which skills are used, by the model or by users, with which outcomes and durations.
 //!
 //! | file | owns |
 //! |---|---|
-//! | `mod` | adding up |
-//! | `durations` | how long things take |
-//! | `page` | the same as an HTML page, with `page.html` and `page.css` |
+//! | `report` | the summary |
+//! | `durations` | durations and percentiles |
+//! | `page` | the summary as an HTML page |
 //! | `chart` | the page's charts |
 
 mod chart;
@@ -20,12 +20,14 @@ use skills_core::name::sanitize;
 
 pub(crate) use self::{durations::Durations, page::page};
 use crate::words::plural;
-use acp_skills::events::{By, Decision, EventKind, FallbackReason, Outcome, Record, Rule, read::Line};
+use acp_skills::events::{
+    ActivatedBy, Decision, EventKind, FallbackReason, Outcome, Record, Rule, read::Line,
+};
 
-/// How many lines that are no events are named one by one.
+/// The maximum number of lines that are listed because they are not events.
 const MAX_NAMED_LINES: usize = 20;
 
-/// The events that are calls: those with an outcome and a duration, in the order in which they are shown.
+/// The kinds of events that are calls, which have an outcome and a duration, in display order.
 pub(crate) const CALLS: [(&str, &str); 5] = [
     ("skill_activated", "activations"),
     ("file_read", "files read"),
@@ -34,68 +36,69 @@ pub(crate) const CALLS: [(&str, &str); 5] = [
     ("search", "searches"),
 ];
 
-/// Who activates skills, in the order in which it is shown.
-pub(crate) const AUTHORS: [(By, &str); 3] = [(By::Model, "model"), (By::User, "user"), (By::Prompt, "proxy")];
+/// The sources of activations, in display order.
+pub(crate) const AUTHORS: [(ActivatedBy, &str); 3] =
+    [(ActivatedBy::Model, "model"), (ActivatedBy::User, "user"), (ActivatedBy::Prompt, "proxy")];
 
-/// Everything that the events say.
+/// A summary of events.
 #[derive(Debug, Default)]
 pub(crate) struct Summary {
-    /// How many events there are.
+    /// The number of events.
     pub events: u64,
-    /// The first and the last.
+    /// The times of the first and the last event.
     pub span: Option<(Timestamp, Timestamp)>,
-    /// The sessions with an id.
+    /// The ids of sessions.
     pub sessions: BTreeSet<String>,
-    /// How many times a session was opened, also again.
+    /// The number of times that a session was opened or reopened.
     pub started: u64,
-    /// The agents by the name that they give themselves, with their sessions.
+    /// The number of sessions of each agent, by the name that the agent reports.
     pub agents: BTreeMap<String, u64>,
-    /// All skills that sessions had, and those that were used.
-    pub skills: BTreeMap<String, Use>,
-    /// Calls by the place of their kind in [`CALLS`].
+    /// All skills that sessions offered or that were used.
+    pub skills: BTreeMap<String, Usage>,
+    /// Calls, by the index of their kind in [`CALLS`].
     pub calls: [Calls; CALLS.len()],
-    /// When calls ended, and the place of their kind.
+    /// The time at which each call ended, with the index of its kind.
     pub times: Vec<(Timestamp, usize)>,
-    /// What failed: the place of its kind, the code and the skill.
+    /// The number of failed calls, by the index of the kind, the error code and the skill.
     pub errors: BTreeMap<(usize, String, String), u64>,
-    /// Requests for permission.
+    /// The number of permission requests, by decision and rule.
     pub permissions: BTreeMap<(Decision, Option<Rule>), u64>,
-    /// What did not work.
+    /// The number of sessions without a working skills server, by reason.
     pub fallbacks: BTreeMap<FallbackReason, u64>,
-    /// How many times the skills of a session were looked for again.
+    /// The number of times that the skills of a session were reloaded.
     pub reloads: u64,
-    /// How many events were not written.
+    /// The number of events that were dropped instead of written.
     pub dropped: u64,
-    /// Events that we do not know, by name.
+    /// The number of unknown events, by name.
     pub unknown: BTreeMap<String, u64>,
-    /// Lines that are no events: the first ones, and how many there are.
+    /// Lines that are not events: descriptions of the first ones, and the number of all.
     pub bad: (Vec<String>, u64),
 }
 
-/// How one skill is used.
+/// The usage of a skill.
 #[derive(Debug, Default)]
-pub(crate) struct Use {
-    /// Activations that worked, in the order of [`AUTHORS`].
+pub(crate) struct Usage {
+    /// The number of successful activations, in the order of [`AUTHORS`].
     pub activations: [u64; AUTHORS.len()],
-    /// Other calls that worked, in the order of [`CALLS`]; the first stays empty.
+    /// The number of other successful calls, in the order of [`CALLS`]. The first one is always 0.
     pub calls: [u64; CALLS.len()],
-    /// Calls that failed.
+    /// The number of failed calls.
     pub errors: u64,
-    /// About how many tokens the model was given by activations.
+    /// The estimated number of tokens that activations gave to the model.
     pub tokens: u64,
-    /// How long everything took.
+    /// The durations of all calls.
     pub time: Durations,
-    /// When it was used last.
+    /// The time of the last call.
     pub last: Option<Timestamp>,
 }
 
-impl Use {
-    /// How many times it was activated.
+impl Usage {
+    /// Returns the number of activations.
     pub(crate) fn activated(&self) -> u64 {
         self.activations.iter().sum()
     }
 
-    /// How many times anything of it was used.
+    /// Returns the number of successful calls, including activations.
     pub(crate) fn used(&self) -> u64 {
         self.activated() + self.calls.iter().sum::<u64>()
     }
@@ -104,21 +107,21 @@ impl Use {
 /// Calls of one kind.
 #[derive(Debug, Default)]
 pub(crate) struct Calls {
-    /// How many there are of each outcome: ok, error, cancelled.
+    /// The number of calls with each outcome: ok, error, cancelled.
     pub outcomes: [u64; 3],
-    /// How long those took that ended by themselves.
+    /// The durations of calls that were not cancelled.
     pub time: Durations,
 }
 
 impl Calls {
-    /// How many there are.
+    /// Returns the number of calls.
     pub(crate) fn count(&self) -> u64 {
         self.outcomes.iter().sum()
     }
 }
 
 impl Summary {
-    /// Adds a line of a file.
+    /// Adds a line of a file. `number` counts from 1.
     pub(crate) fn add(&mut self, file: &str, number: usize, line: Line) {
         match line {
             Line::Event(record) => self.event(*record),
@@ -143,13 +146,13 @@ impl Summary {
         match what {
             EventKind::SessionStarted { agent, skills, .. } => {
                 self.started += 1;
-                let agent = agent.map_or_else(|| "(without a name)".to_owned(), |agent| shown(&agent));
+                let agent = agent.map_or_else(|| "(unnamed)".to_owned(), |agent| shown(&agent));
                 *self.agents.entry(agent).or_default() += 1;
-                self.know(&skills);
+                self.add_skills(&skills);
             }
             EventKind::Reload { added, .. } => {
                 self.reloads += 1;
-                self.know(&added);
+                self.add_skills(&added);
             }
             EventKind::Permission { decision, rule, .. } => {
                 *self.permissions.entry((decision, rule)).or_default() += 1;
@@ -161,13 +164,13 @@ impl Summary {
             | EventKind::ToolCalled { .. }
             | EventKind::ScriptRun { .. }
             | EventKind::Search { .. }
-            // Kinds that a newer library has say nothing here.
+            // Kinds of events from newer versions of the library.
             | _ => {}
         }
     }
 
-    /// These are skills, whether they are used or not.
-    fn know(&mut self, skills: &[String]) {
+    /// Adds skills that may not have been used.
+    fn add_skills(&mut self, skills: &[String]) {
         for skill in skills {
             self.skills.entry(shown(skill)).or_default();
         }
@@ -201,21 +204,26 @@ impl Summary {
         skill.last = skill.last.max(Some(time));
     }
 
-    /// The skills that were used or failed, the most used first.
-    pub(crate) fn used(&self) -> Vec<(&str, &Use)> {
+    /// Returns the skills with successful or failed calls, most used first.
+    pub(crate) fn used(&self) -> Vec<(&str, &Usage)> {
         let used = self.skills.iter().filter(|(_, skill)| skill.used() + skill.errors > 0);
         let mut used: Vec<_> = used.map(|(name, skill)| (name.as_str(), skill)).collect();
         used.sort_by_key(|(_, skill)| std::cmp::Reverse((skill.activated(), skill.used(), skill.errors)));
         used
     }
 
-    /// The skills that nobody used.
+    /// Returns the skills without a successful call.
     pub(crate) fn never_used(&self) -> Vec<&str> {
         let unused = self.skills.iter().filter(|(_, skill)| skill.used() == 0);
         unused.map(|(name, _)| name.as_str()).collect()
     }
 
-    /// The errors, the most frequent first: what was called, the code, the skill and how many.
+    /// Returns the number of lines that are not events and are not in the list of these.
+    pub(crate) fn unnamed_lines(&self) -> u64 {
+        self.bad.1 - self.bad.0.len() as u64
+    }
+
+    /// Returns failures, most frequent first, as kind, error code, skill and count.
     pub(crate) fn failures(&self) -> Vec<(&'static str, &str, &str, u64)> {
         let all = self.errors.iter();
         let mut all: Vec<_> =
@@ -224,7 +232,7 @@ impl Summary {
         all
     }
 
-    /// What else there is to say: what happened, and how many times.
+    /// Returns everything else as a text and a count, such as `permissions granted` and 3.
     pub(crate) fn notes(&self) -> Vec<(String, u64)> {
         let permission = |(decision, rule): &(Decision, Option<Rule>), count| {
             let decision = match decision {
@@ -242,30 +250,29 @@ impl Summary {
         let fallback = |reason: &FallbackReason, count| {
             let what = match reason {
                 FallbackReason::NotConnected => "whose agent did not fetch the tools in time",
-                FallbackReason::Refused => "that the agent refused with the skills server",
+                FallbackReason::Refused => "whose agent rejected the skills server",
                 FallbackReason::NoServer => "without a skills server",
             };
             format!("{} {what}", plural(count, "session"))
         };
-        let unknown = |event: &str, count| {
-            format!("{} `{event}` of a newer version, passed over", plural(count, "event"))
-        };
+        let unknown =
+            |event: &str, count| format!("unknown {} `{event}` of a newer version", plural(count, "event"));
         let mut notes: Vec<(String, u64)> =
             self.permissions.iter().map(|(key, &count)| (permission(key, count), count)).collect();
         notes.extend(self.fallbacks.iter().map(|(reason, &count)| (fallback(reason, count), count)));
-        notes.push((plural(self.reloads, "reload") + " that a session saw", self.reloads));
+        notes.push((plural(self.reloads, "reload") + " of skills during a session", self.reloads));
         let were = if self.dropped == 1 { "was" } else { "were" };
         notes.push((format!("{} that {were} dropped", plural(self.dropped, "event")), self.dropped));
         notes.extend(self.unknown.iter().map(|(event, &count)| (unknown(event, count), count)));
         let bad = self.bad.1;
-        let are_none = if bad == 1 { "that is no event" } else { "that are no events" };
-        notes.push((format!("{} {are_none}", plural(bad, "line")), bad));
+        let are_not = if bad == 1 { "that is not an event" } else { "that are not events" };
+        notes.push((format!("{} {are_not}", plural(bad, "line")), bad));
         notes.retain(|(_, count)| *count > 0);
         notes
     }
 }
 
-/// A text of somebody else's, for people to look at: on one line, and not endless.
+/// Returns an untrusted text for display: on one line, and with at most 300 characters.
 fn shown(text: &str) -> String {
     const MAX_CHARS: usize = 300;
     let text = sanitize(text);
@@ -275,7 +282,7 @@ fn shown(text: &str) -> String {
     text.chars().take(MAX_CHARS - 1).chain(['…']).collect()
 }
 
-/// A moment for people: to the minute, in UTC.
+/// Formats a time in UTC, without seconds.
 pub(crate) fn minute(time: Timestamp) -> String {
     let text = time.to_string();
     text.get(..16).unwrap_or(&text).replace('T', " ")

@@ -1,29 +1,29 @@
-//! The runtime of tasks, made where the system has what it needs.
+//! Creates the tokio runtime, after checking that the system has enough descriptors and threads.
 
 use std::{io, time::Duration};
 
 use skills_core::exec::probe_threads;
 use tokio::runtime::{Builder, Runtime};
 
-/// How many descriptors a start takes at most at once; the runtime panics when there are none for it, where we can tell.
+/// The maximum number of descriptors that a start needs at once. Tokio panics if it cannot get one, while we can return an error.
 const DESCRIPTORS: usize = 24;
-/// How many threads there must be room for.
+/// The number of threads that must be available.
 const SPARE_THREADS: usize = 2;
-/// How long a thread for what blocks waits for work. The runtime panics when it has none and can have none, and queues the
-/// work when it has one.
+/// The time for which a thread for blocking work stays alive. Tokio queues work if there is such a thread, and panics if there is
+/// none and none can be started.
 const FOREVER: Duration = Duration::from_hours(24 * 365);
 
-/// A runtime for one thread.
+/// Creates a single-threaded runtime.
 ///
 /// # Errors
-/// There are too few descriptors or threads.
+/// Returns an error if there are too few descriptors or threads.
 pub(crate) fn new() -> io::Result<Runtime> {
-    // Each pipe is two.
+    // A pipe has two descriptors.
     let spare: Vec<_> = (0..DESCRIPTORS / 2).map(|_| io::pipe()).collect::<io::Result<_>>()?;
     drop(spare);
     probe_threads(SPARE_THREADS)?;
     let runtime = Builder::new_current_thread().enable_all().thread_keep_alive(FOREVER).build()?;
-    // The first is there before it is needed.
-    drop(runtime.spawn_blocking(|| ()));
+    // Start the first thread for blocking work now.
+    let _ = runtime.spawn_blocking(|| ());
     Ok(runtime)
 }

@@ -1,18 +1,18 @@
-//! What the settings of editors say of agents, and how the proxy is put in front of them.
+//! Reads and edits the agents in the settings of editors, to put the proxy in front of an agent.
 //!
-//! Nothing here prints or asks; the command `setup` does.
+//! This module neither prints nor asks: the command `setup` does that.
 //!
 //! | file | owns |
 //! |---|---|
-//! | `editors` | which editors there are, where their settings are, and what an agent looks like in them |
-//! | `home` | where on this machine that is |
-//! | `document` | settings as a text: which agents they have, and what is wrong with them |
-//! | `edit` | one agent in the text, added or changed in place; all else stays as it is |
-//! | `file` | the settings file: read once, replaced whole, and only if nobody else has changed it |
-//! | `record` | what was changed, for taking it back |
-//! | `undo` | the text without the change |
-//! | `program` | how an editor starts us, and finds the agent |
-//! | `paste` | what to paste where settings are a program |
+//! | `editors` | the supported editors, the paths of their settings, and the format of an agent in these |
+//! | `home` | the user's directories on this machine |
+//! | `document` | parses settings: their agents, and errors with line and column |
+//! | `edit` | adds, changes or removes one agent in the text, and keeps all other text |
+//! | `file` | the settings file, which is replaced atomically unless another program has changed it |
+//! | `record` | the changes that were made, for `--undo` |
+//! | `undo` | reverts a change, even if the settings were edited since |
+//! | `program` | the command with which an editor starts the proxy and finds the agent |
+//! | `paste` | texts to paste for editors whose settings are a program |
 
 pub(crate) mod document;
 pub(crate) mod edit;
@@ -26,5 +26,5 @@ pub(crate) mod record;
 mod tests;
 pub(crate) mod undo;
 
-/// The name of our program, and of its packages.
+/// The name of our program and of its packages.
 pub(crate) const NAME: &str = "acp-skills-proxy";

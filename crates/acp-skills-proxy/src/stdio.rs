@@ -1,15 +1,15 @@
-//! Our own stdin and stdout: taken away from everybody else, because stdout is the wire.
+//! Reserves stdin and stdout for the protocol, so that no dependency can read or write them.
 //!
 //! | file | owns |
 //! |---|---|
-//! | `unix` | taking the descriptors; what any dependency prints afterwards goes to stderr |
-//! | `windows` | taking the handles |
-//! | `hangup` | how it is noticed on Unix that the editor has gone |
-//! | `read_ahead` | how it is noticed on Windows |
+//! | `unix` | takes the descriptors; text that a dependency prints afterwards goes to stderr |
+//! | `windows` | takes the handles |
+//! | `hangup` | detects on Unix that the editor has closed its end |
+//! | `read_ahead` | detects the same on Windows |
 
 #[cfg(unix)]
 mod hangup;
-// On other systems for its tests, which are the same everywhere.
+// Also compiled on other systems, to run its tests there.
 #[cfg(any(test, windows))]
 mod read_ahead;
 #[cfg_attr(unix, path = "stdio/unix.rs")]
@@ -23,19 +23,20 @@ use std::{
 
 use acp_skills_runtime::relay::Ends;
 
-/// Whether a person sits at both ends.
+/// Returns true if both stdin and stdout are terminals.
 #[expect(clippy::disallowed_methods, reason = "nothing is printed")]
 pub(crate) fn is_terminal() -> bool {
     io::stdin().is_terminal() && io::stdout().is_terminal()
 }
 
-/// Both, for a last word to a client. They are as they are now, whatever becomes of stdin and stdout.
+/// Copies of stdin and stdout, with which a failed start is reported to the client. They stay valid if stdin and stdout are
+/// replaced.
 pub(crate) struct Spare {
     pub(crate) reader: File,
     pub(crate) writer: File,
 }
 
-/// Keeps both for a last word; nothing when they are a person's, or closed.
+/// Copies stdin and stdout. `None` if one of them is a terminal or closed.
 #[expect(clippy::disallowed_methods, reason = "nothing is printed")]
 pub(crate) fn spare() -> Option<Spare> {
     if io::stdin().is_terminal() || io::stdout().is_terminal() { None } else { system::copies().ok() }
@@ -44,7 +45,7 @@ pub(crate) fn spare() -> Option<Spare> {
 /// Takes stdin and stdout for the protocol, without the standard library's buffers.
 ///
 /// # Errors
-/// They are closed, or the system is out of what it takes to keep them.
+/// Returns an error if stdin or stdout is closed, or if the system has no descriptors left.
 pub(crate) fn take() -> io::Result<Ends> {
     system::take()
 }

@@ -1,5 +1,4 @@
-//! What a system does when there is too little of something, and how a program is made one. What differs is in `unix` and
-//! `windows`.
+//! Limits of the system, and hints for errors that they cause. `unix` and `windows` have the implementations.
 
 #[cfg_attr(unix, path = "system/unix.rs")]
 #[cfg_attr(windows, path = "system/windows.rs")]

@@ -2,12 +2,12 @@
 
 use std::fmt::Display;
 
-/// `1 skill`, `2 skills`.
+/// Returns a number with its noun: `1 skill`, `2 skills`.
 pub(crate) fn count<N: Display + PartialEq + From<u8> + Copy>(number: N, what: &str) -> String {
     format!("{number} {}", plural(number, what))
 }
 
-/// `what` for this many: `skill`, `skills`.
+/// Returns the noun for this number: `skill`, `skills`.
 pub(crate) fn plural<N: PartialEq + From<u8>>(number: N, what: &str) -> String {
     if number == N::from(1) { what.to_owned() } else { format!("{what}s") }
 }
@@ -17,7 +17,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_and_many() {
+    fn nouns_agree_with_their_number() {
         assert_eq!([0_usize, 1, 2].map(|number| count(number, "skill")), ["0 skills", "1 skill", "2 skills"]);
         assert_eq!(plural(1_u64, "line"), "line");
     }

@@ -14,7 +14,7 @@ use skills_core::SkillName;
 use skills_sources::disk::state::{self, StateDir};
 
 use crate::worker::{Batch, Submitter, Worker};
-use acp_skills_intercept::{Active, By};
+use acp_skills_intercept::{ActivatedBy, ActiveSkills};
 
 /// How many sessions may wait to be written.
 const MAX_WAITING: usize = 4096;
@@ -28,9 +28,9 @@ struct Inner {
     dir: StateDir,
     /// Guards what was saved in this run, which may not be on disk yet. Held while the work is submitted, so that the
     /// last to save is the last to be written; the queue's own lock comes after it.
-    saved: Mutex<HashMap<String, Active>>,
-    submitter: Submitter<(String, Active)>,
-    writer: Worker<(String, Active)>,
+    saved: Mutex<HashMap<String, ActiveSkills>>,
+    submitter: Submitter<(String, ActiveSkills)>,
+    writer: Worker<(String, ActiveSkills)>,
 }
 
 /// The contents of a file.
@@ -43,7 +43,7 @@ struct SessionFile {
 #[derive(Debug, Serialize, Deserialize)]
 struct Entry {
     name: String,
-    by: By,
+    by: ActivatedBy,
 }
 
 impl ActivationStore {
@@ -55,7 +55,7 @@ impl ActivationStore {
         let dir = StateDir::open(dir)?;
         let target = dir.clone();
         let mut has_warned = false;
-        let writer = Worker::start("state", MAX_WAITING, move |batch: Batch<(String, Active)>| {
+        let writer = Worker::start("state", MAX_WAITING, move |batch: Batch<(String, ActiveSkills)>| {
             for (session, active) in batch.items {
                 if let Err(error) = write(&target, &session, &active)
                     && !has_warned
@@ -70,19 +70,19 @@ impl ActivationStore {
     }
 
     /// What was active in this session of the agent's. May read a file.
-    pub fn load(&self, session: &str) -> Active {
+    pub fn load(&self, session: &str) -> ActiveSkills {
         if let Some(active) = self.0.saved.lock().get(session) {
             return active.clone();
         }
         let path = self.0.dir.about(session.as_bytes());
         read(&path).unwrap_or_else(|error| {
             tracing::warn!("cannot read {}: {error}", path.display());
-            Active::new()
+            ActiveSkills::new()
         })
     }
 
     /// Saves what is active in this session. Never blocks on the disk.
-    pub fn save(&self, session: &str, active: Active) {
+    pub fn save(&self, session: &str, active: ActiveSkills) {
         let mut saved = self.0.saved.lock();
         saved.insert(session.to_owned(), active.clone());
         self.0.submitter.submit((session.to_owned(), active));
@@ -94,14 +94,14 @@ impl ActivationStore {
     }
 }
 
-fn read(path: &Path) -> io::Result<Active> {
+fn read(path: &Path) -> io::Result<ActiveSkills> {
     let file: Option<SessionFile> = state::read(path)?;
     let skills = file.into_iter().flat_map(|file| file.skills);
     Ok(skills.filter_map(|entry| Some((SkillName::new(&entry.name)?, entry.by))).collect())
 }
 
-fn write(dir: &StateDir, session: &str, active: &Active) -> io::Result<()> {
-    let entry = |(name, by): &(SkillName, By)| Entry { name: name.to_string(), by: *by };
+fn write(dir: &StateDir, session: &str, active: &ActiveSkills) -> io::Result<()> {
+    let entry = |(name, by): &(SkillName, ActivatedBy)| Entry { name: name.to_string(), by: *by };
     let file = SessionFile { v: VERSION, skills: active.iter().map(entry).collect() };
     state::write(&dir.about(session.as_bytes()), Some(&file).filter(|file| !file.skills.is_empty()))
 }
@@ -121,8 +121,8 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let place = directory.path().join("a/b");
         let name = |name: &str| SkillName::new(name).unwrap();
-        let first = vec![(name("a"), By::Model)];
-        let both = vec![(name("a"), By::Model), (name("Ü b"), By::User)];
+        let first = vec![(name("a"), ActivatedBy::Model)];
+        let both = vec![(name("a"), ActivatedBy::Model), (name("Ü b"), ActivatedBy::User)];
         let store = ActivationStore::open(&place).unwrap();
         store.save("../../x", first);
         store.save("../../x", both.clone());
@@ -130,18 +130,18 @@ mod tests {
         assert_eq!(store.load("../../x"), both);
         drop(store);
         let store = ActivationStore::open(&place).unwrap();
-        assert_eq!((store.load("../../x"), store.load("none")), (both, Active::new()));
+        assert_eq!((store.load("../../x"), store.load("none")), (both, ActiveSkills::new()));
         // Names only, and nothing outside.
         let files: Vec<_> = fs::read_dir(&place).unwrap().map(|it| it.unwrap().path()).collect();
         assert_eq!(files.len(), 2, "{files:?}");
         let text = fs::read_to_string(file(&place, "../../x")).unwrap();
         let expected = r#"{"v":1,"skills":[{"name":"a","by":"model"},{"name":"Ü b","by":"user"}]}"#;
         assert_eq!(text, expected);
-        store.save("other", Active::new());
+        store.save("other", ActiveSkills::new());
         drop(store);
         assert!(!file(&place, "other").exists());
         // Whatever somebody else wrote there is no reason to fail.
         fs::write(file(&place, "broken"), "{").unwrap();
-        assert_eq!(ActivationStore::open(&place).unwrap().load("broken"), Active::new());
+        assert_eq!(ActivationStore::open(&place).unwrap().load("broken"), ActiveSkills::new());
     }
 }

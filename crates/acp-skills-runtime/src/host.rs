@@ -14,8 +14,8 @@ use std::{
 use parking_lot::Mutex;
 
 use acp_skills_intercept::{
-    Decided, Effect, Input, Level, Needs, Provisions, Query, Reason, Refreshed, Resolved, SessionKey,
-    Switched,
+    Effect, HostError, Input, Level, Needs, Provisions, Query, Reason, Refreshed, Resolved, SavedSwitches,
+    SessionKey, TrustOutcome,
 };
 use skills_core::{CallContext, SkillName, Toolbox, exec::Sandbox};
 use skills_sources::trust;
@@ -171,12 +171,12 @@ impl RunningHost {
                     observer(&Activity::Recorded(Arc::new(Record::now(session, kind))));
                 }
             }
-            Effect::Remember { id, active } => {
+            Effect::SaveActiveSkills { id, active } => {
                 if let Some(activations) = &self.0.activations {
                     activations.save(&id, active);
                 }
             }
-            Effect::RememberAgent { agent, connects } => {
+            Effect::SaveAgentConnects { agent, connects } => {
                 if let Some(agents) = &self.0.agents {
                     agents.save(agent, connects);
                 }
@@ -185,8 +185,8 @@ impl RunningHost {
                 let context = cwd.as_deref().map(CallContext::in_directory).unwrap_or_default();
                 self.0.servers.serve(session, &skills, context.unlock(unlocked.as_slice()));
             }
-            Effect::Close(session) => self.0.servers.close(session),
-            Effect::Leave(cwd) => self.0.library.leave(&cwd),
+            Effect::CloseServer(session) => self.0.servers.close(session),
+            Effect::ReleaseDirectory(cwd) => self.0.library.leave(&cwd),
         }
     }
 
@@ -210,11 +210,11 @@ impl RunningHost {
                 let work = spawn_blocking(move || resolve(&path, cwd));
                 tell(Input::Resolved { ticket, resolved: work.await.unwrap_or_default() });
             }
-            Query::Remember { session, ticket, cwd, names, on } => {
+            Query::SaveSwitches { session, ticket, cwd, names, on } => {
                 let (host, keep) = (self.clone(), names.clone());
                 let work = spawn_blocking(move || host.keep(&cwd, &keep, on));
-                let kept = work.await.unwrap_or_else(|error| Err(error.to_string()));
-                tell(Input::Switched { session, ticket, switched: Switched { names, on, kept } });
+                let saved = work.await.unwrap_or_else(|error| Err(HostError(error.to_string())));
+                tell(Input::SwitchesSaved { session, ticket, saved: SavedSwitches { names, on, saved } });
             }
             Query::Trust { session, ticket, cwd, skills, trusted, directories } => {
                 let _refreshing = self.0.refreshing.lock().await;
@@ -225,9 +225,9 @@ impl RunningHost {
                 });
                 let (decided, refreshed) =
                     work.await.unwrap_or_else(|_| (trust::Decided::default(), Refreshed::nothing(reason)));
-                let kept = decided.unsaved.map_or(Ok(()), Err);
-                let decided = Decided { done: decided.done, failed: decided.failed, kept };
-                tell(Input::Decided { session, ticket, trusted, decided, refreshed });
+                let saved = decided.unsaved.map_or(Ok(()), |error| Err(HostError(error)));
+                let outcome = TrustOutcome { done: decided.done, failed: decided.failed, saved };
+                tell(Input::TrustSaved { session, ticket, trusted, outcome, refreshed });
             }
             Query::Skills { directories, reason } => {
                 let _refreshing = self.0.refreshing.lock().await;
@@ -252,16 +252,17 @@ impl RunningHost {
 
     /// What a session needs. Blocks for as long as the disk takes.
     fn provide(&self, session: SessionKey, needs: Needs) -> Provisions {
-        let Needs { cwd, skills, brought, recall, transport, agent } = needs;
+        let Needs { cwd, skills, client_skills, recall, transport, agent } = needs;
         self.check_directory(cwd.as_deref());
         let kept = self.0.activations.as_ref().zip(recall);
         let active = kept.map(|(activations, id)| activations.load(&id)).unwrap_or_default();
         let skills = skills.unwrap_or_else(|| self.0.library.at(cwd.as_deref()));
-        let all = skills.with(&brought);
+        let all = skills.with(&client_skills);
         let transport = transport.filter(|_| !all.will_offer_nothing());
         let endpoint = transport.map(|transport| {
             let context = cwd.as_deref().map(CallContext::in_directory).unwrap_or_default();
-            self.0.servers.open(session, transport, &all, context)
+            let opened = self.0.servers.open(session, transport, &all, context);
+            opened.map_err(|error| HostError(error.to_string()))
         });
         let kept = self.0.switches.as_ref().zip(cwd.as_deref());
         let off = kept.map(|(switches, cwd)| switches.load(cwd)).unwrap_or_default();
@@ -271,10 +272,10 @@ impl RunningHost {
     }
 
     /// Keeps which skills are on or off in a directory. Blocks for as long as the disk takes.
-    fn keep(&self, cwd: &Path, names: &[SkillName], on: bool) -> Result<(), String> {
+    fn keep(&self, cwd: &Path, names: &[SkillName], on: bool) -> Result<(), HostError> {
         match &self.0.switches {
-            Some(switches) => switches.save(cwd, names, on).map_err(|error| error.to_string()),
-            None => Err("the proxy was started without `--state DIR`".to_owned()),
+            Some(switches) => switches.save(cwd, names, on).map_err(|error| HostError(error.to_string())),
+            None => Err(HostError("the proxy was started without `--state DIR`".to_owned())),
         }
     }
 

@@ -184,13 +184,13 @@ async fn attend(
 async fn perform(task: Task, hub: Weak<Hub>, host: RunningHost) {
     match task {
         Task::Ask(query) => host.answer(query, |input| tell(&hub, input)).await,
-        Task::Wait(session, time) => {
+        Task::ToolsTimer { session, timer, time } => {
             tokio::time::sleep(time).await;
-            tell(&hub, Input::WaitOver(session));
+            tell(&hub, Input::ToolsTimerEnded { session, timer });
         }
-        Task::WaitForMenu(session, time) => {
+        Task::MenuTimer { session, time } => {
             tokio::time::sleep(time).await;
-            tell(&hub, Input::MenuDue(session));
+            tell(&hub, Input::MenuTimerEnded(session));
         }
         Task::Mcp { session, line } => {
             let mut say = |line| {

@@ -110,6 +110,7 @@ pub struct Config {
     pub mcp_wait: Option<Duration>,
     /// `--exit-wait`; in the file, in seconds.
     #[serde(deserialize_with = "seconds")]
+    #[schemars(with = "Option<f64>")]
     pub exit_wait: Option<Duration>,
     /// `--activation`
     pub activation: Option<Activation>,

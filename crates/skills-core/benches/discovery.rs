@@ -1,10 +1,10 @@
-//! How long it takes to find and parse skills, and what they cost in memory.
+//! Measures the time and the memory of a search for skills.
 //!
-//! `cargo bench -p skills-core --bench discovery` writes trees of realistic skills to a temporary directory, runs a warm
-//! search over each, and prints medians. The targets: 10,000 skills in 150 ms and 1,000 in 20 ms on two cores, and less
-//! than 2 KB a skill beyond its text.
+//! `cargo bench -p skills-core --bench discovery` writes trees of realistic skills to a temporary directory, searches each tree
+//! with a warm cache, and prints medians. The targets on two cores are 150 ms for 10,000 skills, 20 ms for 1,000 skills, and less
+//! than 2 KB of memory per skill in addition to its text.
 
-#![expect(clippy::print_stdout, reason = "a bench prints what it measures")]
+#![expect(clippy::print_stdout, reason = "prints the results")]
 
 use std::{
     alloc::System,
@@ -27,7 +27,7 @@ const RUNS: usize = 21;
 fn main() {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     println!("{cores} cores, warm cache, median of {RUNS} searches");
-    println!("| skills | layout | median | fastest | slowest | memory a skill | beyond its text |");
+    println!("| skills | layout | median | fastest | slowest | memory per skill | without text |");
     println!("|---:|---|---:|---:|---:|---:|---:|");
     for (count, groups) in [(1_000, 1), (10_000, 1), (10_000, 100)] {
         let dir = tempfile::tempdir().expect("a temporary directory");
@@ -64,21 +64,20 @@ fn measure(dir: &Path, count: usize, groups: usize) {
     );
 }
 
-/// What is kept of the files themselves: names, descriptions and the other fields.
+/// Returns the size of the texts that a set keeps: names, descriptions and other fields.
 fn text_bytes(set: &SkillSet) -> usize {
     let text = |text: &Option<Box<str>>| text.as_deref().map_or(0, str::len);
     set.iter()
         .map(|skill| {
-            let (it, properties) = (skill, &skill.properties);
-            it.name.as_str().len()
-                + it.description.len()
-                + text(&properties.license)
-                + text(&properties.version)
+            skill.name.as_str().len()
+                + skill.description.len()
+                + text(&skill.properties.license)
+                + text(&skill.properties.version)
         })
         .sum()
 }
 
-/// Skills of the sizes that occur: 200 characters of description, a few fields, 4 KB of body, two files beside.
+/// Writes skills of realistic sizes: a description of 200 characters, a few fields, a body of 4 KB and another file.
 fn write_tree(dir: &Path, count: usize, groups: usize) {
     let body = "Do this, then that, and tell the user what came of it.\n".repeat(70);
     for index in 0..count {

@@ -1,17 +1,18 @@
-//! [`activate`]: the text that a model gets when a skill is activated.
+//! [`activate`]: renders the text that the model gets when a skill is activated.
 //!
-//! The body is read at that moment, so an edited skill is current. What is put around the body, and what is replaced
-//! in it, is decided here; reading goes through `files`, and fetching through `fetch`.
+//! The body is read at each activation, so that edits take effect immediately.
 //!
-//! A broken save does not reach a model: while the file of a discovered skill is broken, empty, half written or gone, the
-//! last good text is served instead, and a diagnostic says so. The limits of that:
+//! If the file of a discovered skill is broken, empty, incomplete or missing, the last good text is returned with a
+//! diagnostic. There are limits:
 //!
-//! - Texts are kept in memory, 256 KiB for the whole process, and none beyond 64 KiB. When the budget is exhausted, skills
-//!   that were activated, or that changed while the process ran, stay first, then those modified most recently. Without a
-//!   kept text activation fails with [`ActivationError::Broken`]; it never gives an empty body.
-//! - A file that was cut in the middle of its body is recognised only for a second after its last modification, and only
-//!   if it is a prefix of the last good text or changes within 20 ms. Otherwise it cannot be told from a deliberate edit.
-//! - A file that was broken when the process started has no last good text.
+//! - Last good texts are kept in memory, at most 256 KiB per process and 64 KiB per skill. If the budget is exhausted, skills
+//!   that were activated or changed while the process ran have priority, then those that were modified most recently. If there
+//!   is no last good text, activation fails with [`ActivationError::Broken`]. It never returns an empty body.
+//! - A file that was cut in the middle of its body is only detected within a second after its last modification, and only if
+//!   it's a prefix of the last good text or changes again within 20 ms. Otherwise, it can't be distinguished from an edit.
+//! - A file that was already broken when the process started has no last good text.
+//!
+//! The text has this form:
 //!
 //! ```text
 //! <skill_content name="pdf">
@@ -43,23 +44,24 @@ use body::Body;
 pub use body::BodyCache;
 pub use error::ActivationError;
 
-/// A body with more lines gets a warning.
+/// The maximum number of lines of a body. A longer body causes a warning.
 pub const LONG_BODY_LINES: usize = 500;
-/// A body with more bytes gets a warning.
+/// The maximum size of a body in bytes. A larger body causes a warning.
 pub const LONG_BODY_BYTES: usize = 20 * 1024;
-/// How many bundled files an activation lists.
+/// The maximum number of files of the skill that an activation lists.
 pub const MAX_LISTED_FILES: usize = 200;
 
-/// What an activation depends on beside the skill.
+/// Options of an activation.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ActivationOptions {
-    /// What the user wrote behind the name of the skill; replaces `$ARGUMENTS`.
+    /// The text that the user wrote after the skill's name. It replaces `$ARGUMENTS`.
     pub arguments: Option<String>,
-    /// The root under which the agent sees the skills' directories, when it does not see them where they are.
+    /// The directory that contains the skills' directories from the agent's point of view, for example in a container. `None`
+    /// is for agents that see them at the same paths.
     pub mount: Option<String>,
-    /// How the model gets at files and tools: with ours, or with its own only.
+    /// Says if the model has our tools, or only its own.
     pub guide: Guide,
-    /// Whether the model has `run_skill_script`.
+    /// True if the model has the tool `run_skill_script`.
     pub scripts: bool,
 }
 
@@ -67,20 +69,20 @@ pub struct ActivationOptions {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Activation {
-    /// `<skill_content name="…">` and everything in it, without a final line break.
+    /// The element `<skill_content name="…">`, without a final line break.
     pub text: String,
-    /// Whether the body says `$ARGUMENTS`. When it does not and there are arguments, append them to the text.
+    /// True if the body contains `$ARGUMENTS`. If it's false and there are arguments, append them to the text.
     pub uses_arguments: bool,
-    /// Warnings about the body.
+    /// Warnings, for example if the body is too long or not the current one.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Activates `skill`: reads its body and describes what comes with it. Blocks while it reads or fetches.
+/// Activates a skill: reads its body, and describes its files and tools. Blocks while it reads or fetches.
 ///
-/// In the body `{baseDir}` and `${CLAUDE_SKILL_DIR}` become the skill's directory (a virtual skill has none, and keeps
-/// them), and `$ARGUMENTS` the arguments, or nothing when there are none. Nothing else is replaced: `$1` and `$HOME`
-/// belong to the shell commands that a skill shows. The body cannot end the element around it: in `<skill_content` and
-/// `</skill_content` the `<` becomes `&lt;`.
+/// In the body, `{baseDir}` and `${CLAUDE_SKILL_DIR}` are replaced by the skill's directory, unless the skill is virtual, and
+/// `$ARGUMENTS` by the arguments, which may be empty. Other variables such as `$1` and `$HOME` are kept, because they belong to
+/// shell commands. To prevent the body from closing the surrounding element, the `<` of `<skill_content` and `</skill_content`
+/// becomes `&lt;`.
 ///
 /// ```
 /// use skills_core::{Skill, activation::{ActivationOptions, BodyCache, activate}};
@@ -93,7 +95,8 @@ pub struct Activation {
 /// ```
 ///
 /// # Errors
-/// When the body cannot be read or fetched, and there is no last good one.
+/// Returns an error if the body can't be read or fetched and there is no last good text. The variants of [`ActivationError`]
+/// say why.
 pub fn activate(
     skill: &Skill,
     options: &ActivationOptions,
@@ -133,11 +136,11 @@ pub fn activate(
     Ok(Activation { text, uses_arguments, diagnostics })
 }
 
-/// The whole `SKILL.md` of a stored skill, with its frontmatter, as [`activate`] reads it: the last good text where what is
-/// on disk cannot be used. Blocks.
+/// Reads the whole `SKILL.md` of a stored skill, including its frontmatter. Like [`activate`], it returns the last good text if
+/// the file on disk can't be used. This blocks.
 ///
 /// # Errors
-/// [`FileError::NoFiles`] for a skill that is not stored, else as [`activate`].
+/// Returns [`FileError::NoFiles`] if the skill is not stored, and otherwise the same errors as [`activate`].
 pub fn skill_md(skill: &Skill) -> Result<Arc<str>, ActivationError> {
     match &skill.source {
         Source::Stored(stored) => stored::read(skill, stored).map(|text| text.whole),
@@ -170,7 +173,7 @@ fn directory(dir: &str, options: &ActivationOptions) -> String {
     text
 }
 
-/// Where a remote skill is, when it has files to read there.
+/// Describes the base URL of a remote skill, if it has files.
 #[cfg(feature = "fetch")]
 fn address(skill: &Skill, guide: Guide) -> Option<String> {
     let Source::Remote(crate::skill::Remote { base: Some(base), files, .. }) = &skill.source else {
@@ -215,7 +218,7 @@ fn bundled_files(skill: &Skill) -> Result<Option<String>, FileError> {
     Ok(Some(text))
 }
 
-/// What the skill takes, and examples of what it does.
+/// Describes the skill's parameters and examples.
 fn usage(usage: &Usage) -> String {
     let mut text = String::new();
     if !usage.parameters.is_empty() {
@@ -280,18 +283,18 @@ fn tools(skill: &Skill, guide: Guide) -> String {
     text
 }
 
-/// What there is to say of the length of a body; a long one costs the model its attention.
+/// Returns a warning if the body is longer than recommended ([`LONG_BODY_LINES`], [`LONG_BODY_BYTES`]).
 pub fn long_body(body: &str) -> Option<Diagnostic> {
     let lines = body.lines().count();
     if lines <= LONG_BODY_LINES && body.len() <= LONG_BODY_BYTES {
         return None;
     }
     let message = format!(
-        "the body has {lines} lines and {} bytes, more than the recommended {LONG_BODY_LINES} lines or {LONG_BODY_BYTES} \
-         bytes",
+        "the body has {lines} lines and {} bytes; at most {LONG_BODY_LINES} lines and {LONG_BODY_BYTES} bytes are \
+         recommended",
         body.len()
     );
-    Some(Diagnostic::warning("body-too-long", message).help("move details into files under `references/`"))
+    Some(Diagnostic::warning("body-too-long", message).help("move details to files in `references/`"))
 }
 
 #[cfg(test)]

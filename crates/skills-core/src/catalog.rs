@@ -1,7 +1,6 @@
-//! [`Catalog`]: the list of skills that a model sees before it activates one, within a budget; and the [`guide`]
-//! that tells it what to do with the list.
+//! [`Catalog`]: the list of skills that the model sees before it activates one, and the [`guide`] that explains the list.
 //!
-//! How one entry looks is `catalog/format`; where the text is put into a conversation is the caller's business.
+//! The list has a budget. The caller decides where to put the text, for example into the system prompt.
 
 mod format;
 
@@ -15,24 +14,25 @@ use crate::{
 pub use format::Format;
 pub(crate) use format::{escape_attribute, escape_xml};
 
-/// Default budget of a catalog, in characters: about 20 full entries, or 2,000 tokens.
+/// The default budget of a catalog in characters. It's enough for about 20 full entries, or 2,000 tokens.
 pub const DEFAULT_BUDGET_CHARS: usize = 8_000;
 
-/// A description is not shortened below this many characters; when that is still too much, skills are left out.
+/// The minimum length to which descriptions are shortened, in characters. If the catalog still exceeds its budget, skills are
+/// left out.
 pub const MIN_DESCRIPTION_CHARS: usize = 60;
 
-/// What a catalog shows, and how.
+/// Options of a [`Catalog`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CatalogOptions {
-    /// The notation. Default XML.
+    /// The format. The default is XML.
     pub format: Format,
-    /// How much of each skill. Default [`Detail::Full`].
+    /// The amount of detail for each skill. The default is [`Detail::Full`].
     pub detail: Detail,
-    /// Which path of each stored skill. Default none.
+    /// The path that is shown for each stored skill. The default is none.
     pub location: Location,
-    /// How long the text may get, in characters. Default [`DEFAULT_BUDGET_CHARS`].
+    /// The maximum length of the text in characters. The default is [`DEFAULT_BUDGET_CHARS`].
     pub budget_chars: usize,
-    /// Whether the model has `search_skills`, so that the text may point to it when skills are left out.
+    /// True if the model has the tool `search_skills`. The text mentions it if skills are left out. The default is `false`.
     pub search: bool,
 }
 
@@ -48,31 +48,31 @@ impl Default for CatalogOptions {
     }
 }
 
-/// How much of each skill a catalog shows.
+/// The amount of detail that a catalog shows for each skill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize, schemars::JsonSchema)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Detail {
-    /// Name and description.
+    /// The name and the description.
     #[default]
     Full,
-    /// The name alone.
+    /// Only the name.
     #[serde(rename = "names")]
     #[cfg_attr(feature = "clap", value(name = "names"))]
     NamesOnly,
 }
 
-/// Which path of a stored skill's `SKILL.md` a catalog shows; virtual skills have none.
+/// The path of a stored skill's `SKILL.md` that a catalog shows. Other skills have no path.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Location {
-    /// None.
+    /// No path.
     #[default]
     None,
     /// The absolute path on this machine.
     Absolute,
-    /// `PREFIX/DIRECTORY/SKILL.md`, for agents that see the skills' directories under another root.
+    /// `PREFIX/DIRECTORY/SKILL.md`, for agents that see the skills' directories under a different root.
     Mount(String),
 }
 
@@ -101,19 +101,20 @@ pub enum Location {
 pub struct Catalog {
     /// The text, without a final line break.
     pub text: String,
-    /// How many skills it shows.
+    /// The number of skills that the text lists.
     pub shown: usize,
-    /// How many it leaves out, because they did not fit.
+    /// The number of skills that were left out because of the budget.
     pub omitted: usize,
 }
 
 impl Catalog {
-    /// The catalog of the skills that a model may see ([`SkillSet::listed`]), in their order; `None` when there
-    /// is none, because an empty list only tempts a model to invent names.
+    /// Renders the catalog of the skills that the model sees ([`SkillSet::listed`]), in the order of the set.
     ///
-    /// When the text would be longer than the budget, descriptions are shortened first, all to the same length
-    /// and on a word boundary; then skills are left out from the end, and a sentence says how many. At least one
-    /// skill is always shown, however small the budget.
+    /// Returns `None` if there are no such skills, because an empty list tempts models to invent names.
+    ///
+    /// If the text exceeds the budget, all descriptions are shortened to the same length, at word boundaries. If that isn't
+    /// enough, skills are left out from the end, and the text says how many. At least one skill is always listed, even if it
+    /// exceeds the budget.
     pub fn render(skills: &SkillSet, options: &CatalogOptions) -> Option<Self> {
         let total = skills.listed().count();
         let mut items = Vec::new();
@@ -122,7 +123,7 @@ impl Catalog {
             let item = Item::new(skill, options);
             needed += options.format.entry(&item, MIN_DESCRIPTION_CHARS).chars().count() + 1;
             items.push(item);
-            // What follows cannot fit either: ten thousand skills cost no more than a budget's worth.
+            // The remaining skills won't fit either, so the time is bounded even for ten thousand skills.
             if needed > options.budget_chars {
                 break;
             }
@@ -143,12 +144,14 @@ impl Catalog {
             shown -= 1;
             best = text(shown, MIN_DESCRIPTION_CHARS.min(longest));
         }
-        let (mut low, mut high) = (MIN_DESCRIPTION_CHARS, longest);
+        let mut low = MIN_DESCRIPTION_CHARS;
+        let mut high = longest;
         while low < high {
             let cap = low.midpoint(high + 1);
             let longer = text(shown, cap);
             if fits(&longer) {
-                (best, low) = (longer, cap);
+                best = longer;
+                low = cap;
             } else {
                 high = cap - 1;
             }
@@ -156,8 +159,8 @@ impl Catalog {
         Some(Self { text: best, shown, omitted: total - shown })
     }
 
-    /// About how many tokens the whole entry of `skill` needs, whatever the budget; none when the model does not see
-    /// the skill in a catalog ([`Skill::is_listed`]).
+    /// Estimates the number of tokens of the skill's full entry, without a budget. Returns 0 if the catalog doesn't list the
+    /// skill ([`Skill::is_listed`]).
     pub fn entry_tokens(skill: &Skill, options: &CatalogOptions) -> usize {
         if !skill.is_listed() {
             return 0;
@@ -175,10 +178,10 @@ fn omission(count: usize, search: bool) -> String {
     }
 }
 
-/// One skill, reduced to clean lines of text.
+/// The texts of a skill, without line breaks and control characters.
 struct Item {
     name: String,
-    /// Empty when only names are shown.
+    /// The description, which is empty if only names are shown.
     description: String,
     description_chars: usize,
     location: Option<String>,
@@ -206,12 +209,13 @@ fn location(skill: &Skill, location: &Location) -> Option<String> {
         Location::Absolute => stored.file().to_string_lossy().into_owned(),
         Location::Mount(prefix) => format!("{}/{}", mounted_dir(&stored.dir, prefix), stored.file_name),
     };
-    // No clean-up of spaces here: a path must stay what it is. Control characters go all the same.
+    // Remove control characters, but keep spaces, because they are part of the path.
     Some(crate::name::sanitize(&path))
 }
 
-/// One skill in a sentence, as far as `options` show it: its name, its description cut to `cap` characters, and where its
-/// `SKILL.md` is.
+/// Returns a line about a skill: its name, its description cut to `cap` characters, and the path of its `SKILL.md`.
+///
+/// The description and the path are left out if `options` don't show them.
 ///
 /// ```
 /// use skills_core::{CatalogOptions, Skill, catalog};
@@ -231,19 +235,19 @@ pub fn line(skill: &Skill, options: &CatalogOptions, cap: usize) -> String {
     if about.is_empty() { format!("`{name}`") } else { format!("`{name}` ({})", about.join("; ")) }
 }
 
-/// One skill as in an XML catalog, its description cut to `cap` characters.
+/// Returns a skill's entry in an XML catalog, with its description cut to `cap` characters.
 #[cfg(feature = "toolbox")]
 pub(crate) fn xml_entry(skill: &Skill, cap: usize) -> String {
     Format::Xml.entry(&Item::new(skill, &CatalogOptions::default()), cap)
 }
 
-/// The directory `dir` as an agent sees it that has the skills' directories under `prefix`.
+/// Returns the path of `dir` for an agent that sees the skills' directories under `prefix`.
 pub(crate) fn mounted_dir(dir: &Path, prefix: &str) -> String {
     let name = dir.file_name().map_or(dir, Path::new);
     format!("{}/{}", prefix.trim_end_matches('/'), name.display())
 }
 
-/// `text` as one line without control and bidirectional characters and without repeated spaces.
+/// Joins the lines of `text`, and removes control and bidirectional characters and repeated spaces.
 pub(crate) fn one_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for word in crate::name::sanitize(text).split_whitespace() {
@@ -255,7 +259,7 @@ pub(crate) fn one_line(text: &str) -> String {
     line
 }
 
-/// `text` cut to at most `cap` characters, `…` included, at the end of a word where there is one.
+/// Cuts `text` to at most `cap` characters including a final `…`, at the end of a word if possible.
 pub(crate) fn shorten(text: &str, cap: usize) -> std::borrow::Cow<'_, str> {
     if text.chars().count() <= cap {
         return text.into();
@@ -264,7 +268,7 @@ pub(crate) fn shorten(text: &str, cap: usize) -> std::borrow::Cow<'_, str> {
     let (mut head, rest) = text.split_at(end);
     if !rest.starts_with(char::is_whitespace)
         && let Some(space) = head.rfind(char::is_whitespace)
-        // Text without spaces (CJK) is cut where it is.
+        // Text without spaces, such as Chinese, is cut between any two characters.
         && space >= head.len() / 2
     {
         head = &head[..space];
@@ -272,10 +276,11 @@ pub(crate) fn shorten(text: &str, cap: usize) -> std::borrow::Cow<'_, str> {
     format!("{}…", head.trim_end_matches(|c: char| c.is_whitespace() || ",;:.-–—(".contains(c))).into()
 }
 
-/// About how many tokens a model needs for `text`.
+/// Estimates the number of tokens of `text`.
 ///
-/// A heuristic, the same for every model: four ASCII characters a token, two characters of other alphabets
-/// (below U+0800), one of everything else (CJK, symbols). Within a quarter of real tokenizers on prose.
+/// The heuristic is the same for all models. A token has four ASCII characters, two characters of other alphabets (below
+/// U+0800), or one other character such as a Chinese character or a symbol. On prose, the result is within 25% of real
+/// tokenizers.
 ///
 /// ```
 /// assert_eq!(skills_core::estimate_tokens("Review code for bugs"), 5);
@@ -293,19 +298,20 @@ pub fn estimate_tokens(text: &str) -> usize {
     quarters.div_ceil(4)
 }
 
-/// How a model gets at the skills of the catalog.
+/// How a model accesses the skills of a catalog.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Guide {
-    /// It has the tools of [`Toolbox`](crate::Toolbox).
+    /// The model has the tools of [`Toolbox`](crate::Toolbox).
     #[default]
     Tools,
-    /// It has none of them: it reads the `SKILL.md` at the location that the catalog shows, with its own tools.
+    /// The model has no such tools. It reads the `SKILL.md` at the path in the catalog with its own file tools.
     Files,
 }
 
-/// A few sentences, to be put beside the catalog, on how to use what it lists. What comes after activation, the activated
-/// skill says itself.
+/// Returns instructions for the model on how to use the catalog. Put them before or after the catalog.
+///
+/// They end with the activation of a skill. The activated skill explains everything else.
 pub fn guide(guide: Guide) -> &'static str {
     match guide {
         Guide::Tools => {

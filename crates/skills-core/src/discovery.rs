@@ -1,14 +1,14 @@
-//! Where skills are found, and which one wins a name. The only directory walker.
+//! [`Discovery`]: finds skills on disk.
 //!
-//! A skill is a directory with a `SKILL.md`. Some are named one by one ([`load_dir`]); others are found below roots:
-//! those of a project ([`project_roots`]), of the user ([`user_roots`]), or any directory ([`Root::scanned`]).
-//! [`Discovery`] scans roots in the order of their [`Scope`] and adds what it finds to a [`SkillSetBuilder`], in which the
-//! first skill with a name wins and the others are reported as shadowed. Nothing is lost silently: what cannot be loaded,
-//! cannot be read or is beyond a limit becomes a
-//! [`Skipped`](crate::set::Skipped) with diagnostics.
+//! A skill is a directory that contains a `SKILL.md`. [`load_dir`] loads a single skill. [`Discovery`] finds skills below roots:
+//! those of a project ([`project_roots`]), those of the user ([`user_roots`]), or any directory ([`Root::scanned`]).
 //!
-//! Only the beginning of each `SKILL.md` is read here, confined to the skill's directory like every other read; the
-//! body is read when the skill is activated.
+//! Roots are searched in the order of their [`Scope`]. The skills are added to a [`SkillSetBuilder`]. If several skills have the
+//! same name, the first one wins and the others are reported as shadowed. Skills that can't be loaded and directories that can't
+//! be read or exceed a limit are reported as [`Skipped`](crate::set::Skipped).
+//!
+//! Only the beginning of each `SKILL.md` is read, without following links out of the skill's directory. The body is read when
+//! the skill is activated.
 //!
 //! ```
 //! use skills_core::{SkillSet, discovery::{Discovery, Root, load_dir}};
@@ -54,14 +54,14 @@ use crate::{
     skill::Scope,
 };
 
-/// What a scan may cost.
+/// Limits of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Skills in the set, whatever their scope. Default 10,000.
+    /// The maximum number of skills in the set, over all scopes. The default is 10,000.
     pub max_skills: usize,
-    /// Directories below one root that are *not* skills: a skill costs `max_skills`, not this. Default 2,000.
+    /// The maximum number of directories below a root that are not skills. The default is 2,000.
     pub max_dirs: usize,
-    /// Levels below a root at which a skill may be; 1 finds `root/skill` only. Default 6.
+    /// The maximum depth of a skill below a root. With 1, only `root/skill` is found. The default is 6.
     pub max_depth: usize,
 }
 
@@ -71,41 +71,43 @@ impl Default for Limits {
     }
 }
 
-/// A search for skills. Running it twice gives the same result in the same order, unless files changed.
+/// A search for skills. The result and its order are the same each time, unless files change.
 ///
-/// Below a root, the directories of version control, package managers and build tools (`.git`, `node_modules`, `.venv`,
-/// `target` …) are passed over, and everything inside a skill. Of other hidden directories `.skills`, `.agents` and `.claude`
-/// are searched, and all of them below a root that the user named ([`Scope::Scanned`], [`Scope::Remote`]): public repositories keep skills in
-/// `.curated` or `.github/skills`. Links to directories are followed, in a project those that stay in it ([`Root::within`]);
-/// each directory is visited once. Within a root, skills come in the order of their paths, those in hidden directories last.
+/// - The directories of version control, package managers and build tools (such as `.git`, `node_modules`, `.venv` and
+///   `target`) are not searched, and neither are the subdirectories of a skill.
+/// - The hidden directories `.skills`, `.agents` and `.claude` are searched. Other hidden directories are searched only below
+///   roots that the user named ([`Scope::Scanned`], [`Scope::Remote`]), because public repositories have skills in `.curated`
+///   or `.github/skills`.
+/// - Links to directories are followed, unless they lead out of the root's boundary ([`Root::within`]). Each directory is
+///   visited only once.
+/// - Within a root, skills are ordered by path. Skills in hidden directories come last.
 #[derive(Debug, Clone, Default)]
 pub struct Discovery {
-    /// Where to look. The order counts within a scope; scopes are scanned in the order of their precedence.
+    /// The directories to search. They are searched in the order of their scopes, and in the given order within a scope.
     pub roots: Vec<Root>,
-    /// Which names to take.
+    /// Selects skills by name.
     pub filter: Filter,
-    /// What the scan may cost.
+    /// The limits of the search.
     pub limits: Limits,
 }
 
 impl Discovery {
-    /// A search below `roots` with the default limits and no filter.
+    /// Creates a search below `roots` with default limits and without a filter.
     pub fn new(roots: impl IntoIterator<Item = Root>) -> Self {
         Self { roots: roots.into_iter().collect(), ..Self::default() }
     }
 
-    /// Adds what is found to `skills`, behind what is there already.
+    /// Searches for skills and appends them to `skills`.
     ///
-    /// A root that does not exist is reported when it was given to be scanned, and nothing to speak of in a
-    /// project or for a user.
+    /// A root that doesn't exist is reported as skipped, unless its scope is [`Scope::Project`] or [`Scope::User`].
     pub fn run(&self, skills: &mut SkillSetBuilder) {
         self.walk(skills, None);
     }
 
-    /// The same, with a memory: only directories that `visits` does not know and those of `changes` are looked into.
+    /// Searches again, but reads only directories that are in `changes` or not in `cache`. Updates the cache.
     ///
-    /// A skill that cannot be loaded any more stays as it was, with an error among its diagnostics, until its `SKILL.md`
-    /// is gone or can be loaded again. Skills that are as they were are shared with the set before.
+    /// If a skill can't be loaded any more, its last version is kept with an error among its diagnostics, until its `SKILL.md` is
+    /// fixed or removed. Unchanged skills are shared with the previous set.
     ///
     /// ```
     /// use skills_core::{SkillSet, discovery::{Changes, Discovery, Root, DiscoveryCache}};
@@ -115,10 +117,11 @@ impl Discovery {
     /// # let root_path = root_path.as_path();
     /// # let write = |text: &str| std::fs::write(root_path.join("SKILL.md"), text);
     /// write("---\nname: greet\ndescription: Greets.\n---\n")?;
-    /// let (search, mut visits) = (Discovery::new([Root::scanned(root_path)]), DiscoveryCache::default());
+    /// let search = Discovery::new([Root::scanned(root_path)]);
+    /// let mut cache = DiscoveryCache::default();
     /// let mut find = |changes: &Changes| -> SkillSet {
     ///     let mut skills = SkillSet::builder();
-    ///     search.run_incremental(&mut visits, changes, &mut skills);
+    ///     search.run_incremental(&mut cache, changes, &mut skills);
     ///     skills.build()
     /// };
     /// assert_eq!(find(&Changes::default()).len(), 1);
@@ -163,10 +166,9 @@ impl Discovery {
         }
     }
 
-    /// The set of what is found.
+    /// Searches for skills and returns them as a set.
     ///
-    /// With [`SkillSet::merged`] the sets of several searches become one, for example that of a session's project
-    /// and that of the user.
+    /// Use [`SkillSet::merged`] to merge the sets of several searches, such as those of the project and of the user.
     pub fn find(&self) -> SkillSet {
         let mut skills = SkillSet::builder();
         self.run(&mut skills);
@@ -174,7 +176,7 @@ impl Discovery {
     }
 }
 
-/// Whether a missing root of this scope is normal and not worth reporting.
+/// Returns true if a missing root of this scope is normal and not reported.
 fn may_be_absent(scope: Scope) -> bool {
     matches!(scope, Scope::Project | Scope::User)
 }

@@ -1,10 +1,11 @@
-//! [`Executor`]: runs a program within limits of time, output and number; scripts and command tools are built on it.
+//! Runs programs with a timeout, capped output and limited concurrency. Scripts and command tools are built on [`Executor`].
 //!
-//! No shell anywhere: a program, its arguments as an array, and bytes on its standard input. What a program starts
-//! ends with it, and everything ends when the future is dropped. On Unix two things get away: a descendant that leaves
-//! the process group on purpose (`setsid`), and everything when this process is killed, unless a [`ProcessObserver`]
-//! has told somebody. A [`Sandbox`] holds both. The functions that run programs need a tokio runtime with its time and
-//! I/O drivers.
+//! No shell is involved: a run consists of a program, an array of arguments, and bytes on the program's standard input. When
+//! the program ends, or when the future is dropped, all its child processes are killed, too. On Unix there are two
+//! exceptions: a descendant that leaves the process group on purpose (`setsid`), and all children if this process itself is
+//! killed. A [`Sandbox`] covers both; a [`ProcessObserver`] can handle the second.
+//!
+//! Functions that run programs need a tokio runtime with the time and I/O drivers enabled.
 
 mod command;
 #[cfg(target_os = "linux")]
@@ -40,23 +41,24 @@ pub use sandbox::{DirectoryProblem, Sandbox, SandboxError, SandboxWarning};
 pub use script::{ScriptCall, ScriptCwd, ScriptError, ScriptOptions, ScriptResult, run_script};
 pub use threads::probe_threads;
 
-/// Default time limit of a program.
+/// The default timeout of a program: 30 seconds.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
-/// Default limit of each output stream, in bytes.
+/// The default limit of each output stream: 20 KiB.
 pub const DEFAULT_MAX_OUTPUT_BYTES: usize = 20 * 1024;
-/// How many programs run at once; others wait, and their time does not count before they start.
+/// The default number of programs that run at the same time. Further programs wait; their timeout starts when they start.
 pub const DEFAULT_CONCURRENCY: usize = 4;
-/// How long a program may take to end after it was asked to, before it is killed.
+/// The grace period between asking a program to terminate and killing it: 1 second.
 pub const TERMINATION_GRACE: Duration = Duration::from_secs(1);
-/// How long the pipes of a dead group may stay open; a descendant that left the group can hold them.
+/// The time for which we keep reading the pipes of a killed group. A descendant that left the group can keep them open.
 const PIPE_DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Time and output limits of one run.
+/// The timeout and the output limit of one run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// When to end the program.
+    /// The time after which the program is terminated. The default is [`DEFAULT_TIMEOUT`].
     pub timeout: Duration,
-    /// How much of each output stream is kept, in bytes.
+    /// The number of bytes to keep of each output stream; the rest is discarded. The default is
+    /// [`DEFAULT_MAX_OUTPUT_BYTES`].
     pub max_output_bytes: usize,
 }
 
@@ -66,20 +68,20 @@ impl Default for Limits {
     }
 }
 
-/// Which variables of our own environment a program gets.
+/// The environment variables that a program inherits from this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize, schemars::JsonSchema)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Environment {
-    /// All.
+    /// All variables.
     #[default]
     Inherit,
-    /// Only those that programs need to start: the search path, home, language and temporary directories.
+    /// Only the variables that programs need to start, such as `PATH`, `HOME`, `LANG` and `TMPDIR`.
     Clean,
 }
 
-/// What to run.
+/// A program with its arguments, environment and input.
 #[derive(Debug, Clone, Default)]
 struct Invocation {
     program: PathBuf,
@@ -87,15 +89,15 @@ struct Invocation {
     cwd: Option<PathBuf>,
     environment: Environment,
     env: Vec<(OsString, OsString)>,
-    /// Variables that it does not get, unless `env` sets them.
+    /// Inherited variables to remove. A variable in `env` is set even if it is also in this list.
     unset: Vec<OsString>,
     stdin: Vec<u8>,
-    /// What it finds open beside its standard streams; otherwise whatever we would pass on to any program.
+    /// The file descriptors to pass in addition to the standard streams. `None` passes everything that is inheritable.
     #[cfg(target_os = "linux")]
     descriptors: Option<descriptors::Descriptors>,
 }
 
-/// A program that is no longer running.
+/// The result of a finished program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Completed {
     outcome: Outcome,
@@ -104,15 +106,20 @@ struct Completed {
     duration: Duration,
 }
 
-/// How a run ended.
+/// The way in which a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Outcome {
+    /// The exit code.
     Exit(i32),
+    /// The number of the signal that ended the program.
     Signal(i32),
+    /// The timeout that expired.
     Timeout(Duration),
 }
 
-/// Runs programs, at most a number at once. Cheap to clone; clones share the number.
+/// Runs programs and limits how many run at the same time.
+///
+/// An executor is cheap to clone, and all clones share one limit.
 #[derive(Debug, Clone)]
 pub struct Executor {
     permits: Arc<Semaphore>,
@@ -120,7 +127,7 @@ pub struct Executor {
 }
 
 impl Default for Executor {
-    /// The executor of this process, with [`DEFAULT_CONCURRENCY`].
+    /// Returns the shared executor of this process, which runs [`DEFAULT_CONCURRENCY`] programs at the same time.
     fn default() -> Self {
         static SHARED: LazyLock<Executor> = LazyLock::new(|| Executor::new(DEFAULT_CONCURRENCY));
         SHARED.clone()
@@ -128,19 +135,19 @@ impl Default for Executor {
 }
 
 impl Executor {
-    /// An executor of its own that runs at most `concurrency` programs at once (at least one).
+    /// Creates an independent executor that runs at most `concurrency` programs at the same time. Zero counts as one.
     pub fn new(concurrency: usize) -> Self {
         let permits = Arc::new(Semaphore::new(concurrency.clamp(1, Semaphore::MAX_PERMITS)));
         Self { permits, observer: None }
     }
 
-    /// The same executor, sharing the number, for programs that `observer` is to know of.
+    /// Returns an executor that reports its programs to `observer`. It still shares the limit with `self`.
     #[must_use]
     pub fn observed_by(self, observer: Arc<dyn ProcessObserver>) -> Self {
         Self { observer: Some(observer), ..self }
     }
 
-    /// Runs a program to its end. Only a program that cannot be started is an error.
+    /// Runs a program until it ends or its timeout expires. Returns an error only if the program can't be started.
     async fn run(&self, invocation: Invocation, limits: Limits) -> io::Result<Completed> {
         let _permit = self.permits.acquire().await.map_err(io::Error::other)?;
         let started = Instant::now();
@@ -148,12 +155,12 @@ impl Executor {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut group = ProcessGroup::spawn(command.into(), self.observer.clone())?;
         let (stdin, stdout, stderr) = group.pipes();
-        let (mut out, mut err) =
-            (Capture::new(limits.max_output_bytes), Capture::new(limits.max_output_bytes));
+        let mut out = Capture::new(limits.max_output_bytes);
+        let mut err = Capture::new(limits.max_output_bytes);
         let outcome = {
             let feed = async move {
                 if let Some(mut pipe) = stdin {
-                    // A program need not read what it is given: a broken pipe is no failure.
+                    // A program doesn't have to read its input, so a broken pipe is not a failure.
                     let _ = pipe.write_all(&invocation.stdin).await;
                 }
             };
@@ -187,7 +194,7 @@ impl Executor {
     }
 }
 
-/// Waits for `main` while `side` makes progress.
+/// Waits for `main`, and polls `side` in the meantime.
 async fn wait_while_running<T>(
     main: impl Future<Output = T>,
     side: &mut (impl FusedFuture<Output = ()> + Unpin),
@@ -202,16 +209,19 @@ async fn wait_while_running<T>(
     }
 }
 
-/// The command without its standard streams.
+/// Builds the command. The caller sets the standard streams.
 #[cfg_attr(
     not(target_os = "linux"),
-    expect(clippy::unnecessary_wraps, reason = "descriptors, which can run out, are passed on Linux only")
+    expect(
+        clippy::unnecessary_wraps,
+        reason = "only passing descriptors can fail, which happens only on Linux"
+    )
 )]
 fn std_command(invocation: &Invocation) -> io::Result<Command> {
     let mut command = Command::new(&invocation.program);
     #[cfg(target_os = "linux")]
     if let Some(descriptors) = &invocation.descriptors {
-        descriptors.give(&mut command)?;
+        descriptors.apply(&mut command)?;
     }
     command.args(&invocation.args);
     if let Some(cwd) = &invocation.cwd {
@@ -239,7 +249,7 @@ fn outcome_of(status: ExitStatus) -> Outcome {
     }
 }
 
-/// The program that would run for `name`: on the search path, or relative to `cwd` when it has a slash.
+/// Finds the program `name` on the search path or, if `name` contains a slash, relative to `cwd`.
 fn find_program(name: &Path, cwd: Option<&Path>) -> Option<PathBuf> {
     let path = std::env::var_os("PATH");
     match cwd {

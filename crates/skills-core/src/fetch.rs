@@ -1,8 +1,8 @@
-//! [`get`]: a small text or file from the web, for skills that live behind a URL.
+//! Fetches small texts and files from the web, within limits of size and time.
 //!
-//! Only `https`, or `http` on loopback; within a size and a time; and a redirect is checked like the first address,
-//! so that no server can send us to a service of this machine. Blocking: call it off the
-//! threads of an async runtime.
+//! Only `https` URLs are allowed, and `http` URLs on loopback. Each redirect is checked like the first URL, and a server on the
+//! network cannot redirect us to a service on this machine. All functions block, so don't call them on the threads of an
+//! async runtime.
 
 use std::{
     net::IpAddr,
@@ -13,20 +13,21 @@ use ureq::http::{StatusCode, Uri, header};
 
 use crate::{skill::Sha256, text::shown};
 
-/// Size limit of instructions behind a URL, in bytes.
+/// The default maximum size of the content: 1 MiB.
 pub const MAX_BODY_BYTES: u64 = 1024 * 1024;
 
-/// Time limit of a whole fetch, redirects included.
+/// The default timeout of a fetch, including redirects: 10 seconds.
 pub const TIMEOUT: Duration = Duration::from_secs(10);
 
+/// The maximum number of redirects that are followed.
 const MAX_REDIRECTS: usize = 5;
 
-/// How much and how long.
+/// The limits of a fetch. The default is [`MAX_BODY_BYTES`] and [`TIMEOUT`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Size limit of the content, in bytes.
+    /// The maximum size of the content in bytes.
     pub max_bytes: u64,
-    /// Time limit from the first byte sent to the last one received.
+    /// The time limit for all requests and redirects together.
     pub timeout: Duration,
 }
 
@@ -36,95 +37,100 @@ impl Default for Limits {
     }
 }
 
-/// Why an address could not be fetched. Every message names the address.
+/// An error while fetching a URL. Each message contains the URL.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FetchError {
-    /// The address is not `https://…`, nor `http://…` on loopback.
-    #[error("cannot fetch {}: only https, or http on this machine's loopback, is allowed", shown(url))]
+    /// The URL is neither `https://…` nor `http://…` on loopback.
+    #[error("cannot fetch {}: only https is allowed, or http on the loopback address", shown(url))]
     Refused {
-        /// The address.
+        /// The URL.
         url: String,
     },
-    /// A server sent us where we do not go.
+    /// The server redirected to a URL that is not allowed, or redirected more than 5 times.
     #[error("cannot fetch {}: it redirects to {}, which is not allowed", shown(url), shown(to))]
     Redirect {
-        /// The address that was asked for.
+        /// The requested URL.
         url: String,
-        /// Where it led.
+        /// The target of the redirect.
         to: String,
     },
-    /// The server answered with a failure.
+    /// The server answered with a status other than success.
     #[error("cannot fetch {}: the server answered {status}", shown(url))]
     Status {
-        /// The address that was asked for.
+        /// The requested URL.
         url: String,
         /// The HTTP status code.
         status: u16,
     },
-    /// The content is larger than the limit.
+    /// The content is larger than [`Limits::max_bytes`].
     #[error("cannot fetch {}: it is larger than {max_bytes} bytes", shown(url))]
     TooLarge {
-        /// The address that was asked for.
+        /// The requested URL.
         url: String,
-        /// The limit.
+        /// The limit in bytes.
         max_bytes: u64,
     },
-    /// The content is not text.
+    /// The content is not UTF-8 text.
     #[error("cannot fetch {}: it is not UTF-8 text", shown(url))]
     NotText {
-        /// The address that was asked for.
+        /// The requested URL.
         url: String,
     },
-    /// The content does not have the expected checksum.
+    /// The content has another checksum than the expected one.
     #[error(
         "cannot fetch {}: the checksum does not match: expected SHA-256 {expected}, got {actual}",
         shown(url)
     )]
     ChecksumMismatch {
-        /// The requested address.
+        /// The requested URL.
         url: String,
         /// The SHA-256 that the caller passed.
         expected: Sha256,
         /// The SHA-256 of the received content.
         actual: Sha256,
     },
-    /// Network, TLS, time limit.
+    /// The request failed, for example because of the network, TLS, or the timeout.
     #[error("cannot fetch {}: {source}", shown(url))]
     Transport {
-        /// The address that was asked for.
+        /// The requested URL.
         url: String,
-        /// What failed.
+        /// The error of the HTTP client.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
 }
 
-/// What a server answered.
+/// A successful response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Response {
     /// The content.
     pub bytes: Vec<u8>,
-    /// What the server calls this state of it ([RFC 9110 §8.8.3](https://www.rfc-editor.org/rfc/rfc9110#section-8.8.3)).
+    /// The `ETag` of the content, if the server sent one
+    /// ([RFC 9110 §8.8.3](https://www.rfc-editor.org/rfc/rfc9110#section-8.8.3)).
     pub etag: Option<String>,
 }
 
-/// The content of `url`.
+/// Fetches the content of `url`.
 ///
 /// # Errors
-/// When the address is not allowed, or cannot be fetched within `limits`.
+/// - [`FetchError::Refused`] if the URL is not allowed.
+/// - [`FetchError::Redirect`] if a redirect is not allowed, or after too many redirects.
+/// - [`FetchError::Status`] if the server doesn't answer with success.
+/// - [`FetchError::TooLarge`] if the content exceeds `limits`.
+/// - [`FetchError::Transport`] if the request fails, or exceeds the timeout.
 pub fn get(url: &str, limits: Limits) -> Result<Vec<u8>, FetchError> {
     match get_if_changed(url, None, limits)? {
         Some(answer) => Ok(answer.bytes),
-        // To a question without a condition.
+        // The server answered 304 to a request without a condition.
         None => Err(FetchError::Status { url: url.to_owned(), status: StatusCode::NOT_MODIFIED.as_u16() }),
     }
 }
 
-/// The content of `url`, and what the server calls its state; `None` when the state is still the one of `etag`.
+/// Fetches the content of `url` and its `ETag`. Returns `None` if the content still has the given `etag`.
 ///
 /// # Errors
-/// As [`get`].
+/// Returns the errors of [`get`].
 pub fn get_if_changed(url: &str, etag: Option<&str>, limits: Limits) -> Result<Option<Response>, FetchError> {
     let deadline = Instant::now() + limits.timeout;
     let mut uri = allowed(url).ok_or_else(|| FetchError::Refused { url: url.to_owned() })?;
@@ -140,7 +146,7 @@ pub fn get_if_changed(url: &str, etag: Option<&str>, limits: Limits) -> Result<O
         let status = response.status();
         if let Some(location) = redirect(status, response.headers().get(header::LOCATION)) {
             let refused = || FetchError::Redirect { url: url.to_owned(), to: location.clone() };
-            uri = led(&uri, &location).ok_or_else(refused)?;
+            uri = redirect_target(&uri, &location).ok_or_else(refused)?;
             continue;
         }
         if status == StatusCode::NOT_MODIFIED && etag.is_some() {
@@ -151,7 +157,7 @@ pub fn get_if_changed(url: &str, etag: Option<&str>, limits: Limits) -> Result<O
         }
         let etag =
             response.headers().get(header::ETAG).and_then(|etag| etag.to_str().ok()).map(str::to_owned);
-        // One byte more than allowed, so that content of exactly the limit is told from content beyond it.
+        // Read one more byte than allowed, to distinguish content of exactly this size from larger content.
         return match response.body_mut().with_config().limit(limits.max_bytes + 1).read_to_vec() {
             Ok(bytes) if bytes.len() as u64 <= limits.max_bytes => Ok(Some(Response { bytes, etag })),
             Ok(_) | Err(ureq::Error::BodyExceedsLimit(_)) => {
@@ -160,7 +166,7 @@ pub fn get_if_changed(url: &str, etag: Option<&str>, limits: Limits) -> Result<O
             Err(error) => Err(transport(error)),
         };
     }
-    Err(FetchError::Redirect { url: url.to_owned(), to: "too many other addresses".to_owned() })
+    Err(FetchError::Redirect { url: url.to_owned(), to: "too many other URLs".to_owned() })
 }
 
 /// Fetches `url` and compares the content with its expected checksum.
@@ -180,32 +186,33 @@ pub fn get_verified(url: &str, expected: Option<Sha256>, limits: Limits) -> Resu
     }
 }
 
-/// The text of `url`, without a byte order mark.
+/// Fetches the text of `url`, without a byte order mark.
 ///
 /// # Errors
-/// Those of [`get`], and when the content is not UTF-8.
+/// Returns [`FetchError::NotText`] if the content is not UTF-8, and otherwise the errors of [`get`].
 pub fn get_text(url: &str, limits: Limits) -> Result<String, FetchError> {
     text_of(url, get(url, limits)?)
 }
 
-/// Content as text, without a byte order mark.
+/// Decodes content as UTF-8 and removes a byte order mark. `url` is used in the error only.
 pub(crate) fn text_of(url: &str, bytes: Vec<u8>) -> Result<String, FetchError> {
     let text = String::from_utf8(bytes).map_err(|_| FetchError::NotText { url: url.to_owned() })?;
     Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
 }
 
-/// Whether [`get`] would try `url` at all; for checks at start.
+/// Returns true if [`get`] accepts `url`. Use it to check a configuration without a request.
 pub fn is_allowed(url: &str) -> bool {
     allowed(url).is_some()
 }
 
-/// The address that `reference` means in a document at `base`; `None` where [`get`] would not follow it from there.
+/// Resolves `reference` in a document at `base`. Returns `None` if a redirect from `base` to the result would not be allowed.
 pub(crate) fn resolve(base: &str, reference: &str) -> Option<String> {
-    Some(led(&allowed(base)?, reference)?.to_string())
+    Some(redirect_target(&allowed(base)?, reference)?.to_string())
 }
 
-/// Where `location` leads from `uri`, if we may follow: never from the network to a service of this machine.
-fn led(uri: &Uri, location: &str) -> Option<Uri> {
+/// Resolves `location` against `uri`. Returns `None` if it is not allowed. A server on the network must not redirect to a
+/// service on this machine.
+fn redirect_target(uri: &Uri, location: &str) -> Option<Uri> {
     allowed(&join(uri, location)).filter(|next| is_loopback(uri) || !is_loopback(next))
 }
 
@@ -243,8 +250,8 @@ fn redirect(status: StatusCode, location: Option<&header::HeaderValue>) -> Optio
     location.filter(|_| moved)?.to_str().ok().map(str::to_owned)
 }
 
-/// `location` as seen from `base` ([RFC 3986 §5.2](https://www.rfc-editor.org/rfc/rfc3986#section-5.2), without dot
-/// segments, which servers resolve themselves).
+/// Resolves `location` against `base` ([RFC 3986 §5.2](https://www.rfc-editor.org/rfc/rfc3986#section-5.2)). Dot segments are
+/// left in place, because servers resolve them.
 fn join(base: &Uri, location: &str) -> String {
     if location.contains("://") {
         return location.to_owned();
@@ -271,7 +278,7 @@ mod tests {
 
     use super::*;
 
-    /// A server on loopback that answers each connection with `answer(path)`, until the test process ends.
+    /// Starts a server on loopback that answers each connection with `answer(path)` until the test process ends.
     fn serve(answer: impl Fn(&str) -> Vec<u8> + Send + 'static) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -281,7 +288,7 @@ mod tests {
                 let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
                 let first = lines.next().and_then(Result::ok).unwrap_or_default();
                 while lines.next().and_then(Result::ok).is_some_and(|line| !line.is_empty()) {}
-                // The client may hang up on us; that is what some tests want.
+                // Some tests make the client close the connection early.
                 let _ = stream.write_all(&answer(first.split(' ').nth(1).unwrap_or("/")));
             }
         });
@@ -298,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn schemes_and_hosts() {
+    fn only_https_and_loopback_are_allowed() {
         for url in ["https://example.com/a", "http://127.0.0.1:1/", "http://localhost/x", "http://[::1]:80/"]
         {
             assert!(is_allowed(url), "{url}");
@@ -317,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn text_through_redirects() {
+    fn redirects_are_followed_up_to_a_limit() {
         let address = serve(|path| match path {
             "/a/start" => moved("next"),
             "/a/next" => moved("/end"),
@@ -331,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn redirects_are_checked() {
+    fn redirects_to_forbidden_urls_are_rejected() {
         for to in ["http://example.com/", "file:///etc/passwd", "//example.com/"] {
             let target = to.to_owned();
             let address = serve(move |_| moved(&target));
@@ -341,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn size_is_limited_to_the_byte() {
+    fn the_size_limit_is_exact() {
         let address = serve(|path| ok(&"x".repeat(path[1..].parse().unwrap())));
         let limits = Limits { max_bytes: 1000, ..Limits::default() };
         assert_eq!(get(&format!("http://{address}/1000"), limits).unwrap().len(), 1000);
@@ -350,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_name_the_address() {
+    fn errors_contain_the_url() {
         let address = serve(|path| match path {
             "/binary" => b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\nconnection: close\r\n\r\n\xff".to_vec(),
             _ => b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n".to_vec(),
@@ -363,8 +370,8 @@ mod tests {
     }
 
     #[test]
-    fn a_silent_server_runs_into_the_time_limit() {
-        // Never accepts: the connection waits in the backlog, and no answer comes.
+    fn a_server_that_does_not_answer_causes_a_timeout() {
+        // The connection stays in the backlog, because the listener never accepts it.
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/", listener.local_addr().unwrap());
         let limits = Limits { timeout: Duration::from_millis(50), ..Limits::default() };

@@ -1,12 +1,13 @@
-//! Reads and listings below a skill's directory, and nowhere else.
+//! Reads and lists files in the directory of a skill, and only there.
 //!
-//! Paths come from models, and skills come from strangers. So no comparison of strings decides what is inside: each
-//! open goes through a handle of the skill's directory ([`cap_std::fs::Dir`]), and the operating system refuses
-//! whatever leads out, be it `..`, an absolute path or a symbolic link that was swapped a moment ago. What was opened
-//! is asked for its type *after* the open, so that there is no gap between check and use either; the open never
-//! blocks, so that a FIFO cannot stall a caller.
+//! Neither the paths (from a model) nor the skills (from third parties) are trusted. Therefore confinement doesn't depend on
+//! comparing paths as text: each file is opened through a handle of the skill's directory ([`cap_std::fs::Dir`]), and any path
+//! that leads out of it fails. This includes `..`, absolute paths, and symbolic links that are replaced during the open. We
+//! check the type of a file *after* opening it, so that there is no race between check and use. Opening never blocks, so a
+//! FIFO cannot stall the caller.
 //!
-//! This module never writes, never executes and never follows a link out, not even one that the user made.
+//! This module never writes files, never runs them, and never follows a link out of the directory, even if the user created
+//! the link.
 
 mod bundled;
 pub(crate) mod content;
@@ -40,7 +41,7 @@ pub use error::FileError;
 pub use every::{Bounds, VisitEntry};
 pub use guarded::is_unchanged;
 pub use list::{FileEntry, Listing};
-use open::{Opened, in_plain_words, open_any};
+use open::{Opened, explain_sharing_violation, open_any};
 #[cfg(feature = "fetch")]
 pub use remote::MAX_REMOTE_FILE_BYTES;
 pub use skill_md::SkillMd;
@@ -50,17 +51,18 @@ use crate::{
     skill::{Guard, Skill, Source},
 };
 
-/// Text beyond this many bytes is left out of one [`SkillFiles::read`], with a sentence that says how to read on;
-/// images beyond it are described, not shown. 2 MiB.
+/// The maximum size of the text, or of the image, that one [`SkillFiles::read`] returns: 2 MiB.
+///
+/// Longer text is truncated, with a note that explains how to read the rest. Larger images are described, but not returned.
 pub const SOFT_CAP_BYTES: u64 = 2 * 1024 * 1024;
 
-/// Files beyond this many bytes are refused by [`SkillFiles::read`]. 64 MiB.
+/// The maximum size of a file that [`SkillFiles::read`] reads: 64 MiB. Larger files are an error.
 pub const HARD_CAP_BYTES: u64 = 64 * 1024 * 1024;
 
-/// The names that a skill's file may have; the first is the standard's, the others occur.
+/// The accepted names of a skill's file. The first one is the name in the specification; the others occur in practice.
 pub const SKILL_FILE_NAMES: [&str; 3] = ["SKILL.md", "skill.md", "Skill.md"];
 
-/// The files below one directory.
+/// Confined access to the files of one skill.
 ///
 /// ```
 /// use skills_core::files::{FileContent, ReadOptions, SkillFiles};
@@ -89,33 +91,38 @@ pub struct SkillFiles {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Head {
-    /// At most as many bytes as were asked for; a truncated UTF-8 text ends between two characters.
+    /// The bytes, at most as many as requested. If the file is truncated, they don't end within a UTF-8 sequence.
     pub bytes: Vec<u8>,
     /// The size of the whole file in bytes.
     pub size: u64,
-    /// Whether the file has no further bytes.
+    /// True if `bytes` is the whole file.
     pub complete: bool,
-    /// When the file was written to, where the file system says so.
+    /// The time of the last modification; `None` if the file system doesn't provide it.
     pub modified: Option<std::time::SystemTime>,
 }
 
 impl SkillFiles {
-    /// Opens the directory of a skill.
+    /// Opens the directory of a skill. The path may contain links.
     ///
     /// # Errors
-    /// [`FileError::Directory`] when there is no such directory, or it cannot be opened.
+    /// Returns [`FileError::Directory`] if the directory doesn't exist or can't be opened.
     pub fn open(dir: &Path) -> Result<Self, FileError> {
         match Dir::open_ambient_dir(dir, ambient_authority()) {
             Ok(dir) => Ok(Self { dir, guard: None }),
-            Err(source) => Err(FileError::Directory { dir: dir.to_owned(), source: in_plain_words(source) }),
+            Err(source) => {
+                Err(FileError::Directory { dir: dir.to_owned(), source: explain_sharing_violation(source) })
+            }
         }
     }
 
-    /// Opens the directory of a stored skill. Where discovery has found it, that fails when a link has taken its place,
-    /// or that of a directory above it: it could lead every read elsewhere.
+    /// Opens the directory of a stored skill.
+    ///
+    /// If discovery found the skill, its path is canonical. In this case, opening fails if the directory or one of its parents
+    /// has since been replaced by a link, because the link could redirect all reads.
     ///
     /// # Errors
-    /// [`FileError::NoFiles`] for a virtual skill, [`FileError::LinkInPath`], else as [`SkillFiles::open`].
+    /// Returns [`FileError::NoFiles`] if the skill is not stored in a directory, [`FileError::LinkInPath`] if its path now
+    /// contains a link, and otherwise the errors of [`SkillFiles::open`].
     pub fn of(skill: &Skill) -> Result<Self, FileError> {
         let Source::Stored(stored) = &skill.source else {
             return Err(FileError::NoFiles(skill.name.clone()));
@@ -125,32 +132,39 @@ impl SkillFiles {
         Ok(Self { guard: stored.guard.clone(), ..files? })
     }
 
-    /// Opens the directory of a skill by its canonical path, in which no component may have become a link.
+    /// Opens the directory of a skill by its canonical path.
     ///
     /// # Errors
-    /// [`FileError::LinkInPath`], else as [`SkillFiles::open`].
+    /// Returns [`FileError::LinkInPath`] if a component of the path is now a link, and otherwise the errors of
+    /// [`SkillFiles::open`].
     pub(crate) fn open_canonical(dir: &Path) -> Result<Self, FileError> {
         Ok(Self { dir: directory::open_without_links(dir)?, guard: None })
     }
 
-    /// What is directly in the directory, in no order.
+    /// Lists the direct entries of the directory, in no particular order.
     pub(crate) fn entries(&self) -> io::Result<ReadDir> {
         self.dir.entries()
     }
 
-    /// The files that come with the skill, sorted by path, without its `SKILL.md`; the first `max` of them.
+    /// Lists the first `max` files of the skill, sorted by path, without its `SKILL.md`.
     ///
-    /// Directories whose name starts with a dot, `node_modules`, `__pycache__` and links to directories are passed
-    /// over; links to files that lead outside are not listed. The walk is bounded, see [`Listing::complete`].
+    /// Hidden directories, `node_modules`, `__pycache__`, links to directories, and links that lead out of the skill are
+    /// skipped. The walk is bounded; see [`Listing::complete`]. This method doesn't fail: a directory that can't be read only
+    /// makes the listing incomplete.
     pub fn list(&self, max: usize) -> Listing {
         list::list(&self.dir, max)
     }
 
-    /// Reads the file at `path`, relative to the skill's directory and separated by `/`.
+    /// Reads the file at `path`, which is relative to the skill's directory and separated by `/`.
     ///
     /// # Errors
-    /// A [`FileError`] that says why the path is not served; nothing outside of the directory is ever opened for
-    /// reading.
+    /// - [`FileError::Invalid`] if the path cannot name a file of a skill, for example because it is absolute.
+    /// - [`FileError::Outside`] if the path, or a link on it, leads out of the directory.
+    /// - [`FileError::NotFound`], [`FileError::IsDirectory`] or [`FileError::NotAFile`] if it isn't a regular file.
+    /// - [`FileError::TooLarge`] if the file has more than [`HARD_CAP_BYTES`].
+    /// - [`FileError::PastEnd`] if `options` request lines after the last one.
+    /// - [`FileError::NotApproved`] if the skill has a guard that rejects the file.
+    /// - [`FileError::Io`] if the file can't be opened or read.
     pub fn read(&self, path: &str, options: ReadOptions) -> Result<FileContent, FileError> {
         let (file, metadata) = self.open_file(path)?;
         let size = metadata.len();
@@ -160,20 +174,21 @@ impl SkillFiles {
         content::read(path, file, size, options)
     }
 
-    /// Reads the first `max` bytes of the file at `path`, as they are.
+    /// Reads the first `max` bytes of the file at `path`, without decoding them.
     ///
-    /// Discovery reads a `SKILL.md` with [`MAX_FRONTMATTER_BYTES`], activation
-    /// with [`MAX_FILE_BYTES`](crate::frontmatter::MAX_FILE_BYTES).
+    /// For a `SKILL.md`, discovery uses [`MAX_FRONTMATTER_BYTES`] and activation uses
+    /// [`MAX_FILE_BYTES`](crate::frontmatter::MAX_FILE_BYTES).
     ///
     /// # Errors
-    /// As [`SkillFiles::read`].
+    /// Returns the errors of [`SkillFiles::read`], except [`FileError::PastEnd`]. Only a guarded file can be
+    /// [`FileError::TooLarge`].
     pub fn head(&self, path: &str, max: u64) -> Result<Head, FileError> {
         let (file, metadata) = self.open_file(path)?;
         Head::read(file, &metadata, max).map_err(|source| FileError::Io { path: path.to_owned(), source })
     }
 
-    /// The same for a file directly in the directory that may well not exist, without looking for what was meant; `None`
-    /// when it does not.
+    /// Reads the first `max` bytes of the file `name` directly in the directory. Returns `None` if there is no such file.
+    /// Unlike [`head`](Self::head), this doesn't search for similar names, so it's fast if the file doesn't exist.
     pub(crate) fn head_if_exists(&self, name: &OsStr, max: u64) -> Result<Option<Head>, FileError> {
         let path = || name.to_string_lossy().into_owned();
         match open_any(&self.dir, Path::new(name)) {
@@ -181,7 +196,7 @@ impl SkillFiles {
                 Ok(head) => Ok(Some(head)),
                 Err(source) => Err(FileError::Io { path: path(), source }),
             },
-            // A directory with that name is not a skill's file, and not worth a diagnostic.
+            // A directory with this name is not a skill's file, so treat it as absent.
             Ok(Opened::Dir(_)) => Ok(None),
             Ok(Opened::Special) => Err(FileError::NotAFile { path: path() }),
             Err(source) if is_absent(&source) => Ok(None),
@@ -189,16 +204,16 @@ impl SkillFiles {
         }
     }
 
-    /// How the directory spells the name of a file that was opened as `name`, when it spells it differently: some file
-    /// systems ignore case, and what they find under one name others do not.
+    /// Returns the actual name of a file that was opened as `name`, if it differs. This happens on file systems that ignore
+    /// case. Other systems would not find the file.
     pub(crate) fn other_spelling(&self, name: &OsStr) -> Option<OsString> {
         let swapped = skill_md::swap_case(name)?;
-        // Nearly every file system tells the two apart, and asking costs less than a listing.
+        // Nearly all file systems distinguish case. Checking one other spelling first is cheaper than a listing.
         self.dir.symlink_metadata(swapped).ok()?;
         skill_md::other_spelling(self.dir.entries().ok()?.flatten().map(|entry| entry.file_name()), name)
     }
 
-    /// The content of the regular file at `path`.
+    /// Opens the regular file at `path`.
     fn open_file(&self, path: &str) -> Result<(Box<dyn Read>, Metadata), FileError> {
         let relative = path::check(path)?;
         match open_any(&self.dir, &relative) {
@@ -209,7 +224,7 @@ impl SkillFiles {
         }
     }
 
-    /// Translates an error of the operating system for the caller who asked for `path`.
+    /// Converts the system's error for `path` to a [`FileError`].
     fn explain(&self, path: &str, source: io::Error) -> FileError {
         let path = path.to_owned();
         match source.kind() {
@@ -219,20 +234,21 @@ impl SkillFiles {
                 let similar = path::similar(&path, &self.list(path::MAX_CANDIDATES));
                 FileError::NotFound { path, similar }
             }
-            // Opening a socket fails with an error that has no kind: ENXIO, or EOPNOTSUPP on macOS.
+            // Opening a socket fails with ENXIO, or with EOPNOTSUPP on macOS. Neither has an `ErrorKind`.
             _ if self.dir.symlink_metadata(&path).is_ok_and(|m| is_special(&m)) => {
                 FileError::NotAFile { path }
             }
-            _ => FileError::Io { path, source: in_plain_words(source) },
+            _ => FileError::Io { path, source: explain_sharing_violation(source) },
         }
     }
 }
 
 impl Head {
     fn read(file: impl Read, metadata: &Metadata, max: u64) -> io::Result<Self> {
-        let (size, modified) = (metadata.len(), metadata.modified().ok().map(SystemTime::into_std));
+        let size = metadata.len();
+        let modified = metadata.modified().ok().map(SystemTime::into_std);
         let mut bytes = Vec::with_capacity(usize::try_from(size.min(max)).unwrap_or(0) + 1);
-        // One byte more than wanted tells whether there are any.
+        // Read one more byte than requested to see if the file continues.
         file.take(max.saturating_add(1)).read_to_end(&mut bytes)?;
         let max = usize::try_from(max).unwrap_or(usize::MAX);
         let complete = bytes.len() <= max;
@@ -242,7 +258,8 @@ impl Head {
         Ok(Self { bytes, size, complete, modified })
     }
 
-    /// Tells one text from another: by its beginning, which is all of it for nearly every skill, and by its size.
+    /// Returns a hash of the frontmatter's part of the text and of the size of the file, to detect changes. For nearly all
+    /// skills, that part is the whole text.
     pub(crate) fn stamp(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         let beginning = match self.bytes.get(..MAX_FRONTMATTER_BYTES) {

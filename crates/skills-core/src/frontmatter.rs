@@ -1,11 +1,13 @@
-//! `SKILL.md` in, metadata and diagnostics out.
+//! Parses and validates `SKILL.md` files.
 //!
-//! A `SKILL.md` is YAML between two `---` lines, and Markdown below ([specification]). Half of the files in the wild
-//! break a rule, so there are three questions ([`Verdict`]), and [`parse`] answers the first: what can be **loaded**.
-//! It never panics and never fails as a whole; whatever was recovered, guessed or left out is a [`Diagnostic`].
-//! [`validate`] answers the other two: what breaks the **specification**, and what its **reference** would say.
+//! A `SKILL.md` has a frontmatter, which is YAML between two `---` lines, and a body in Markdown ([specification]). Half of the
+//! files in the wild break a rule, so [`parse`] loads as much as possible. It never panics and never fails as a whole. If a
+//! value was recovered, guessed or left out, a [`Diagnostic`] says so.
 //!
-//! Strict YAML first; when that fails, one field at a time. This part reads no files and keeps no bodies.
+//! [`validate`] checks a file by one of three standards ([`Verdict`]): can it be loaded, does it follow the specification, and
+//! does the specification's reference validator accept it?
+//!
+//! The frontmatter is parsed as YAML. If that fails, the fields are parsed one by one. This module doesn't read files.
 //!
 //! ```
 //! use skills_core::frontmatter::{ParseContext, parse};
@@ -15,7 +17,7 @@
 //! let frontmatter = parsed.frontmatter.as_ref().unwrap();
 //! assert_eq!(frontmatter.description, "Use when: the user has a PDF.");
 //! assert_eq!(parsed.body(text), "Run `scripts/read.py`.\n");
-//! // The colon is not YAML, so there is something to say.
+//! // The second colon is invalid YAML, so there is a diagnostic.
 //! assert_eq!(parsed.diagnostics[0].code, "invalid-yaml");
 //! ```
 //!
@@ -41,107 +43,112 @@ use crate::{
     skill::{Instructions, Properties, Skill, Source, Stored, Virtual},
 };
 
-/// Largest `SKILL.md` that is loaded.
+/// The maximum size of a `SKILL.md` in bytes.
 pub const MAX_FILE_BYTES: usize = 1024 * 1024;
-/// Largest frontmatter that is read, with everything before it. No more of a file is needed to [`parse`] it.
+/// The maximum size of the frontmatter in bytes, including everything before it. To [`parse`] a file, no more than this is
+/// needed.
 pub const MAX_FRONTMATTER_BYTES: usize = 64 * 1024;
-/// Deepest nesting of YAML that is read.
+/// The maximum nesting depth of the YAML.
 pub const MAX_DEPTH: usize = 32;
-/// Most YAML values that are read.
+/// The maximum number of YAML values.
 pub const MAX_NODES: usize = 10_000;
-/// Longest description that the specification allows, in characters.
+/// The maximum length of a description according to the specification, in characters.
 pub const MAX_DESCRIPTION_CHARS: usize = 1024;
-/// Longest `compatibility` that the specification allows, in characters.
+/// The maximum length of `compatibility` according to the specification, in characters.
 pub const MAX_COMPATIBILITY_CHARS: usize = 500;
 
-/// What a text is measured against.
+/// A standard that a `SKILL.md` is checked against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Verdict {
-    /// What can be loaded: an error means that there is no skill, everything else is a warning.
+    /// The file can be loaded. An error means that there is no skill. All other problems are warnings.
     #[default]
     Load,
-    /// Every rule of the specification: each one that is broken is an error.
+    /// The file follows the [specification](https://agentskills.io/specification). Each broken rule is an error.
     Spec,
-    /// What the specification's reference validator, `skills-ref validate`, says: stricter than the rules.
+    /// The specification's reference validator, `skills-ref validate`, accepts the file. It's stricter than the specification.
     Reference,
 }
 
-/// What is known about a text beside the text.
+/// The context of a text that is parsed.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ParseContext<'a> {
-    /// The name of the skill's directory: the name of a skill without one, and what the name must match.
+    /// The name of the skill's directory, if known. The skill's name must match it, and it's the default for a missing name.
     pub directory: Option<&'a str>,
-    /// The size of the whole file, when the text may be only its beginning.
+    /// The size of the whole file in bytes, if the text is only its beginning.
     pub file_bytes: Option<u64>,
 }
 
 impl<'a> ParseContext<'a> {
-    /// The context of a skill in the directory with this name (not its path).
+    /// Creates the context of a skill whose directory has this name. This is not the path of the directory.
     pub fn in_directory(name: &'a str) -> Self {
         Self { directory: Some(name), ..Self::default() }
     }
 }
 
-/// What the frontmatter says.
+/// The parsed frontmatter of a `SKILL.md`.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Frontmatter {
-    /// The name, or that of the directory.
+    /// The name. If the file has none, it's the name of the directory.
     pub name: SkillName,
-    /// Trimmed and not empty; line breaks and tabs are its only control characters.
+    /// The description, which is trimmed and not empty. It has no control characters except line breaks and tabs.
     pub description: String,
-    /// Everything else.
+    /// All other fields.
     pub properties: Properties,
 }
 
-/// A text that was read.
+/// The result of parsing a `SKILL.md`.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Parsed {
-    /// `None` when the text cannot be loaded; then one of the diagnostics is an error.
+    /// The frontmatter, or `None` if the text can't be loaded. In this case, at least one diagnostic is an error.
     pub frontmatter: Option<Frontmatter>,
-    /// The byte at which the body begins, in the text that was given.
+    /// The byte offset of the body in the text.
     pub body_start: usize,
-    /// The line at which the body begins, from 1.
+    /// The line of the body, starting at 1.
     pub body_line: u32,
-    /// What was found on the way, in no particular order.
+    /// Problems in the text, in no particular order.
     pub diagnostics: Vec<Diagnostic>,
 }
 
 impl Parsed {
-    /// The instructions: `text` (the one that was parsed) without frontmatter and without blank lines before it.
+    /// Returns the body of `text` without leading blank lines. `text` must be the text that was parsed.
     pub fn body<'t>(&self, text: &'t str) -> &'t str {
         let body = text.get(self.body_start..).unwrap_or_default();
         let indent_start = body.len() - body.trim_start().len();
         body[..indent_start].rfind(['\n', '\r']).map_or(body, |at| &body[at + 1..])
     }
 
-    /// Whether the text can be loaded, its frontmatter is closed, and it has a body as far as it is known.
+    /// Returns true if the text can be loaded, its frontmatter is closed, and it has a body. If only the beginning of the file
+    /// was parsed, a body is assumed.
     pub(crate) fn is_complete(&self) -> bool {
         self.frontmatter.is_some() && !self.diagnostics.iter().any(is_half_saved)
     }
 
-    /// The skill in the directory `dir` (absolute), without its body; `None` when it cannot be loaded.
+    /// Returns a stored skill in `dir`, an absolute path, and the diagnostics. The skill is `None` if it can't be loaded.
     pub fn into_stored(
         self,
         dir: impl Into<Arc<Path>>,
         file_name: &'static str,
     ) -> (Option<Skill>, Vec<Diagnostic>) {
-        let skill = self.frontmatter.map(|it| it.into_skill(Source::Stored(Stored::new(dir, file_name))));
+        let skill = self
+            .frontmatter
+            .map(|frontmatter| frontmatter.into_skill(Source::Stored(Stored::new(dir, file_name))));
         (skill, self.diagnostics)
     }
 
-    /// The skill with the body of `text` (the one that was parsed) in memory; `None` when it cannot be loaded.
+    /// Returns a virtual skill with the body of `text`, which must be the text that was parsed, and the diagnostics. The skill is
+    /// `None` if it can't be loaded.
     pub fn into_virtual(self, text: &str) -> (Option<Skill>, Vec<Diagnostic>) {
         let instructions = Instructions::Inline(self.body(text).into());
         let source = Source::Virtual(Virtual { instructions, tools: Vec::new() });
-        (self.frontmatter.map(|it| it.into_skill(source)), self.diagnostics)
+        (self.frontmatter.map(|frontmatter| frontmatter.into_skill(source)), self.diagnostics)
     }
 }
 
 impl Frontmatter {
-    /// The skill that this describes.
+    /// Returns the skill with this metadata and a source.
     pub fn into_skill(self, source: Source) -> Skill {
         let mut skill = Skill::new(self.name, self.description, source);
         skill.properties = self.properties;
@@ -149,24 +156,27 @@ impl Frontmatter {
     }
 }
 
-/// Reads a `SKILL.md`, or at least its first [`MAX_FRONTMATTER_BYTES`].
+/// Parses a `SKILL.md`.
+///
+/// `text` can be the whole file or at least its first [`MAX_FRONTMATTER_BYTES`]. In the second case, set
+/// [`ParseContext::file_bytes`].
 pub fn parse(text: &str, context: &ParseContext<'_>) -> Parsed {
     document::read(text, context, Verdict::Load)
 }
 
-/// The same for bytes; offsets in the result refer to [`decode`]`(bytes)`.
+/// Parses a `SKILL.md` from bytes. Offsets in the result refer to the text that [`decode`] returns.
 ///
-/// Bytes that are not UTF-8 are replaced, with a diagnostic; a character cut off by the end of `bytes` is left out.
+/// Invalid UTF-8 is replaced and reported. A character that is cut off at the end of `bytes` is left out.
 pub fn parse_bytes(bytes: &[u8], context: &ParseContext<'_>) -> Parsed {
     document::read_bytes(bytes, context, Verdict::Load)
 }
 
-/// The text in `bytes`: UTF-8, or UTF-16 with a byte order mark; what is neither becomes U+FFFD.
+/// Decodes UTF-8, or UTF-16 with a byte order mark. Invalid characters become U+FFFD.
 pub fn decode(bytes: &[u8]) -> Cow<'_, str> {
     text::decode(bytes).text
 }
 
-/// The instructions in a `SKILL.md`: everything below the frontmatter, or the whole text where there is none.
+/// Returns the body of a `SKILL.md`: the text below the frontmatter, or the whole text if there is no frontmatter.
 ///
 /// ```
 /// # use skills_core::frontmatter::body;
@@ -176,18 +186,19 @@ pub fn body(text: &str) -> &str {
     parse(text, &ParseContext::default()).body(text)
 }
 
-/// What is wrong with the text of a whole file, by one [`Verdict`].
+/// Checks the text of a whole file against a standard. Returns the problems in the order of their positions.
 ///
 /// ```
 /// use skills_core::frontmatter::{ParseContext, Verdict, validate};
 ///
 /// let text = "---\nname: pdf\ndescription: Reads PDF files.\nallowed-tools: [Read]\n---\nBody\n";
 /// let codes = |verdict| -> Vec<_> {
-///     validate(text, &ParseContext::in_directory("PDF"), verdict).iter().map(|it| (it.code, it.is_error())).collect()
+///     let problems = validate(text, &ParseContext::in_directory("PDF"), verdict);
+///     problems.iter().map(|problem| (problem.code, problem.is_error())).collect()
 /// };
 /// assert_eq!(codes(Verdict::Load), [("name-not-directory", false)]);
 /// assert_eq!(codes(Verdict::Spec), [("name-not-directory", true), ("allowed-tools-format", true)]);
-/// // The reference stops at the first thing that it cannot read.
+/// // The reference validator stops at the first YAML feature that it doesn't support.
 /// assert_eq!(codes(Verdict::Reference), [("invalid-yaml", true)]);
 /// ```
 pub fn validate(text: &str, context: &ParseContext<'_>, verdict: Verdict) -> Vec<Diagnostic> {
@@ -198,13 +209,13 @@ pub fn validate(text: &str, context: &ParseContext<'_>, verdict: Verdict) -> Vec
     }
 }
 
-/// The same for bytes.
+/// Checks the bytes of a whole file against a standard. See [`validate`].
 pub fn validate_bytes(bytes: &[u8], context: &ParseContext<'_>, verdict: Verdict) -> Vec<Diagnostic> {
     if verdict == Verdict::Reference {
         return match std::str::from_utf8(bytes) {
             Ok(text) => validate(text, context, verdict),
             Err(error) => {
-                let message = format!("the file is not UTF-8 from byte {} on", error.valid_up_to());
+                let message = format!("invalid UTF-8 at byte {}", error.valid_up_to());
                 vec![Diagnostic::error("invalid-utf8", message)]
             }
         };
@@ -212,12 +223,12 @@ pub fn validate_bytes(bytes: &[u8], context: &ParseContext<'_>, verdict: Verdict
     sorted(document::read_bytes(bytes, context, verdict).diagnostics)
 }
 
-/// Whether this is what a file shows that is cut: of some it is true for good, of others while they are being saved.
+/// Returns true for findings that can mean that the file was read in the middle of a save.
 pub(crate) fn is_half_saved(finding: &Diagnostic) -> bool {
     matches!(finding.code, "frontmatter-not-closed" | "body-empty")
 }
 
 fn sorted(mut diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
-    diagnostics.sort_by_key(|it| (it.line, it.column));
+    diagnostics.sort_by_key(|diagnostic| (diagnostic.line, diagnostic.column));
     diagnostics
 }

@@ -1,6 +1,6 @@
 #![doc = include_str!("../README.md")]
 //!
-//! # By tool calls
+//! # Tool calls
 //!
 //! ```
 //! # #[cfg(not(feature = "toolbox"))] fn main() {}
@@ -14,7 +14,7 @@
 //! # std::fs::create_dir(&dir)?;
 //! # let text = "---\nname: code-review\ndescription: Reviews code.\n---\nRead the diff first.\n";
 //! # std::fs::write(dir.join("SKILL.md"), text)?;
-//! // 1. Load: a directory, and a skill of our own.
+//! // 1. Load a skill from a directory, and one that is defined in code.
 //! let mut skills = SkillSet::builder();
 //! let (stored, diagnostics) = load_dir(&dir)?;
 //! skills.add(stored, diagnostics);
@@ -28,12 +28,12 @@
 //! skills.add(shout, Vec::new());
 //! let skills = skills.build();
 //!
-//! // 2. Tell the model, in the system prompt or before its first task.
+//! // 2. List the skills in the system prompt, or before the first task.
 //! let catalog = Catalog::render(&skills, &CatalogOptions::default()).expect("there are skills");
 //! let prompt = format!("{}\n{}", catalog.text, guide(Guide::Tools));
 //! assert!(prompt.contains("<name>code-review</name>"));
 //!
-//! // 3. Offer the tools, and answer the calls.
+//! // 3. Offer the tools and answer calls.
 //! let toolbox = Toolbox::new(skills);
 //! let names: Vec<_> = toolbox.definitions().into_iter().map(|tool| tool.name).collect();
 //! assert_eq!(names, ["activate_skill", "call_skill_tool", "read_skill_file"]);
@@ -48,7 +48,7 @@
 //! let output = call("call_skill_tool", json!({ "skill": "shout", "tool": "upper", "input": input })).await;
 //! assert_eq!(output.to_text(), "DONE");
 //!
-//! // Whatever goes wrong is an answer that tells the model what to do next.
+//! // An error is a result that tells the model what to do next.
 //! let output = call("activate_skill", json!({ "name": "code-reveiw" })).await;
 //! assert!(output.is_error);
 //! assert!(output.to_text().starts_with("SkillNotFound: there is no skill \"code-reveiw\". Did you mean \"code-review\"?"));

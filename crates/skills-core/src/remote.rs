@@ -1,12 +1,12 @@
 //! Reads the skills that a web site publishes: [`RemoteIndex`] lists them, [`Remote`] is the location of one of them.
 //!
-//! A site publishes its skills below a [well-known URL](https://agentskills.io/well-known-uri): an index with names and
+//! A site publishes its skills under a [well-known URL](https://agentskills.io/well-known-uri): an index with names and
 //! descriptions, and the files, which we fetch on demand. All requests go through [`crate::fetch`]: only `https` (or `http`
 //! on loopback), with limits on size and time, and with checked redirects. If the index has a SHA-256 for a file, content
 //! with another checksum is rejected.
 //!
 //! The model can read the files that the index lists. If the index doesn't list the files of a skill, the model can read any
-//! path below the skill's URL. Files are not stored on disk, and scripts are never run: install the skill first to run its
+//! path under the skill's URL. Files are not stored on disk, and scripts are never run: install the skill first to run its
 //! scripts, so that you can review them.
 
 mod entry;

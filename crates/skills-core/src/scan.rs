@@ -1,13 +1,14 @@
-//! What in a skill should make a person look twice, before an agent reads it.
+//! Scans a skill for content that a person should review before an agent uses the skill.
 //!
-//! A skill is text that an agent follows, and nobody reads all of it. A scan reads everything below its directory, through
-//! the same confined handle as every read ([`files`](crate::files)), and says where it found what attacks are made of:
-//! characters that are not seen, instructions that are hidden, commands that fetch and run, reads of keys, data that leaves,
-//! programs in disguise, links that lead out. What it looks for is a table ([`BUILT_IN`]) that can be extended
+//! An agent follows the text of a skill, but few people read all of it. A scan reads all files in the skill's directory,
+//! confined to that directory like all reads ([`files`](crate::files)), and reports typical parts of attacks: invisible
+//! characters, hidden instructions, commands that download and run programs, access to keys, uploads of secrets, disguised
+//! programs, and links that lead out of the skill. The rules are a table ([`BUILT_IN`]) that can be extended
 //! ([`Rules::extended`]).
 //!
-//! It judges patterns, not intent: no finding does not make a skill good, and a finding does not make it bad. It runs
-//! nothing, fetches nothing and takes linear time; what its limits leave out is a finding of its own, `not-scanned`.
+//! A scan finds patterns, not intentions: a clean scan does not prove that a skill is safe, and a finding does not prove that
+//! it is malicious. A scan runs no code, sends no requests, and takes linear time. If its limits exclude content, the scan
+//! reports that as a finding with the code `not-scanned`.
 //!
 //! ```
 //! use skills_core::scan::{Risk, Rules, scan};
@@ -46,27 +47,29 @@ use crate::{
     frontmatter::{ParseContext, parse},
 };
 
-/// Files, links and the like that a scan looks at, at most.
+/// The maximum number of files and other entries that a scan reads.
 pub const MAX_ENTRIES: usize = 20_000;
 
-/// How much of one file is looked at, in bytes. 4 MiB.
+/// The maximum number of bytes that a scan reads of one file: 4 MiB.
 pub const MAX_FILE_BYTES: u64 = 4 * 1024 * 1024;
 
-/// How much of a skill is looked at, in bytes. 64 MiB.
+/// The maximum number of bytes that a scan reads of all files together: 64 MiB.
 pub const MAX_TOTAL_BYTES: u64 = 64 * 1024 * 1024;
 
-/// Findings about one skill, at most.
+/// The maximum number of findings in one report.
 pub const MAX_FINDINGS: usize = 1_000;
 
-/// Scans the skill in `dir`: all that is below it, hidden directories as well, and without following a link out. Blocks.
+/// Scans the skill in `dir`, including hidden directories. Links out of the directory are not followed. Blocks.
+///
+/// A file that can't be read is a finding, and not an error.
 ///
 /// # Errors
-/// [`FileError::Directory`] when there is no such directory, or it cannot be opened. What cannot be read below it is a finding.
+/// Returns [`FileError::Directory`] if the directory doesn't exist or can't be opened.
 pub fn scan(dir: &Path, rules: &Rules) -> Result<Report, FileError> {
     Ok(scan_files(&SkillFiles::open(dir)?, rules))
 }
 
-/// The same for a directory that is open.
+/// Scans a skill whose directory is already open, like [`scan`].
 pub fn scan_files(files: &SkillFiles, rules: &Rules) -> Report {
     let (entries, complete) = files.every(MAX_ENTRIES);
     let mut findings = Findings::new(rules);
@@ -76,53 +79,59 @@ pub fn scan_files(files: &SkillFiles, rules: &Rules) -> Report {
         paths.push_str(&entry.path);
         paths.push('\n');
         let detector = match entry.kind {
-            // What is there is met on its own.
+            // The scan reaches the target of this link anyway.
             Kind::LinkIn(_) => continue,
             Kind::LinkOut(_) => Detector::LinkOutside,
             Kind::Special => Detector::SpecialFile,
             Kind::Repository | Kind::Unread => Detector::NotScanned,
             Kind::File => {
-                let text = file(files, &entry.path, &mut findings);
+                let text = scan_file(files, &entry.path, &mut findings);
                 if SKILL_FILE_NAMES.contains(&entry.path.as_str()) && skill.is_none() {
                     skill = text.map(|text| (entry.path.as_str(), text));
                 }
                 continue;
             }
         };
-        findings.whole(detector, &entry.path, None);
+        findings.add_for_file(detector, &entry.path, None);
     }
     if let Some((path, text)) = skill {
-        tools(path, &text, &paths, &mut findings);
+        scan_allowed_tools(path, &text, &paths, &mut findings);
     }
     if !complete {
-        findings.whole(Detector::NotScanned, "", Some(&format!("everything beyond {MAX_ENTRIES} files")));
+        findings.add_for_file(
+            Detector::NotScanned,
+            "",
+            Some(&format!("it has more than {MAX_ENTRIES} files")),
+        );
     }
     findings.into_report()
 }
 
-/// Scans a text that is no file here: the instructions of a virtual or remote skill, or one of its files. `path` says what
-/// it is, by its extension as well.
+/// Scans a text that is not a local file, such as the instructions of a virtual or remote skill.
+///
+/// `path` is the path of the text relative to the skill. It appears in the findings, and its extension decides which rules
+/// apply.
 pub fn scan_text(path: &str, text: &str, rules: &Rules) -> Report {
     let mut findings = Findings::new(rules);
-    look(path, text, &mut findings);
+    scan_all(path, text, &mut findings);
     if SKILL_FILE_NAMES.contains(&path) {
-        tools(path, text, "", &mut findings);
+        scan_allowed_tools(path, text, "", &mut findings);
     }
     findings.into_report()
 }
 
-/// Looks at one file; its text, when it is one.
-fn file(files: &SkillFiles, path: &str, findings: &mut Findings<'_>) -> Option<String> {
-    name(path, findings);
+/// Scans one file. Returns its content if it is text.
+fn scan_file(files: &SkillFiles, path: &str, findings: &mut Findings<'_>) -> Option<String> {
+    scan_name(path, findings);
     let left = MAX_TOTAL_BYTES.saturating_sub(findings.bytes);
     if left == 0 {
-        findings.whole(Detector::NotScanned, path, Some("the skill has more than 64 MiB"));
+        findings.add_for_file(Detector::NotScanned, path, Some("the skill has more than 64 MiB"));
         return None;
     }
     let head = match files.head(path, SNIFF_BYTES) {
         Ok(head) => head,
         Err(error) => {
-            findings.whole(Detector::NotScanned, path, Some(&error.to_string()));
+            findings.add_for_file(Detector::NotScanned, path, Some(&error.to_string()));
             return None;
         }
     };
@@ -130,10 +139,12 @@ fn file(files: &SkillFiles, path: &str, findings: &mut Findings<'_>) -> Option<S
     let content = kinds::content(path, &head.bytes);
     match content {
         Content::Media => return None,
-        // A zero byte does not keep a shell from running the lines behind it.
-        Content::Binary(Detector::BinaryFile, what) => findings.whole(Detector::BinaryFile, path, Some(what)),
-        Content::Binary(detector, what) => {
-            findings.whole(detector, path, Some(what));
+        // Continue the scan, because a shell runs the lines after a zero byte.
+        Content::Binary(Detector::BinaryFile, description) => {
+            findings.add_for_file(Detector::BinaryFile, path, Some(description));
+        }
+        Content::Binary(detector, description) => {
+            findings.add_for_file(detector, path, Some(description));
             return None;
         }
         Content::Text | Content::Utf16 { .. } => {}
@@ -142,30 +153,31 @@ fn file(files: &SkillFiles, path: &str, findings: &mut Findings<'_>) -> Option<S
     let head = match head {
         Ok(head) => head,
         Err(error) => {
-            findings.whole(Detector::NotScanned, path, Some(&error.to_string()));
+            findings.add_for_file(Detector::NotScanned, path, Some(&error.to_string()));
             return None;
         }
     };
     findings.bytes += head.bytes.len() as u64;
     if !head.complete {
-        let beyond = format!("what is beyond byte {}", head.bytes.len());
-        findings.whole(Detector::NotScanned, path, Some(&beyond));
+        let detail = format!("everything after byte {}", head.bytes.len());
+        findings.add_for_file(Detector::NotScanned, path, Some(&detail));
     }
     let text = match content {
         Content::Utf16 { is_big_endian } => utf16(&head.bytes, is_big_endian),
         _ => String::from_utf8_lossy(&head.bytes).into_owned(),
     };
     if memchr::memchr(0, text.as_bytes()).is_some() {
-        findings.whole(Detector::BinaryFile, path, Some("text with zero bytes in it"));
+        findings.add_for_file(Detector::BinaryFile, path, Some("text that contains zero bytes"));
     }
     if matches!(content, Content::Binary(..)) {
-        expressions(path, &text, findings);
+        scan_expressions(path, &text, findings);
         return None;
     }
-    look(path, &text, findings);
+    scan_all(path, &text, findings);
     Some(text)
 }
 
+/// Decodes UTF-16. Invalid units become U+FFFD.
 fn utf16(bytes: &[u8], is_big_endian: bool) -> String {
     let (pairs, _) = bytes.as_chunks::<2>();
     let unit = |pair: &[u8; 2]| {
@@ -174,41 +186,44 @@ fn utf16(bytes: &[u8], is_big_endian: bool) -> String {
     char::decode_utf16(pairs.iter().map(unit)).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
 }
 
-/// The characters of a path, which people read as well.
-fn name(path: &str, findings: &mut Findings<'_>) {
+/// Scans the characters of a path, because people read paths, too.
+fn scan_name(path: &str, findings: &mut Findings<'_>) {
     for run in characters::find(path) {
-        findings.whole(run.detector, path, Some("in the name of the file"));
+        findings.add_for_file(run.detector, path, Some("in the name of the file"));
     }
 }
 
-/// Looks at a text.
-fn look(path: &str, text: &str, findings: &mut Findings<'_>) {
+/// Scans a text with all rules, apart from those for `allowed-tools`.
+fn scan_all(path: &str, text: &str, findings: &mut Findings<'_>) {
     let lines = Lines::new(path, text);
     for run in characters::find(text) {
-        findings.place(run.detector, &lines, run.start, run.end, run.spells.as_deref());
+        findings.add_detected(run.detector, &lines, run.start, run.end, run.spells.as_deref());
     }
-    expressions(path, text, findings);
+    scan_expressions(path, text, findings);
 }
 
-/// Looks at a text, but for the characters that it is made of.
-fn expressions(path: &str, text: &str, findings: &mut Findings<'_>) {
+/// Scans a text with all rules, apart from those for characters and `allowed-tools`.
+fn scan_expressions(path: &str, text: &str, findings: &mut Findings<'_>) {
     let lines = Lines::new(path, text);
     let rules = findings.rules;
     let is_instructions = kinds::is_instructions(path);
     text::find(rules, text, is_instructions, |rule, start, end| findings.add(rule, &lines, start, end, None));
     if is_instructions {
-        paths::find(path, text, |start, end| findings.place(Detector::PathOutside, &lines, start, end, None));
+        paths::find(path, text, |start, end| {
+            findings.add_detected(Detector::PathOutside, &lines, start, end, None);
+        });
     }
     encoded::find(text, |start, end, bytes, decoded| {
         if let Some(program) = kinds::program(bytes) {
-            findings.place(Detector::EncodedProgram, &lines, start, end, Some(program));
+            findings.add_detected(Detector::EncodedProgram, &lines, start, end, Some(program));
         }
         text::find_decoded(rules, decoded, |rule| findings.add(rule, &lines, start, end, Some(decoded)));
     });
 }
 
-/// Looks at `allowed-tools`: whether the text, or a file that comes with it, has a use for each.
-fn tools(path: &str, text: &str, paths: &str, findings: &mut Findings<'_>) {
+/// Scans the entries of `allowed-tools`. `paths` are the paths of the skill's files, one per line: a rule can require that
+/// the text or a path shows a need for the tool.
+fn scan_allowed_tools(path: &str, text: &str, paths: &str, findings: &mut Findings<'_>) {
     let parsed = parse(text, &ParseContext::default());
     let Some(frontmatter) = &parsed.frontmatter else { return };
     let skill = format!("{}\n{}\n{paths}", frontmatter.description, parsed.body(text));

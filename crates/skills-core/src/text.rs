@@ -1,12 +1,13 @@
-//! Makes text safe to show: the one place that knows what a reader must not be shown as it is.
+//! Makes untrusted text safe to display.
 //!
-//! Names, descriptions, paths and messages come from strangers. On a terminal, in a log or in an editor's menu a control
-//! character moves the cursor or rings, a bidirectional one reorders what stands around it, and one without width makes
-//! two different names look alike. Whatever is printed or shown goes through here: [`shown`] for people, who should see
-//! that something is there; [`sanitize`] where only clean text counts, such as names and catalogs.
+//! Names, descriptions, paths and messages can contain characters that mislead a reader. On a terminal, in a log or in a menu
+//! of an editor, a control character can move the cursor, a bidirectional character can reorder the text around it, and a
+//! zero-width character can make two different names look the same. All output goes through this module: [`shown`] escapes
+//! such characters, so that a person can see them, and [`sanitize`] removes them, for names and catalogs.
 //!
-//! Joiners and variation selectors are parts of words and emoji where they belong, and hidden everywhere else: U+200C and
-//! U+200D between letters of the scripts that need them, U+200D between two pictures, a selector behind what it selects.
+//! Joiners and variation selectors are valid parts of words and emoji, so they are kept in the right context and treated as
+//! hidden everywhere else. They are kept as follows: U+200C and U+200D between letters of scripts that use them, U+200D
+//! between two pictographs, and a variation selector after a character that has variations.
 
 use std::{
     borrow::Cow,
@@ -15,8 +16,10 @@ use std::{
 
 use unicode_properties::{GeneralCategory, GeneralCategoryGroup, UnicodeGeneralCategory};
 
-/// `text` in one line: line breaks and tabs become spaces, and every other character that would not be seen, or that would
-/// change how the rest is seen, becomes its escape, such as `\u{1b}`.
+/// Escapes `text` for display on one line.
+///
+/// Line breaks and tabs become spaces. Each other character that is invisible, or that changes how the rest is displayed, is
+/// replaced by an escape such as `\u{1b}`.
 ///
 /// ```
 /// use skills_core::text::shown;
@@ -32,7 +35,8 @@ pub fn shown(text: &str) -> Cow<'_, str> {
     )
 }
 
-/// The same for a text of several lines: line breaks and tabs stay, and every kind of line break becomes `\n`.
+/// Escapes `text` for display on several lines. Tabs are kept, each kind of line break becomes `\n`, and other characters are
+/// escaped as in [`shown`].
 ///
 /// ```
 /// use skills_core::text::shown_lines;
@@ -47,7 +51,7 @@ pub fn shown_lines(text: &str) -> Cow<'_, str> {
     })
 }
 
-/// A path in one line; what is not Unicode in it becomes U+FFFD.
+/// Escapes a path for display on one line, as in [`shown`]. Invalid Unicode becomes U+FFFD.
 pub fn shown_path(path: &Path) -> String {
     let path = one_separator(path.to_string_lossy(), MAIN_SEPARATOR);
     match shown(&path) {
@@ -56,7 +60,8 @@ pub fn shown_path(path: &Path) -> String {
     }
 }
 
-/// On Windows a path may have two kinds of separators, and has when what somebody wrote was joined to what the system says.
+/// Replaces `/` by `\` in a Windows path that contains both, for example after joining a path from a file to one from the
+/// system.
 fn one_separator(path: Cow<'_, str>, main: char) -> Cow<'_, str> {
     if main == '\\' && path.contains('\\') && path.contains('/') {
         Cow::Owned(path.replace('/', "\\"))
@@ -65,7 +70,7 @@ fn one_separator(path: Cow<'_, str>, main: char) -> Cow<'_, str> {
     }
 }
 
-/// `text` in one line without what [`shown`] escapes.
+/// Returns `text` on one line, without the characters that [`shown`] escapes. Line breaks and tabs become spaces.
 pub fn sanitize(text: &str) -> String {
     let replaced = replace(text, |c, replaced| {
         if is_break(c) || c == '\t' {
@@ -75,7 +80,7 @@ pub fn sanitize(text: &str) -> String {
     replaced.into_owned()
 }
 
-/// Whether `text` has a character that is not seen, or that changes how others are, beside line breaks and tabs.
+/// Returns true if `text` contains a character that [`shown`] escapes.
 pub(crate) fn has_hidden(text: &str) -> bool {
     hidden(text).any(|(_, c)| !is_break(c) && c != '\t')
 }
@@ -84,10 +89,11 @@ fn escape(c: char, replaced: &mut String) {
     replaced.extend(c.escape_unicode());
 }
 
-/// `text` with `with(c)` in place of each character that is hidden, a tab or a line break, of which `\r\n` is one.
+/// Calls `with` for each hidden character, tab or line break of `text`, to append its replacement. `\r\n` counts as one line
+/// break.
 fn replace(text: &str, mut with: impl FnMut(char, &mut String)) -> Cow<'_, str> {
     if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
-        // Nearly every text.
+        // Nearly all texts are printable ASCII.
         return Cow::Borrowed(text);
     }
     let mut replaced = String::new();
@@ -106,9 +112,10 @@ fn replace(text: &str, mut with: impl FnMut(char, &mut String)) -> Cow<'_, str> 
     Cow::Owned(replaced)
 }
 
-/// The characters of `text` that must not be shown as they are, and where they are.
+/// Iterates over the characters of `text` that must not be displayed unescaped, with their byte offsets. These include line
+/// breaks and tabs.
 pub(crate) fn hidden(text: &str) -> impl Iterator<Item = (usize, char)> {
-    // What is hidden itself does not make a joiner behind it part of a word.
+    // A hidden character is not a valid context for a joiner after it.
     let mut before = None;
     text.char_indices().filter(move |&(at, c)| {
         let is_hidden = is_hidden(c, before, || text[at + c.len_utf8()..].chars().next());
@@ -117,7 +124,7 @@ pub(crate) fn hidden(text: &str) -> impl Iterator<Item = (usize, char)> {
     })
 }
 
-/// Whether `c` breaks a line, anywhere.
+/// Returns true if `c` is a line break.
 fn is_break(c: char) -> bool {
     matches!(c, '\n' | '\r' | '\u{B}' | '\u{C}' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
@@ -136,13 +143,13 @@ fn is_hidden(c: char, before: Option<char>, after: impl FnOnce() -> Option<char>
     }
 }
 
-/// Whether `c` is invisible wherever it stands.
+/// Returns true if `c` is invisible in every context.
 fn is_invisible(c: char) -> bool {
     match c.general_category() {
         GeneralCategory::Control | GeneralCategory::LineSeparator | GeneralCategory::ParagraphSeparator => {
             true
         }
-        // But for the signs around numbers in Arabic, Syriac and Kaithi.
+        // Except for the visible signs around numbers in Arabic, Syriac and Kaithi.
         GeneralCategory::Format => !matches!(
             c,
             '\u{600}'
@@ -155,14 +162,15 @@ fn is_invisible(c: char) -> bool {
                     | '\u{110BD}'
                     | '\u{110CD}'
         ),
-        // Letters and marks without a form, and what is reserved for more of them.
+        // Invisible letters and marks, and code points that are reserved for them.
         _ => matches!(c,
             '\u{34F}' | '\u{115F}' | '\u{1160}' | '\u{17B4}' | '\u{17B5}' | '\u{180B}'..='\u{180F}' | '\u{2065}' | '\u{3164}'
             | '\u{FFA0}' | '\u{FFF0}'..='\u{FFF8}' | '\u{E0000}'..='\u{E0FFF}'),
     }
 }
 
-/// Whether a joiner between these is part of a word: between letters, or behind a mark (a virama), where it also ends one.
+/// Returns true if a joiner between these characters is part of a word: between two letters, or after a mark such as a
+/// virama. After a mark, it may also be at the end of the word.
 fn is_word_joiner(before: Option<char>, after: Option<char>) -> bool {
     let joins = |c: char| {
         let group = c.general_category_group();
@@ -177,21 +185,22 @@ fn is_word_joiner(before: Option<char>, after: Option<char>) -> bool {
     }
 }
 
-/// Whether `c` is in a block of a script in which joiners make a difference: Arabic and its relatives, those of India and
-/// of its neighbours, Mongolian.
+/// Returns true if `c` is in a block of a script that uses joiners: Arabic and related scripts, the scripts of South and
+/// Southeast Asia, and Mongolian.
 fn has_joiners(c: char) -> bool {
     matches!(c,
         '\u{600}'..='\u{109F}' | '\u{1700}'..='\u{18AF}' | '\u{1900}'..='\u{1CFF}' | '\u{A800}'..='\u{ABFF}'
         | '\u{FB50}'..='\u{FDFF}' | '\u{FE70}'..='\u{FEFC}' | '\u{10A00}'..='\u{11FFF}' | '\u{1E900}'..='\u{1E95F}')
 }
 
-/// Whether a joiner between these makes one picture of two; a modifier or selector may end the first.
+/// Returns true if a joiner between these characters combines two pictographs. The first one may end with a modifier or a
+/// variation selector.
 fn is_picture_joiner(before: Option<char>, after: Option<char>) -> bool {
     let is_picture = |c| matches!(c, '\u{2190}'..='\u{2BFF}' | '\u{1F000}'..='\u{1FAFF}');
     before.is_some_and(|c| is_picture(c) || c == '\u{FE0F}') && after.is_some_and(is_picture)
 }
 
-/// Whether a variation selector behind `c` selects something.
+/// Returns true if `c` can have a variation selector after it.
 fn has_variations(c: char) -> bool {
     match c {
         '0'..='9' | '#' | '*' => true,
@@ -214,11 +223,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn separators_of_paths() {
+    fn a_windows_path_gets_one_kind_of_separator() {
         for (path, windows) in [
             (r"C:\a/b\c.md", r"C:\a\b\c.md"),
             (r"\\?\C:\a/b", r"\\?\C:\a\b"),
-            // As it was written.
+            // A path with one kind of separator is unchanged.
             ("C:/a/b", "C:/a/b"),
             (r"C:\a\b", r"C:\a\b"),
             ("a", "a"),
@@ -229,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown() {
+    fn hidden_characters_are_escaped() {
         for (text, one_line, lines) in [
             ("", "", ""),
             ("plain ASCII: ~!", "plain ASCII: ~!", "plain ASCII: ~!"),
@@ -259,7 +268,7 @@ mod tests {
                 r"a\u{ad}b\u{34f}c\u{3164}\u{115f}",
             ),
             ("a\u{e0041}\u{e007f}", r"a\u{e0041}\u{e007f}", r"a\u{e0041}\u{e007f}"),
-            // Joiners are part of these words and pictures …
+            // Joiners are part of these words and pictographs …
             ("می\u{200c}خواهم", "می\u{200c}خواهم", "می\u{200c}خواهم"),
             ("क्\u{200d}ष", "क्\u{200d}ष", "क्\u{200d}ष"),
             ("അവന്\u{200d} വന്നു", "അവന്\u{200d} വന്നു", "അവന്\u{200d} വന്നു"),
@@ -273,7 +282,7 @@ mod tests {
                 "❤\u{fe0f} 1\u{fe0f}\u{20e3} 葛\u{e0100}",
                 "❤\u{fe0f} 1\u{fe0f}\u{20e3} 葛\u{e0100}",
             ),
-            // … and of no other.
+            // … but not of these.
             ("re\u{200d}view\u{200c}", r"re\u{200d}view\u{200c}", r"re\u{200d}view\u{200c}"),
             ("می\u{200c}", r"می\u{200c}", r"می\u{200c}"),
             ("می\u{200c}\u{200c}خ", r"می\u{200c}\u{200c}خ", r"می\u{200c}\u{200c}خ"),
@@ -295,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left() {
+    fn hidden_characters_are_removed() {
         for (text, clean) in [
             ("code-review", "code-review"),
             ("a\nb\tc\u{85}d", "a b c d"),
@@ -309,7 +318,7 @@ mod tests {
         assert_eq!(shown_path(Path::new("/a\u{1b}b/c\nd")), r"/a\u{1b}b/c d");
     }
 
-    /// What stands in files that are made to hide something, and what stands beside it in others.
+    /// Generates texts with many hidden characters, and with characters next to which some of them are valid.
     fn nasty() -> impl Strategy<Value = String> {
         let c = prop_oneof![
             4 => prop::char::range('\0', '\u{A0}'),
@@ -324,7 +333,7 @@ mod tests {
         prop::collection::vec(c, 0..20).prop_map(|chars| chars.into_iter().collect())
     }
 
-    /// By name and not by the rules above.
+    /// Lists characters that must never be displayed, independently of the implementation.
     fn is_bad(c: char) -> bool {
         c.is_control()
             || matches!(c,
@@ -335,12 +344,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_hidden_is_left(text in nasty()) {
-            let (one_line, lines, clean) = (shown(&text), shown_lines(&text), sanitize(&text));
+        fn no_hidden_character_is_left(text in nasty()) {
+            let one_line = shown(&text);
+            let lines = shown_lines(&text);
+            let clean = sanitize(&text);
             prop_assert!(!one_line.contains(is_bad), "{:?}", one_line);
             prop_assert!(!lines.contains(|c| is_bad(c) && !matches!(c, '\n' | '\t')), "{:?}", lines);
             prop_assert!(!clean.contains(is_bad), "{:?}", clean);
-            // A joiner or selector is never the first or the last thing, nor beside ASCII letters.
+            // A joiner or selector must not be at the beginning of the text, or after an ASCII character.
             for text in [&*one_line, &clean] {
                 prop_assert!(!text.starts_with(['\u{200C}', '\u{200D}', '\u{FE0F}']), "{:?}", text);
                 for (at, _) in text.match_indices(['\u{200C}', '\u{200D}']) {

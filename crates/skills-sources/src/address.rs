@@ -1,16 +1,16 @@
-//! [`Address`]: what people write to name a place with skills that is elsewhere, and what it means.
+//! [`Address`]: the syntax in which users write sources of skills.
 //!
-//! | written | is |
+//! | address | source |
 //! |---|---|
 //! | `github:OWNER/REPO[/PATH][@REF]`, `gitlab:…` | a git repository, over https |
-//! | `https://github.com/OWNER/REPO[/tree/REF/PATH]`, as copied from a browser; the same at gitlab.com | a git repository |
+//! | `https://github.com/OWNER/REPO[/tree/REF/PATH]`, as copied from a browser, and the same for gitlab.com | a git repository |
 //! | `https://….git`, `git+https://…[#REF:PATH]` | a git repository |
 //! | `git+ssh://…[#REF:PATH]`, `ssh://…`, `git@HOST:PATH` | a git repository |
 //! | `git+file:///…[#REF:PATH]` | a git repository on this machine |
 //! | any other `https://…`, and `http://…` on loopback | a web site with an index of skills |
 //!
-//! What is read here ends up as arguments of `git`: an address that could be taken for a flag, or lead out of the
-//! repository, is refused. Nothing is looked up.
+//! Parts of an address become arguments of `git`, so an address is rejected if git could read a part of it as an option, or if its
+//! path leads out of the repository. Parsing doesn't use the network.
 
 mod checks;
 
@@ -20,68 +20,68 @@ use percent_encoding::percent_decode_str;
 use skills_core::{fetch, text::shown};
 
 use self::checks::{SECRET, authority, is_name, read_path, read_reference};
-use crate::disk::expand_home;
+use crate::{disk::expand_home, error::Reason};
 
-/// Longest address, in bytes.
+/// The maximum length of an address, in bytes.
 const MAX_BYTES: usize = 2048;
 
-/// A place with skills that is elsewhere.
+/// The address of a source: a git repository or a web site with skills.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Address {
     text: String,
     place: Place,
 }
 
-/// What an address leads to.
+/// The target of an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Place {
     /// A directory of a git repository.
     Git(GitPlace),
-    /// A web site: the address of its index, of the index's directory, or of the site.
+    /// The URL of a web site, of the directory of its index, or of the index itself.
     Web(String),
 }
 
-/// A directory of a git repository, at some state of it.
+/// A directory of a git repository, at a reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GitPlace {
-    /// What `git fetch` takes: `https://…`, `ssh://…` or `file://…`.
+    /// The URL for `git fetch`: `https://…`, `ssh://…` or `file://…`.
     pub url: String,
-    /// A branch, a tag or a commit; `None` is the repository's default branch.
+    /// A branch, a tag or a commit. `None` means the repository's default branch.
     pub reference: Option<String>,
-    /// The directory, relative to the repository's root and separated by `/`; empty is the root.
+    /// The directory, relative to the root of the repository, with `/` as the separator. An empty path means the root.
     pub path: String,
-    /// How it is reached, which is all that git may use.
+    /// The transport. Git may use no other one.
     pub transport: Transport,
 }
 
-/// How a repository is reached.
+/// The transport over which a repository is fetched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Transport {
-    /// `https`.
+    /// HTTPS.
     Https,
-    /// `ssh`.
+    /// SSH.
     Ssh,
     /// A directory on this machine.
     File,
 }
 
-/// Why a text is not an address. The message names it; [`hint`](Self::hint) says what to write.
+/// The error of [`Address::parse`]. The message contains the text and the reason; [`hint`](Self::hint) returns a valid form.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{}` is not a source: {why}", shown(text))]
 pub struct AddressError {
     text: String,
-    why: String,
+    why: Reason,
     hint: Option<String>,
 }
 
 impl AddressError {
-    fn hint_is(self, hint: impl Into<String>) -> Self {
+    fn with_hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
     }
 
-    /// What to write instead.
+    /// Returns a hint about what to write instead.
     pub fn hint(&self) -> &str {
         self.hint.as_deref().unwrap_or(FORMS)
     }
@@ -97,7 +97,7 @@ impl fmt::Display for Address {
 }
 
 impl Address {
-    /// Reads an address.
+    /// Parses an address. White space around it is ignored.
     ///
     /// ```
     /// use skills_sources::{Address, Place};
@@ -110,40 +110,39 @@ impl Address {
     /// ```
     ///
     /// # Errors
-    /// It has none of the forms, or what it has must not reach git.
+    /// Returns an error if the text has none of the supported forms, is longer than 2,048 bytes, or contains a part that must not
+    /// be passed to git (an option, a password, or a path out of the repository).
     pub fn parse(text: &str) -> Result<Self, AddressError> {
         let text = text.trim();
-        let fail = |why: String| AddressError { text: text.to_owned(), why, hint: None };
+        let fail = |why: Reason| AddressError { text: text.to_owned(), why, hint: None };
         if text.is_empty() || text.len() > MAX_BYTES {
-            return Err(fail(format!("it has to have 1 to {MAX_BYTES} bytes")));
+            return Err(fail(format!("an address has 1 to {MAX_BYTES} bytes").into()));
         }
         if text.chars().any(|c| c.is_control() || c.is_whitespace()) {
-            return Err(fail("it contains a space or a character that nobody sees".to_owned()));
+            return Err(fail("it contains a space or an invisible character".into()));
         }
         let place = match text.split_once(':') {
             Some(("github", rest)) => hosted("github.com", rest).map(Place::Git),
             Some(("gitlab", rest)) => hosted("gitlab.com", rest).map(Place::Git),
             _ if text.starts_with("git@") => scp_like(text).map(Place::Git),
-            _ => by_scheme(text).ok_or_else(|| {
-                fail("it has none of the forms that a source has".to_owned()).hint_is(meant(text))
-            })?,
+            _ => by_scheme(text).ok_or_else(|| fail("the form is unknown".into()).with_hint(meant(text)))?,
         };
         let place = place.map_err(fail)?;
         Ok(Self { text: text.to_owned(), place })
     }
 
-    /// As it was written.
+    /// Returns the address as it was written, without white space around it.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// What it leads to.
+    /// Returns the target of the address.
     pub fn place(&self) -> &Place {
         &self.place
     }
 }
 
-/// What somebody meant whose text has no scheme that we know.
+/// Suggests a valid form for a text without a known scheme.
 fn meant(text: &str) -> String {
     if text.starts_with(['.', '/', '~', '$']) || text.contains('\\') {
         return "a directory on this machine needs no source: `--skills DIR`, or `roots` in the file"
@@ -157,9 +156,10 @@ fn meant(text: &str) -> String {
     }
 }
 
-type Read<T> = Result<T, String>;
+/// The result of parsing a part of an address.
+type Parsed<T> = Result<T, Reason>;
 
-fn by_scheme(text: &str) -> Option<Read<Place>> {
+fn by_scheme(text: &str) -> Option<Parsed<Place>> {
     let (scheme, rest) = text.split_once("://")?;
     let git =
         |transport| Some(repository(scheme.trim_start_matches("git+"), rest, transport).map(Place::Git));
@@ -168,8 +168,8 @@ fn by_scheme(text: &str) -> Option<Read<Place>> {
         "git+ssh" | "ssh" => git(Transport::Ssh),
         "git+file" => git(Transport::File),
         "git+http" | "git" | "git+git" => Some(Err(
-            "it is not encrypted, so that anybody on the way could change the skills; use https or ssh"
-                .to_owned(),
+            "the connection is not encrypted, so the skills could be changed in transit; use https or ssh"
+                .into(),
         )),
         "https" => Some(from_browser(text, rest).unwrap_or_else(|| web(text))),
         "http" => Some(web(text)),
@@ -177,32 +177,35 @@ fn by_scheme(text: &str) -> Option<Read<Place>> {
     }
 }
 
-fn web(url: &str) -> Read<Place> {
+fn web(url: &str) -> Parsed<Place> {
     if authority(url.split_once("://").map_or("", |(_, rest)| rest)).contains('@') {
-        return Err(SECRET.to_owned());
+        return Err(SECRET.into());
     }
     if !fetch::is_allowed(url) {
-        return Err("only https, or http on this machine's loopback, is allowed".to_owned());
+        return Err("only https is allowed, or http to a loopback address".into());
     }
     Ok(Place::Web(url.to_owned()))
 }
 
-/// `OWNER/REPO[/PATH][@REF]` at a host.
-fn hosted(host: &str, rest: &str) -> Read<GitPlace> {
+/// Parses `OWNER/REPO[/PATH][@REF]` of a hosting service.
+fn hosted(host: &str, rest: &str) -> Parsed<GitPlace> {
     let (names, reference) = match rest.split_once('@') {
         Some((names, reference)) => (names, Some(reference)),
         None => (rest, None),
     };
     let mut parts = names.splitn(3, '/');
-    let (owner, name, path) = (parts.next(), parts.next(), parts.next());
-    at_host(host, owner.unwrap_or_default(), name.unwrap_or_default(), reference, path.unwrap_or_default())
+    let mut next = || parts.next().unwrap_or_default();
+    let owner = next();
+    let name = next();
+    let path = next();
+    at_host(host, owner, name, reference, path)
 }
 
-fn at_host(host: &str, owner: &str, name: &str, reference: Option<&str>, path: &str) -> Read<GitPlace> {
+fn at_host(host: &str, owner: &str, name: &str, reference: Option<&str>, path: &str) -> Parsed<GitPlace> {
     let name = name.strip_suffix(".git").unwrap_or(name);
     if !owner.split('/').all(is_name) || !is_name(name) {
-        return Err("an owner and a repository have letters, digits, `-`, `_` and `.`, as in `acme/skills`"
-            .to_owned());
+        return Err("the names of an owner and a repository consist of letters, digits, `-`, `_` and `.`, as in `acme/skills`"
+            .into());
     }
     Ok(GitPlace {
         url: format!("https://{host}/{owner}/{name}.git"),
@@ -212,21 +215,22 @@ fn at_host(host: &str, owner: &str, name: &str, reference: Option<&str>, path: &
     })
 }
 
-/// A page of a repository, as copied from a browser; `None` when it is none, but may be a site with skills.
-fn from_browser(text: &str, rest: &str) -> Option<Read<Place>> {
-    let place = |place: Read<GitPlace>| Some(place.map(Place::Git));
+/// Parses the URL of a repository's page, as copied from a browser. Returns `None` if it may be a web site with skills instead.
+fn from_browser(text: &str, rest: &str) -> Option<Parsed<Place>> {
+    let place = |place: Parsed<GitPlace>| Some(place.map(Place::Git));
     let page = rest.split(['?', '#']).next().unwrap_or(rest).trim_end_matches('/');
     let (host, path) = page.split_once('/')?;
     let host = host.to_ascii_lowercase();
     match host.strip_prefix("www.").unwrap_or(&host) {
         "github.com" => {
             let mut parts = path.splitn(3, '/');
-            let (owner, name) = (parts.next()?, parts.next()?);
+            let owner = parts.next()?;
+            let name = parts.next()?;
             let (reference, path) = match parts.next().map(of_view) {
                 None => (None, String::new()),
                 Some(Some((reference, path))) => (Some(reference), path),
                 Some(None) => {
-                    return Some(Err("this page of github.com has no directory of a repository".to_owned()));
+                    return Some(Err("this page of github.com is not a directory of a repository".into()));
                 }
             };
             place(at_host("github.com", owner, name, reference.as_deref(), &path))
@@ -239,7 +243,7 @@ fn from_browser(text: &str, rest: &str) -> Option<Read<Place>> {
                 None => (None, String::new()),
                 Some(Some((reference, path))) => (Some(reference), path),
                 Some(None) => {
-                    return Some(Err("this page of gitlab.com has no directory of a repository".to_owned()));
+                    return Some(Err("this page of gitlab.com is not a directory of a repository".into()));
                 }
             };
             place(at_host("gitlab.com", owner, name, reference.as_deref(), &path))
@@ -251,11 +255,13 @@ fn from_browser(text: &str, rest: &str) -> Option<Read<Place>> {
     }
 }
 
-/// Reference and directory of `tree/REF/PATH`, or of `blob/REF/PATH/SKILL.md`. A reference with a `/` cannot be told from
-/// a path here: such a one has to be written with `git+https`.
+/// Returns the reference and the directory of `tree/REF/PATH` or `blob/REF/PATH/SKILL.md`. The first segment is the reference,
+/// because a reference with a `/` can't be distinguished from a path. Such a reference has to be written with `git+https`.
 fn of_view(view: &str) -> Option<(String, String)> {
     let mut parts = view.splitn(3, '/');
-    let (kind, reference, path) = (parts.next()?, parts.next()?, parts.next().unwrap_or_default());
+    let kind = parts.next()?;
+    let reference = parts.next()?;
+    let path = parts.next().unwrap_or_default();
     let path = match kind {
         "tree" => path,
         "blob" => path.rsplit_once('/').map_or("", |(dir, _)| dir),
@@ -265,26 +271,26 @@ fn of_view(view: &str) -> Option<(String, String)> {
     Some((decoded(reference)?, decoded(path)?))
 }
 
-/// `AUTHORITY/PATH[#REF[:PATH]]`.
-fn repository(scheme: &str, rest: &str, transport: Transport) -> Read<GitPlace> {
+/// Parses `AUTHORITY/PATH[#REF[:PATH]]`.
+fn repository(scheme: &str, rest: &str, transport: Transport) -> Parsed<GitPlace> {
     let (place, fragment) = rest.split_once('#').map_or((rest, ""), |(place, fragment)| (place, fragment));
     let (reference, path) = fragment.split_once(':').unwrap_or((fragment, ""));
     let authority = authority(place);
     let url = if transport == Transport::File {
-        // `file:///C:/skills`.
+        // On Windows the URL is `file:///C:/skills`, with a `/` before the drive.
         let has_drive = place.as_bytes().get(2) == Some(&b':');
         let place = if cfg!(windows) && has_drive { place.trim_start_matches('/') } else { place };
         let path = expand_home(Path::new(place));
         let path = path.to_str().filter(|_| path.is_absolute());
         let path =
-            path.ok_or("the directory of a `git+file` has to be absolute: `git+file:///home/me/skills`")?;
+            path.ok_or("the path of a `git+file` address must be absolute: `git+file:///home/me/skills`")?;
         format!("file://{}{}", if path.starts_with('/') { "" } else { "/" }, path.replace('\\', "/"))
     } else {
         if authority.is_empty()
             || authority.starts_with('-')
             || place[authority.len()..].trim_matches('/').is_empty()
         {
-            return Err("it has no host, or no repository on it".to_owned());
+            return Err("the host or the repository is missing".into());
         }
         match (transport, authority.rsplit_once('@')) {
             (Transport::Ssh, Some((user, host)))
@@ -293,23 +299,26 @@ fn repository(scheme: &str, rest: &str, transport: Transport) -> Read<GitPlace> 
                     || host.is_empty()
                     || host.starts_with('-') =>
             {
-                return Err(SECRET.to_owned());
+                return Err(SECRET.into());
             }
-            (Transport::Https, Some(_)) => return Err(SECRET.to_owned()),
+            (Transport::Https, Some(_)) => return Err(SECRET.into()),
             _ => format!("{scheme}://{place}"),
         }
     };
     Ok(GitPlace {
         url,
-        reference: Some(reference).filter(|it| !it.is_empty()).map(read_reference).transpose()?,
+        reference: Some(reference)
+            .filter(|reference| !reference.is_empty())
+            .map(read_reference)
+            .transpose()?,
         path: read_path(path)?,
         transport,
     })
 }
 
-/// `git@HOST:PATH[#REF:PATH]`, as servers show it.
-fn scp_like(text: &str) -> Read<GitPlace> {
-    let (authority, rest) = text.split_once(':').ok_or("it has no repository behind the host")?;
+/// Parses `git@HOST:PATH[#REF:PATH]`, the form that servers display.
+fn scp_like(text: &str) -> Parsed<GitPlace> {
+    let (authority, rest) = text.split_once(':').ok_or("the repository is missing after the host")?;
     repository("ssh", &format!("{authority}/{}", rest.trim_start_matches('/')), Transport::Ssh)
 }
 

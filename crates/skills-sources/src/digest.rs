@@ -1,28 +1,30 @@
-//! The hash of a skill: what is approved, and what is served.
+//! The checksum of a skill, which is approved, and compared before the skill is served.
 
 use std::{collections::BTreeMap, fs, io, path::Path};
 
 use skills_core::{remote::Sha256, skill::FileGuard};
 
-/// What may be in a directory of ours at most; more was not written by us.
+/// The maximum number of entries in a stored skill. We never write more than that.
 const MAX_ENTRIES: usize = 100_000;
 
-/// The SHA-256 of all files below `dir`: of a line `SHA-256 PATH` for each, sorted by path, with `/` between its parts.
+/// Returns the checksum of all files below `dir`: the SHA-256 of one line `SHA-256 PATH` per file, sorted by path, with `/` as
+/// the separator.
 ///
 /// # Errors
-/// A file cannot be read, or is no regular file: nothing but those is ever approved.
+/// Returns an error if a file can't be read, if an entry is not a regular file or a directory, or if a name contains a control
+/// character.
 pub(super) fn of_skill(dir: &Path) -> io::Result<Sha256> {
     Ok(Files::of(dir)?.digest())
 }
 
-/// The files of a skill by their hashes, to be compared again when they are read.
+/// The checksums of the files of a skill, by path. Each file is compared again when it is read.
 pub(super) struct Files(BTreeMap<String, Sha256>);
 
 impl Files {
-    /// Those below `dir`.
+    /// Computes the checksums of the files below `dir`.
     ///
     /// # Errors
-    /// As [`of_skill`].
+    /// Returns the errors of [`of_skill`].
     pub(super) fn of(dir: &Path) -> io::Result<Self> {
         let hashed = |path: String| {
             let digest = Sha256::of(&fs::read(dir.join(&path))?);
@@ -31,7 +33,7 @@ impl Files {
         Ok(Self(files(dir)?.into_iter().map(hashed).collect::<io::Result<_>>()?))
     }
 
-    /// The hash of all of them, see [`of_skill`].
+    /// Returns the checksum of all files, see [`of_skill`].
     pub(super) fn digest(&self) -> Sha256 {
         let mut text = String::new();
         for (path, digest) in &self.0 {
@@ -48,18 +50,22 @@ impl FileGuard for Files {
     }
 }
 
-/// The files below `dir`, sorted by path.
+/// Returns the paths of the files below `dir`, sorted.
 ///
 /// # Errors
-/// As [`of_skill`].
+/// Returns the errors of [`of_skill`].
 pub(super) fn files(dir: &Path) -> io::Result<Vec<String>> {
-    let (mut files, mut directories, mut seen) = (Vec::new(), vec![String::new()], 0);
+    let mut files = Vec::new();
+    let mut directories = vec![String::new()];
+    let mut seen = 0;
     while let Some(prefix) = directories.pop() {
         for entry in fs::read_dir(dir.join(&prefix))? {
             let entry = entry?;
-            let wrong = || io::Error::new(io::ErrorKind::InvalidData, "there is more than regular files");
+            let wrong = || {
+                io::Error::new(io::ErrorKind::InvalidData, "it contains something other than regular files")
+            };
             let name = entry.file_name().into_string().map_err(|_| wrong())?;
-            // One with a line break could be taken for two.
+            // A name with a line break could imitate two lines of the checksum.
             if name.contains(char::is_control) {
                 return Err(wrong());
             }
@@ -86,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_file_counts_and_nothing_else() {
+    fn every_file_counts_and_empty_directories_do_not() {
         let dir = tempfile::tempdir().unwrap();
         let write = |path: &str, text: &str| {
             fs::create_dir_all(dir.path().join(path).parent().unwrap()).unwrap();
@@ -107,10 +113,10 @@ mod tests {
         }
     }
 
-    /// Two files, and one whose name is a line of theirs.
+    /// A file name that contains a line of the checksum.
     #[cfg(unix)]
     #[test]
-    fn a_name_is_no_line() {
+    fn a_name_with_a_line_break_is_rejected() {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join(format!("a\n{} b", Sha256::of(b""))), "").unwrap();
         assert_eq!(of_skill(dir.path()).unwrap_err().kind(), io::ErrorKind::InvalidData);
@@ -118,7 +124,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_link_is_never_approved() {
+    fn a_symbolic_link_is_rejected() {
         let dir = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink("/etc/passwd", dir.path().join("x")).unwrap();
         assert_eq!(of_skill(dir.path()).unwrap_err().kind(), io::ErrorKind::InvalidData);

@@ -37,13 +37,16 @@ pub fn write(path: &Path, text: &str) -> io::Result<()> {
         Ok(path) => path,
         // The target may be on a disk that is not mounted at the moment.
         Err(error) if fs::symlink_metadata(path).is_ok() => {
-            return Err(io::Error::new(error.kind(), format!("it is a link that leads nowhere: {error}")));
+            return Err(io::Error::new(
+                error.kind(),
+                format!("it is a symbolic link to a missing file: {error}"),
+            ));
         }
         Err(_) => path.to_owned(),
     };
     let mut file = tempfile::NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")))?;
     file.write_all(text.as_bytes())?;
-    private::take_rights(file.as_file(), &path)?;
+    private::copy_permissions(file.as_file(), &path)?;
     file.persist(path)?;
     Ok(())
 }
@@ -56,11 +59,12 @@ mod tests {
     fn symbolic_links_are_followed() {
         use std::os::unix::fs::symlink;
         let dir = tempfile::tempdir().unwrap();
-        let (link, file) = (dir.path().join("link"), dir.path().join("dotfiles/file"));
+        let link = dir.path().join("link");
+        let file = dir.path().join("dotfiles/file");
         symlink(&file, &link).unwrap();
         let error = write(&link, "x").unwrap_err();
         assert!(
-            error.to_string().contains("leads nowhere") && fs::read_link(&link).unwrap() == file,
+            error.to_string().contains("missing file") && fs::read_link(&link).unwrap() == file,
             "{error}"
         );
         fs::create_dir(file.parent().unwrap()).unwrap();

@@ -1,4 +1,4 @@
-//! Why the skills of a source are not there, and what to do about it.
+//! [`SourceError`]: why the skills of a source are not available, and how to resolve it.
 
 use std::{io, path::PathBuf};
 
@@ -6,55 +6,66 @@ use skills_core::{remote::RemoteError, text::shown};
 
 use super::{git::GitError, lockfile::LockError, store::WebError};
 
-/// Why the skills of a source are not there. The message names the source, [`hint`](Self::hint) the remedy.
+/// The reason why a value is invalid, as a clause of a sentence.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct Reason(String);
+
+impl<T: Into<String>> From<T> for Reason {
+    fn from(reason: T) -> Self {
+        Self(reason.into())
+    }
+}
+
+/// An error of a source. The message names the source, and [`hint`](Self::hint) says how to resolve the problem.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SourceError {
-    /// A repository cannot be fetched.
+    /// The repository can't be fetched.
     #[error("cannot fetch `{}`: {source}", shown(address))]
     Git {
-        /// The source.
+        /// The address of the source.
         address: String,
-        /// What went wrong.
+        /// The cause.
         source: GitError,
     },
-    /// A web site's index cannot be fetched.
+    /// The index of a web site can't be fetched.
     #[error("cannot fetch the skills of `{}`: {source}", shown(address))]
     Web {
-        /// The source.
+        /// The address of the source.
         address: String,
-        /// What went wrong.
+        /// The cause.
         source: RemoteError,
     },
-    /// What a web site offers now is not what was approved.
+    /// The index of a web site has changed since it was approved, and the approved index is not in the cache.
     #[error(
-        "`{}` offers other skills than those that were approved, and those are not in the cache",
+        "the skills of `{}` have changed since they were approved, and the approved ones are not in the cache",
         shown(address)
     )]
     Changed {
-        /// The source.
+        /// The address of the source.
         address: String,
     },
-    /// Only what is in the lock may be fetched.
+    /// The source is not in the lock file, and `--locked` allows no others.
     #[error("`{}` is not in {}", shown(address), path.display())]
     NotLocked {
-        /// The source.
+        /// The address of the source.
         address: String,
-        /// The lock.
+        /// The lock file.
         path: PathBuf,
     },
-    /// The lock cannot be used.
+    /// The lock file can't be used.
     #[error(transparent)]
     Lock(#[from] LockError),
-    /// There is no place to keep what is fetched.
-    #[error("there is no directory to keep skills in: neither a home directory nor XDG_CACHE_HOME")]
+    /// There is no cache directory on this system.
+    #[error("there is no cache directory for skills: neither a home directory nor XDG_CACHE_HOME is set")]
     NoCache,
-    /// What was fetched cannot be kept, or read again.
-    #[error("cannot keep the skills of `{}`: {source}", shown(address))]
+    /// The fetched skills can't be stored or read.
+    #[error("cannot store the skills of `{}`: {source}", shown(address))]
     System {
-        /// The source.
+        /// The address of the source.
         address: String,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -76,11 +87,11 @@ impl SourceError {
         Self::System { address: address.to_string(), source }
     }
 
-    /// What to do about it.
+    /// Returns a hint about how to resolve the problem.
     pub fn hint(&self) -> String {
         match self {
             Self::Git { address, source: source @ GitError::NoReference(_) } => format!(
-                "{}; `acp-skills-proxy update '{}'` looks what is there now",
+                "{}; `acp-skills-proxy update '{}'` shows the current version",
                 source.hint(),
                 shown(address)
             ),
@@ -89,15 +100,13 @@ impl SourceError {
                 "a source is a web site with skills, the address of its index.json, or a git repository"
                     .to_owned()
             }
-            Self::Web { .. } => {
-                "look at the network and the address; `/skills reload` tries again".to_owned()
-            }
+            Self::Web { .. } => "check the network and the address; `/skills reload` tries again".to_owned(),
             Self::Changed { address } | Self::NotLocked { address, .. } => {
-                format!("`acp-skills-proxy update '{}'` shows them, and asks", shown(address))
+                format!("`acp-skills-proxy update '{}'` shows them and asks for approval", shown(address))
             }
             Self::Lock(error) => error.hint().to_owned(),
             Self::NoCache => "set HOME, or XDG_CACHE_HOME to an absolute path".to_owned(),
-            Self::System { .. } => "look at the disk's space and rights".to_owned(),
+            Self::System { .. } => "check the free space and the permissions of the disk".to_owned(),
         }
     }
 }

@@ -1,15 +1,14 @@
-//! Skills of git repositories, fetched by the user's own `git`.
+//! Fetches the skills of a git repository with the user's own `git`.
 //!
-//! | file | owns |
+//! | file | responsible for |
 //! |---|---|
-//! | `mod` | what is fetched, in which steps |
-//! | `command` | running git so that a repository decides nothing |
-//! | `tree` | which files are wanted |
-//! | `paths` | which paths can be written on any system |
-//! | `checkout` | writing them |
+//! | `command` | running `git` isolated from what the repository says |
+//! | `tree` | selecting the files to fetch |
+//! | `paths` | paths that are safe on every operating system |
+//! | `checkout` | writing the files |
 //!
-//! A repository of ours is made for one fetch and thrown away: nothing in it can grow old, be broken, or be shared by two
-//! processes. It gets one commit, without its files where the server can leave them out; then the files of skills alone.
+//! Each fetch uses a new repository that is deleted afterwards, so it can't become stale, be corrupted, or be shared by two
+//! processes. First, one commit is fetched, without file contents if the server supports filters; then only the files of skills.
 
 mod checkout;
 mod command;
@@ -29,34 +28,34 @@ use skills_core::{exec::ProcessObserver, text::shown_lines};
 use self::command::Git;
 use super::address::GitPlace;
 
-/// How long a fetch may take.
+/// The timeout of a fetch.
 pub(super) const TIMEOUT: Duration = Duration::from_mins(5);
 
-/// What was fetched.
+/// The result of a fetch.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Fetched {
-    /// The commit's name.
+    /// The hash of the commit.
     pub(super) commit: String,
-    /// What somebody should know of what was left out.
+    /// Notes for the user about files that were left out.
     pub(super) notes: Vec<String>,
 }
 
-/// Why a repository cannot be had.
+/// An error of fetching a repository.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum GitError {
-    /// There is no git on this machine.
+    /// `git` is not in `PATH`.
     #[error("there is no `git` in PATH")]
     NoGit,
-    /// Git does not answer.
-    #[error("git was not done after {} s", .0.as_secs())]
+    /// The fetch timed out.
+    #[error("git timed out after {} s", .0.as_secs())]
     TooLong(Duration),
-    /// Git says no.
-    #[error("`git {what}` failed: {}", last_words(said))]
+    /// `git` exited with an error.
+    #[error("`git {what}` failed: {}", error_lines(said))]
     Failed {
-        /// The command.
+        /// The git command, such as `fetch`.
         what: String,
-        /// What it said on stderr.
+        /// The end of its stderr.
         said: String,
     },
     /// The repository has no such branch, tag or commit.
@@ -65,77 +64,79 @@ pub enum GitError {
     /// The repository has no such directory.
     #[error("the repository has no directory `{0}`")]
     NoDirectory(String),
-    /// The repository is larger than we take.
+    /// The repository exceeds a limit.
     #[error("the repository is too large: {0}")]
     TooMuch(String),
-    /// Git cannot be started or talked to.
+    /// `git` can't be started, or its pipes fail.
     #[error("cannot run `git {what}`: {source}")]
     System {
-        /// The command.
+        /// The git command, such as `fetch`.
         what: String,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// A file cannot be written.
+    /// A file can't be written.
     #[error("cannot write below {}: {source}", path.display())]
     Write {
         /// The directory.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
 }
 
 impl GitError {
-    /// What to do about it.
+    /// Returns a hint about how to resolve the problem.
     pub fn hint(&self) -> &'static str {
         let said = |words: &str| matches!(self, Self::Failed { said, .. } if said.contains(words));
         match self {
-            Self::NoGit => "install git, or leave the source out",
-            Self::TooLong(_) => "look at the network, and try again",
+            Self::NoGit => "install git, or remove the source",
+            Self::TooLong(_) => "check the network and try again",
             Self::NoReference(_) => {
-                "look for the name on the repository's page; one with a `/` is written `git+https://…#NAME:PATH`"
+                "check the name on the page of the repository; a name with a `/` is written `git+https://…#NAME:PATH`"
             }
-            Self::NoDirectory(_) => "look for the directory on the repository's page",
-            Self::TooMuch(_) => "name the directory of the skills: `github:OWNER/REPO/PATH`",
+            Self::NoDirectory(_) => "check the directory on the page of the repository",
+            Self::TooMuch(_) => "add the directory of the skills: `github:OWNER/REPO/PATH`",
             Self::Failed { .. } if said("Could not resolve host") || said("unable to access") => {
-                "look at the network and the proxy's settings (`git config http.proxy`)"
+                "check the network and the proxy settings (`git config http.proxy`)"
             }
             Self::Failed { .. } if said("No space left on device") || said("Disk quota exceeded") => {
-                "look at the disk's space and rights"
+                "check the free space and the permissions of the disk"
             }
             Self::Failed { .. } if said("dubious ownership") => {
-                "it belongs to another user; where you trust them, `git config --global --add safe.directory DIRECTORY`"
+                "the repository belongs to another user; if you trust that user, run `git config --global --add safe.directory DIRECTORY`"
             }
             Self::Failed { .. } if said("mismatched algorithms") => {
-                "it names its objects by SHA-256, which is not supported; take a repository with SHA-1"
+                "repositories with SHA-256 objects are not supported; use a repository with SHA-1 objects"
             }
             Self::Failed { .. } => {
-                "make sure that `git ls-remote URL` works without asking for anything: for a private repository it needs a \
-                 key or a credential helper"
+                "check that `git ls-remote URL` works without a prompt; a private repository needs a key or a credential \
+                 helper"
             }
-            Self::System { .. } | Self::Write { .. } => "look at the disk's space and rights",
+            Self::System { .. } | Self::Write { .. } => {
+                "check the free space and the permissions of the disk"
+            }
         }
     }
 }
 
-/// The lines that say why, of all that git says.
-fn last_words(said: &str) -> String {
+/// Returns the last lines of git's output that contain an error.
+fn error_lines(said: &str) -> String {
     let lines: Vec<_> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let reasons: Vec<_> = lines
         .iter()
-        .filter(|line| ["fatal: ", "error: ", "ERROR: "].iter().any(|it| line.starts_with(it)))
+        .filter(|line| ["fatal: ", "error: ", "ERROR: "].iter().any(|prefix| line.starts_with(prefix)))
         .copied()
         .collect();
-    let told = if reasons.is_empty() { lines } else { reasons };
-    let told = told[told.len().saturating_sub(3)..].join("; ");
-    shown_lines(if told.is_empty() { "it does not say why" } else { &told }).into_owned()
+    let relevant = if reasons.is_empty() { lines } else { reasons };
+    let text = relevant[relevant.len().saturating_sub(3)..].join("; ");
+    shown_lines(if text.is_empty() { "git gave no reason" } else { &text }).into_owned()
 }
 
-/// Fetches the skills below `place` and writes them into `directory`, which is empty: those of `commit`, or of whatever its
-/// reference leads to now. `scratch` is an empty directory on a disk with space.
+/// Fetches the skills below `place` and writes them to `directory`, which must be empty. Without a `commit`, the current commit of
+/// the reference is fetched. `scratch` is an empty directory for git's own files.
 ///
-/// Blocks for as long as the network takes, at most `timeout`.
+/// Blocks until the fetch has finished, at most for `timeout`.
 pub(super) fn fetch(
     place: &GitPlace,
     commit: Option<&str>,
@@ -183,12 +184,12 @@ const FETCH: [&str; 7] = [
     "--update-shallow",
 ];
 
-/// Fetches what a reference leads to now.
+/// Fetches the current commit of a reference.
 fn fetch_reference(git: &Git<'_>, reference: Option<&str>) -> Result<String, GitError> {
     let name = reference.unwrap_or("HEAD");
     match git.run(&[&FETCH[..], &["--depth=1", "--", "origin", name]].concat()) {
         Ok(()) => git.line(&["rev-parse", "--verify", "--quiet", "FETCH_HEAD^{commit}"]),
-        // A server knows a commit by its whole name only; a shorter one is found among all of them.
+        // Servers accept full commit hashes only, so all commits are fetched to find an abbreviated one.
         Err(GitError::Failed { said, .. }) if is_commit(name) && is_unknown(&said) => {
             let all = ["--", "origin", "+refs/heads/*:refs/remotes/origin/*", "+refs/tags/*:refs/tags/*"];
             git.run(&[&FETCH[..], &all[..]].concat())?;
@@ -202,7 +203,7 @@ fn fetch_reference(git: &Git<'_>, reference: Option<&str>) -> Result<String, Git
     }
 }
 
-/// Fetches this commit and no other.
+/// Fetches one commit.
 fn fetch_commit(git: &Git<'_>, place: &GitPlace, commit: &str) -> Result<String, GitError> {
     let gone = || GitError::NoReference(commit.to_owned());
     match git.run(&[&FETCH[..], &["--depth=1", "--", "origin", commit]].concat()) {
@@ -210,7 +211,7 @@ fn fetch_commit(git: &Git<'_>, place: &GitPlace, commit: &str) -> Result<String,
         Err(GitError::Failed { .. }) => {}
         Err(error) => return Err(error),
     }
-    // Some servers give only what a reference leads to.
+    // Some servers send a commit only if a reference points to it.
     let now = fetch_reference(git, place.reference.as_deref())?;
     if now == commit { Ok(now) } else { Err(gone()) }
 }
@@ -223,7 +224,7 @@ fn is_unknown(said: &str) -> bool {
     ["couldn't find remote ref", "not our ref", "no such remote ref"].iter().any(|words| said.contains(words))
 }
 
-/// The files that the server has left out.
+/// Returns the objects that the server has left out because of the filter.
 fn missing(git: &Git<'_>, commit: &str) -> Result<HashSet<String>, GitError> {
     git.talk(
         &["rev-list", "--objects", "--missing=print", "--no-object-names", "-1", commit],
@@ -237,7 +238,7 @@ fn missing(git: &Git<'_>, commit: &str) -> Result<HashSet<String>, GitError> {
     )
 }
 
-/// Fetches these files at once; git would ask for each when it is read.
+/// Fetches objects in one request. Otherwise git would request each object when it is read.
 fn fetch_objects(git: &Git<'_>, objects: &[&str]) -> Result<(), GitError> {
     let arguments = [
         &["-c", "fetch.negotiationAlgorithm=noop"],

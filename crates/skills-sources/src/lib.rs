@@ -1,22 +1,49 @@
-//! Skills that come from elsewhere: git repositories and web sites, pinned, kept on this disk, and approved by hash.
+//! Agent Skills from git repositories and web sites: pinned, stored on the local disk, and approved by checksum.
 //!
-//! | file | owns |
+//! A configuration lists sources as [`Address`]es. [`Sources`] serves their skills to an agent loop, and [`Updater`] shows what a
+//! source offers now and approves it. The lock file (`skills.lock`, [`LockFile`]) records the approved commit or index of each
+//! source, and the checksum of each skill.
+//!
+//! ```no_run
+//! use skills_sources::{Address, Options, Sources, Spec, disk};
+//!
+//! # fn main() -> Result<(), skills_sources::AddressError> {
+//! let spec = Spec {
+//!     address: Address::parse("github:acme/skills@v2")?,
+//!     filters: Vec::new(),
+//!     lock: "skills.lock".into(),
+//! };
+//! let options = Options { cache: disk::cache_dir(), max_skills: 500, ..Options::default() };
+//! let sources = Sources::start(vec![spec], options);
+//! // Blocks until every source is fetched. `Sources::watch` fetches in the background instead.
+//! for failure in sources.fetch() {
+//!     eprintln!("{failure}");
+//! }
+//! for skill in sources.get().iter() {
+//!     println!("{}: {}", skill.name, skill.description);
+//! }
+//! # Ok(()) }
+//! ```
+//!
+//! Starting reads the local disk only. If a source is not in the lock file yet, its first version is approved, because the user has
+//! just named the source; skills with a high-risk finding are held back. After that, only an update changes what is served.
+//!
+//! | file | responsible for |
 //! |---|---|
-//! | `address` | what people write, and what it means |
-//! | `git/` | what a repository has, fetched |
-//! | `store` | what was fetched, on this disk |
-//! | `manifest` | where a repository says that its skills are |
-//! | `prune` | what of the store is removed, and by whom it is used |
-//! | `digest` | the hash of a skill |
-//! | `lockfile/` | `skills.lock`: what was approved; the last one that could be read (`cache`) |
-//! | `load` | what may be served: what is here, and is what was approved |
-//! | `live/` | all of that while sessions use it; fetching what is missing in the background |
-//! | `update` | what a source has now, how that differs from what was approved, and approving it |
-//! | `system/` | how it is protected and removed: by the system |
-//! | `error` | why skills are not there, and what to do about it |
-//!
-//! A start reads this disk and nothing else. Of a source that was never fetched, what comes first is approved: its user
-//! has just named it. From then on, only `update` changes what is served.
+//! | `address` | the syntax of addresses |
+//! | `git/` | fetching the skills of a repository with the user's `git` |
+//! | `store` | fetched sources on disk |
+//! | `manifest` | plugin manifests, in which a repository lists its directories of skills |
+//! | `prune` | removing sources that are no longer used |
+//! | `digest` | the checksum of a skill |
+//! | `lockfile/` | `skills.lock`, and a copy of its last readable version |
+//! | `load` | loading the approved skills from the store |
+//! | `live/` | serving sources to sessions, and fetching missing ones in the background |
+//! | `update` | comparing a source with its approved version, and approving it |
+//! | `trust/` | approval of skills in a user's projects |
+//! | `disk/` | locations, permissions and locks of files on disk |
+//! | `system/` | write protection and removal, by operating system |
+//! | `error` | errors of sources, and how to resolve them |
 
 mod address;
 mod digest;

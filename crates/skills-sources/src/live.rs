@@ -1,7 +1,7 @@
-//! [`Sources`]: the skills of all sources of a configuration, while sessions use them.
+//! [`Sources`]: serves the skills of all sources of a configuration to sessions.
 //!
-//! What was approved and is on this disk is served at once. What is not here is fetched in the background, each source by
-//! a thread of its own, and joins when it has come. No source holds anybody up, and none is more than a warning.
+//! Approved skills on the local disk are served immediately. Missing sources are fetched in the background, each on its own thread,
+//! and are served once they have arrived. A source never delays a session, and a failure is only a warning.
 
 mod fetch;
 
@@ -30,34 +30,34 @@ use super::{
     store::Store,
 };
 
-/// A source of a configuration.
+/// A source in a configuration.
 #[derive(Debug, Clone)]
 pub struct Spec {
-    /// Where it is.
+    /// The address of the source.
     pub address: Address,
-    /// Its skills have to pass all of these.
+    /// Filters by name. A skill is served only if it passes all of them; an empty list passes every skill.
     pub filters: Vec<Filter>,
-    /// Where it is written what was approved.
+    /// The path of the lock file with the approved version. It need not exist.
     pub lock: PathBuf,
 }
 
-/// How sources are served.
+/// Options of [`Sources`].
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// Where they are kept; `None` where there is no such place.
+    /// The cache directory. Without one, sources can't be fetched.
     pub cache: Option<PathBuf>,
-    /// How many skills of each.
+    /// The maximum number of skills of each source.
     pub max_skills: usize,
-    /// Fetches nothing of which nothing was approved.
+    /// If true, sources that are not in the lock file are not fetched. The default is false.
     pub locked: bool,
-    /// Where git registers.
+    /// The observer that is notified when git starts and exits, so that it can be stopped with the program.
     pub observer: Option<Arc<dyn ProcessObserver>>,
 }
 
-/// Called when there are other skills than before.
+/// A callback for changed skills. It is called on the thread that fetched them.
 pub type Notify = Arc<dyn Fn() + Send + Sync>;
 
-/// The skills of sources. All clones are the same; the default has none.
+/// The skills of all sources of a configuration. Clones share their state. The default has no sources.
 #[derive(Clone)]
 pub struct Sources(Arc<Inner>);
 
@@ -65,17 +65,17 @@ struct Inner {
     specs: Vec<Spec>,
     store: Option<Store>,
     options: Options,
-    /// Guards what is served, and is held while the disk is read; never while something is fetched. Taken alone.
+    /// Guards the skills that are served. Held while the disk is read, never during a fetch, and never together with another lock.
     state: Mutex<Option<State>>,
-    /// Who is told of what comes. Taken alone, for a moment.
+    /// The callback for fetched skills. Never held together with another lock.
     notify: Mutex<Option<Notify>>,
 }
 
 struct State {
     statuses: Vec<Status>,
-    /// What is kept from being removed, by source.
+    /// Marks that protect the served versions from pruning, with their commit, by index of the source.
     in_use: HashMap<usize, (String, InUse)>,
-    /// What was approved and could not be written.
+    /// Approved versions that could not be written to the lock file, by index of the source.
     unsaved: HashMap<usize, Pinned>,
     skills: SkillSet,
 }
@@ -95,15 +95,15 @@ impl Default for Sources {
 }
 
 impl Sources {
-    /// Begins to read what is on this disk.
+    /// Starts to read the store on a background thread.
     pub fn start(specs: Vec<Spec>, options: Options) -> Self {
         let store = options.cache.clone().map(Store::new);
         let inner = Inner { specs, store, options, state: Mutex::default(), notify: Mutex::default() };
         let sources = Self(Arc::new(inner));
         if !sources.is_empty() {
             let ahead = sources.clone();
-            // Without the thread, whoever asks first does the work.
-            drop(thread::Builder::new().name("sources".to_owned()).spawn(move || drop(ahead.state())));
+            // If no thread can be started, the first caller of `get` reads the store.
+            let _ = thread::Builder::new().name("sources".to_owned()).spawn(move || drop(ahead.state()));
         }
         sources
     }
@@ -113,7 +113,7 @@ impl Sources {
         self.0.specs.is_empty()
     }
 
-    /// The skills that are here now, and what is the matter with the others.
+    /// Returns the skills that are available now, and diagnostics for sources and skills that are not. May read the disk.
     pub fn get(&self) -> SkillSet {
         if self.is_empty() {
             return SkillSet::default();
@@ -121,12 +121,12 @@ impl Sources {
         self.with_state(|state| state.skills.clone())
     }
 
-    /// The files that say what was approved.
+    /// Returns the paths of the lock files.
     pub fn lock_files(&self) -> BTreeSet<&Path> {
         self.0.specs.iter().map(|spec| spec.lock.as_path()).collect()
     }
 
-    /// Reads everything again; fetches what is missing, where somebody waits for it.
+    /// Reads lock files and store again. Fetches missing sources in the background if [`watch`](Self::watch) was called before.
     pub fn reload(&self) {
         if self.is_empty() {
             return;
@@ -140,13 +140,13 @@ impl Sources {
         }
     }
 
-    /// Fetches what is missing, in the background, now and after each reload, and tells `notify` when it is here.
+    /// Fetches missing sources in the background, now and after each reload, and calls `notify` after each fetch.
     pub fn watch(&self, notify: Notify) {
         *self.0.notify.lock() = Some(Arc::clone(&notify));
         self.fetch_in_background(&notify);
     }
 
-    /// Fetches what is missing, and waits for it. Returns why sources cannot be had, each with what to do about it.
+    /// Fetches missing sources and waits for them. Returns a message for each failure, with a hint. Empty means success.
     pub fn fetch(&self) -> Vec<String> {
         thread::scope(|scope| {
             let mut failed = Vec::new();
@@ -154,7 +154,7 @@ impl Sources {
             for number in self.take_missing() {
                 match thread::Builder::new().spawn_scoped(scope, move || self.fetch_one(number)) {
                     Ok(thread) => fetching.push(thread),
-                    // There can be no more threads.
+                    // The system has no more threads, so fetch on this one.
                     Err(_) => failed.extend(self.fetch_one(number)),
                 }
             }
@@ -166,9 +166,9 @@ impl Sources {
     fn fetch_in_background(&self, notify: &Notify) {
         for number in self.take_missing() {
             let address = &self.0.specs[number].address;
-            // A warning, so that somebody who waits for skills sees why.
+            // This is a warning so that a user who misses skills sees the reason.
             tracing::warn!(
-                "fetching {address}, which is not in the cache yet; its skills join when they are here"
+                "fetching {address}, which is not in the cache yet; its skills will be available after that"
             );
             let (sources, notify) = (self.clone(), Arc::clone(notify));
             let work = move || {
@@ -184,7 +184,7 @@ impl Sources {
         }
     }
 
-    /// The sources that have to be fetched and that nobody fetches yet. From now on somebody does.
+    /// Returns the indexes of missing sources that are not being fetched yet, and marks them as being fetched.
     fn take_missing(&self) -> Vec<usize> {
         if self.is_empty() {
             return Vec::new();
@@ -192,7 +192,7 @@ impl Sources {
         self.with_state(|state| {
             let is_missing = |status: &Status| matches!(status, Status::Absent | Status::Failed(_));
             let missing: Vec<_> =
-                (0..state.statuses.len()).filter(|it| is_missing(&state.statuses[*it])).collect();
+                (0..state.statuses.len()).filter(|number| is_missing(&state.statuses[*number])).collect();
             for number in &missing {
                 state.statuses[*number] = Status::Fetching;
             }
@@ -201,18 +201,20 @@ impl Sources {
         })
     }
 
-    /// Fetches a source, and serves what has come. Returns why it cannot be had.
+    /// Fetches a source and serves its skills. Returns a message if that fails.
     fn fetch_one(&self, number: usize) -> Option<String> {
+        let span = tracing::info_span!("fetch", source = %self.0.specs[number].address);
+        let _entered = span.enter();
         let store = self.0.store.as_ref().ok_or(SourceError::NoCache);
         let fetched = store.and_then(|store| fetch::fetch(&self.0.specs[number], store, &self.0.options));
         let why = fetched.as_ref().err().map(|error| format!("{error}; {}", error.hint()));
         self.with_state(|state| match fetched {
-            Ok(pinned) => {
-                self.hold(&mut state.in_use, number, &pinned.0);
-                let here = self.0.store.as_ref().and_then(|store| self.load(number, &pinned.0, store));
+            Ok(fetched) => {
+                self.hold(&mut state.in_use, number, &fetched.pinned);
+                let here = self.0.store.as_ref().and_then(|store| self.load(number, &fetched.pinned, store));
                 state.statuses[number] = here.map_or(Status::Absent, Status::Here);
-                if !pinned.1 {
-                    state.unsaved.insert(number, pinned.0);
+                if !fetched.is_saved {
+                    state.unsaved.insert(number, fetched.pinned);
                 }
                 self.assemble(state);
             }
@@ -221,7 +223,7 @@ impl Sources {
         why
     }
 
-    /// Keeps why a source is not there, for wherever its skills are listed.
+    /// Records the failure of a source as a diagnostic for lists of skills.
     fn failed(&self, state: &mut State, number: usize, error: &SourceError) {
         state.statuses[number] =
             Status::Failed(Diagnostic::error("source-unavailable", error.to_string()).help(error.hint()));
@@ -250,7 +252,7 @@ impl Sources {
         load::load(&spec.address, pinned, store, &wanted)
     }
 
-    /// Keeps what is served from being removed, for as long as it is.
+    /// Protects the served version of a source from pruning.
     fn hold(&self, in_use: &mut HashMap<usize, (String, InUse)>, number: usize, pinned: &Pinned) {
         let (Place::Git(place), Pinned::Git(git)) = (self.0.specs[number].address.place(), pinned) else {
             return;
@@ -265,7 +267,7 @@ impl Sources {
         }
     }
 
-    /// Reads locks and store. What is being fetched, or has failed, stays so unless it is here now.
+    /// Reads lock files and store. A source that is being fetched or has failed keeps its status, unless it is available now.
     fn read(&self, before: Option<State>) -> State {
         let (before, unsaved, mut in_use) =
             before.map(|state| (state.statuses, state.unsaved, state.in_use)).unwrap_or_default();
@@ -278,7 +280,7 @@ impl Sources {
                     .entry(&spec.lock)
                     .or_insert_with(|| LockFile::read_or_last(&spec.lock, store.dir()));
                 let pinned = lock_file.get(spec.address.as_str()).or_else(|| unsaved.get(&number))?;
-                // Before it is read: what is being used is not removed.
+                // Mark the version as used before reading it, so that it isn't removed in between.
                 self.hold(&mut in_use, number, pinned);
                 self.load(number, pinned, store)
             });
@@ -286,7 +288,7 @@ impl Sources {
             statuses.push(here.map(Status::Here).or(old).unwrap_or(Status::Absent));
         }
         for error in locks.into_values().filter_map(|(_, error)| error) {
-            tracing::warn!("{error}; the last good one is used; {}", error.hint());
+            tracing::warn!("{error}; the last readable version is used; {}", error.hint());
         }
         let mut state = State { statuses, in_use, unsaved, skills: SkillSet::default() };
         self.assemble(&mut state);
@@ -307,7 +309,7 @@ impl Sources {
                 }
                 Status::Fetching => Diagnostic::warning(
                     SOURCE_FETCHING,
-                    format!("{} is being fetched; its skills join when they are here", spec.address),
+                    format!("{} is being fetched; its skills will be available after that", spec.address),
                 ),
                 Status::Failed(why) => why.clone(),
             };

@@ -1,4 +1,4 @@
-//! What of a source may be served: what is here, and is what was approved.
+//! Loads the skills of a source that are in the store and match their approved checksum.
 
 use std::{io, path::Path};
 
@@ -19,7 +19,7 @@ use super::{
     store::Store,
 };
 
-/// Which skills of a source are wanted.
+/// Selects skills of a source.
 #[derive(Debug, Clone)]
 pub(super) struct Wanted<'a> {
     pub(super) filters: &'a [Filter],
@@ -32,7 +32,7 @@ impl Wanted<'_> {
     }
 }
 
-/// The skills of a source that were approved and are in the store; `None` when they have to be fetched.
+/// Loads the approved skills of a source. Returns `None` if the source has to be fetched first.
 pub(super) fn load(
     address: &Address,
     pinned: &Pinned,
@@ -52,7 +52,7 @@ pub(super) fn load(
     }
 }
 
-/// All skills below the directory of a repository, whoever has approved them.
+/// Finds all skills below the directory of a repository, including skills that were not approved.
 pub(super) fn find(root: &Path, max_skills: usize) -> SkillSet {
     let real = dunce::canonicalize(root).unwrap_or_else(|_| root.to_owned());
     let roots = std::iter::once(real.clone()).chain(manifest::directories(&real));
@@ -61,7 +61,10 @@ pub(super) fn find(root: &Path, max_skills: usize) -> SkillSet {
     discovery.find()
 }
 
-/// What is approved of a repository when all of it is.
+/// Returns the pin that approves all skills of a repository.
+///
+/// # Errors
+/// Returns an error if a file can't be read, or if a skill contains an entry that is not a regular file.
 pub(super) fn pin(root: &Path, commit: &str, max_skills: usize) -> io::Result<PinnedGit> {
     let real = dunce::canonicalize(root)?;
     let mut skills = std::collections::BTreeMap::new();
@@ -75,8 +78,8 @@ pub(super) fn pin(root: &Path, commit: &str, max_skills: usize) -> io::Result<Pi
     Ok(PinnedGit { commit: commit.to_owned(), skills })
 }
 
-/// Takes out of `pinned` the skills in which a scan finds a high risk: nobody has looked at them yet. Returns for each
-/// what was found first.
+/// Removes skills with a high-risk finding from `pinned`, because no user has reviewed them yet. Returns their paths with the first
+/// finding of each.
 pub(super) fn hold_back_risks(root: &Path, pinned: &mut PinnedGit) -> Vec<(String, Finding)> {
     let real = dunce::canonicalize(root).unwrap_or_else(|_| root.to_owned());
     let mut held_back = Vec::new();
@@ -90,7 +93,7 @@ pub(super) fn hold_back_risks(root: &Path, pinned: &mut PinnedGit) -> Vec<(Strin
     held_back
 }
 
-/// The directory of a skill, as a lock has it.
+/// Returns the directory of a skill in the form that lock files use: relative to `root` with `/` as the separator; the root is `.`.
 pub(super) fn relative(root: &Path, dir: &Path) -> String {
     let below = dir.strip_prefix(root).unwrap_or(dir);
     let parts: Vec<_> = below.iter().map(|part| part.to_string_lossy()).collect();
@@ -107,10 +110,10 @@ fn of_repository(address: &Address, root: &Path, pinned: &PinnedGit, wanted: &Wa
         let files = approved.and_then(|approved| {
             digest::Files::of(&stored.dir).ok().filter(|files| files.digest().to_string() == *approved)
         });
-        // Whoever changes them from now on is noticed when they are read; whoever did so since discovery, here.
+        // The guard detects later changes when a file is read. Changes since discovery are detected below.
         let guarded = files
             .map(|files| Skill::clone(&entry.skill).guarded(Guard::new(files.digest().to_string(), files)));
-        if let Some(skill) = guarded.filter(|skill| is_unchanged(skill).is_ok_and(|is| is)) {
+        if let Some(skill) = guarded.filter(|skill| is_unchanged(skill).is_ok_and(|unchanged| unchanged)) {
             skills.add(skill, entry.diagnostics.clone());
         } else {
             let why = not_approved(address, &entry.skill.name, approved.is_some());
@@ -122,12 +125,12 @@ fn of_repository(address: &Address, root: &Path, pinned: &PinnedGit, wanted: &Wa
 
 fn not_approved(address: &Address, name: &skills_core::SkillName, is_known: bool) -> Diagnostic {
     let why = if is_known {
-        "is not the one that was approved"
+        "differs from the approved version"
     } else {
-        "was not approved: a scan finds a high risk in it, or it was left out"
+        "is not approved: a scan found a high risk in it, or it was left out"
     };
     Diagnostic::error("not-approved", format!("the skill `{name}` of {address} {why}"))
-        .help(format!("`acp-skills-proxy update '{address}'` shows it, and asks"))
+        .help(format!("`acp-skills-proxy update '{address}'` shows it and asks for approval"))
 }
 
 fn of_site(index: &RemoteIndex, wanted: &Wanted<'_>) -> SkillSet {

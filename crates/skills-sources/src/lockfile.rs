@@ -1,10 +1,10 @@
-//! [`LockFile`]: `skills.lock`, which says what of each source was approved.
+//! [`LockFile`]: `skills.lock`, which records the approved version of each source.
 //!
-//! It is JSON, with sorted keys and a line for each skill, so that a difference can be read and two branches can be
-//! merged. What is in it can be anybody's: every value is checked before it names a file or reaches git.
+//! The file is JSON with sorted keys and one line per skill, so that diffs are readable and branches can be merged. Its content is
+//! untrusted: every value is checked before it becomes a file name or an argument of git.
 //!
-//! Whoever changes it keeps other processes from doing so, reads it, changes it, and puts it in place whole. One that cannot
-//! be read is never written over. The last one that could be read is kept in the `cache`, for whoever only serves.
+//! A process changes the file under a file lock: it reads the file, changes it, and replaces it atomically. A file that can't be read
+//! is never overwritten. The last readable version is kept in the cache directory (`cache`), so that skills are still served.
 
 mod cache;
 
@@ -18,96 +18,99 @@ use serde::{Deserialize, Serialize};
 use skills_core::remote::Sha256;
 
 pub(super) use self::cache::{lock_path, references};
-use crate::disk::{self, FileLock};
+use crate::{
+    disk::{self, FileLock},
+    error::Reason,
+};
 
-/// The name of a lock beside a configuration file.
+/// The name of the lock file, which is in the same directory as the configuration file.
 pub const LOCK_NAME: &str = "skills.lock";
 const VERSION: u32 = 1;
-/// A lock is never longer.
+/// The maximum size of a lock file, in bytes.
 const MAX_BYTES: u64 = 32 * 1024 * 1024;
 
-/// What was approved.
+/// A lock file: the approved version of each source.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LockFile {
     version: u32,
-    /// By address, as it was written.
+    /// By address, as the user wrote it.
     sources: BTreeMap<String, Pinned>,
 }
 
-/// What was approved of a source.
+/// The approved version of a source.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 #[non_exhaustive]
 pub enum Pinned {
-    /// A repository at a commit.
+    /// A git repository at a commit.
     Git(PinnedGit),
-    /// A web site's index.
+    /// The index of a web site.
     Web(PinnedWeb),
 }
 
-/// What was approved of a repository.
+/// The approved version of a git repository.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct PinnedGit {
-    /// The commit's whole name.
+    /// The full hash of the commit.
     pub commit: String,
-    /// The hash of each skill, by its directory in the source; the source itself is `.`.
+    /// The SHA-256 checksum of each approved skill, by its directory in the source. The root of the source is `.`.
     pub skills: BTreeMap<String, String>,
 }
 
-/// What was approved of a web site.
+/// The approved version of a web site.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct PinnedWeb {
-    /// The SHA-256 of the index: names, descriptions, addresses, and the digests of files where it has some.
+    /// The SHA-256 checksum of the index, which contains names, descriptions, URLs, and optionally checksums of files.
     pub index: String,
 }
 
-/// Why a lock cannot be used. The message names the file.
+/// An error of a lock file. The message names the file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LockError {
-    /// It cannot be read.
+    /// The file can't be read.
     #[error("cannot read {}: {source}", path.display())]
     Unreadable {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// It is not what it should be.
+    /// The content is invalid.
     #[error("{}: {what}", path.display())]
     Broken {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// What is wrong, with line and column where they are known.
+        /// The reason, with line and column if they are known.
         what: String,
     },
-    /// It cannot be written.
+    /// The file can't be written.
     #[error("cannot write {}: {source}", path.display())]
     Unwritable {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
 }
 
 impl LockError {
-    /// What to do about it.
+    /// Returns a hint about how to resolve the problem.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Broken { what, .. } if what.contains("merge") => {
-                "take one side of the merge; `acp-skills-proxy update` then brings it up to date"
+                "resolve the merge conflict with one of the two sides, then run `acp-skills-proxy update`"
             }
             Self::Broken { .. } => {
-                "take it back from version control, or remove it: `acp-skills-proxy update` writes it anew, and asks"
+                "restore the file from version control, or remove it and run `acp-skills-proxy update`"
             }
             Self::Unreadable { .. } | Self::Unwritable { .. } => {
-                "look at the file's rights, and at the disk's space"
+                "check the permissions of the file and the free space of the disk"
             }
         }
     }
@@ -120,34 +123,42 @@ impl Default for LockFile {
 }
 
 impl LockFile {
-    /// Reads a lock; one that does not exist is empty.
+    /// Reads a lock file. If it doesn't exist, the result is empty.
     ///
     /// # Errors
-    /// It cannot be read, or is not what it should be.
+    /// Returns [`LockError::Unreadable`] if the file can't be read, and [`LockError::Broken`] if its content is invalid.
     pub fn read(path: &Path) -> Result<Self, LockError> {
         let unreadable = |source| LockError::Unreadable { path: path.to_owned(), source };
         let text = match fs::metadata(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
             Err(error) => return Err(unreadable(error)),
             Ok(metadata) if metadata.len() > MAX_BYTES => {
-                return Err(LockError::Broken { path: path.to_owned(), what: "it is too long".to_owned() });
+                return Err(LockError::Broken {
+                    path: path.to_owned(),
+                    what: "the file is too large".to_owned(),
+                });
             }
-            // A FIFO would be waited for.
+            // Opening a FIFO would block.
             Ok(metadata) if !metadata.is_file() => {
-                return Err(unreadable(io::Error::other("it is no file")));
+                return Err(unreadable(io::Error::other("it is not a regular file")));
             }
             Ok(_) => fs::read_to_string(path).map_err(unreadable)?,
         };
-        Self::parse(&text).map_err(|what| LockError::Broken { path: path.to_owned(), what })
+        Self::parse(&text)
+            .map_err(|reason| LockError::Broken { path: path.to_owned(), what: reason.to_string() })
     }
 
-    fn parse(text: &str) -> Result<Self, String> {
+    fn parse(text: &str) -> Result<Self, Reason> {
         if text.lines().any(|line| line.starts_with("<<<<<<< ")) {
-            return Err("it has the marks of a merge that nobody has finished".to_owned());
+            return Err("the file contains the conflict markers of an unfinished merge".into());
         }
         let lock: Self = serde_json::from_str(text).map_err(|error| error.to_string())?;
         if lock.version != VERSION {
-            return Err(format!("it has version {}, and this program knows version {VERSION}", lock.version));
+            return Err(format!(
+                "the file has version {}, and this program supports version {VERSION}",
+                lock.version
+            )
+            .into());
         }
         for (source, pinned) in &lock.sources {
             pinned.check().map_err(|what| format!("`{source}`: {what}"))?;
@@ -155,31 +166,31 @@ impl LockFile {
         Ok(lock)
     }
 
-    /// What was approved of a source.
+    /// Returns the approved version of a source, by its address.
     pub fn get(&self, source: &str) -> Option<&Pinned> {
         self.sources.get(source)
     }
 
-    /// The sources of which anything was approved.
+    /// Returns the addresses of all sources in the file.
     pub fn sources(&self) -> impl Iterator<Item = &str> {
         self.sources.keys().map(String::as_str)
     }
 
-    /// Approves this of a source, instead of what was before.
+    /// Sets the approved version of a source, and replaces an earlier one.
     pub fn set(&mut self, source: &str, pinned: Pinned) {
         self.sources.insert(source.to_owned(), pinned);
     }
 
-    /// Forgets a source. Returns whether it was there.
+    /// Removes a source. Returns true if the file contained it.
     pub fn remove(&mut self, source: &str) -> bool {
         self.sources.remove(source).is_some()
     }
 
-    /// Changes a lock on disk, one process at a time: those that have the directory `cache` in common. Returns what `change`
-    /// returns. What stays the same is not written.
+    /// Changes the lock file at `path` under a file lock, and returns the result of `change`. The file is not written if nothing
+    /// changed. Processes exclude each other only if they use the same `cache` directory, which contains the file lock.
     ///
     /// # Errors
-    /// It cannot be read, is not what it should be, or cannot be written.
+    /// Returns the errors of [`read`](Self::read), and [`LockError::Unwritable`] if the file can't be locked or written.
     pub fn change<T>(path: &Path, cache: &Path, change: impl FnOnce(&mut Self) -> T) -> Result<T, LockError> {
         let unwritable = |source| LockError::Unwritable { path: path.to_owned(), source };
         let _lock = FileLock::acquire(&lock_path(path, cache)).map_err(unwritable)?;
@@ -194,7 +205,7 @@ impl LockFile {
     }
 
     fn write(&self, path: &Path) -> io::Result<()> {
-        let parent = path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         fs::create_dir_all(parent)?;
         let mut text = serde_json::to_string_pretty(self)?;
         text.push('\n');
@@ -204,7 +215,7 @@ impl LockFile {
 }
 
 impl PinnedGit {
-    /// Whether all that was approved in `approved` is here as it was.
+    /// Returns true if `self` contains every skill of `approved`, at the same commit and with the same checksum.
     pub(super) fn has_all_of(&self, approved: &Self) -> bool {
         let is_same = |(path, digest): (&String, &String)| self.skills.get(path) == Some(digest);
         self.commit == approved.commit && approved.skills.iter().all(is_same)
@@ -212,11 +223,11 @@ impl PinnedGit {
 }
 
 impl Pinned {
-    fn check(&self) -> Result<(), String> {
+    fn check(&self) -> Result<(), Reason> {
         match self {
             Self::Git(git) => {
                 if !matches!(git.commit.len(), 40 | 64) || !git.commit.bytes().all(is_hexadecimal) {
-                    return Err(format!("`{}` is not the name of a commit", git.commit));
+                    return Err(format!("`{}` is not a commit hash", git.commit).into());
                 }
                 git.skills.values().try_for_each(|digest| check_digest(digest))
             }
@@ -229,8 +240,8 @@ fn is_hexadecimal(byte: u8) -> bool {
     byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte)
 }
 
-fn check_digest(text: &str) -> Result<(), String> {
-    Sha256::parse(text).map(|_| ()).ok_or_else(|| format!("`{text}` is no SHA-256"))
+fn check_digest(text: &str) -> Result<(), Reason> {
+    Sha256::parse(text).map(|_| ()).ok_or_else(|| format!("`{text}` is not a SHA-256 checksum").into())
 }
 
 #[cfg(test)]
@@ -243,9 +254,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn a_written_file_is_read_back() {
         let dir = tempfile::tempdir().unwrap();
-        let (path, cache) = (dir.path().join("new/skills.lock"), dir.path().join("cache"));
+        let path = dir.path().join("new/skills.lock");
+        let cache = dir.path().join("cache");
         assert_eq!(LockFile::read(&path).unwrap(), LockFile::default());
         LockFile::change(&path, &cache, |lock| lock.set("github:b/b", git('a'))).unwrap();
         let web = Pinned::Web(PinnedWeb { index: "1".repeat(64) });
@@ -260,12 +272,14 @@ mod tests {
     }
 
     #[test]
-    fn nobody_loses_a_change() {
+    fn concurrent_changes_are_all_kept() {
         let dir = tempfile::tempdir().unwrap();
-        let (path, cache) = (dir.path().join("skills.lock"), dir.path().join("cache"));
+        let path = dir.path().join("skills.lock");
+        let cache = dir.path().join("cache");
         std::thread::scope(|scope| {
             for number in 0..8 {
-                let (path, cache) = (&path, &cache);
+                let path = &path;
+                let cache = &cache;
                 scope.spawn(move || {
                     for round in 0..5 {
                         let source = format!("github:a/{number}-{round}");
@@ -278,9 +292,10 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_one_is_kept_and_the_last_good_one_is_served() {
+    fn a_broken_file_is_kept_and_the_last_readable_version_is_served() {
         let dir = tempfile::tempdir().unwrap();
-        let (path, cache) = (dir.path().join("skills.lock"), dir.path().join("cache"));
+        let path = dir.path().join("skills.lock");
+        let cache = dir.path().join("cache");
         LockFile::change(&path, &cache, |lock| lock.set("github:b/b", git('a'))).unwrap();
         let good = LockFile::read(&path).unwrap();
         assert!(LockFile::read_or_last(&path, &cache).1.is_none());
@@ -291,10 +306,10 @@ mod tests {
             ("{".to_owned(), "line 1"),
             (r#"{"version":2,"sources":{}}"#.to_owned(), "version 2"),
             (r#"{"version":1,"sources":{},"x":1}"#.to_owned(), "unknown field"),
-            (one(r#"{"commit":"../../etc","skills":{}}"#), "not the name of a commit"),
-            (one(r#"{"commit":"--upload-pack=x","skills":{}}"#), "not the name of a commit"),
-            (one(&format!(r#"{{"commit":"{}","skills":{{"a":"b"}}}}"#, "a".repeat(40))), "no SHA-256"),
-            (one(r#"{"index":"../x"}"#), "no SHA-256"),
+            (one(r#"{"commit":"../../etc","skills":{}}"#), "not a commit hash"),
+            (one(r#"{"commit":"--upload-pack=x","skills":{}}"#), "not a commit hash"),
+            (one(&format!(r#"{{"commit":"{}","skills":{{"a":"b"}}}}"#, "a".repeat(40))), "not a SHA-256"),
+            (one(r#"{"index":"../x"}"#), "not a SHA-256"),
             (one(&format!(r#"{{"index":"{digest}","skills":{{}}}}"#)), "did not match"),
             ("<<<<<<< HEAD\n{}\n=======\n{}\n>>>>>>> x\n".to_owned(), "merge"),
         ] {
@@ -309,14 +324,14 @@ mod tests {
             LockFile::change(&path, &cache, |lock| lock.set("github:c/c", git('a'))).unwrap_err();
             assert_eq!(fs::read_to_string(&path).unwrap(), text);
         }
-        // Whoever reads a FIFO waits for somebody who writes.
+        // Reading a FIFO would block until a writer opens it.
         #[cfg(unix)]
         {
             fs::remove_file(&path).unwrap();
             assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
             let error = LockFile::read(&path).unwrap_err();
             assert!(
-                std::error::Error::source(&error).unwrap().to_string().contains("it is no file"),
+                std::error::Error::source(&error).unwrap().to_string().contains("it is not a regular file"),
                 "{error}"
             );
         }

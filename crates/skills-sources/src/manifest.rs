@@ -1,6 +1,6 @@
-//! Where a repository says that its skills are: `.claude-plugin/marketplace.json` and `plugin.json`
-//! ([plugin marketplaces](https://code.claude.com/docs/en/plugin-marketplaces)). Beside these, skills are found by the
-//! usual rules.
+//! Reads the manifests in which a repository lists its directories of skills: `.claude-plugin/marketplace.json` and `plugin.json`
+//! ([plugin marketplaces](https://code.claude.com/docs/en/plugin-marketplaces)). Skills in other directories are found by the usual
+//! rules of discovery.
 
 use std::{
     collections::HashSet,
@@ -13,21 +13,21 @@ use serde_json::Value;
 
 use super::git::tree::MANIFEST_DIR;
 
-/// A manifest is never longer.
+/// The maximum size of a manifest, in bytes.
 const MAX_BYTES: u64 = 1024 * 1024;
-/// Directories that are looked at.
+/// The maximum number of directories.
 const MAX_DIRECTORIES: usize = 1_000;
 
-/// The directories below `root` that its manifests name and that exist.
+/// Returns the existing directories below `root` that its manifests list.
 pub(super) fn directories(root: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     of_plugin(root, &mut found);
     if let Some(marketplace) = read(root, "marketplace.json") {
         let base = marketplace["metadata"]["pluginRoot"].as_str().and_then(relative).unwrap_or_default();
         for plugin in marketplace["plugins"].as_array().into_iter().flatten() {
-            // A source that is an object is another repository, which the user has not named.
+            // A source that is an object refers to another repository, which the user has not chosen.
             let Some(dir) = plugin["source"].as_str().and_then(relative) else { continue };
-            // The root is put in front of names, and some put it in front of paths, too.
+            // `pluginRoot` is a prefix of names. Some repositories use it as a prefix of paths, too.
             for dir in [root.join(&base).join(&dir), root.join(&dir)] {
                 listed(&plugin["skills"], &dir, &mut found);
                 of_plugin(&dir, &mut found);
@@ -41,7 +41,7 @@ pub(super) fn directories(root: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Those of a plugin: what its manifest names, and the place that plugins have.
+/// Adds the directories of a plugin: those in its manifest, and the default directory `skills`.
 fn of_plugin(dir: &Path, found: &mut Vec<PathBuf>) {
     if let Some(plugin) = read(dir, "plugin.json") {
         listed(&plugin["skills"], dir, found);
@@ -49,14 +49,14 @@ fn of_plugin(dir: &Path, found: &mut Vec<PathBuf>) {
     found.push(dir.join("skills"));
 }
 
-/// One path, or a list of paths.
+/// Adds one path or a list of paths.
 fn listed(paths: &Value, dir: &Path, found: &mut Vec<PathBuf>) {
     let one = paths.as_str().into_iter();
     let many = paths.as_array().into_iter().flatten().filter_map(Value::as_str);
     found.extend(one.chain(many).filter_map(relative).map(|path| dir.join(path)));
 }
 
-/// A path that stays below the directory that it is relative to.
+/// Returns the path if it doesn't leave the directory that it is relative to.
 fn relative(path: &str) -> Option<PathBuf> {
     let parts = Path::new(path).components().filter(|part| *part != Component::CurDir);
     parts.map(|part| matches!(part, Component::Normal(_)).then_some(part)).collect()
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_manifests_name() {
+    fn directories_of_manifests() {
         let root = tempfile::tempdir().unwrap();
         let root = root.path();
         let write = |dir: &str, name: &str, text: &Value| {

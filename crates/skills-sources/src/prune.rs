@@ -1,7 +1,7 @@
-//! What of the cache is removed, and how whoever uses it keeps it.
+//! Removes unused versions of sources from the cache.
 //!
-//! A directory or an index is used as long as a process has its mark locked; the mark's time says when that was last. What a
-//! lock refers to stays, however long nobody used it: a repository may be gone, and what was approved goes on.
+//! A version is in use while a process holds the lock of its mark file; the modification time of the mark is the time of its last use.
+//! A version that a lock file refers to is kept however old it is, because its repository may be gone.
 
 use std::{
     fs::{self, File},
@@ -12,36 +12,36 @@ use std::{
 use super::{lockfile, store};
 use crate::disk::FileLock;
 
-/// The name of the mark, beside what it is about.
+/// The name of the mark file in the directory of a version.
 const MARK: &str = "used";
 
-/// Somebody uses something of the cache, until this is dropped.
+/// Marks a version as in use until it is dropped.
 #[derive(Debug)]
 pub(super) struct InUse {
-    /// The lock of the operating system is its own until it is closed.
+    /// The file holds a shared lock of the operating system until it is closed.
     _mark: File,
 }
 
 impl InUse {
-    /// Says that the directory `dir` of the cache is used; nothing where that cannot be said, as in a cache that is
-    /// read-only.
+    /// Marks the version in `dir` as in use. Returns `None` if that is not possible, for example in a read-only cache.
     pub(super) fn of(dir: &Path) -> Option<Self> {
         let path = dir.join(MARK);
         let mark = File::options().create(true).truncate(false).write(true).open(&path).ok()?;
         mark.lock_shared().ok()?;
-        // Whoever had it may have removed the directory.
+        // The process that held the lock before may have removed the directory.
         path.exists().then_some(())?;
         mark.set_modified(SystemTime::now()).ok()?;
         Some(Self { _mark: mark })
     }
 }
 
-/// Removes what no lock refers to, nobody uses, and nobody has used for `unused`. Returns what is gone.
+/// Removes versions that no lock file refers to, that no process uses, and that were last used at least `unused` ago. Returns the
+/// removed paths.
 pub(super) fn prune(cache: &Path, unused: Duration) -> Vec<PathBuf> {
     let references = lockfile::references(cache);
     let mut removed = Vec::new();
     for place in entries(&cache.join("git")).into_iter().chain(entries(&cache.join("web"))) {
-        // Whoever fetches there has it.
+        // A process that fetches this source holds the lock.
         let Some(_lock) = FileLock::try_acquire(&place.join(store::LOCK)) else { continue };
         store::remove_leftovers(&place, unused.min(store::OLD));
         for path in entries(&place) {
@@ -65,7 +65,7 @@ fn entries(dir: &Path) -> Vec<PathBuf> {
     fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
 }
 
-/// What nobody uses, nor begins to use while it is removed.
+/// A version that is not in use. Its exclusive lock keeps other processes from using it while it is removed.
 struct Unused<'a> {
     path: &'a Path,
     mark: Option<File>,
@@ -76,7 +76,7 @@ impl<'a> Unused<'a> {
         let mark = path.join(MARK);
         let has_mark = path.is_dir() && mark.exists();
         let dated = if has_mark { &mark } else { path };
-        // A lock that cannot be had is somebody's.
+        // If the lock is taken, the version is in use.
         let mark = if has_mark {
             let mark = File::options().write(true).open(&mark).ok()?;
             mark.try_lock().ok()?;
@@ -88,7 +88,7 @@ impl<'a> Unused<'a> {
         modified.elapsed().is_ok_and(|age| age >= unused).then_some(Self { path, mark })
     }
 
-    /// Takes it away at once, so that nobody finds half of it, and removes it then.
+    /// Renames the directory first, so that no process finds a part of it, and then removes it. Returns true on success.
     fn remove(self, place: &Path) -> bool {
         let Self { path, mut mark } = self;
         if path.is_file() {
@@ -96,10 +96,10 @@ impl<'a> Unused<'a> {
         }
         let Ok(aside) = tempfile::Builder::new().prefix(".new-").tempdir_in(place) else { return false };
         if cfg!(windows) {
-            // There, no directory is renamed with an open file in it.
+            // Windows can't rename a directory that contains an open file.
             drop(mark.take());
         }
-        // What is left of it goes with the directory, or as any leftover.
+        // The temporary directory is removed when `aside` is dropped, or later as a leftover.
         let is_gone = fs::rename(path, aside.path().join("old")).is_ok();
         drop(mark);
         is_gone
@@ -115,7 +115,7 @@ mod tests {
 
     const MONTH: Duration = Duration::from_hours(24 * 30);
 
-    /// Prunes until these are removed: what this process starts meanwhile has our locks until it executes its program.
+    /// Prunes until the expected paths are removed. Child processes of other tests inherit our locks until they execute a program.
     fn removes(cache: &Path, unused: Duration, expected: &[&Path]) {
         let deadline = Instant::now() + Duration::from_secs(30);
         let mut removed = Vec::new();
@@ -130,7 +130,7 @@ mod tests {
         digit.to_string().repeat(40)
     }
 
-    /// A checkout that was used so long ago.
+    /// Creates a version that was last used `age` ago.
     fn checkout(cache: &Path, digit: char, age: Duration) -> PathBuf {
         let dir = cache.join("git/place").join(commit(digit));
         fs::create_dir_all(dir.join("name/skill")).unwrap();
@@ -148,10 +148,11 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_and_what_stays() {
+    fn only_unused_versions_are_removed() {
         let dir = tempfile::tempdir().unwrap();
         let cache = dir.path().join("cache");
-        let (lock, dead) = (dir.path().join("skills.lock"), dir.path().join("dead/skills.lock"));
+        let lock = dir.path().join("skills.lock");
+        let dead = dir.path().join("dead/skills.lock");
         let old = MONTH * 2;
         let referred = checkout(&cache, 'a', old);
         let used = checkout(&cache, 'b', old);
@@ -170,7 +171,7 @@ mod tests {
             .unwrap()
             .set_modified(SystemTime::now() - old)
             .unwrap();
-        // Of a fetch that was killed.
+        // A leftover of a killed fetch.
         let leftover = cache.join("git/place/.new-x");
         fs::create_dir_all(leftover.join("tree")).unwrap();
         removes(&cache, MONTH, &[&unused, &of_dead]);
@@ -187,36 +188,35 @@ mod tests {
         }
         drop(in_use);
         removes(&cache, MONTH, &[&used]);
-        // A lock that is broken for a while refers to what it did.
+        // A broken lock file still refers to the versions of its last readable content.
         fs::write(&lock, "<<<<<<< HEAD").unwrap();
         removes(&cache, Duration::ZERO, &[&recent]);
         assert!(referred.exists() && !leftover.exists());
         assert!(prune(&dir.path().join("none"), Duration::ZERO).is_empty());
     }
 
-    /// Between the look and the removal somebody begins to use it.
+    /// A process starts to use a version while it is being removed. Either order is right, but never both.
     #[test]
-    fn whoever_comes_meanwhile_has_nothing() {
+    fn a_version_is_either_used_or_removed() {
         let dir = tempfile::tempdir().unwrap();
         let checkout = checkout(dir.path(), 'a', MONTH);
         let deadline = Instant::now() + Duration::from_secs(30);
         let unused = loop {
             match Unused::of(&checkout, MONTH) {
                 Some(unused) => break unused,
-                None => assert!(Instant::now() < deadline, "somebody uses it"),
+                None => assert!(Instant::now() < deadline, "it is in use"),
             }
         };
         thread::scope(|scope| {
             let user = scope.spawn(|| InUse::of(&checkout).is_some());
             let is_gone = unused.remove(checkout.parent().unwrap());
-            // Never both.
             assert!(is_gone && !user.join().unwrap());
         });
         assert!(!checkout.exists());
     }
 
     #[test]
-    fn nothing_where_somebody_fetches() {
+    fn nothing_is_removed_during_a_fetch() {
         let dir = tempfile::tempdir().unwrap();
         let checkout = checkout(dir.path(), 'a', MONTH);
         let fetching = FileLock::acquire(&dir.path().join("git/place").join(store::LOCK)).unwrap();

@@ -1,13 +1,13 @@
-//! [`Store`]: what was fetched, on this disk.
+//! [`Store`]: fetched sources on the local disk.
 //!
-//! | path below the cache directory | is |
+//! | path below the cache directory | content |
 //! |---|---|
 //! | `git/PLACE/COMMIT/NAME/…` | the skills of a repository at a commit |
-//! | `web/PLACE/SHA256.json` | an index of a web site |
+//! | `web/PLACE/SHA256.json` | the index of a web site |
 //! | `locks/` | see `lockfile` |
 //!
-//! `PLACE` is a digest of the address. What is there is whole: it is written elsewhere, and renamed. All of it can be
-//! removed at any time, and is fetched again.
+//! `PLACE` is a checksum of the address. Entries are always complete, because they are written to a temporary directory and renamed.
+//! The whole directory can be removed at any time; sources are then fetched again.
 
 use std::{
     fs, io,
@@ -29,27 +29,27 @@ use super::{
 };
 use crate::disk::FileLock;
 
-/// How long a web site may take.
+/// The timeout for web sites.
 const WEB_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A directory with what was fetched.
+/// A cache directory with fetched sources.
 #[derive(Debug, Clone)]
 pub(super) struct Store {
     dir: PathBuf,
 }
 
 impl Store {
-    /// What is kept below `dir`, which need not exist.
+    /// Creates a store below `dir`, which need not exist.
     pub(super) fn new(dir: PathBuf) -> Self {
         Self { dir }
     }
 
-    /// The directory itself.
+    /// Returns the cache directory.
     pub(super) fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// The directory of a source at a commit, which is there or is not.
+    /// Returns the directory of a source at a commit. It exists only if that version was fetched.
     pub(super) fn root(&self, place: &GitPlace, commit: &str) -> PathBuf {
         self.of_place(place).join(commit).join(name(place))
     }
@@ -58,7 +58,7 @@ impl Store {
         self.dir.join("git").join(key(&format!("{}\n{}", place.url, place.path)))
     }
 
-    /// Fetches a source: at `commit`, or as it is now. One process at a time fetches a place; who comes later finds it.
+    /// Fetches a source at `commit`, or its current version. A file lock per source makes other processes wait and use the result.
     pub(super) fn fetch_git(
         &self,
         place: &GitPlace,
@@ -75,12 +75,13 @@ impl Store {
         }
         remove_leftovers(&dir, OLD);
         let new = tempfile::Builder::new().prefix(NEW).tempdir_in(&dir).map_err(failed)?;
-        let (tree, scratch) = (new.path().join("tree"), new.path().join("git"));
+        let tree = new.path().join("tree");
+        let scratch = new.path().join("git");
         let root = tree.join(name(place));
         fs::create_dir_all(&root).and_then(|()| fs::create_dir(&scratch)).map_err(failed)?;
         let fetched = git::fetch(place, commit, &root, &scratch, observer, git::TIMEOUT);
-        // What is left goes with the next fetch of a day later.
-        drop(system::remove_dir_all(&scratch));
+        // If this fails, a fetch at least a day later removes it as a leftover.
+        let _ = system::remove_dir_all(&scratch);
         let fetched = fetched?;
         let target = dir.join(&fetched.commit);
         if target.join(name(place)).is_dir() {
@@ -90,7 +91,7 @@ impl Store {
         Ok(fetched)
     }
 
-    /// Drops a source at a commit, so that it is fetched again.
+    /// Removes a source at a commit, so that it is fetched again.
     pub(super) fn forget_git(&self, place: &GitPlace, commit: &str) -> io::Result<()> {
         match system::remove_dir_all(&self.of_place(place).join(commit)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -98,7 +99,7 @@ impl Store {
         }
     }
 
-    /// The index of a web site with this digest, if it is here.
+    /// Returns the index of a web site with this checksum if it is stored.
     pub(super) fn index(&self, url: &str, digest: &str) -> Option<IndexText> {
         let digest = Sha256::parse(digest)?;
         let text = fs::read(self.of_site(url).join(format!("{digest}.json"))).ok()?;
@@ -110,13 +111,13 @@ impl Store {
         self.dir.join("web").join(key(url))
     }
 
-    /// Fetches the index of a web site and keeps it. Returns its digest.
+    /// Fetches the index of a web site, stores it, and returns its checksum.
     pub(super) fn fetch_index(&self, url: &str, known: Option<&IndexText>) -> Result<Sha256, WebError> {
         let index = match RemoteIndex::fetch_text(url, known, WEB_TIMEOUT)? {
             Some(index) => index,
-            None => {
-                known.cloned().ok_or_else(|| io::Error::other("a site that says nothing new at first"))?
-            }
+            None => known.cloned().ok_or_else(|| {
+                io::Error::other("the server answered `304 Not Modified` to a request without a validator")
+            })?,
         };
         let digest = Sha256::of(index.text.as_bytes());
         let dir = self.of_site(url);
@@ -128,35 +129,35 @@ impl Store {
     }
 }
 
-/// Why an index cannot be had.
+/// An error of fetching an index.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum WebError {
     #[error(transparent)]
     Remote(#[from] RemoteError),
-    #[error("cannot keep the index: {0}")]
+    #[error("cannot store the index: {0}")]
     System(#[from] io::Error),
 }
 
-/// What a directory of ours is called until it is whole.
+/// The prefix of directories that are not complete yet.
 const NEW: &str = ".new-";
-/// The file lock of whoever fetches into the directory that it is in.
+/// The name of the file lock for fetches into the same directory.
 pub(super) const LOCK: &str = "lock";
-/// Nobody works this long on one.
+/// The age after which an incomplete directory is a leftover.
 pub(super) const OLD: Duration = Duration::from_hours(24);
 
-/// Removes what a process has left that was killed so long ago.
+/// Removes incomplete directories of killed processes that are at least `old`.
 pub(super) fn remove_leftovers(dir: &Path, old: Duration) {
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
         let is_new = entry.file_name().to_string_lossy().starts_with(NEW);
         let written = entry.metadata().and_then(|metadata| metadata.modified()).ok();
         if is_new && written.and_then(|time| time.elapsed().ok()).is_some_and(|age| age >= old) {
-            // It takes space and does no harm.
-            drop(system::remove_dir_all(&entry.path()));
+            // If this fails, the leftover only takes disk space.
+            let _ = system::remove_dir_all(&entry.path());
         }
     }
 }
 
-/// What the directory of a source is called: a skill in it is known by that where it has no name of its own.
+/// Returns the directory name for a source. A skill in the root of the source has this name if it doesn't have one of its own.
 fn name(place: &GitPlace) -> String {
     let path = if place.path.is_empty() { place.url.trim_end_matches('/') } else { &place.path };
     let last = path.rsplit('/').next().unwrap_or_default();

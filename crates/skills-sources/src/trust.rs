@@ -1,13 +1,13 @@
-//! [`Trust`]: which skills of a project its user has approved.
+//! [`Trust`]: the user's approval of skills that a project contains.
 //!
-//! Whoever can write to a project decides which skills are in it, and those speak to the user's agent. So each is approved
-//! once, by the hash of its files, and served as it was approved: every file is compared when it is read, and a skill that
-//! has changed waits again. Skills that the user named, and those in the user's own directories, need none of that.
+//! Anyone who can write to a project can add skills to it, and skills give instructions to the user's agent. Therefore the user
+//! approves each of these skills once, by the checksum of its files. Every file is compared when it is read, and a skill that has
+//! changed needs approval again. Skills that the user named, and skills in the user's own directories, need no approval.
 //!
-//! | file | owns |
+//! | file | responsible for |
 //! |---|---|
-//! | `fingerprint` | what a skill is: the hash of all its files, and of each |
-//! | `store` | what was decided, by project, on disk |
+//! | `fingerprint` | the checksum of a skill, and of each of its files |
+//! | `store` | the decisions on disk, by project |
 
 mod fingerprint;
 mod store;
@@ -32,13 +32,13 @@ use self::{
     store::{Decisions, TrustStore},
 };
 
-/// What was decided about the skills of projects. All clones are the same.
+/// The user's decisions about skills of projects. Clones share their state.
 #[derive(Clone)]
 pub struct Trust(Arc<Inner>);
 
 struct Inner {
     store: Option<TrustStore>,
-    /// What was decided and could not be written: it holds for this run. Taken alone.
+    /// Decisions that could not be saved. They apply until this process ends. Never held together with another lock.
     unsaved: Mutex<HashMap<PathBuf, Decisions>>,
 }
 
@@ -54,12 +54,12 @@ pub struct Decided {
 }
 
 impl Trust {
-    /// What is remembered below the directory `state`; nothing is, where there is none.
+    /// Creates the trust store below the directory `state`. Without a directory, decisions apply until this process ends.
     pub fn new(state: Option<PathBuf>) -> Self {
         Self(Arc::new(Inner { store: state.map(|state| TrustStore::new(&state)), unsaved: Mutex::default() }))
     }
 
-    /// The file that says what was decided about a project.
+    /// Returns the path of the file with the decisions about a project. It need not exist.
     pub fn file(&self, project: &Path) -> Option<PathBuf> {
         Some(self.0.store.as_ref()?.file(project))
     }
@@ -72,19 +72,19 @@ impl Trust {
         decisions
     }
 
-    /// The skills of a project that are as they were approved; the others wait. Blocks for as long as reading all of their
-    /// files takes.
+    /// Returns the skills of `found` that match their approved checksum. The others are in [`SkillSet::unapproved`], or are skipped with a
+    /// diagnostic if they can't be approved. Reads all files of the skills.
     pub fn sift(&self, project: &Path, found: &SkillSet) -> SkillSet {
         let mut skills = SkillSet::builder();
         let decisions = if found.is_empty() { Decisions::default() } else { self.decisions(project) };
-        // All of them share it: whoever can write to the project must not keep the session from beginning.
+        // All skills share these bounds, so that a large project can't delay the start of a session.
         let mut bounds = Bounds::SKILL;
         for entry in found.entries() {
             let fingerprint = match Fingerprint::of(&entry.skill, &mut bounds) {
                 Ok(fingerprint) => fingerprint,
                 Err(error) => {
                     let path = file(&entry.skill);
-                    let why = format!("it cannot be approved: {error}");
+                    let why = format!("the skill cannot be approved: {error}");
                     skills.skip(Skipped::new(path, vec![Diagnostic::error("cannot-be-approved", why)]));
                     continue;
                 }
@@ -92,11 +92,11 @@ impl Trust {
             let digest = fingerprint.digest().to_owned();
             let place = place(project, &entry.skill);
             let skill = Skill::clone(&entry.skill).guarded(Guard::new(digest.as_str(), fingerprint));
-            // Between discovery and this look, somebody may have written another text for a moment.
-            if !files::is_unchanged(&skill).is_ok_and(|is| is) {
-                let why = "it has changed while it was looked at";
-                let changed =
-                    Diagnostic::error("cannot-be-approved", why).help("`/skills reload` looks again");
+            // The file may have changed for a moment between discovery and this check.
+            if !files::is_unchanged(&skill).is_ok_and(|unchanged| unchanged) {
+                let why = "the skill has changed while it was read";
+                let changed = Diagnostic::error("cannot-be-approved", why)
+                    .help("run `/skills reload` to read it again");
                 skills.skip(Skipped::new(file(&entry.skill), vec![changed]));
             } else if decisions.trusts(&place, &digest) {
                 skills.add(skill, entry.diagnostics.clone());
@@ -113,15 +113,17 @@ impl Trust {
         skills.build()
     }
 
-    /// Keeps what the user decided about skills of a project, as they were when they were told of them.
+    /// Saves the user's decision about skills of a project. The decision applies to the versions in `skills`, which were shown to the
+    /// user; a skill that has changed since is in [`Decided::failed`].
     pub fn decide(&self, project: &Path, skills: &[Unapproved], trusted: bool) -> Decided {
-        let (mut decided, mut decisions) = (Decided::default(), Decisions::default());
+        let mut decided = Decided::default();
+        let mut decisions = Decisions::default();
         let known = self.decisions(project);
         for waiting in skills {
             let name = waiting.skill.name.clone();
             let place = place(project, &waiting.skill);
             if !trusted && known.trusts(&place, &waiting.digest) {
-                // It was approved in another way since they were asked.
+                // The skill was approved in another way since the question was asked.
                 continue;
             }
             match Fingerprint::of(&waiting.skill, &mut { Bounds::SKILL }) {
@@ -129,7 +131,7 @@ impl Trust {
                     decisions.set(place, waiting.digest.clone(), trusted);
                     decided.done.push(name);
                 }
-                Ok(_) => decided.failed.push((name, "it has changed just now; look at it again".to_owned())),
+                Ok(_) => decided.failed.push((name, "it has just changed; review it again".to_owned())),
                 Err(error) => decided.failed.push((name, error.to_string())),
             }
         }
@@ -138,7 +140,7 @@ impl Trust {
         }
         decided.unsaved = match &self.0.store {
             Some(store) => store.save(project, &decisions).err().map(|error| error.to_string()),
-            None => Some("there is no directory for it on this system; `--state DIR` names one".to_owned()),
+            None => Some("there is no state directory on this system; set one with `--state DIR`".to_owned()),
         };
         if decided.unsaved.is_some() {
             self.0.unsaved.lock().entry(project.to_owned()).or_default().add(&decisions);
@@ -147,7 +149,7 @@ impl Trust {
     }
 }
 
-/// Where a skill is in its project, with `/` between the parts.
+/// Returns the directory of a skill relative to its project, with `/` as the separator.
 fn place(project: &Path, skill: &Skill) -> String {
     let dir = skill.dir().unwrap_or(Path::new(""));
     let below = dir.strip_prefix(project).unwrap_or(dir);

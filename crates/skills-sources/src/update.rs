@@ -1,7 +1,7 @@
-//! [`Updater`]: what a source has now, how that differs from what was approved, and approving it.
+//! [`Updater`]: compares the current version of a source with its approved version, and approves it.
 //!
-//! Whoever asks a person shows an [`Offer`] or its [`SkillChange`]s first. What is approved is the offer itself, by its
-//! hashes: nothing is fetched again in between.
+//! Show an [`Offer`] or its [`SkillChange`]s to the user before you approve it. Approval applies to the checksums of the offer, and
+//! nothing is fetched in between.
 
 use std::{
     collections::BTreeMap,
@@ -30,42 +30,42 @@ use super::{
 };
 use crate::disk::{FileLock, cache_dir, state_dir};
 
-/// Text of a file that is shown in a difference, in bytes; a longer one only by its size.
+/// The maximum size of a file, in bytes, for which a diff is made.
 const MAX_DIFF_BYTES: usize = 256 * 1024;
 
-/// Fetches sources, compares them with what was approved, and approves them. Everything blocks.
+/// Fetches sources, compares them with their approved versions, and approves them. All methods block.
 pub struct Updater {
     store: Store,
     options: Options,
 }
 
-/// What a source offers.
+/// The current version of a source.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Offer {
-    /// What is approved with it.
+    /// The pin that approves this version.
     pub pinned: Pinned,
-    /// Its skills, sorted by path.
+    /// The skills, sorted by path.
     pub skills: Vec<OfferedSkill>,
-    /// What is not among them, and why.
+    /// Notes about files and skills that were left out.
     pub notes: Vec<String>,
 }
 
-/// A skill of an offer.
+/// A skill in an offer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct OfferedSkill {
-    /// Its directory in the source; of a web site, its name.
+    /// The directory of the skill in the source. For a web site, the name of the skill.
     pub path: String,
-    /// Its name.
+    /// The name of the skill.
     pub name: String,
-    /// Its description.
+    /// The description of the skill.
     pub description: String,
-    /// Its hash.
+    /// The SHA-256 checksum of the skill.
     pub sha256: String,
-    /// Its files; none are known of a web site's skill but those that the index names.
+    /// The files of the skill. For a web site, only the files that the index lists.
     pub files: Vec<OfferedFile>,
-    /// Where its files are on this disk, to be looked at before they are approved.
+    /// The local directory with the files, for review before approval. `None` for a web site.
     #[serde(skip)]
     pub dir: Option<PathBuf>,
 }
@@ -74,81 +74,81 @@ pub struct OfferedSkill {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct OfferedFile {
-    /// Relative to the skill.
+    /// The path, relative to the skill.
     pub path: String,
-    /// In bytes, where it is known.
+    /// The size in bytes, if it is known.
     pub size: Option<u64>,
-    /// Whether it can be run: it is in `scripts/`, or begins with `#!`.
+    /// True if the file is in `scripts/` or begins with `#!`.
     pub is_script: bool,
 }
 
-/// How a skill differs from the approved one.
+/// The difference between a skill and its approved version.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct SkillChange {
-    /// Its directory in the source.
+    /// The directory of the skill in the source.
     pub path: String,
-    /// What it was; nothing when it is new.
+    /// The approved version. `None` if the skill is new.
     pub before: Option<OfferedSkill>,
-    /// What it is; nothing when it is gone.
+    /// The current version. `None` if the skill was removed.
     pub after: Option<OfferedSkill>,
-    /// Its files that differ.
+    /// The files that differ.
     pub files: Vec<FileChange>,
 }
 
-/// How a file differs from the approved one.
+/// The difference between a file and its approved version.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct FileChange {
-    /// Relative to the skill.
+    /// The path, relative to the skill.
     pub path: String,
-    /// What happened to it.
+    /// The kind of the difference.
     pub kind: FileChangeKind,
-    /// A unified difference; nothing when one of the two is no text or too long.
+    /// A unified diff. `None` if one of the versions is not text or is larger than 256 KiB.
     pub diff: Option<String>,
 }
 
-/// What happened to a file.
+/// The kind of a [`FileChange`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-#[expect(missing_docs, reason = "they say it")]
+#[expect(missing_docs, reason = "the names say it")]
 pub enum FileChangeKind {
     Added,
     Removed,
     Changed,
 }
 
-/// The lock of sources that no configuration file lists.
+/// Returns the path of the lock file for sources that are not in a configuration file.
 pub fn user_lock() -> PathBuf {
     state_dir().unwrap_or_default().join(super::LOCK_NAME)
 }
 
-/// The lock of the sources that a configuration file lists.
+/// Returns the path of the lock file for the sources in a configuration file.
 pub fn lock_beside(config: &Path) -> PathBuf {
     config.with_file_name(super::LOCK_NAME)
 }
 
 impl Updater {
-    /// Keeps what it fetches in the cache directory of the platform.
+    /// Creates an updater that uses the platform's cache directory.
     ///
     /// # Errors
-    /// There is none.
+    /// Returns [`SourceError::NoCache`] if there is no cache directory.
     pub fn new(observer: Option<Arc<dyn ProcessObserver>>) -> Result<Self, SourceError> {
         let store = Store::new(cache_dir().ok_or(SourceError::NoCache)?);
         let max_skills = Limits::default().max_skills;
         Ok(Self { store, options: Options { max_skills, observer, ..Options::default() } })
     }
 
-    /// What a source has now.
+    /// Fetches the current version of a source. `approved` is the approved version, if any.
     ///
     /// # Errors
-    /// It cannot be fetched.
+    /// Returns an error if the source can't be fetched or stored.
     pub fn latest(&self, address: &Address, approved: Option<&Pinned>) -> Result<Offer, SourceError> {
         match (address.place(), approved) {
             (Place::Git(place), _) => {
                 let fetched = self.store.fetch_git(place, None, self.options.observer.clone());
                 let mut fetched = fetched.map_err(|error| SourceError::git(address, error))?;
-                // What somebody has changed here is fetched again.
+                // If the stored files were changed on disk, fetch them again.
                 if let Some(Pinned::Git(approved)) = approved
                     && approved.commit == fetched.commit
                     && load::pin(
@@ -186,7 +186,7 @@ impl Updater {
         }
     }
 
-    /// What was approved of a source, as far as it is still here. Asks nobody.
+    /// Returns the approved version of a source if it is in the store. Doesn't use the network.
     pub fn approved(&self, address: &Address, pinned: &Pinned) -> Option<Offer> {
         let offer = match (address.place(), pinned) {
             (Place::Git(place), Pinned::Git(pinned)) => {
@@ -195,7 +195,7 @@ impl Updater {
             (Place::Web(url), Pinned::Web(pinned)) => self.of_index(url, &pinned.index),
             _ => None,
         }?;
-        // Only what is as it was approved says what was approved, and not all need be.
+        // Stored files count only if they match the approved checksums. Not all skills need to be approved.
         match (&offer.pinned, pinned) {
             (Pinned::Git(here), Pinned::Git(approved)) if here.has_all_of(approved) => {
                 let mut offer = Offer { pinned: pinned.clone(), ..offer };
@@ -206,24 +206,24 @@ impl Updater {
         }
     }
 
-    /// Removes from the cache what no lock refers to any more, as far as is known here, and what was not used for
-    /// `unused`; never what a process is using. Returns the directories and files that are gone.
+    /// Removes versions from the cache that no known lock file refers to and that were last used at least `unused` ago. Versions that
+    /// a process is using are kept. Returns the removed directories and files.
     pub fn prune(&self, unused: Duration) -> Vec<PathBuf> {
         prune::prune(self.store.dir(), unused)
     }
 
-    /// Approves an offer: writes it into `lock`.
+    /// Approves an offer: writes its pin to the lock file.
     ///
     /// # Errors
-    /// The lock is broken, or cannot be written.
+    /// Returns the errors of [`LockFile::change`].
     pub fn approve(&self, lock: &Path, address: &Address, offer: &Offer) -> Result<(), LockError> {
         LockFile::change(lock, self.store.dir(), |lock| lock.set(address.as_str(), offer.pinned.clone()))
     }
 
-    /// Forgets what was approved of a source. Returns whether anything was.
+    /// Removes a source from the lock file. Returns true if the file contained it.
     ///
     /// # Errors
-    /// As [`approve`](Self::approve).
+    /// Returns the errors of [`LockFile::change`].
     pub fn forget(&self, lock: &Path, source: &str) -> Result<bool, LockError> {
         if !lock.exists() {
             return Ok(false);
@@ -231,11 +231,11 @@ impl Updater {
         LockFile::change(lock, self.store.dir(), |lock| lock.remove(source))
     }
 
-    /// Waits until no other process changes the file at `path`, and keeps them from it until the lock is dropped: those that
-    /// ask here, with the same cache.
+    /// Takes the file lock for changes of the file at `path`, and waits while another process holds it. Processes exclude each other
+    /// only if they use the same cache directory.
     ///
     /// # Errors
-    /// As the system says.
+    /// Returns the system's error if the lock file can't be created or locked.
     pub fn lock_for_change(&self, path: &Path) -> io::Result<FileLock> {
         FileLock::acquire(&lockfile::lock_path(path, self.store.dir()))
     }
@@ -269,7 +269,7 @@ impl Updater {
     }
 }
 
-/// What an index says of a skill.
+/// Converts a skill of an index.
 fn listed(skill: &Skill) -> Option<OfferedSkill> {
     let Source::Remote(remote) = &skill.source else { return None };
     let files = remote.files.iter().flat_map(|files| files.iter());
@@ -283,7 +283,7 @@ fn listed(skill: &Skill) -> Option<OfferedSkill> {
     Some(OfferedSkill { path: name.clone(), name, description, sha256, files: files.collect(), dir: None })
 }
 
-/// Where a skill of a web site is, in lines that can be compared.
+/// Returns the URL, the files and the checksums of a remote skill as text, for comparison.
 fn entry(remote: &Remote) -> String {
     let digest =
         |digest: Option<Sha256>| digest.map_or_else(|| "unknown".to_owned(), |digest| digest.to_string());
@@ -306,7 +306,7 @@ fn offered_file(dir: &Path, path: String) -> OfferedFile {
     OfferedFile { path, size, is_script }
 }
 
-/// What is wrong with skills, and which lost their names to others.
+/// Returns notes about invalid skills and about duplicate names.
 fn notes(found: &SkillSet, root: &Path) -> Vec<String> {
     let skipped = found.skipped().iter().flat_map(|skipped| {
         let path = skipped.path.strip_prefix(root).unwrap_or(&skipped.path).display().to_string();
@@ -315,12 +315,12 @@ fn notes(found: &SkillSet, root: &Path) -> Vec<String> {
     let shadowed = found
         .shadowed()
         .iter()
-        .map(|it| format!("there is more than one skill `{}`; the first counts", it.name));
+        .map(|skill| format!("there is more than one skill `{}`; the first one is used", skill.name));
     skipped.chain(shadowed).collect()
 }
 
 impl Offer {
-    /// How this differs from what was approved before, skill by skill, with the text of files.
+    /// Returns the skills that differ from the approved version, with diffs of their files. Without `before`, every skill is new.
     pub fn changes_since(&self, before: Option<&Self>) -> Vec<SkillChange> {
         fn by_path(offer: &Offer) -> BTreeMap<&str, &OfferedSkill> {
             offer.skills.iter().map(|skill| (skill.path.as_str(), skill)).collect()
@@ -329,9 +329,13 @@ impl Offer {
         let mut paths: Vec<&str> = old.keys().chain(new.keys()).copied().collect();
         paths.sort_unstable();
         paths.dedup();
-        let differs = |path: &&str| old.get(path).map(|it| &it.sha256) != new.get(path).map(|it| &it.sha256);
+        let sha256 = |skills: &BTreeMap<&str, &OfferedSkill>, path: &str| {
+            skills.get(path).map(|skill| skill.sha256.clone())
+        };
+        let differs = |path: &&str| sha256(&old, path) != sha256(&new, path);
         let change = |path: &str| {
-            let (before, after) = (old.get(path).copied(), new.get(path).copied());
+            let before = old.get(path).copied();
+            let after = new.get(path).copied();
             let files = match (before, after) {
                 (Some(before), Some(after)) => file_changes(before, after),
                 _ => Vec::new(),
@@ -350,25 +354,28 @@ fn file_changes(before: &OfferedSkill, after: &OfferedSkill) -> Vec<FileChange> 
     all.dedup();
     let mut changes = Vec::new();
     for path in all {
-        let (old, new) = (fs::read(old.join(&path)).ok(), fs::read(new.join(&path)).ok());
+        let old = fs::read(old.join(&path)).ok();
+        let new = fs::read(new.join(&path)).ok();
         let kind = match (&old, &new) {
             (old, new) if old == new => continue,
             (None, _) => FileChangeKind::Added,
             (_, None) => FileChangeKind::Removed,
             _ => FileChangeKind::Changed,
         };
-        let diff = difference(&path, old.as_deref().unwrap_or_default(), new.as_deref().unwrap_or_default());
+        let diff =
+            unified_diff(&path, old.as_deref().unwrap_or_default(), new.as_deref().unwrap_or_default());
         changes.push(FileChange { path, kind, diff });
     }
     changes
 }
 
-/// A unified difference of two texts.
-fn difference(path: &str, old: &[u8], new: &[u8]) -> Option<String> {
+/// Returns a unified diff, or `None` if a version is not text or too large.
+fn unified_diff(path: &str, old: &[u8], new: &[u8]) -> Option<String> {
     if old.len().max(new.len()) > MAX_DIFF_BYTES || old.contains(&0) || new.contains(&0) {
         return None;
     }
-    let (old, new) = (std::str::from_utf8(old).ok()?, std::str::from_utf8(new).ok()?);
+    let old = std::str::from_utf8(old).ok()?;
+    let new = std::str::from_utf8(new).ok()?;
     let mut options = diffy::DiffOptions::new();
     options.set_original_filename(path.to_owned()).set_modified_filename(path.to_owned());
     Some(options.create_patch(old, new).to_string())

@@ -1,4 +1,4 @@
-//! Which agent is meant, and how an editor finds it.
+//! Names of agents, and the paths with which an editor finds their programs.
 
 use std::{fs, path::Path};
 
@@ -8,46 +8,46 @@ use super::ZED;
 use super::machine::{Machine, PROGRAM, ZED_FILE, copy};
 
 #[test]
-fn names_that_are_not_known() {
+fn unknown_names() {
     let machine = Machine::new();
     machine.write(ZED_FILE, ZED);
     machine.check(&["setup", "zed", "--agent", "nonsense"], expect![[r#"
         error: no agent is known as `nonsense`
-        hint: `acp-skills-proxy setup --agents` lists those that are; the command of any other goes after `--`; the settings have `Mine`
+        hint: `acp-skills-proxy setup --agents` lists the known agents; to use another one, give its command after `--`; the agents in the settings are `Mine`
         exit 2
     "#]]);
     machine.check(
         &["setup", "zed", "--agent", "gemni"],
         expect![[r#"
         error: no agent is known as `gemni`
-        hint: did you mean `gemini`? `acp-skills-proxy setup --agents` lists all; the settings have `Mine`
+        hint: did you mean `gemini`? `acp-skills-proxy setup --agents` lists all agents; the agents in the settings are `Mine`
         exit 2
     "#]],
     );
     machine.check(
         &["setup", "zde"],
         expect![[r#"
-        error: no editor is known as `zde`
-        hint: did you mean `zed`?
-        exit 2
-    "#]],
+            error: unknown editor `zde`
+            hint: did you mean `zed`?
+            exit 2
+        "#]],
     );
     machine.check(
         &["setup", "vim"],
         expect![[r#"
-        error: no editor is known as `vim`
-        hint: did you mean `neovim`?
-        exit 2
-    "#]],
+            error: unknown editor `vim`
+            hint: did you mean `neovim`?
+            exit 2
+        "#]],
     );
     machine.check(&["setup", "jetbrains"], expect![[r#"
-        error: which agent?
-        hint: `acp-skills-proxy setup jetbrains --agent claude`, for example; `acp-skills-proxy setup --agents` lists those that are known, and the command of any other goes after `--`
+        error: no agent was given
+        hint: try `acp-skills-proxy setup jetbrains --agent claude`; `acp-skills-proxy setup --agents` lists the known agents, and the command of any other agent goes after `--`
         exit 2
     "#]]);
     machine.check(&["setup", "jetbrains", "--agent", "goose"], expect![[r#"
-        error: `goose` is not in PATH, and `goose` is no package that `npx` or `uvx` could run
-        hint: install it from https://block.github.io/goose; when it is not in PATH, give its command after `--`: `-- /path/to/goose acp`
+        error: `goose` is not in PATH, and `goose` is not a package that `npx` or `uvx` could run
+        hint: install it from https://block.github.io/goose; if it is installed outside of PATH, give its command after `--`: `-- /path/to/goose acp`
         exit 127
     "#]]);
     machine.check(
@@ -80,20 +80,20 @@ fn names_that_are_not_known() {
     assert_eq!(machine.read(ZED_FILE), ZED);
 }
 
-/// What an editor's PATH will not have is written with its directory, and named. On Windows editors have the PATH of
-/// terminals.
+/// Programs that are not in the PATH of editors are written with their full path, and a note says so. On Windows, editors and
+/// terminals share one PATH.
 #[cfg(unix)]
 #[test]
-fn programs_that_an_editor_does_not_find() {
+fn programs_outside_of_an_editors_path() {
     let machine = Machine::new();
     let node = "home/.nvm/versions/node/v22.1.0/bin";
-    let said = |path: &[&str]| {
+    let printed = |path: &[&str]| {
         let dirs = std::env::join_paths(path.iter().map(|dir| machine.path(dir))).unwrap();
         let mut command = machine.command(&["setup", "zed", "--agent", "claude", "--print"]);
-        let said = machine.said_by(command.env("PATH", dirs));
-        // Whether this machine has a node of its own.
-        let is_of_machine = |line: &&str| line.starts_with("note: in an editor `npx` may be run by /usr");
-        said.split_inclusive('\n').filter(|line| !is_of_machine(line)).collect::<String>()
+        let printed = machine.output_of(command.env("PATH", dirs));
+        // This note depends on the system that runs the test.
+        let is_of_system = |line: &&str| line.starts_with("note: an editor may run `npx` with /usr");
+        printed.split_inclusive('\n').filter(|line| !is_of_system(line)).collect::<String>()
     };
     machine.script(&format!("{node}/npx"));
     machine.script(&format!("{node}/node"));
@@ -110,10 +110,10 @@ fn programs_that_an_editor_does_not_find() {
         +    }
         +  }
         +}
-        note: an editor may not have `npx` in its PATH: it is in …/home/.nvm/versions/node/v22.1.0/bin, of nvm; written with its directory, which another version changes, so run this again then
+        note: `npx` may not be in the PATH of an editor: it is in …/home/.nvm/versions/node/v22.1.0/bin (managed by nvm), so setup writes its full path; run setup again after an update, because that changes the path
         exit 0
-    "#]].assert_eq(&said(&[node]));
-    // A script in one place, and what runs it in another.
+    "#]].assert_eq(&printed(&[node]));
+    // A script, and its interpreter in another directory.
     expect![[r#"
         --- ~/.config/zed/settings.json
         +++ ~/.config/zed/settings.json
@@ -127,17 +127,17 @@ fn programs_that_an_editor_does_not_find() {
         +    }
         +  }
         +}
-        note: `npx` is run by `node`, which an editor may not have in its PATH: it is in …/home/.nvm/versions/node/v22.1.0/bin, of nvm; written with its directory, which another version changes, so run this again then
-        note: an editor may not have `npx` in its PATH: it is in …/bin; written with its directory
+        note: `npx` needs `node`, which may not be in the PATH of an editor: it is in …/home/.nvm/versions/node/v22.1.0/bin (managed by nvm), so setup writes its full path; run setup again after an update, because that changes the path
+        note: `npx` may not be in the PATH of an editor: it is in …/bin, so setup writes its full path
         exit 0
-    "#]].assert_eq(&said(&["bin", node]));
+    "#]].assert_eq(&printed(&["bin", node]));
     expect![[r#"
         error: `claude-acp` needs `npx` or `claude-agent-acp`, and neither is in PATH
         hint: install Node.js, which has `npx`: https://nodejs.org
         exit 127
     "#]]
-    .assert_eq(&said(&["empty"]));
-    // Who is started on a terminal has its PATH.
+    .assert_eq(&printed(&["empty"]));
+    // Editors that are started in a terminal have its PATH.
     let mut command = machine.command(&["setup", "acpx", "--agent", "claude", "--print"]);
     expect![[r#"
         --- ~/.acpx/config.json
@@ -151,12 +151,12 @@ fn programs_that_an_editor_does_not_find() {
         +  }
         +}
         exit 0
-    "#]].assert_eq(&machine.said_by(command.env("PATH", machine.path(node))));
+    "#]].assert_eq(&machine.output_of(command.env("PATH", machine.path(node))));
 }
 
-/// A program that a runner of packages has in its cache will not be there for long.
+/// The cache of a package runner may be cleared, so the command of the runner is written instead of a path in its cache.
 #[test]
-fn a_program_that_vanishes() {
+fn a_program_in_the_cache_of_a_package_runner() {
     let machine = Machine::new();
     for (place, runner) in
         [("home/.npm/_npx/0a/node_modules/p/bin", "npx"), ("home/.cache/uv/archive-v0/x/bin", "uvx")]
@@ -167,23 +167,23 @@ fn a_program_that_vanishes() {
         machine.script("bin/uvx");
         let arguments = ["setup", "acpx", "--print", "--", "my-agent"];
         let output = machine.command_of(&program, &arguments).output().unwrap();
-        let said = String::from_utf8(output.stdout).unwrap();
+        let printed = String::from_utf8(output.stdout).unwrap();
         let note = String::from_utf8(output.stderr).unwrap();
         let start = if runner == "npx" { r#""npx", "-y""# } else { r#""uvx""# };
         let expected =
             format!(r#""argv": [{start}, "acp-skills-proxy", "--discover", "user", "--", "my-agent"]"#);
-        assert!(said.contains(&expected), "{said}");
-        assert!(note.contains(&format!("this program lies in the cache of {runner}")), "{note}");
+        assert!(printed.contains(&expected), "{printed}");
+        assert!(note.contains(&format!("this program is in the cache of {runner}")), "{note}");
     }
 }
 
 #[test]
 fn agents_by_identifier() {
     let machine = Machine::new();
-    let said = machine.said(&["setup", "--agents"]);
-    let claude = said.lines().find(|line| line.starts_with("claude-acp ")).unwrap();
+    let printed = machine.output(&["setup", "--agents"]);
+    let claude = printed.lines().find(|line| line.starts_with("claude-acp ")).unwrap();
     assert!(claude.contains("npx -y @agentclientprotocol/claude-agent-acp"), "{claude}");
-    // It is started the same as by its command.
+    // `--agent gemini` runs the same command.
     machine.program(
         "gemini",
         "#!/bin/sh\necho \"$0 $*\" >&2\nexit 7\n",
@@ -191,19 +191,19 @@ fn agents_by_identifier() {
     );
     let name = if cfg!(windows) { "gemini.cmd" } else { "gemini" };
     copy(&machine.path(name), &machine.path("bin").join(name));
-    let said = machine.said(&["--skills", "home/.agents", "--agent", "gemini"]);
-    assert!(said.contains("gemini --acp") && said.ends_with("exit 7\n"), "{said}");
+    let printed = machine.output(&["--skills", "home/.agents", "--agent", "gemini"]);
+    assert!(printed.contains("gemini --acp") && printed.ends_with("exit 7\n"), "{printed}");
     machine.check(
         &["--skills", "home/.agents", "--agent", "gemni"],
         expect![[r#"
         error: no agent is known as `gemni`
-        hint: did you mean `gemini`? `acp-skills-proxy setup --agents` lists all
+        hint: did you mean `gemini`? `acp-skills-proxy setup --agents` lists all agents
         exit 2
     "#]],
     );
     machine.check(&["try", "--skills", "home/.agents", "--agent", "goose"], expect![[r#"
-        error: `goose` is not in PATH, and `goose` is no package that `npx` or `uvx` could run
-        hint: install it from https://block.github.io/goose; when it is not in PATH, give its command after `--`: `-- /path/to/goose acp`
+        error: `goose` is not in PATH, and `goose` is not a package that `npx` or `uvx` could run
+        hint: install it from https://block.github.io/goose; if it is installed outside of PATH, give its command after `--`: `-- /path/to/goose acp`
         exit 127
     "#]]);
     machine.check(
@@ -214,7 +214,7 @@ fn agents_by_identifier() {
         exit 127
     "#]],
     );
-    // Who has not installed it hears that it need not be.
+    // The hint says that the agent's package can be run without installing it.
     machine.check(
         &["--skills", "home/.agents", "--", "claude-agent-acp"],
         expect![[r#"

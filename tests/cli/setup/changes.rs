@@ -1,4 +1,4 @@
-//! What `setup` changes in settings, who is asked, and how it is taken back.
+//! Changes of settings, confirmation, and `--undo`.
 
 use std::fs;
 #[cfg(unix)]
@@ -15,7 +15,7 @@ use super::machine::terminal;
 use super::machine::{Machine, PROGRAM, STATE, ZED_FILE, assert_private};
 
 #[test]
-fn zed_and_back() {
+fn a_change_of_zed_and_its_undo() {
     let machine = Machine::new();
     machine.write(ZED_FILE, ZED);
     machine.check(&["setup", "zed", "--agent", "claude", "--yes"], expect![[r#"
@@ -36,9 +36,9 @@ fn zed_and_back() {
            },
            "telemetry": { "metrics": false },
          }
-        Written. Choose it behind the + of the agent panel.
-        What was there before is in ~/.local/state/acp-skills-proxy/setup/0001/before.json. To take it back: acp-skills-proxy setup zed --undo
-        note: an editor may not have `npx` in its PATH: it is in …/bin; written with its directory
+        Written. Choose the agent from the + menu of the agent panel.
+        The previous settings are in ~/.local/state/acp-skills-proxy/setup/0001/before.json. To revert the change: acp-skills-proxy setup zed --undo
+        note: `npx` may not be in the PATH of an editor: it is in …/bin, so setup writes its full path
         exit 0
     "#]]);
     let settings = machine.read(ZED_FILE);
@@ -66,65 +66,75 @@ fn zed_and_back() {
                  "acp",
                  /* quiet */ "-q",
                ],
-        Written. Choose it behind the + of the agent panel.
-        What was there before is in ~/.local/state/acp-skills-proxy/setup/0002/before.json. To take it back: acp-skills-proxy setup zed --undo
-        exit 0
-    "#]]);
-    machine.check(&["setup"], expect![[r#"
-        EDITOR  SETTINGS                     AGENTS
-        zed     ~/.config/zed/settings.json  claude-acp (the editor's own), Mine (through the proxy), Claude with skills (through the proxy)
-
-        No agent that is known by name is in your PATH.
-        N agents are known by name (`acp-skills-proxy setup --agents`); packages of npm and PyPI are run by npx and uvx (not here).
-
-        1 skill of your own in ~/.agents/skills: `acp-skills-proxy list --discover user` shows them.
-
-        To put the proxy in front of an agent: acp-skills-proxy setup zed --agent claude
+        Written. Choose the agent from the + menu of the agent panel.
+        The previous settings are in ~/.local/state/acp-skills-proxy/setup/0002/before.json. To revert the change: acp-skills-proxy setup zed --undo
         exit 0
     "#]]);
     machine.check(
         &["setup", "zed", "--undo", "--yes"],
         expect![[r#"
-        --- ~/.config/zed/settings.json
-        +++ ~/.config/zed/settings.json
-        @@ -29,12 +29,8 @@
-             },
-             "Mine": {
-               "type": "custom",
-        -      "command": "PROGRAM", // built at home
-        +      "command": "/opt/my-agent", // built at home
-               "args": [
-        -        "--skills",
-        -        "…/home/.agents",
-        -        "--",
-        -        "/opt/my-agent",
-                 "acp",
-                 /* quiet */ "-q",
-               ],
-        Taken back.
-        exit 0
-    "#]],
+            --- ~/.config/zed/settings.json
+            +++ ~/.config/zed/settings.json
+            @@ -29,12 +29,8 @@
+                 },
+                 "Mine": {
+                   "type": "custom",
+            -      "command": "PROGRAM", // built at home
+            +      "command": "/opt/my-agent", // built at home
+                   "args": [
+            -        "--skills",
+            -        "…/home/.agents",
+            -        "--",
+            -        "/opt/my-agent",
+                     "acp",
+                     /* quiet */ "-q",
+                   ],
+            Reverted.
+            exit 0
+        "#]],
     );
     assert_eq!(machine.read(ZED_FILE), settings);
-    assert!(machine.said(&["setup", "zed", "--undo", "--yes"]).ends_with("Taken back.\nexit 0\n"));
+    assert!(machine.output(&["setup", "zed", "--undo", "--yes"]).ends_with("Reverted.\nexit 0\n"));
     assert_eq!(machine.read(ZED_FILE), ZED);
     machine.check(
         &["setup", "zed", "--undo", "--yes"],
         expect![[r#"
-        Nothing to take back in ~/.config/zed/settings.json.
-        exit 0
-    "#]],
+            Nothing to revert in ~/.config/zed/settings.json.
+            exit 0
+        "#]],
     );
-    // What was there is kept, each time in a place of its own, and for its owner alone.
+    // Each change keeps the previous settings in a directory of its own, which only the owner can read.
     let records = machine.path(STATE).join("acp-skills-proxy/setup");
     assert_eq!(fs::read_to_string(records.join("0001/before.json")).unwrap(), ZED);
     assert_eq!(fs::read_to_string(records.join("0002/before.json")).unwrap(), settings);
     assert_private(&records);
 }
 
-/// All agents of the settings in one step, but for the editor's own.
+/// Without an editor, `setup` lists editors, agents and skills.
 #[test]
-fn every_agent() {
+fn an_overview_of_the_machine() {
+    let machine = Machine::new();
+    machine.write(ZED_FILE, ZED);
+    machine.output(&["setup", "zed", "--agent", "claude", "--yes"]);
+    machine.output(&["setup", "zed", "--agent", "mine", "--yes"]);
+    machine.check(&["setup"], expect![[r#"
+        EDITOR  SETTINGS                     AGENTS
+        zed     ~/.config/zed/settings.json  claude-acp (the editor's own), Mine (through the proxy), Claude with skills (through the proxy)
+
+        None of the known agents is in your PATH.
+        N agents are known by name: acp-skills-proxy setup --agents
+        Agents that are packages of npm and PyPI are started with npx and uvx (not installed).
+
+        You have 1 skill in ~/.agents/skills. To list them: acp-skills-proxy list --discover user
+
+        To put the proxy in front of an agent: acp-skills-proxy setup zed --agent claude
+        exit 0
+    "#]]);
+}
+
+/// Without `--agent`, all agents of the settings are changed, except for those that the editor starts itself.
+#[test]
+fn all_agents_of_the_settings() {
     let machine = Machine::new();
     let settings = r#"{
   "agent_servers": {
@@ -156,33 +166,33 @@ fn every_agent() {
     assert_eq!(machine.read(ZED_FILE), settings);
     machine.write(ZED_FILE, "{ \"agent_servers\": { \"claude-acp\": { \"type\": \"registry\" } } }");
     machine.check(&["setup", "zed"], expect![[r#"
-        error: which agent?
-        hint: `acp-skills-proxy setup zed --agent claude-acp`, for example; `acp-skills-proxy setup --agents` lists those that are known, and the command of any other goes after `--`
+        error: no agent was given
+        hint: try `acp-skills-proxy setup zed --agent claude-acp`; `acp-skills-proxy setup --agents` lists the known agents, and the command of any other agent goes after `--`
         exit 2
     "#]]);
 }
 
 #[test]
-fn nobody_to_ask() {
+fn without_a_terminal_nothing_is_written() {
     let machine = Machine::new();
     machine.write(ZED_FILE, "{}");
-    let said = machine.said(&["setup", "zed", "--agent", "claude"]);
-    assert!(said.contains("+    \"Claude with skills\": {"), "{said}");
+    let printed = machine.output(&["setup", "zed", "--agent", "claude"]);
+    assert!(printed.contains("+    \"Claude with skills\": {"), "{printed}");
     assert!(
-        said.ends_with(
-            "error: nothing was written, because nobody can be asked: stdin is no terminal\n\
-             hint: `--yes` writes without asking, `--print` only shows\nexit 2\n"
+        printed.ends_with(
+            "error: nothing was written: setup cannot ask, because stdin is not a terminal\n\
+             hint: use `--yes` to write without asking, or `--print` to see the change\nexit 2\n"
         ),
-        "{said}"
+        "{printed}"
     );
     assert_eq!(machine.read(ZED_FILE), "{}");
 }
 
-// A terminal of the test's own takes unsafe code on Windows.
+// On Windows, a terminal for the test would need unsafe code.
 #[cfg(unix)]
-/// Asks on a terminal, and writes only after a yes, and only when nobody else has written.
+/// Asks on a terminal, and writes only after a yes and if no other program has changed the file.
 #[test]
-fn asked() {
+fn writing_needs_a_confirmation() {
     for (answer, meanwhile, expected) in [
         ("y\n", None, "Written."),
         ("n\n", None, "Nothing was written."),
@@ -190,7 +200,7 @@ fn asked() {
         (
             "y\n",
             Some("{ \"theirs\": 1 }"),
-            "was changed by somebody else in the meantime, so nothing was written",
+            "was changed by another program in the meantime, so nothing was written",
         ),
     ] {
         let machine = Machine::new();
@@ -204,29 +214,29 @@ fn asked() {
             .spawn()
             .unwrap();
         let mut stderr = child.stderr.take().unwrap();
-        let mut said = Vec::new();
-        while !said.ends_with(b"Write this? [y/N] ") {
+        let mut printed = Vec::new();
+        while !printed.ends_with(b"Write this change? [y/N] ") {
             let mut byte = [0];
-            assert_eq!(stderr.read(&mut byte).unwrap(), 1, "{}", String::from_utf8_lossy(&said));
-            said.extend(byte);
+            assert_eq!(stderr.read(&mut byte).unwrap(), 1, "{}", String::from_utf8_lossy(&printed));
+            printed.extend(byte);
         }
         if let Some(text) = meanwhile {
             machine.write(ZED_FILE, text);
         }
         ours.write_all(answer.as_bytes()).unwrap();
-        stderr.read_to_end(&mut said).unwrap();
+        stderr.read_to_end(&mut printed).unwrap();
         let output = child.wait_with_output().unwrap();
-        said.extend(output.stdout);
-        let said = String::from_utf8(said).unwrap();
-        assert!(said.contains(expected), "{answer:?}: {said}");
+        printed.extend(output.stdout);
+        let printed = String::from_utf8(printed).unwrap();
+        assert!(printed.contains(expected), "{answer:?}: {printed}");
         let settings = machine.read(ZED_FILE);
         match (expected, meanwhile) {
             ("Written.", _) => assert!(settings.contains("Claude with skills")),
             (_, Some(theirs)) => {
                 assert_eq!(settings, theirs);
-                // It is not there to be taken back either.
+                // There is no record of the change either.
                 assert!(
-                    machine.said(&["setup", "zed", "--undo", "--yes"]).starts_with("Nothing to take back")
+                    machine.output(&["setup", "zed", "--undo", "--yes"]).starts_with("Nothing to revert")
                 );
             }
             _ => assert_eq!(settings, "{}"),
@@ -234,9 +244,9 @@ fn asked() {
     }
 }
 
-/// One that goes through the proxy already, by a program that has moved, or by a runner of packages.
+/// Agents that use the proxy already, by an old path or by a package runner.
 #[test]
-fn brought_up_to_date() {
+fn agents_behind_the_proxy_are_updated() {
     let machine = Machine::new();
     let agent = |command: &str, args: &str| {
         format!(
@@ -261,51 +271,51 @@ fn brought_up_to_date() {
         ),
     ] {
         machine.write(ZED_FILE, &before);
-        let said = machine.said(&[&["setup", "zed", "--agent", "a", "--yes"], flags].concat());
-        assert!(said.ends_with("exit 0\n"), "{said}");
+        let printed = machine.output(&[&["setup", "zed", "--agent", "a", "--yes"], flags].concat());
+        assert!(printed.ends_with("exit 0\n"), "{printed}");
         let program = dunce::canonicalize(PROGRAM).unwrap();
         let written = program.to_str().unwrap().replace('\\', r"\\");
         assert_eq!(machine.read(ZED_FILE), agent(&written, after));
-        assert!(machine.said(&["setup", "zed", "--undo", "--yes"]).ends_with("exit 0\n"));
+        assert!(machine.output(&["setup", "zed", "--undo", "--yes"]).ends_with("exit 0\n"));
         assert_eq!(machine.read(ZED_FILE), before);
     }
 }
 
-/// After somebody has edited the settings, only what is ours goes.
+/// If the user has edited the settings since the change, only our change is removed.
 #[test]
-fn taken_back_later() {
+fn undo_keeps_later_edits() {
     let machine = Machine::new();
     machine.write(ZED_FILE, ZED);
-    machine.said(&["setup", "zed", "--agent", "claude", "--yes"]);
+    machine.output(&["setup", "zed", "--agent", "claude", "--yes"]);
     let edited = |text: &str| text.replace("\"ui_font_size\": 16,", "\"ui_font_size\": 18, // eyes");
     machine.write(ZED_FILE, &edited(&machine.read(ZED_FILE)));
-    assert!(machine.said(&["setup", "zed", "--undo", "--yes"]).ends_with("exit 0\n"));
+    assert!(machine.output(&["setup", "zed", "--undo", "--yes"]).ends_with("exit 0\n"));
     assert_eq!(machine.read(ZED_FILE), edited(ZED));
-    // Removed by hand.
-    machine.said(&["setup", "zed", "--agent", "claude", "--yes"]);
+    // The user has removed the agent by hand.
+    machine.output(&["setup", "zed", "--agent", "claude", "--yes"]);
     machine.write(ZED_FILE, ZED);
     machine.check(
         &["setup", "zed", "--undo", "--yes"],
         expect![[r#"
         --- ~/.config/zed/settings.json
         +++ ~/.config/zed/settings.json
-        Taken back.
+        Reverted.
         exit 0
     "#]],
     );
     machine.check(
         &["setup", "zed", "--undo", "--yes"],
         expect![[r#"
-        Nothing to take back in ~/.config/zed/settings.json.
+        Nothing to revert in ~/.config/zed/settings.json.
         exit 0
     "#]],
     );
     assert_eq!(machine.read(ZED_FILE), ZED);
-    // Written by hand, as the README shows.
+    // The user has written the agent by hand, as the README shows.
     machine
         .write(ZED_FILE, r#"{"agent_servers": {"a": {"command": "acp-skills-proxy", "args": ["--", "x"]}}}"#);
     machine.check(&["setup", "zed", "--undo"], expect![[r#"
-        Nothing to take back in ~/.config/zed/settings.json. a goes through the proxy, but not by a change of `setup` that is known here.
+        Nothing to revert in ~/.config/zed/settings.json. a goes through the proxy, but `setup` has no record of that change.
         exit 0
     "#]]);
 }

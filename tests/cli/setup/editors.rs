@@ -1,4 +1,4 @@
-//! Editors: where their settings are, and what to paste into those that have none.
+//! The paths of settings, and texts to paste into editors without a settings file.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::machine::{Machine, PROGRAM};
 
 #[test]
-fn what_to_paste() {
+fn texts_to_paste() {
     let machine = Machine::new();
     machine.check(&["setup", "neovim", "--agent", "claude"], expect![[r#"
         CodeCompanion, in your init.lua:
@@ -43,25 +43,25 @@ fn what_to_paste() {
     machine.check(
         &["setup", "emacs", "--agent", "gemini"],
         expect![[r#"
-        agent-shell, in your init.el:
+            agent-shell, in your init.el:
 
-        (setq agent-shell-google-gemini-acp-command
-              '("PROGRAM" "--discover" "user" "--" "…/bin/npx" "-y" "@google/gemini-cli" "--acp"))
-        note: an editor may not have `npx` in its PATH: it is in …/bin; written with its directory
-        exit 0
-    "#]],
+            (setq agent-shell-google-gemini-acp-command
+                  '("PROGRAM" "--discover" "user" "--" "…/bin/npx" "-y" "@google/gemini-cli" "--acp"))
+            note: `npx` may not be in the PATH of an editor: it is in …/bin, so setup writes its full path
+            exit 0
+        "#]],
     );
-    // What is pasted there is for a shell of Unix.
+    // The text is for a POSIX shell.
     #[cfg(unix)]
     machine.check(
         &["setup", "toad", "--", "my agent", "--acp"],
         expect![[r#"
-        Toad, on a command line:
+            Toad, on a command line:
 
-        toad acp 'PROGRAM --discover user -- '\''my agent'\'' --acp'
-        note: `my agent` is not in your PATH: is it installed?
-        exit 0
-    "#]],
+            toad acp 'PROGRAM --discover user -- '\''my agent'\'' --acp'
+            note: `my agent` is not in your PATH; check that it is installed
+            exit 0
+        "#]],
     );
     machine.check(
         &["setup", "emacs", "--agent", "pi", "--undo"],
@@ -75,13 +75,13 @@ fn what_to_paste() {
     "#]],
     );
     machine.check(&["setup", "emacs", "--agent", "cline"], expect![[r#"
-        error: Emacs has no place for the command of this agent
-        hint: it has one for claude-acp, codex-acp, gemini, github-copilot-cli, opencode, qwen-code, goose, pi-acp
+        error: Emacs does not support the command of this agent
+        hint: it supports claude-acp, codex-acp, gemini, github-copilot-cli, opencode, qwen-code, goose, pi-acp
         exit 2
     "#]]);
     machine.check(&["setup", "emacs"], expect![[r#"
-        error: which agent?
-        hint: `acp-skills-proxy setup emacs --agent claude`, for example; `acp-skills-proxy setup --agents` lists those that are known, and the command of any other goes after `--`
+        error: no agent was given
+        hint: try `acp-skills-proxy setup emacs --agent claude`; `acp-skills-proxy setup --agents` lists the known agents, and the command of any other agent goes after `--`
         exit 2
     "#]]);
 }
@@ -101,21 +101,24 @@ fn other_editors() {
         "home/.acpx/config.json",
         "{\"agents\": {\"mine\": {\"argv\": [\"./x\", \"acp\"]}}, \"ttl\": 1}\n",
     );
-    let said = machine.said(&["setup", "code", "--agent", "claude", "--yes"]);
-    assert!(said.contains("note: VS Code needs the extension `formulahendry.acp-client`"), "{said}");
+    let printed = machine.output(&["setup", "code", "--agent", "claude", "--yes"]);
+    assert!(printed.contains("note: VS Code needs the extension `formulahendry.acp-client`"), "{printed}");
     fs::create_dir_all(machine.path("home/.vscode/extensions/formulahendry.acp-client-0.2.0")).unwrap();
-    let said = machine.said(&["setup", "code", "--undo", "--yes"]);
-    assert!(said.ends_with("Taken back.\nexit 0\n"), "{said}");
-    let said = machine.said(&["setup", "code", "--agent", "claude", "--yes"]);
-    assert!(!said.contains("needs the extension") && said.contains("in the panel of ACP Client"), "{said}");
+    let printed = machine.output(&["setup", "code", "--undo", "--yes"]);
+    assert!(printed.ends_with("Reverted.\nexit 0\n"), "{printed}");
+    let printed = machine.output(&["setup", "code", "--agent", "claude", "--yes"]);
+    assert!(
+        !printed.contains("needs the extension") && printed.contains("in the panel of ACP Client"),
+        "{printed}"
+    );
     machine.check(&["setup", "acpx", "--agent", "mine", "--yes"], expect![[r#"
         --- ~/.acpx/config.json
         +++ ~/.acpx/config.json
         @@ -1 +1 @@
         -{"agents": {"mine": {"argv": ["./x", "acp"]}}, "ttl": 1}
         +{"agents": {"mine": {"argv": ["PROGRAM", "--discover", "user", "--", "./x", "acp"]}}, "ttl": 1}
-        Written. Name it behind `acpx`.
-        What was there before is in ~/.local/state/acp-skills-proxy/setup/0003/before.json. To take it back: acp-skills-proxy setup acpx --undo
+        Written. Start it with `acpx NAME`.
+        The previous settings are in ~/.local/state/acp-skills-proxy/setup/0003/before.json. To revert the change: acp-skills-proxy setup acpx --undo
         exit 0
     "#]]);
     let config: Value = serde_json::from_str(&machine.read("home/.acpx/config.json")).unwrap();
@@ -127,32 +130,33 @@ fn other_editors() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn where_settings_are() {
+fn paths_of_settings() {
     let machine = Machine::new();
-    let (xdg, flatpak) = ("xdg/zed/settings.json", "home/.var/app/dev.zed.Zed/config/zed/settings.json");
-    let said = |arguments: &[&str]| {
-        machine.said_by(machine.command(arguments).env("XDG_CONFIG_HOME", machine.path("xdg")))
+    let xdg = "xdg/zed/settings.json";
+    let flatpak = "home/.var/app/dev.zed.Zed/config/zed/settings.json";
+    let printed = |arguments: &[&str]| {
+        machine.output_of(machine.command(arguments).env("XDG_CONFIG_HOME", machine.path("xdg")))
     };
     machine.write(flatpak, "{}");
-    assert!(said(&["setup", "zed", "--agent", "claude", "--yes"]).ends_with("exit 0\n"));
+    assert!(printed(&["setup", "zed", "--agent", "claude", "--yes"]).ends_with("exit 0\n"));
     assert!(machine.read(flatpak).contains("Claude with skills"));
     machine.write(xdg, "{}");
     expect![[r#"
-        error: there are several settings files: …/xdg/zed/settings.json, ~/.var/app/dev.zed.Zed/config/zed/settings.json
-        hint: choose one: `--file …/xdg/zed/settings.json`
+        error: found several settings files: …/xdg/zed/settings.json, ~/.var/app/dev.zed.Zed/config/zed/settings.json
+        hint: choose one with `--file …/xdg/zed/settings.json`
         exit 2
-    "#]].assert_eq(&said(&["setup", "zed", "--agent", "claude", "--yes"]));
-    assert!(said(&["setup", "zed", "--agent", "claude", "--yes", "--file", xdg]).ends_with("exit 0\n"));
+    "#]].assert_eq(&printed(&["setup", "zed", "--agent", "claude", "--yes"]));
+    assert!(printed(&["setup", "zed", "--agent", "claude", "--yes", "--file", xdg]).ends_with("exit 0\n"));
     assert!(machine.read(xdg).contains("Claude with skills"));
     let undo = ["setup", "zed", "--undo", "--yes", "--file"];
-    assert!(said(&[&undo[..], &[xdg]].concat()).ends_with("exit 0\n"));
+    assert!(printed(&[&undo[..], &[xdg]].concat()).ends_with("exit 0\n"));
     assert_eq!(machine.read(xdg), "{}");
-    // Each file has its own changes.
-    assert!(said(&[&undo[..], &[flatpak]].concat()).ends_with("exit 0\n"));
+    // Changes are recorded for each file.
+    assert!(printed(&[&undo[..], &[flatpak]].concat()).ends_with("exit 0\n"));
     assert_eq!(machine.read(flatpak), "{}");
-    let said = machine.said_by(machine.command(&["setup"]).env("HOME", "relative"));
-    assert!(said.contains("it is not known where your home directory is\nhint: set HOME"), "{said}");
-    // Without the variable the system knows.
-    let said = machine.said_by(machine.command(&["setup", "--agents"]).env_remove("HOME"));
-    assert!(said.contains("claude-acp") && said.ends_with("exit 0\n"), "{said}");
+    let printed = machine.output_of(machine.command(&["setup"]).env("HOME", "relative"));
+    assert!(printed.contains("cannot find your home directory\nhint: set HOME"), "{printed}");
+    // Without the variable, the user database of the system has the home directory.
+    let printed = machine.output_of(machine.command(&["setup", "--agents"]).env_remove("HOME"));
+    assert!(printed.contains("claude-acp") && printed.ends_with("exit 0\n"), "{printed}");
 }

@@ -1,5 +1,5 @@
-//! A machine of the test's own, and what is said on it. The texts of the tests are those of Linux; what differs on Windows
-//! stands in [`here`].
+//! A temporary home directory, and the output of the program in it. The expected output is that of Linux. [`here`] translates
+//! it for Windows.
 
 #[cfg(unix)]
 use std::fs::OpenOptions;
@@ -17,7 +17,7 @@ pub(super) const PROGRAM: &str = env!("CARGO_BIN_EXE_acp-skills-proxy");
 pub(super) const ZED_FILE: &str =
     if cfg!(windows) { "home/AppData/Roaming/Zed/settings.json" } else { "home/.config/zed/settings.json" };
 
-/// Where a user's programs keep what they remember.
+/// The directory in which the user's programs keep their state.
 pub(super) const STATE: &str = if cfg!(windows) { "home/AppData/Local" } else { "home/.local/state" };
 
 /// A machine: a home directory with a skill, and a PATH with `npx`.
@@ -48,12 +48,12 @@ impl Machine {
         fs::write(path, text).unwrap();
     }
 
-    /// A program that `node` would run.
+    /// Writes a script that `node` would run.
     pub(super) fn script(&self, path: &str) {
         self.program(path, "#!/usr/bin/env node\n", "@node %~dpn0.js %*\r\n");
     }
 
-    /// A program: a script on Unix, a batch file on Windows.
+    /// Writes a program: a script on Unix, a batch file on Windows.
     pub(super) fn program(&self, path: &str, script: &str, batch: &str) {
         let (path, text) =
             if cfg!(windows) { (format!("{path}.cmd"), batch) } else { (path.to_owned(), script) };
@@ -66,7 +66,7 @@ impl Machine {
         fs::read_to_string(self.path(path)).unwrap()
     }
 
-    /// A program with the environment of this machine.
+    /// Returns a command with the environment of this machine.
     pub(super) fn command_of(&self, program: &Path, arguments: &[&str]) -> Command {
         let mut command = Command::new(program);
         command
@@ -89,34 +89,34 @@ impl Machine {
         self.command_of(Path::new(PROGRAM), arguments)
     }
 
-    pub(super) fn said(&self, arguments: &[&str]) -> String {
-        self.said_by(&mut self.command(arguments))
+    pub(super) fn output(&self, arguments: &[&str]) -> String {
+        self.output_of(&mut self.command(arguments))
     }
 
-    /// What is printed, and the exit code; `PROGRAM` and `…` stand for us and the directory of the machine.
-    pub(super) fn said_by(&self, command: &mut Command) -> String {
+    /// Returns the output and the exit code. `PROGRAM` stands for the program, and `…` for the directory of the machine.
+    pub(super) fn output_of(&self, command: &mut Command) -> String {
         let Output { status, stdout, stderr } = command.output().unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-        let mut said = format!("{}{}exit {}\n", text(stdout), text(stderr), status.code().unwrap_or(-1));
+        let mut printed = format!("{}{}exit {}\n", text(stdout), text(stderr), status.code().unwrap_or(-1));
         let program = dunce::canonicalize(PROGRAM).unwrap();
         for (path, name) in [(&program, "PROGRAM"), (&self.dir, "…")] {
             let path = path.to_str().unwrap();
-            // As it is, and as JSON writes it.
-            said = said.replace(&path.replace('\\', r"\\"), name).replace(path, name);
+            // The path as it is, and with the escapes of JSON.
+            printed = printed.replace(&path.replace('\\', r"\\"), name).replace(path, name);
         }
         if cfg!(windows) {
-            for path in said.split('…').skip(1) {
+            for path in printed.split('…').skip(1) {
                 let path = path.split(['"', ' ', '\n', ',']).next().unwrap();
                 assert!(
                     !(path.contains('/') && path.contains('\\')),
-                    "two kinds of separators: …{path} in {said}"
+                    "two kinds of separators: …{path} in {printed}"
                 );
             }
-            said = said.replace(r"\\", "/").replace('\\', "/");
+            printed = printed.replace(r"\\", "/").replace('\\', "/");
         }
-        // How many there are is the table's affair.
+        // The number of known agents may change.
         let lines =
-            said.split_inclusive('\n').map(|line| match line.split_once(" agents are known by name") {
+            printed.split_inclusive('\n').map(|line| match line.split_once(" agents are known by name") {
                 Some((_, rest)) => format!("N agents are known by name{rest}"),
                 None => line.to_owned(),
             });
@@ -124,39 +124,39 @@ impl Machine {
     }
 
     pub(super) fn check(&self, arguments: &[&str], expected: Expect) {
-        assert_said(&self.said(arguments), expected);
+        assert_output(&self.output(arguments), expected);
     }
 }
 
-fn assert_said(said: &str, expected: Expect) {
+fn assert_output(printed: &str, expected: Expect) {
     if cfg!(windows) {
-        assert_eq!(squeezed(said), squeezed(&here(&unindented(expected.data()))));
+        assert_eq!(squeezed(printed), squeezed(&here(&unindented(expected.data()))));
     } else {
-        expected.assert_eq(said);
+        expected.assert_eq(printed);
     }
 }
 
-/// What is said here, where `text` is what is said on Linux.
+/// Translates the output on Linux to the output on this system.
 pub(super) fn here(text: &str) -> String {
     if !cfg!(windows) {
         return text.to_owned();
     }
     let text = text
         .replace('\\', "/")
-        // Paths are not cut short, and are others.
+        // Paths differ, and are not shortened.
         .replace("…/home/", "~/")
         .replace("~/.config/zed/", "~/AppData/Roaming/Zed/")
         .replace("~/.config/", "~/AppData/Roaming/")
         .replace("~/.local/state/", "~/AppData/Local/")
         .replace("~/", "…/home/")
-        // Desktop and terminal have the same PATH.
+        // Desktop and terminal share one PATH.
         .replace("\"…/bin/npx\"", "\"npx\"")
         .replace("No such file or directory (os error 2)", "program not found");
     let lines = text.split_inclusive('\n');
-    lines.filter(|line| !line.starts_with("note: an editor may not have")).collect()
+    lines.filter(|line| !line.contains("may not be in the PATH of an editor")).collect()
 }
 
-/// Without the spaces that make columns, whose widths depend on paths.
+/// Removes the spaces between columns, because the widths of columns depend on paths.
 fn squeezed(text: &str) -> String {
     let columns = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
     text.lines()
@@ -164,7 +164,7 @@ fn squeezed(text: &str) -> String {
         .collect()
 }
 
-/// An expectation without the indentation of the test, as it is compared elsewhere.
+/// Removes the indentation of an expectation, as `expect_test` does.
 fn unindented(text: &str) -> String {
     let text = text.strip_prefix('\n').unwrap_or(text);
     let indents = text.lines().filter(|line| !line.trim().is_empty());
@@ -174,8 +174,8 @@ fn unindented(text: &str) -> String {
         .collect()
 }
 
-/// Copies a program by another process: what this one has open for writing while a test beside it starts something would be
-/// too busy to be started.
+/// Copies a program in another process. If this process wrote the file, a test that starts a process at the same time could
+/// inherit the open file, and the program could not be started (`ETXTBSY`).
 #[cfg(unix)]
 pub(super) fn copy(from: &Path, to: &Path) {
     assert!(Command::new("cp").arg("-p").args([from, to]).status().unwrap().success());
@@ -209,11 +209,11 @@ pub(super) fn assert_private(path: &Path) {
     assert_eq!(mode(path), 0o700);
 }
 
-/// The rights are those of the home directory there.
+/// On Windows, files inherit the permissions of the home directory.
 #[cfg(windows)]
 pub(super) fn assert_private(_path: &Path) {}
 
-/// Both ends of a terminal.
+/// Opens a terminal. Returns our end and the end for the program.
 #[cfg(unix)]
 pub(super) fn terminal() -> (fs::File, fs::File) {
     use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};

@@ -143,12 +143,13 @@ fn step(world: &mut World, talk: &mut Talk, bytes: &mut Bytes<'_>) {
         }
         8 => {
             let Some(key) = world.key(bytes.below(4)) else { return };
-            world.handle(match bytes.below(4) {
+            let input = match bytes.below(4) {
                 0 => Input::ToolsListed(key),
-                1 => Input::WaitOver(key),
-                2 => Input::MenuDue(key),
+                1 => Input::ToolsTimerEnded { session: key, timer: world.oldest_timer(key) },
+                2 => Input::MenuTimerEnded(key),
                 _ => Input::SkillsChanged(std::time::Duration::ZERO),
-            });
+            };
+            world.handle(input);
         }
         9 | 10 => {
             if talk.open.is_empty() {

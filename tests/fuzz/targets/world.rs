@@ -3,8 +3,8 @@
 use std::{collections::VecDeque, path::PathBuf, time::Duration};
 
 use acp_skills_intercept::{
-    Actions, Decided, Endpoint, Fetched, Input, Interceptor, Mark, NotFetched, Pass, Policy, Provisions,
-    Query, Reason, Refreshed, Resolved, SessionKey, Switched, Task, Transport,
+    Actions, Endpoint, Fetched, HostError, Input, Interceptor, Mark, NotFetched, Pass, Policy, Provisions,
+    Query, Reason, Refreshed, Resolved, SavedSwitches, SessionKey, Task, Timer, Transport, TrustOutcome,
 };
 use serde_json::{Value, json};
 use skills_core::{Properties, Skill, SkillName, SkillSet, Source, Stored};
@@ -29,6 +29,7 @@ pub(super) struct World {
     queries: VecDeque<Query>,
     keys: Vec<SessionKey>,
     menus: Vec<SessionKey>,
+    timers: Vec<(SessionKey, Timer)>,
     /// What the two sides got, in order.
     pub(super) to_client: Vec<String>,
     pub(super) to_agent: Vec<String>,
@@ -52,6 +53,7 @@ impl World {
             queries: VecDeque::new(),
             keys: Vec::new(),
             menus: Vec::new(),
+            timers: Vec::new(),
             to_client: Vec::new(),
             to_agent: Vec::new(),
         }
@@ -135,8 +137,9 @@ impl World {
                     }
                     self.queries.push_back(query);
                 }
-                Task::WaitForMenu(session, _) => self.menus.push(session),
-                Task::Wait(..) | Task::Mcp { .. } => {}
+                Task::MenuTimer { session, .. } => self.menus.push(session),
+                Task::ToolsTimer { session, timer, .. } => self.timers.push((session, timer)),
+                Task::Mcp { .. } => {}
             }
         }
     }
@@ -148,7 +151,7 @@ impl World {
         let input = match query {
             Query::SetUp { session, ticket, needs } => {
                 let endpoint = needs.transport.map(|transport| match transport {
-                    _ if !is_there => Err("no endpoint".to_owned()),
+                    _ if !is_there => Err(HostError("no endpoint".to_owned())),
                     Transport::Acp => Ok(Endpoint::Acp { server_id: "server".to_owned() }),
                     Transport::Http => Ok(Endpoint::Http {
                         url: format!("http://127.0.0.1:1/{}/mcp", session.0),
@@ -176,20 +179,20 @@ impl World {
                 let path = self.leads_to.clone().unwrap_or(path);
                 Input::Resolved { ticket, resolved: Resolved { path: Some(path), cwd } }
             }
-            Query::Remember { session, ticket, names, on, .. } => {
-                let kept = if is_there { Ok(()) } else { Err("the disk is full".to_owned()) };
-                Input::Switched { session, ticket, switched: Switched { names, on, kept } }
+            Query::SaveSwitches { session, ticket, names, on, .. } => {
+                let saved = if is_there { Ok(()) } else { Err(HostError("the disk is full".to_owned())) };
+                Input::SwitchesSaved { session, ticket, saved: SavedSwitches { names, on, saved } }
             }
             Query::Trust { session, ticket, trusted, skills, .. } => {
                 let names = skills.iter().map(|it| it.skill.name.clone());
-                let mut decided = Decided::default();
+                let mut outcome = TrustOutcome::default();
                 if is_there {
-                    decided.done.extend(names);
+                    outcome.done.extend(names);
                 } else {
-                    decided.failed.extend(names.map(|name| (name, "it has changed".to_owned())));
+                    outcome.failed.extend(names.map(|name| (name, "it has changed".to_owned())));
                 }
                 let refreshed = Refreshed::nothing(Reason::Changed(Duration::ZERO));
-                Input::Decided { session, ticket, trusted, decided, refreshed }
+                Input::TrustSaved { session, ticket, trusted, outcome, refreshed }
             }
             Query::Skills { directories, reason } if is_there => {
                 let skills = directories.into_iter().map(|cwd| (cwd, self.skills.clone())).collect();
@@ -199,6 +202,12 @@ impl World {
         };
         self.handle(input);
         true
+    }
+
+    /// Takes out the oldest timer of a session. Without one, returns a timer that has ended before.
+    pub(super) fn oldest_timer(&mut self, key: SessionKey) -> Timer {
+        let index = self.timers.iter().position(|(session, _)| *session == key);
+        index.map_or(Timer(0), |index| self.timers.remove(index).1)
     }
 
     /// The `index`th session that was set up.
@@ -212,10 +221,13 @@ impl World {
             while self.answer(true, true) {}
             for key in self.keys.clone() {
                 self.handle(Input::ToolsListed(key));
-                self.handle(Input::WaitOver(key));
+                while let Some(index) = self.timers.iter().position(|(session, _)| *session == key) {
+                    let (session, timer) = self.timers.remove(index);
+                    self.handle(Input::ToolsTimerEnded { session, timer });
+                }
             }
             for key in std::mem::take(&mut self.menus) {
-                self.handle(Input::MenuDue(key));
+                self.handle(Input::MenuTimerEnded(key));
             }
             if self.queries.is_empty() {
                 break;

@@ -1,4 +1,5 @@
-//! What a hostile script tries, inside the sandbox. Each attempt is a line: what it was, and `done` or the error.
+//! The attacks of a hostile script, which run inside the sandbox. Each attempt writes one line: its description, and `done`
+//! or the error.
 
 use std::{
     env, fmt, fs,
@@ -22,7 +23,7 @@ use rustix::{
     mount::{MountFlags, UnmountFlags, mount, mount_bind, mount_remount, unmount},
 };
 
-/// Stands in the `#!` line of the script: this program is its interpreter.
+/// The flag in the `#!` line of the script, which names this program as the interpreter.
 pub(crate) const FLAG: &str = "--sandbox-attack";
 
 pub(crate) fn run(attack: &str, args: &[&str]) -> ExitCode {
@@ -73,13 +74,13 @@ fn say(line: impl fmt::Display) {
     println!("{line}");
 }
 
-/// Writes to a file, or makes one in a directory.
+/// Appends to a file, or creates a file in a directory.
 fn write(path: &Path) -> io::Result<()> {
     let path = if path.is_dir() { path.join("attack") } else { path.to_owned() };
     OpenOptions::new().append(true).create(true).open(path)?.write_all(b"attack\n")
 }
 
-/// Undoes what is mounted.
+/// Tries to change or remove the mounts.
 fn mounts(skill: &Path, outside: &Path) {
     let remount = |path: &Path| mount_remount(path, MountFlags::BIND, "").map_err(io::Error::from);
     for path in [Path::new("/"), skill, outside, Path::new("/proc/sys"), Path::new("/sys"), Path::new("/run")]
@@ -122,7 +123,7 @@ fn succeed(command: &mut Command) -> io::Result<()> {
     if output.status.success() { Ok(()) } else { Err(error()) }
 }
 
-/// Changes the skill in every way that a directory can be changed.
+/// Tries to change the skill in every way that a directory can be changed.
 fn change(skill: &Path) {
     let file = skill.join("SKILL.md");
     attempt("append", || write(&file));
@@ -151,12 +152,12 @@ fn change(skill: &Path) {
     });
     attempt("directory", || fs::create_dir(skill.join("new")));
     attempt("remove all", || fs::remove_dir_all(skill));
-    attempt("through the working directory of another", || {
+    attempt("through the root of process 1", || {
         write(&Path::new("/proc/1/root").join(file.strip_prefix("/").unwrap()))
     });
 }
 
-/// Puts another skill in the place of this one, which is below the working directory.
+/// Tries to replace a skill under the working directory by another one.
 fn replace(cwd: &Path, skill: &Path) {
     let between: Vec<&Path> = skill.ancestors().take_while(|path| *path != cwd).collect();
     for path in &between {
@@ -177,7 +178,7 @@ fn replace(cwd: &Path, skill: &Path) {
     attempt("a neighbour's name", || fs::rename(skills.join("neighbour"), skills.join("other")));
 }
 
-/// A path, or `@` and an abstract name, with stream and datagram sockets.
+/// Tries to connect to a socket. `name` is a path, or `@` followed by an abstract name.
 fn connect(name: &str) {
     let address = || match name.strip_prefix('@') {
         Some(name) => SocketAddr::from_abstract_name(name),
@@ -187,7 +188,7 @@ fn connect(name: &str) {
         attempt(format!("send to {name}"), || {
             UnixDatagram::unbound()?.send_to_addr(b"attack", &address()?).map(drop)
         });
-        // Made connected to each other, a datagram socket could be given another address.
+        // A datagram socket of a connected pair can still send to another address.
         attempt(format!("send to {name} from a pair"), || {
             UnixDatagram::pair()?.0.send_to_addr(b"attack", &address()?).map(drop)
         });
@@ -196,7 +197,7 @@ fn connect(name: &str) {
     }
 }
 
-/// System calls that are not to be there, by number: Perl can make any.
+/// Tries system calls that the filter must block. Perl can make a system call by its number.
 fn calls() {
     const X32: u32 = 0x4000_0000;
     let x86_64 = cfg!(target_arch = "x86_64");
@@ -223,7 +224,7 @@ fn calls() {
             ("bpf", 321, "0,$b,64"),
         ]
     } else {
-        // The generic numbers, of arm64 and riscv64.
+        // arm64 and riscv64 use the generic numbers.
         &[
             ("socket", 198, "1,1,0"),
             ("socket(AF_VSOCK)", 198, "40,1,0"),
@@ -245,14 +246,16 @@ fn calls() {
     }
 }
 
-/// Leaves programs that run as whoever made them.
+/// Tries to create set-user-ID and set-group-ID programs.
 fn leave_set_user_id() {
     let x86_64 = cfg!(target_arch = "x86_64");
-    // The generic numbers are those of arm64 and riscv64.
+    // arm64 and riscv64 use the generic numbers.
     let number = |x86, generic| if x86_64 { x86 } else { generic };
     fs::write("plain", "x").unwrap();
-    let (mknodat, openat) = (number(259, 33), number(257, 56));
-    let (fchmod, fchmodat) = (number(91, 52), number(268, 53));
+    let mknodat = number(259, 33);
+    let openat = number(257, 56);
+    let fchmod = number(91, 52);
+    let fchmodat = number(268, 53);
     let mut calls = vec![
         ("fchmod", fchmod, "fileno(F),04755"),
         ("fchmod g", fchmod, "fileno(F),02755"),
@@ -287,13 +290,13 @@ fn perl(number: u32, args: &str) -> io::Result<()> {
 }
 
 fn perl_after(statements: &str, number: u32, args: &str) -> io::Result<()> {
-    // A child of a `clone` that works ends at once.
+    // If `clone` succeeds, its child exits immediately, too.
     let code =
         format!("{statements} $r = syscall({number},{args}); exit 0 if $r >= 0; print STDERR $!; exit 1");
     succeed(Command::new("perl").args(["-e", &code]))
 }
 
-/// What programs need: these succeed.
+/// Performs operations that common programs need. All of them must succeed.
 fn pairs() {
     attempt("a pair of streams", || {
         let (mut one, other) = UnixStream::pair()?;
@@ -309,13 +312,13 @@ fn pairs() {
     attempt("the working directory", || fs::write("file", "x"));
     attempt("random numbers", || fs::File::open("/dev/urandom").map(drop));
     attempt("the null device", || fs::write("/dev/null", "x"));
-    // Not what programs need, but what a socket of its own would be; the next lines are for the reader of a failure.
+    // The filter must block named Unix sockets, although some programs use them. This line makes the case fail.
     if UnixListener::bind("socket").is_ok() {
-        say("a Unix socket can be made: it should not");
+        say("a Unix socket could be created, which the filter should prevent");
     }
 }
 
-/// Opens for writing every file through which the kernel can be told something.
+/// Tries to open every file in `/proc` and `/sys` for writing, except those of processes.
 fn kernel() {
     let own = |path: &Path| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -326,7 +329,8 @@ fn kernel() {
     let mut dirs: Vec<PathBuf> = vec!["/proc".into(), "/sys".into()];
     while let Some(dir) = dirs.pop() {
         for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
-            let (path, Ok(kind)) = (entry.path(), entry.file_type()) else { continue };
+            let path = entry.path();
+            let Ok(kind) = entry.file_type() else { continue };
             if kind.is_dir() && !own(&path) {
                 dirs.push(path);
             } else if kind.is_file() {
@@ -340,7 +344,7 @@ fn kernel() {
     say(format!("{count} files"));
 }
 
-/// What is open beside the standard streams.
+/// Lists the open descriptors with their targets.
 fn descriptors() {
     let own = fs::read_dir("/proc/self/fd").unwrap().flatten().map(|entry| entry.path());
     for (path, target) in own.filter_map(|path| fs::read_link(&path).ok().map(|target| (path, target))) {
@@ -354,10 +358,11 @@ fn list(dir: &Path) {
     }
 }
 
-/// Lives until somebody ends it; whoever reads the FIFO sees when.
+/// Holds the FIFO open, together with a child process, until both are killed.
 fn hold(fifo: &Path) {
     let mut writer = OpenOptions::new().write(true).open(fifo).unwrap();
-    // Bubblewrap's process 1 binds its life to its parent's only after it has started us, and then waits for us.
+    // Wait until process 1 of the sandbox sleeps. It starts us first, then arranges to be killed with its parent, and then
+    // waits for us.
     while !std::fs::read_to_string("/proc/1/stat").unwrap().contains(") S ") {
         std::thread::yield_now();
     }

@@ -1,43 +1,41 @@
-//! The cases: what a script in the sandbox must not be able to do, and what it must. Those on working directories are in
-//! `directories`.
+//! The list of cases, and those about files, system calls, sockets and the network. Cases about working directories are in
+//! `directories`, and those about processes in `processes`.
 
 use std::{
     env, fs,
-    io::{BufRead, BufReader, Read},
-    mem::ManuallyDrop,
     net::TcpListener,
     os::unix::net::UnixStream,
     path::Path,
-    process::{Command, ExitCode, Stdio},
-    sync::mpsc,
-    time::Duration,
+    process::{Command, ExitCode},
 };
 
-use rustix::{
-    io::{FdFlags, fcntl_setfd},
-    process::setsid,
-    pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
-};
+use rustix::io::{FdFlags, fcntl_setfd};
 use skills_core::exec::{Sandbox, SandboxError};
 
 use crate::{
     directories::{
-        a_directory_that_becomes_a_link_stays_out, a_skill_around_the_working_directory_stays,
-        a_skill_below_the_working_directory_stays, directories_that_are_mounted_twice_are_refused,
-        directories_that_would_undo_it_are_refused, links_to_such_directories_are_refused,
-        the_home_directory_is_worth_a_warning,
+        a_directory_replaced_by_a_link_gives_no_access,
+        a_skill_around_the_working_directory_cannot_be_changed,
+        a_skill_below_the_working_directory_cannot_be_changed,
+        directories_that_would_defeat_the_sandbox_are_rejected, links_to_such_directories_are_rejected,
+        second_mounts_of_forbidden_directories_are_rejected, the_home_directory_causes_a_warning,
     },
-    fixture::{CASE_FLAG, Fixture, ROOM, abstract_name},
+    fixture::{Fixture, abstract_name},
+    processes::{
+        a_script_cannot_signal_the_sandbox, hold_a_fifo, killing_the_caller_ends_the_script,
+        root_without_user_namespaces_is_rejected, the_sandbox_works_without_setsid,
+        the_terminal_cannot_be_opened, without_namespaces,
+    },
 };
 
-/// Fails with the reason where there is no sandbox.
+/// A case that fails with the reason if the sandbox is not available.
 pub(crate) const AVAILABLE: &str = "available";
-/// Runs until it is killed; part of a case.
-const HOLDING: &str = "holding";
-/// Run where there are no user namespaces; part of a case.
-const WITHOUT_NAMESPACES: &str = "without_namespaces";
-/// Run where the sandbox does not see `setsid`; part of a case.
-const WITHOUT_SETSID: &str = "without_setsid";
+/// A helper process that runs until it is killed.
+pub(crate) const HOLDING: &str = "holding";
+/// A helper process that runs where user namespaces can't be created.
+pub(crate) const WITHOUT_NAMESPACES: &str = "without_namespaces";
+/// A helper process that runs where the sandbox doesn't contain `setsid`.
+pub(crate) const WITHOUT_SETSID: &str = "without_setsid";
 
 macro_rules! cases {
     ($($name:ident),* $(,)?) => {
@@ -49,9 +47,9 @@ macro_rules! cases {
             match name {
                 $(stringify!($name) => $name(),)*
                 AVAILABLE => return available(),
-                HOLDING => holding(),
+                HOLDING => hold_a_fifo(),
                 WITHOUT_NAMESPACES => without_namespaces(),
-                WITHOUT_SETSID => the_terminal_is_out_of_reach(),
+                WITHOUT_SETSID => the_terminal_cannot_be_opened(),
                 other => panic!("there is no case {other}"),
             }
             ExitCode::SUCCESS
@@ -60,40 +58,40 @@ macro_rules! cases {
 }
 
 cases!(
-    no_capabilities,
+    a_script_has_no_capabilities,
     mounts_cannot_be_undone,
     the_skill_cannot_be_changed,
     only_two_directories_are_writable,
-    sockets_of_the_host_are_out_of_reach,
-    system_calls_that_lead_out,
-    what_programs_need,
-    the_kernel_takes_no_settings,
-    descriptors_of_others_are_closed,
-    variables_that_name_sockets_are_gone,
-    what_the_script_says_of_its_environment_stays_inside,
+    sockets_of_the_host_cannot_be_reached,
+    dangerous_system_calls_fail,
+    common_operations_succeed,
+    kernel_settings_cannot_be_written,
+    inherited_descriptors_are_closed,
+    variables_that_name_sockets_are_removed,
+    variables_of_the_shebang_line_are_set_only_inside,
     libraries_in_the_working_directory_are_not_loaded,
-    directories_of_sockets_are_empty,
-    programs_that_become_another_user,
-    programs_that_would_become_another_user_later,
-    network_only_where_it_is_allowed,
-    directories_that_would_undo_it_are_refused,
-    links_to_such_directories_are_refused,
-    a_directory_that_becomes_a_link_stays_out,
-    directories_that_are_mounted_twice_are_refused,
-    the_home_directory_is_worth_a_warning,
-    a_skill_below_the_working_directory_stays,
-    a_skill_around_the_working_directory_stays,
-    the_terminal_is_out_of_reach,
-    a_script_signals_nobody_else,
-    without_a_program_for_sessions,
-    nothing_survives_the_program_that_runs_it,
-    root_without_user_namespaces_is_refused,
+    directories_with_sockets_are_empty,
+    set_user_id_programs_have_no_effect,
+    set_user_id_programs_cannot_be_created,
+    the_network_is_available_only_if_allowed,
+    directories_that_would_defeat_the_sandbox_are_rejected,
+    links_to_such_directories_are_rejected,
+    a_directory_replaced_by_a_link_gives_no_access,
+    second_mounts_of_forbidden_directories_are_rejected,
+    the_home_directory_causes_a_warning,
+    a_skill_below_the_working_directory_cannot_be_changed,
+    a_skill_around_the_working_directory_cannot_be_changed,
+    the_terminal_cannot_be_opened,
+    a_script_cannot_signal_the_sandbox,
+    the_sandbox_works_without_setsid,
+    killing_the_caller_ends_the_script,
+    root_without_user_namespaces_is_rejected,
 );
 
 #[expect(clippy::print_stderr, reason = "the reason for skipping")]
 fn available() -> ExitCode {
     match Sandbox::bwrap(false) {
-        // A sandbox that does not confine is no reason to skip anything: each case fails.
+        // If the sandbox doesn't confine programs, don't skip the cases, so that they fail.
         Ok(_) | Err(SandboxError::NotConfined(_)) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{error}");
@@ -107,7 +105,7 @@ pub(crate) fn skipped(reason: &str) {
     eprintln!("skipped: {reason}");
 }
 
-fn installed(program: &str) -> bool {
+fn is_installed(program: &str) -> bool {
     let found = Command::new(program).arg("--version").output().is_ok();
     if !found {
         skipped(&format!("`{program}` is not installed"));
@@ -115,7 +113,7 @@ fn installed(program: &str) -> bool {
     found
 }
 
-fn no_capabilities() {
+fn a_script_has_no_capabilities() {
     let status = Fixture::new().inside("status", &[]);
     let value = |field: &str| {
         let line = status.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
@@ -146,7 +144,7 @@ fn the_skill_cannot_be_changed() {
 fn only_two_directories_are_writable() {
     let fixture = Fixture::new();
     let own =
-        ["", "home", "home/notes", "skills", "skills/kit", "skills/neighbour"].map(|it| fixture.path(it));
+        ["", "home", "home/notes", "skills", "skills/kit", "skills/neighbour"].map(|path| fixture.path(path));
     let own: Vec<&str> = own.iter().map(|path| text(path)).collect();
     fixture.all_fail("write", &own);
     let system = ["/", "/etc", "/usr", "/usr/bin", "/var", "/var/tmp", "/var/lib", "/home", "/root", "/opt"];
@@ -156,11 +154,12 @@ fn only_two_directories_are_writable() {
     assert!(!Path::new("/tmp/attack").exists());
 }
 
-fn sockets_of_the_host_are_out_of_reach() {
+fn sockets_of_the_host_cannot_be_reached() {
     let mut fixture = Fixture::new();
-    let (agent, bus) = (fixture.path("home/agent.sock"), fixture.path("runtime/bus"));
-    let (stream, datagrams) =
-        (format!("@{}", abstract_name("stream")), format!("@{}", abstract_name("datagrams")));
+    let agent = fixture.path("home/agent.sock");
+    let bus = fixture.path("runtime/bus");
+    let stream = format!("@{}", abstract_name("stream"));
+    let datagrams = format!("@{}", abstract_name("datagrams"));
     let names = [text(&agent), text(&bus), &stream, &datagrams];
     fixture.all_succeed_outside("connect", &names);
     let mut buffer = [0; 16];
@@ -172,8 +171,8 @@ fn sockets_of_the_host_are_out_of_reach() {
     }
 }
 
-fn system_calls_that_lead_out() {
-    if !installed("perl") {
+fn dangerous_system_calls_fail() {
+    if !is_installed("perl") {
         return;
     }
     let mut fixture = Fixture::new();
@@ -183,7 +182,7 @@ fn system_calls_that_lead_out() {
     }
 }
 
-fn what_programs_need() {
+fn common_operations_succeed() {
     let mut fixture = Fixture::new();
     for network in [false, true] {
         fixture.network = network;
@@ -191,7 +190,7 @@ fn what_programs_need() {
     }
 }
 
-fn the_kernel_takes_no_settings() {
+fn kernel_settings_cannot_be_written() {
     let mut fixture = Fixture::new();
     for network in [false, true] {
         fixture.network = network;
@@ -199,9 +198,9 @@ fn the_kernel_takes_no_settings() {
     }
 }
 
-fn descriptors_of_others_are_closed() {
+fn inherited_descriptors_are_closed() {
     let fixture = Fixture::new();
-    // As an editor leaves one open that starts us.
+    // Simulate an editor that starts us and passes on an open socket by mistake.
     let (ours, _theirs) = UnixStream::pair().unwrap();
     fcntl_setfd(&ours, FdFlags::empty()).unwrap();
     let outside = fixture.script(None, "descriptors", &[]).stdout;
@@ -214,9 +213,11 @@ fn descriptors_of_others_are_closed() {
     assert_eq!(open.count(), 0, "{inside}");
 }
 
-fn variables_that_name_sockets_are_gone() {
+fn variables_that_name_sockets_are_removed() {
     let text = Fixture::new().inside("variables", &[]);
-    let has = |name: &str| text.lines().any(|line| line.split_once('=').is_some_and(|(it, _)| it == name));
+    let has = |name: &str| {
+        text.lines().any(|line| line.split_once('=').is_some_and(|(variable, _)| variable == name))
+    };
     for name in [
         "XDG_RUNTIME_DIR",
         "SSH_AUTH_SOCK",
@@ -227,17 +228,18 @@ fn variables_that_name_sockets_are_gone() {
         "TMP",
         "OF_NO_KNOWN_NAME",
     ] {
-        assert!(env::var_os(name).is_some(), "{name} is to be taken away");
-        assert!(!has(name), "{name} in {text}");
+        assert!(env::var_os(name).is_some(), "{name} should be set outside of the sandbox");
+        assert!(!has(name), "{name} should be removed: {text}");
     }
     assert!(!text.contains("agent.sock"), "{text}");
     for line in ["TMPDIR=/tmp", "HARMLESS=kept", "SKILL_NAME=kit"] {
-        assert!(text.lines().any(|it| it == line), "{line} in {text}");
+        assert!(text.lines().any(|actual| actual == line), "{line} is missing: {text}");
     }
 }
 
-/// A `#!` line can set variables, and the dynamic linker obeys some in every program: bubblewrap itself must not get them.
-fn what_the_script_says_of_its_environment_stays_inside() {
+/// A `#!` line can set variables, and the dynamic linker obeys some of them in every program. Bubblewrap itself must not get
+/// them.
+fn variables_of_the_shebang_line_are_set_only_inside() {
     let fixture = Fixture::new();
     let trace = fixture.path("home/trace");
     fixture.set_script(&format!("env -S LD_DEBUG=files LD_DEBUG_OUTPUT={} MINE=1 ", text(&trace)));
@@ -245,10 +247,11 @@ fn what_the_script_says_of_its_environment_stays_inside() {
     assert!(text.contains("LD_DEBUG=files") && text.contains("MINE=1"), "{text}");
     let names = fs::read_dir(fixture.path("home")).unwrap().map(|entry| entry.unwrap().file_name());
     let traces: Vec<_> = names.filter(|name| name.to_string_lossy().starts_with("trace")).collect();
-    assert!(traces.is_empty(), "written outside: {traces:?}");
+    assert!(traces.is_empty(), "files were written outside of the sandbox: {traces:?}");
 }
 
-/// With an empty element in `LD_LIBRARY_PATH`, which happens, a script could leave a library for the next bubblewrap.
+/// `LD_LIBRARY_PATH` sometimes has an empty element, which means the working directory. A script could then leave a library
+/// there for the next start of bubblewrap.
 fn libraries_in_the_working_directory_are_not_loaded() {
     let fixture = Fixture::new();
     for library in ["libcap.so.2", "libselinux.so.1"] {
@@ -257,7 +260,7 @@ fn libraries_in_the_working_directory_are_not_loaded() {
     fixture.all_succeed("write", &[text(&fixture.cwd)]);
 }
 
-fn directories_of_sockets_are_empty() {
+fn directories_with_sockets_are_empty() {
     let fixture = Fixture::new();
     assert_eq!(fixture.inside("list", &[text(&fixture.path("runtime"))]), "");
     assert_eq!(fixture.inside("list", &["/tmp"]), "");
@@ -265,25 +268,28 @@ fn directories_of_sockets_are_empty() {
     assert!(run.lines().all(|name| name == "current-system"), "{run}");
 }
 
-fn programs_that_become_another_user() {
+fn set_user_id_programs_have_no_effect() {
     let Ok(program) = env::var("SET_USER_ID") else {
-        return skipped("only a case that root runs as nobody has a program that would become root");
+        return skipped(
+            "this case needs a set-user-ID program, which exists only if root runs the case as nobody",
+        );
     };
     let outside = Command::new(&program).arg("-u").output().unwrap().stdout;
     if outside != b"0\n" {
-        return skipped("programs cannot become another user here anyway");
+        return skipped("set-user-ID programs have no effect on this system anyway");
     }
     assert_ne!(Fixture::new().inside("set-user-id", &[&program]), "0\n\n");
 }
 
-/// What a script leaves behind runs outside.
-fn programs_that_would_become_another_user_later() {
-    if !installed("perl") {
+/// A program that a script leaves behind would run outside of the sandbox.
+fn set_user_id_programs_cannot_be_created() {
+    if !is_installed("perl") {
         return;
     }
     let fixture = Fixture::new();
     fixture.all_succeed_outside("left", &[]);
-    let names = |dir: &Path| fs::read_dir(dir).unwrap().map(|it| it.unwrap().file_name()).collect::<Vec<_>>();
+    let names =
+        |dir: &Path| fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name()).collect::<Vec<_>>();
     for name in names(&fixture.cwd) {
         fs::remove_file(fixture.cwd.join(name)).unwrap();
     }
@@ -291,7 +297,7 @@ fn programs_that_would_become_another_user_later() {
     assert_eq!(names(&fixture.cwd), ["plain"]);
 }
 
-fn network_only_where_it_is_allowed() {
+fn the_network_is_available_only_if_allowed() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let mut fixture = Fixture::new();
@@ -300,103 +306,10 @@ fn network_only_where_it_is_allowed() {
     fixture.all_succeed("tcp", &[&address]);
 }
 
-/// A program that was started from a terminal.
-fn the_terminal_is_out_of_reach() {
-    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
-    // To close it would end us, with the signal for that.
-    let terminal = ManuallyDrop::new(openpt(flags).unwrap());
-    grantpt(&*terminal).unwrap();
-    unlockpt(&*terminal).unwrap();
-    let name = ptsname(&*terminal, Vec::new()).unwrap();
-    setsid().unwrap();
-    // Who leads a session and opens a terminal has it.
-    let _own = fs::OpenOptions::new().read(true).write(true).open(name.to_str().unwrap()).unwrap();
-    let fixture = Fixture::new();
-    fixture.all_succeed_outside("terminal", &[]);
-    fixture.all_fail("terminal", &[]);
-}
-
-/// `kill 0`, as scripts do at their end, must not end the sandbox around them.
-fn a_script_signals_nobody_else() {
-    Fixture::new().all_succeed("signal", &[]);
-}
-
-fn without_a_program_for_sessions() {
-    // In there, `/tmp` is another one.
-    let hidden = tempfile::tempdir_in("/tmp").unwrap();
-    let path = env::var("PATH").unwrap();
-    let found = env::split_paths(&path).map(|dir| dir.join("setsid")).find(|it| it.exists()).unwrap();
-    std::os::unix::fs::symlink(found, hidden.path().join("setsid")).unwrap();
-    let output = Command::new(env::current_exe().unwrap())
-        .args([CASE_FLAG, WITHOUT_SETSID])
-        .env("PATH", format!("{}:{path}", text(hidden.path())))
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-}
-
-/// A process that runs a script is killed, and the FIFO that the script and its child hold open is closed.
-fn nothing_survives_the_program_that_runs_it() {
-    let fixture = Fixture::new();
-    let fifo = fixture.cwd.join("fifo");
-    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
-    let room = fixture.path("holding");
-    fs::create_dir(&room).unwrap();
-    let mut holder = Command::new(env::current_exe().unwrap())
-        .args([CASE_FLAG, HOLDING])
-        .env(ROOM, &room)
-        .env("FIFO", &fifo)
-        .env("FIFO_DIR", &fixture.cwd)
-        .stdin(Stdio::null())
-        .spawn()
-        .unwrap();
-    let mut reader = BufReader::new(fs::File::open(&fifo).unwrap());
-    let mut line = String::new();
-    reader.read_line(&mut line).unwrap();
-    assert_eq!(line, "here\n");
-    holder.kill().unwrap();
-    holder.wait().unwrap();
-    // Ends when nobody has the FIFO open any more.
-    let (sender, receiver) = mpsc::channel();
-    std::thread::spawn(move || sender.send(reader.read_to_end(&mut Vec::new())));
-    let rest = receiver.recv_timeout(Duration::from_secs(30)).expect("the script is gone");
-    assert_eq!(rest.unwrap(), 0);
-}
-
-fn holding() {
-    let mut fixture = Fixture::new();
-    fixture.cwd = env::var_os("FIFO_DIR").unwrap().into();
-    fixture.inside("hold", &[&env::var("FIFO").unwrap()]);
-}
-
-fn root_without_user_namespaces_is_refused() {
-    if !rustix::process::geteuid().is_root() {
-        return;
-    }
-    // Bubblewrap itself makes a place where we are root and there are no further user namespaces.
-    let output = Command::new("bwrap")
-        .args(["--bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--unshare-user", "--disable-userns"])
-        .args(["--cap-add", "ALL", "--"])
-        .arg(env::current_exe().unwrap())
-        .args([CASE_FLAG, WITHOUT_NAMESPACES])
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    if said.contains("Unknown option") {
-        return skipped("this bubblewrap cannot disable user namespaces");
-    }
-    assert!(output.status.success(), "{said}");
-}
-
-fn without_namespaces() {
-    let error = Sandbox::bwrap(false).unwrap_err();
-    assert!(matches!(error, SandboxError::Root(_)), "{error}");
-    assert!(error.to_string().contains("run as another user, or allow user namespaces"), "{error}");
-}
-
-/// Every file below `dir` with its text.
+/// Returns the path and content of each file below `dir`.
 pub(crate) fn snapshot(dir: &Path) -> Vec<(String, Vec<u8>)> {
-    let (mut files, mut dirs) = (Vec::new(), vec![dir.to_owned()]);
+    let mut files = Vec::new();
+    let mut dirs = vec![dir.to_owned()];
     while let Some(dir) = dirs.pop() {
         files.push((text(&dir).to_owned(), Vec::new()));
         for entry in fs::read_dir(dir).unwrap().flatten() {

@@ -1,4 +1,4 @@
-//! The cases that depend on where the script works.
+//! Cases about the working directory of the script.
 
 use std::{
     fs,
@@ -16,12 +16,12 @@ use crate::{
     fixture::Fixture,
 };
 
-/// Why no script is run in `cwd`.
-fn refusal(fixture: &Fixture, cwd: &Path) -> String {
+/// Checks that no script runs in `cwd`, and returns the message.
+fn rejection(fixture: &Fixture, cwd: &Path) -> String {
     let result = write_in(fixture, cwd);
     assert_eq!((result.exit_code, result.stdout.as_str()), (None, ""), "{} {result:?}", cwd.display());
     let message = result.message.unwrap();
-    assert!(message.contains("work in the directory of a project"), "no remedy: {message}");
+    assert!(message.contains("work in the directory of a project"), "the hint is missing: {message}");
     message
 }
 
@@ -29,23 +29,23 @@ fn write_in(fixture: &Fixture, cwd: &Path) -> ScriptResult {
     fixture.script_in(cwd, Some(Sandbox::bwrap(false).unwrap()), "write", &["attack"])
 }
 
-pub(crate) fn directories_that_would_undo_it_are_refused() {
+pub(crate) fn directories_that_would_defeat_the_sandbox_are_rejected() {
     let fixture = Fixture::new();
     let sandbox = Sandbox::bwrap(false).unwrap();
     for cwd in ["/", "/proc", "/proc/self/root", "/sys", "/dev", "/etc", "/usr", "/run", "/tmp", "/var"] {
-        refusal(&fixture, Path::new(cwd));
+        rejection(&fixture, Path::new(cwd));
         let error = sandbox.check_directory(Path::new(cwd)).unwrap_err();
         assert!(matches!(error, SandboxError::Directory { .. }), "{cwd}: {error}");
     }
     let above_home = fixture.path("");
-    let message = refusal(&fixture, &above_home);
+    let message = rejection(&fixture, &above_home);
     assert!(message.contains("it contains your home directory"), "{message}");
-    let message = refusal(&fixture, fixture.skill().parent().unwrap());
-    assert!(message.contains("it is the directory of the skill `kit`"), "{message}");
+    let message = rejection(&fixture, fixture.skill().parent().unwrap());
+    assert!(message.contains("it contains the skill `kit` directly"), "{message}");
     assert!(!Path::new("/tmp/attack").exists());
 }
 
-pub(crate) fn links_to_such_directories_are_refused() {
+pub(crate) fn links_to_such_directories_are_rejected() {
     let fixture = Fixture::new();
     for (number, target) in [Path::new("/"), Path::new("/proc"), &fixture.path(""), &fixture.path("skills")]
         .into_iter()
@@ -53,9 +53,9 @@ pub(crate) fn links_to_such_directories_are_refused() {
     {
         let link = fixture.path(&format!("home/link{number}"));
         symlink(target, &link).unwrap();
-        refusal(&fixture, &link);
-        refusal(&fixture, &link.join("."));
-        refusal(&fixture, &fixture.path(&format!("home/project/../link{number}")));
+        rejection(&fixture, &link);
+        rejection(&fixture, &link.join("."));
+        rejection(&fixture, &fixture.path(&format!("home/project/../link{number}")));
     }
     let link = fixture.path("home/project-link");
     symlink(fixture.path("home/project"), &link).unwrap();
@@ -64,55 +64,56 @@ pub(crate) fn links_to_such_directories_are_refused() {
     assert!(fixture.path("home/project/attack").exists());
 }
 
-/// Is mounted somewhere else until it is dropped.
+/// A bind mount that is unmounted on drop.
 struct Mounted(PathBuf);
 
 impl Mounted {
-    fn new(what: &Path, place: PathBuf) -> Option<Self> {
-        fs::create_dir_all(&place).unwrap();
-        let mounted = Command::new("mount").arg("--bind").arg(what).arg(&place).output();
-        mounted.is_ok_and(|it| it.status.success()).then_some(Self(place))
+    fn new(source: &Path, target: PathBuf) -> Option<Self> {
+        fs::create_dir_all(&target).unwrap();
+        let mounted = Command::new("mount").arg("--bind").arg(source).arg(&target).output();
+        mounted.is_ok_and(|output| output.status.success()).then_some(Self(target))
     }
 }
 
 impl Drop for Mounted {
     fn drop(&mut self) {
-        drop(Command::new("umount").arg(&self.0).status());
+        let _ = Command::new("umount").arg(&self.0).status();
     }
 }
 
-/// What is not allowed of a directory is not allowed of another name of it.
-pub(crate) fn directories_that_are_mounted_twice_are_refused() {
+/// A second mount of a forbidden directory must be rejected like the directory itself.
+pub(crate) fn second_mounts_of_forbidden_directories_are_rejected() {
     let fixture = Fixture::with_skill("home/project/.agent/skills/kit");
-    let other = |what: &Path, number: usize| Mounted::new(what, fixture.path(&format!("mounted{number}")));
-    let Some(project) = other(&fixture.path("home/project"), 0) else {
-        return skipped("nothing can be mounted here");
+    let mount =
+        |source: &Path, number: usize| Mounted::new(source, fixture.path(&format!("mounted{number}")));
+    let Some(project) = mount(&fixture.path("home/project"), 0) else {
+        return skipped("this user cannot mount directories");
     };
     let before = snapshot(fixture.skill());
     let mut all = vec![project];
-    // Never one from outside of this case's directory, which is removed with all that is below it.
+    // Only mount directories of this case, because the directory of the case is removed with its content at the end.
     let others = [fixture.path("home/project/.agent"), fixture.skill().to_owned(), fixture.path("")];
-    all.extend(others.iter().zip(1..).map(|(what, number)| other(what, number).unwrap()));
+    all.extend(others.iter().zip(1..).map(|(source, number)| mount(source, number).unwrap()));
     for mounted in &all {
-        let message = refusal(&fixture, &mounted.0);
-        assert!(message.contains("under another name"), "{message}");
+        let message = rejection(&fixture, &mounted.0);
+        assert!(message.contains("it is another mount of"), "{message}");
     }
     let above_home = Sandbox::bwrap(false).unwrap().check_directory(&all[3].0).unwrap_err();
-    assert!(above_home.to_string().contains("under another name"), "{above_home}");
+    assert!(above_home.to_string().contains("it is another mount of"), "{above_home}");
     assert_eq!(snapshot(fixture.skill()), before);
-    // Any other directory may be.
+    // A second mount of any other directory is allowed.
     let beside = fixture.path("home/beside");
     fs::create_dir(&beside).unwrap();
-    let mounted = other(&beside, 4).unwrap();
+    let mounted = mount(&beside, 4).unwrap();
     assert!(write_in(&fixture, &mounted.0).success);
 }
 
-/// While scripts start, another process swaps their working directory for a link to a directory that is refused.
-pub(crate) fn a_directory_that_becomes_a_link_stays_out() {
+/// Replaces the working directory by a link to a forbidden directory, and back, while scripts are started.
+pub(crate) fn a_directory_replaced_by_a_link_gives_no_access() {
     const RUNS: usize = 200;
     let help = Command::new("bwrap").arg("--help").output().unwrap().stdout;
     if !String::from_utf8_lossy(&help).contains("--bind-fd") {
-        return skipped("this bubblewrap takes no directory as a descriptor, as 0.10.0 does");
+        return skipped("this bubblewrap does not accept directories as descriptors (0.10.0 does)");
     }
     let fixture = Fixture::new();
     let link = fixture.path("home/link");
@@ -131,17 +132,20 @@ pub(crate) fn a_directory_that_becomes_a_link_stays_out() {
             successes += usize::from(result.stdout == "attack: done\n");
         }
         done.store(true, Ordering::Relaxed);
-        assert!(!fixture.path("attack").exists(), "written through the link");
-        assert!(successes > 0, "no script ran in the directory itself");
+        assert!(!fixture.path("attack").exists(), "a script wrote through the link");
+        assert!(successes > 0, "at least one script should run in the directory itself");
     });
 }
 
-pub(crate) fn the_home_directory_is_worth_a_warning() {
+pub(crate) fn the_home_directory_causes_a_warning() {
     let mut fixture = Fixture::with_skill("home/.agent/skills/kit");
     let home = fixture.path("home");
     let sandbox = Sandbox::bwrap(false).unwrap();
     let warning = sandbox.check_directory(&home).unwrap().unwrap();
-    assert!(matches!(&warning, SandboxWarning::HomeDirectory(it) if *it == home), "{warning:?}");
+    assert!(
+        matches!(&warning, SandboxWarning::HomeDirectory(directory) if *directory == home),
+        "{warning:?}"
+    );
     assert!(warning.to_string().contains("the directory of a project"), "{warning}");
     assert_eq!(sandbox.check_directory(&fixture.cwd).unwrap(), None);
     fixture.cwd = home;
@@ -152,14 +156,14 @@ pub(crate) fn the_home_directory_is_worth_a_warning() {
     assert_eq!(snapshot(&fixture.path("home/.agent/skills")), before);
 }
 
-pub(crate) fn a_skill_below_the_working_directory_stays() {
+pub(crate) fn a_skill_below_the_working_directory_cannot_be_changed() {
     let fixture = Fixture::with_skill("home/project/.agent/more/skills/kit");
     let skills = fixture.path("home/project/.agent/more/skills");
     let before = snapshot(&skills);
     fixture.all_fail("replace", &[text(&fixture.cwd), text(fixture.skill())]);
     fixture.all_fail("change", &[text(fixture.skill())]);
     assert_eq!(snapshot(&skills), before);
-    // All on the way to the skill is read-only; the rest of the project is the script's.
+    // The directories above the skill are read-only, but the script can write to the rest of the project.
     let beside = fixture.path("home/project/source");
     fs::create_dir(&beside).unwrap();
     let on_the_way = ["home/project/.agent", "home/project/.agent/more"].map(|path| fixture.path(path));
@@ -167,7 +171,7 @@ pub(crate) fn a_skill_below_the_working_directory_stays() {
     fixture.all_succeed("write", &[text(&fixture.cwd), text(&beside)]);
 }
 
-pub(crate) fn a_skill_around_the_working_directory_stays() {
+pub(crate) fn a_skill_around_the_working_directory_cannot_be_changed() {
     let mut fixture = Fixture::new();
     fixture.cwd = fixture.skill().join("scripts");
     let before = snapshot(fixture.skill());

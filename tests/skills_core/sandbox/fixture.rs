@@ -1,5 +1,5 @@
-//! What the cases need around them: a copy of this program that every user can run, a home directory with a project, a
-//! skill and sockets of the host, and the sandbox with the attacks in it.
+//! The fixture of the cases: a copy of this program that every user can run, a home directory with a project, a skill, and
+//! sockets of the host.
 
 use std::{
     env, fs,
@@ -23,10 +23,10 @@ use skills_core::{
 
 use crate::attacks;
 
-/// Asks this program to run one case.
+/// The flag that makes this program run one case.
 pub(crate) const CASE_FLAG: &str = "--sandbox-case";
-/// Where the files of one case are. Outside of `/tmp`, which is another one in the sandbox.
-pub(crate) const ROOM: &str = "SANDBOX_CASE_DIR";
+/// The variable with the directory of a case. It is not in `/tmp`, because the sandbox has another `/tmp`.
+pub(crate) const CASE_DIR: &str = "SANDBOX_CASE_DIR";
 const COMMON: &str = "/var/tmp";
 const NOBODY: u32 = 65534;
 
@@ -35,19 +35,24 @@ const NOBODY: u32 = 65534;
 pub(crate) enum User {
     Root,
     Nobody,
-    /// Whoever runs the tests.
+    /// The user who runs the tests.
     Own,
 }
 
-/// All users, or why one cannot be tried.
-pub(crate) fn users() -> Vec<Result<User, String>> {
+/// The reason that a case cannot run, or its output if it failed.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct CaseError(String);
+
+/// Returns all users. An error is the reason that a user is not available.
+pub(crate) fn users() -> Vec<Result<User, CaseError>> {
     if rustix::process::geteuid().is_root() {
         return vec![Ok(User::Root), Ok(User::Nobody)];
     }
-    vec![Ok(User::Own), Err("only root can run a case as root".to_owned())]
+    vec![Ok(User::Own), Err(CaseError("only root can run a case as root".to_owned()))]
 }
 
-pub(crate) fn name(user: &Result<User, String>) -> &'static str {
+pub(crate) fn name(user: &Result<User, CaseError>) -> &'static str {
     match user {
         Ok(User::Root) | Err(_) => "root",
         Ok(User::Nobody) => "nobody",
@@ -55,7 +60,7 @@ pub(crate) fn name(user: &Result<User, String>) -> &'static str {
     }
 }
 
-/// A copy of this program where every user finds it, inside the sandbox too.
+/// A copy of this program that every user can run, inside the sandbox, too.
 pub(crate) struct Program {
     dir: tempfile::TempDir,
 }
@@ -73,23 +78,23 @@ impl Program {
         program
     }
 
-    /// `id` that becomes root, where we are root and could make it.
+    /// The path of a copy of `id` that runs as root. It exists only if this process runs as root.
     fn set_user_id(&self) -> PathBuf {
         self.dir.path().join("set-user-id")
     }
 
-    /// Runs one case as `user`; the error is what it wrote.
-    pub(crate) fn run(&self, user: User, case: &str) -> Result<(), String> {
-        let room = tempfile::tempdir_in(COMMON).unwrap();
+    /// Runs one case as `user`. The error contains the output of the case.
+    pub(crate) fn run(&self, user: User, case: &str) -> Result<(), CaseError> {
+        let case_dir = tempfile::tempdir_in(COMMON).unwrap();
         let mut command = Command::new(self.dir.path().join("sandbox"));
-        let at = |path: &str| room.path().join(path);
+        let at = |path: &str| case_dir.path().join(path);
         let address = |scheme: &str| format!("{scheme}{}", at("home/agent.sock").display());
         command
             .args([CASE_FLAG, case])
             .current_dir("/")
             .env_clear()
             .env("PATH", "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin")
-            .env(ROOM, room.path())
+            .env(CASE_DIR, case_dir.path())
             .env("HOME", at("home"))
             .env("XDG_RUNTIME_DIR", at("runtime"))
             .env("SSH_AUTH_SOCK", at("home/agent.sock"))
@@ -102,52 +107,54 @@ impl Program {
             .env("OF_NO_KNOWN_NAME", at("home/agent.sock"))
             .env("HARMLESS", "kept");
         if user == User::Nobody {
-            std::os::unix::fs::chown(room.path(), Some(NOBODY), Some(NOBODY)).unwrap();
+            std::os::unix::fs::chown(case_dir.path(), Some(NOBODY), Some(NOBODY)).unwrap();
             command.uid(NOBODY).gid(NOBODY).env("SET_USER_ID", self.set_user_id());
         }
         let output = command.output().unwrap();
-        let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
-        if output.status.success() { Ok(()) } else { Err(format!("{said}\n{}", output.status)) }
+        let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+        if output.status.success() { Ok(()) } else { Err(CaseError(format!("{text}\n{}", output.status))) }
     }
 }
 
-/// The files and sockets of one case, inside its process.
+/// The files and sockets of one case. Created in the process of the case.
 pub(crate) struct Fixture {
-    room: PathBuf,
+    case_dir: PathBuf,
     skill: PathBuf,
     pub(crate) cwd: PathBuf,
     pub(crate) network: bool,
     pub(crate) timeout: Duration,
-    /// Kept open for the attacks.
+    /// Sockets that stay open, so that attacks can try to connect.
     _listeners: Vec<UnixListener>,
     pub(crate) datagrams: UnixDatagram,
 }
 
 impl Fixture {
-    /// A skill beside the home directory, and a project in it to work in.
+    /// Creates a home directory with a project, which is the working directory, and a skill outside of the home directory.
     pub(crate) fn new() -> Self {
         Self::with_skill("skills/kit")
     }
 
-    /// The skill is at this path below the fixture's directory.
+    /// Creates the same with the skill at this path, relative to the directory of the case.
     pub(crate) fn with_skill(skill: &str) -> Self {
-        let room = PathBuf::from(env::var_os(ROOM).unwrap());
-        let (skill, cwd) = (room.join(skill), room.join("home/project"));
-        for dir in [&skill.join("scripts"), &skill.with_file_name("neighbour"), &cwd, &room.join("runtime")] {
+        let case_dir = PathBuf::from(env::var_os(CASE_DIR).unwrap());
+        let skill = case_dir.join(skill);
+        let cwd = case_dir.join("home/project");
+        let runtime_dir = case_dir.join("runtime");
+        for dir in [&skill.join("scripts"), &skill.with_file_name("neighbour"), &cwd, &runtime_dir] {
             fs::create_dir_all(dir).unwrap();
         }
         fs::write(skill.join("SKILL.md"), "---\nname: kit\ndescription: x\n---\nBody.\n").unwrap();
-        fs::write(room.join("home/notes"), "mine\n").unwrap();
-        fs::write(room.join("runtime/secret"), "mine\n").unwrap();
+        fs::write(case_dir.join("home/notes"), "mine\n").unwrap();
+        fs::write(runtime_dir.join("secret"), "mine\n").unwrap();
         let datagrams = UnixDatagram::bind_addr(&abstract_address("datagrams")).unwrap();
         datagrams.set_nonblocking(true).unwrap();
         let listeners = vec![
-            UnixListener::bind(room.join("home/agent.sock")).unwrap(),
-            UnixListener::bind(room.join("runtime/bus")).unwrap(),
+            UnixListener::bind(case_dir.join("home/agent.sock")).unwrap(),
+            UnixListener::bind(runtime_dir.join("bus")).unwrap(),
             UnixListener::bind_addr(&abstract_address("stream")).unwrap(),
         ];
         let fixture = Self {
-            room,
+            case_dir,
             skill,
             cwd,
             network: false,
@@ -159,14 +166,15 @@ impl Fixture {
         fixture
     }
 
-    /// Writes the script, with this between `#!` and the interpreter.
+    /// Writes the script, with `prefix` between `#!` and the interpreter.
     pub(crate) fn set_script(&self, prefix: &str) {
         let script = format!("#!{prefix}{} {}\n", env::current_exe().unwrap().display(), attacks::FLAG);
         fs::write(self.skill.join("scripts/attack"), script).unwrap();
     }
 
+    /// Returns a path in the directory of the case.
     pub(crate) fn path(&self, path: &str) -> PathBuf {
-        self.room.join(path)
+        self.case_dir.join(path)
     }
 
     pub(crate) fn skill(&self) -> &Path {
@@ -178,7 +186,7 @@ impl Fixture {
         self.script_in(&self.cwd, sandbox, attack, args)
     }
 
-    /// The same in another working directory.
+    /// Runs an attack as a script of the skill, in another working directory.
     pub(crate) fn script_in(
         &self,
         cwd: &Path,
@@ -200,26 +208,27 @@ impl Fixture {
         runtime.block_on(run_script(&skill.into(), call, &options, &context))
     }
 
-    /// What an attack wrote, in the sandbox.
+    /// Runs an attack in the sandbox, and returns its output.
     pub(crate) fn inside(&self, attack: &str, args: &[&str]) -> String {
         let result = self.script(Some(Sandbox::bwrap(self.network).unwrap()), attack, args);
         assert!(result.success, "{attack}: {result:?}");
         result.stdout
     }
 
-    /// Each of an attack's lines must tell of a failure, and there must be some.
+    /// Runs an attack in the sandbox, and checks that each of its attempts fails.
     pub(crate) fn all_fail(&self, attack: &str, args: &[&str]) {
         let text = self.inside(attack, args);
         let succeeded: Vec<_> = text.lines().filter(|line| line.ends_with(": done")).collect();
-        assert!(succeeded.is_empty() && !text.is_empty(), "these succeeded: {succeeded:#?}\n{text}");
+        assert!(succeeded.is_empty() && !text.is_empty(), "these attempts succeeded: {succeeded:#?}\n{text}");
     }
 
-    /// Each of an attack's lines must tell of a success: what the sandbox is to leave alone.
+    /// Runs an attack in the sandbox, and checks that each of its attempts succeeds, because the sandbox must allow them.
     pub(crate) fn all_succeed(&self, attack: &str, args: &[&str]) {
         assert_all_done(&self.inside(attack, args));
     }
 
-    /// The same without the sandbox: that it fails inside would show nothing otherwise.
+    /// Runs an attack without the sandbox, and checks that each of its attempts succeeds. Otherwise a failure inside the
+    /// sandbox would prove nothing.
     pub(crate) fn all_succeed_outside(&self, attack: &str, args: &[&str]) {
         let result = self.script(None, attack, args);
         assert!(result.success, "{attack}: {result:?}");
@@ -231,11 +240,11 @@ fn assert_all_done(text: &str) {
     assert!(!text.is_empty() && text.lines().all(|line| line.ends_with(": done")), "{text}");
 }
 
-/// An abstract socket's address that belongs to this case.
+/// Returns the address of an abstract socket of this case.
 pub(crate) fn abstract_address(name: &str) -> SocketAddr {
     SocketAddr::from_abstract_name(abstract_name(name)).unwrap()
 }
 
 pub(crate) fn abstract_name(name: &str) -> String {
-    format!("{}/{name}", env::var(ROOM).unwrap())
+    format!("{}/{name}", env::var(CASE_DIR).unwrap())
 }

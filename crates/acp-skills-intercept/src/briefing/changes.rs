@@ -1,6 +1,7 @@
-//! What the model is told when there are other skills: one line with the next ordinary prompt, on what differs from what it
-//! was told last, however often the skills have changed in between. The system prompt stays as it was, and a catalog is
-//! not repeated.
+//! The text for the model after skills have changed: one line in the next ordinary prompt.
+//!
+//! The line has the difference between the skills now and those that the model knows, even if the skills have changed several
+//! times in between. The system prompt stays the same, and the catalog is not repeated.
 
 use std::sync::Arc;
 
@@ -11,12 +12,13 @@ use skills_core::{
 
 use crate::session::Session;
 
-/// How many skills are named in one list at most.
+/// The maximum number of skills in one list.
 const MAX_NAMED: usize = 20;
-/// How much of a description is repeated, in characters.
+/// The maximum length of a description, in characters.
 const MAX_DESCRIPTION_CHARS: usize = 200;
 
-/// What differs between `known` and the skills of the session, on one line; nothing when the model would not see it.
+/// Describes the difference between `known` and the skills of the session on one line. Returns `None` if the difference is
+/// invisible to the model.
 pub(super) fn line(
     session: &Session,
     known: &SkillSet,
@@ -44,7 +46,7 @@ pub(super) fn line(
     }
     let whole = |skill: &Arc<Skill>| catalog::line(skill, &options, MAX_DESCRIPTION_CHARS);
     let name = |skill: &Arc<Skill>| format!("`{}`", skill.name);
-    // What it is described as is repeated only where it is not what it was.
+    // A description is only repeated if it has changed.
     let as_needed = |skill: &Arc<Skill>| {
         let before = known.get(skill.name.as_str());
         let is_same = before
@@ -64,7 +66,7 @@ pub(super) fn line(
     Some(format!("The skills have changed. {}", parts.join(" ")))
 }
 
-/// `New: a; b; and 3 more.`
+/// Writes a list such as `New: a; b; and 3 more.` Returns `None` if there are no skills.
 fn list(what: &str, skills: &[Arc<Skill>], tell: impl Fn(&Arc<Skill>) -> String) -> Option<String> {
     if skills.is_empty() {
         return None;

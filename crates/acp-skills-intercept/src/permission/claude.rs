@@ -4,14 +4,14 @@ use acp_skills_wire::{Edit, Message, Node};
 use serde_json::{Value, json};
 
 use crate::{
-    agent_facts::{AgentFacts, AgentKind},
+    agent_facts::AgentFacts,
     calls::{HARMLESS, qualified},
     policy::{Approve, Policy},
 };
 
 /// Tells Claude's adapter, in a request that sets up a session, that our reading tools need no permission.
 pub(crate) fn allow_ours(line: &[u8], server: &str, agent: &AgentFacts, policy: &Policy) -> Option<Vec<u8>> {
-    if agent.kind != AgentKind::Claude || policy.approve != Approve::Own {
+    if !agent.quirks.takes_allowed_tools_in_meta || policy.approve != Approve::Own {
         return None;
     }
     let message = Message::parse(line)?;

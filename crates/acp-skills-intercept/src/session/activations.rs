@@ -1,45 +1,31 @@
-//! [`Activations`]: which skills were activated in a session, and by whom.
+//! [`Activations`]: the active skills of a session.
 
-use serde::{Deserialize, Serialize};
 use skills_core::SkillName;
 
-/// Who activated a skill.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum By {
-    /// The model, with our tool or a prompt of our server's.
-    Model,
-    /// The user, by command.
-    User,
-    /// The proxy, because the skill fits a prompt.
-    Prompt,
-}
+use crate::active_skills::{ActivatedBy, ActiveSkills};
 
-/// What is active in a session, in order.
-pub type Active = Vec<(SkillName, By)>;
-
-/// The skills that were activated in one session.
+/// The active skills of a session, in the order in which they were activated.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Activations(Active);
+pub(crate) struct Activations(ActiveSkills);
 
 impl Activations {
-    pub(crate) fn recalled(active: Active) -> Self {
+    pub(crate) fn recalled(active: ActiveSkills) -> Self {
         Self(active)
     }
 
-    /// Notes that a skill was activated; returns whether that is new. That the user did it outweighs that anybody else
-    /// did.
-    pub(crate) fn add(&mut self, name: &SkillName, by: By) -> bool {
+    /// Notes that a skill was activated. Returns true if that changes the list. An activation by the user replaces one by the
+    /// model or the proxy.
+    pub(crate) fn add(&mut self, name: &SkillName, by: ActivatedBy) -> bool {
         match self.0.iter_mut().find(|(active, _)| active.key() == name.key()) {
-            Some((_, known)) if by == By::User && *known != by => *known = by,
+            Some((_, known)) if by == ActivatedBy::User && *known != by => *known = by,
             Some(_) => return false,
             None => self.0.push((name.clone(), by)),
         }
         true
     }
 
-    /// Who activated this skill.
-    pub(crate) fn by(&self, name: &SkillName) -> Option<By> {
+    /// Returns the party that activated this skill, or `None` if the skill is not active.
+    pub(crate) fn by(&self, name: &SkillName) -> Option<ActivatedBy> {
         self.0.iter().find(|(active, _)| active.key() == name.key()).map(|(_, by)| *by)
     }
 
@@ -47,17 +33,17 @@ impl Activations {
         self.by(name).is_some()
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&SkillName, By)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&SkillName, ActivatedBy)> {
         self.0.iter().map(|(name, by)| (name, *by))
     }
 
-    /// The skills that the user activated.
+    /// Returns the skills that the user activated.
     pub(crate) fn unlocked(&self) -> Vec<SkillName> {
-        self.iter().filter(|(_, by)| *by == By::User).map(|(name, _)| name.clone()).collect()
+        self.iter().filter(|(_, by)| *by == ActivatedBy::User).map(|(name, _)| name.clone()).collect()
     }
 
-    /// All of it, to be remembered; nothing when there is nothing.
-    pub(crate) fn to_remember(&self) -> Option<Active> {
+    /// Returns the list for saving, or `None` if no skill is active.
+    pub(crate) fn to_remember(&self) -> Option<ActiveSkills> {
         (!self.0.is_empty()).then(|| self.0.clone())
     }
 }

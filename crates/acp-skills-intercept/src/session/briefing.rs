@@ -1,122 +1,126 @@
-//! [`Briefing`]: what the model of one session was told of the skills.
+//! [`Briefing`]: the texts about skills that the model of one session has received.
 //!
-//! Our text goes into a prompt once, for as long as the agent remembers that. A turn that failed may be forgotten with all
-//! it said.
+//! Each text is added to one prompt. If the turn of that prompt fails, the agent may drop the prompt from its history, and the
+//! text is sent again.
 
 use std::sync::Arc;
 
 use acp_skills_wire::Id;
 use skills_core::{SkillSet, catalog::Guide};
 
-/// What the model of one session was told.
+/// The texts about skills that the model of one session has received.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Briefing {
-    /// How it was told last to get at the skills; nothing when it was told nothing.
-    told: Option<Guide>,
-    /// The skills that it was told of last, when it was.
+    /// The last instructions for using the skills. `None` if the model has received none.
+    guide: Option<Guide>,
+    /// The skills that the model knows, if it knows any.
     known: Option<SkillSet>,
-    /// Whether it was told with that where their files are.
-    names_files: bool,
-    /// The text for the system prompt; the same for as long as the session lives.
+    /// True if the last instructions have the paths of the skills.
+    has_paths: bool,
+    /// The text in the system prompt. It does not change while the session exists.
     system_prompt: Option<Arc<str>>,
-    /// The prompt that told it something last, until its turn is over.
+    /// The last prompt with a text of ours, until its turn is over.
     unconfirmed: Option<Unconfirmed>,
 }
 
-/// A prompt that told the model something, and what the model knew before.
+/// A prompt with a text of ours, and the state before it.
 #[derive(Debug, Clone)]
 struct Unconfirmed {
     prompt: Id,
-    told: Option<Guide>,
+    guide: Option<Guide>,
     known: Option<SkillSet>,
-    /// Whether the agent has accepted it, and its turn goes on.
+    /// True if the agent has accepted the prompt, and its turn is not over.
     accepted: bool,
 }
 
 impl Briefing {
-    /// The briefing of a copy of the session.
+    /// Returns the briefing for a copy of the session.
     pub(crate) fn forked(&self) -> Self {
         Self { unconfirmed: None, ..self.clone() }
     }
 
-    /// The agent never got what it was to be told.
-    pub(crate) fn forget(&mut self) {
+    /// Resets the briefing, because the agent refused the request with our text.
+    pub(crate) fn reset(&mut self) {
         *self = Self::default();
     }
 
-    /// The agent took a prompt; its turn goes on.
+    /// Notes that the agent has accepted a prompt, whose turn goes on.
     pub(crate) fn accepted(&mut self, prompt: &Id) {
-        if let Some(unconfirmed) = self.unconfirmed.as_mut().filter(|it| it.prompt == *prompt) {
+        if let Some(unconfirmed) =
+            self.unconfirmed.as_mut().filter(|unconfirmed| unconfirmed.prompt == *prompt)
+        {
             unconfirmed.accepted = true;
         }
     }
 
-    /// The turn of this prompt is over; `forgotten` when the agent may have forgotten it.
+    /// Notes that the turn of this prompt is over. `forgotten` is true if the agent may have dropped the prompt.
     pub(crate) fn turn_over(&mut self, prompt: &Id, forgotten: bool) {
-        self.confirm(forgotten, |it| it.prompt == *prompt);
+        self.confirm(forgotten, |unconfirmed| unconfirmed.prompt == *prompt);
     }
 
-    /// The turns of all prompts that the agent took are over.
+    /// Notes that the turns of all accepted prompts are over.
     pub(crate) fn turns_over(&mut self, forgotten: bool) {
-        self.confirm(forgotten, |it| it.accepted);
+        self.confirm(forgotten, |unconfirmed| unconfirmed.accepted);
     }
 
-    /// What was told with a prompt that the agent forgot has to be told again.
-    fn confirm(&mut self, forgotten: bool, is_it: impl Fn(&Unconfirmed) -> bool) {
-        if let Some(before) = self.unconfirmed.take_if(|it| is_it(it))
+    /// Ends the unconfirmed state. If the agent has dropped the prompt, its text has to be sent again.
+    fn confirm(&mut self, forgotten: bool, matches: impl Fn(&Unconfirmed) -> bool) {
+        if let Some(before) = self.unconfirmed.take_if(|unconfirmed| matches(unconfirmed))
             && forgotten
         {
-            (self.told, self.known) = (before.told, before.known);
+            self.guide = before.guide;
+            self.known = before.known;
         }
     }
 
-    /// How the model was told last to get at the skills.
-    pub(crate) fn told(&self) -> Option<Guide> {
-        self.told
+    /// Returns the last instructions for using the skills.
+    pub(crate) fn guide(&self) -> Option<Guide> {
+        self.guide
     }
 
-    /// The skills that it was told of last.
+    /// Returns the skills that the model knows.
     pub(crate) fn known(&self) -> Option<&SkillSet> {
         self.known.as_ref()
     }
 
-    /// The text that is in the system prompt.
+    /// Returns the text in the system prompt.
     pub(crate) fn system_prompt(&self) -> Option<&Arc<str>> {
         self.system_prompt.as_ref()
     }
 
-    /// This text is in the system prompt, and lists these skills when it is a new one.
-    pub(crate) fn in_system_prompt(&mut self, text: Arc<str>, guide: Guide, skills: &SkillSet) {
+    /// Notes that this text is in the system prompt. A new text lists `skills`.
+    pub(crate) fn sent_in_system_prompt(&mut self, text: Arc<str>, guide: Guide, skills: &SkillSet) {
         if self.system_prompt.replace(text).is_none() {
             self.known = Some(skills.clone());
         }
-        self.told = Some(guide);
+        self.guide = Some(guide);
     }
 
-    /// A prompt told what is known now; until its turn is over, the agent may forget that.
-    pub(crate) fn is_unconfirmed_since(&mut self, before: &Self, prompt: Option<Id>) {
-        let (told, known) = (before.told, before.known.clone());
-        self.unconfirmed = prompt.map(|prompt| Unconfirmed { prompt, told, known, accepted: false });
+    /// Notes the prompt that has the last text. Until its turn is over, the agent may drop the prompt.
+    pub(crate) fn sent_with(&mut self, before: &Self, prompt: Option<Id>) {
+        let guide = before.guide;
+        let known = before.known.clone();
+        self.unconfirmed = prompt.map(|prompt| Unconfirmed { prompt, guide, known, accepted: false });
     }
 
-    /// The model is told from now on to get at the skills in this way.
-    pub(crate) fn guided_by(&mut self, guide: Guide) {
-        self.told = Some(guide);
+    /// Sets the last instructions for using the skills.
+    pub(crate) fn set_guide(&mut self, guide: Guide) {
+        self.guide = Some(guide);
     }
 
-    /// Whether it was told where the files of the skills are.
-    pub(crate) fn names_files(&self) -> bool {
-        self.names_files
+    /// Returns true if the model has the paths of the skills.
+    pub(crate) fn has_paths(&self) -> bool {
+        self.has_paths
     }
 
-    /// This is what it is told.
-    pub(crate) fn has_named_files(&mut self, text: &str) {
-        self.names_files = text.contains("SKILL.md");
+    /// Notes whether a text for the model has the paths of the skills.
+    pub(crate) fn note_paths(&mut self, text: &str) {
+        self.has_paths = text.contains("SKILL.md");
     }
 
-    /// The model knows these skills from now on.
-    pub(crate) fn now_knows(&mut self, guide: Guide, skills: &SkillSet) {
-        self.told = Some(guide);
+    /// Notes that the model knows these skills.
+    pub(crate) fn set_known(&mut self, guide: Guide, skills: &SkillSet) {
+        self.guide = Some(guide);
         self.known = Some(skills.clone());
     }
 }

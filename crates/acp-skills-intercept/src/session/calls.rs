@@ -1,8 +1,8 @@
-//! [`Calls`]: the tool calls of one session that the client was told of, and which of them are calls of our tools.
+//! [`Calls`]: the tool calls of one session that the client knows, and those of them that are calls of the skill tools.
 
 use std::collections::{HashMap, VecDeque};
 
-/// How many calls are remembered, the last ones. What is forgotten is at worst announced twice, or keeps its title.
+/// The maximum number of calls. If an older call is dropped, it may be announced twice, or keep the agent's title.
 const MAX_CALLS: usize = 512;
 
 /// The tool calls of one session, by the agent's id.
@@ -15,49 +15,50 @@ pub(crate) struct Calls {
 #[derive(Debug, Default)]
 struct Known {
     is_announced: bool,
-    /// The agent's own name of the tool, as it was announced.
+    /// The agent's name of the tool in the announcement.
     name: Option<String>,
     ours: Option<Ours>,
 }
 
-/// A call of one of our tools.
+/// A call of one of the skill tools.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Ours {
-    /// The tool.
+    /// The name of the tool.
     pub(crate) tool: &'static str,
-    /// Its title for people, as far as it is known.
+    /// The title for people, as far as it is known.
     pub(crate) title: String,
-    /// Whether the client has that title.
+    /// True if the client has received this title.
     pub(crate) is_shown: bool,
 }
 
 impl Calls {
-    /// The client is told that there is such a call. Returns whether it was told before.
+    /// Notes that a call is announced to the client. Returns true if it was announced before.
     pub(crate) fn announced(&mut self, id: &str) -> bool {
         std::mem::replace(&mut self.known(id).is_announced, true)
     }
 
-    /// The agent announced the call as one of the tool with this name, if it says so.
+    /// Notes the name of the tool in the announcement, if the agent sends one.
     pub(crate) fn named(&mut self, id: &str, name: Option<String>) {
         self.known(id).name = name;
     }
 
-    /// The call is not one of our tools, or another one has its id now: some agents count anew in each turn.
+    /// Notes that the call is not a call of the skill tools. The id may have been that of our call before, because some agents
+    /// use ids again in each turn.
     pub(crate) fn set_theirs(&mut self, id: &str) {
         self.known(id).ours = None;
     }
 
-    /// The name of the tool with which the call was announced.
+    /// Returns the name of the tool in the announcement.
     pub(crate) fn name(&self, id: &str) -> Option<&str> {
         self.known.get(id)?.name.as_deref()
     }
 
-    /// The call, when it is known to be one of our tools.
+    /// Returns the call if it is a call of the skill tools.
     pub(crate) fn ours(&self, id: &str) -> Option<&Ours> {
         self.known.get(id)?.ours.as_ref()
     }
 
-    /// The call is one of our tools.
+    /// Notes that the call is a call of the skill tools.
     pub(crate) fn set_ours(&mut self, id: &str, ours: Ours) {
         self.known(id).ours = Some(ours);
     }

@@ -8,44 +8,44 @@ use skills_core::name::SkillName;
 /// The menu of one session.
 #[derive(Debug, Default)]
 pub(crate) struct Menu {
-    /// The agent's own commands as it sent them last: a JSON array.
+    /// The agent's last list of commands: a JSON array.
     agent_commands: Option<Vec<u8>>,
-    /// Whether the client has got a list of commands with ours in it since the session was set up last.
+    /// True if a list with skill commands was sent to the client since the last setup of this session.
     sent: bool,
 }
 
 impl Menu {
-    /// Whether the client has got a list with ours in it since the session was set up last.
+    /// Returns true if a list with skill commands was sent to the client since the last setup of this session.
     pub(crate) fn was_sent(&self) -> bool {
         self.sent
     }
 
-    /// The session is set up again, and the client needs a list again.
+    /// Notes that the session is set up again, so that the client needs a list again.
     pub(crate) fn is_due_again(&mut self) {
         self.sent = false;
     }
 
-    /// The client gets a list with ours in it.
+    /// Notes that a list with skill commands is sent to the client.
     pub(crate) fn sent(&mut self) {
         self.sent = true;
     }
 
-    /// The agent sent these commands; nothing when it sent no list.
+    /// Stores the agent's list of commands, or `None` if the agent sent no list.
     pub(crate) fn set_agent_commands(&mut self, list: Option<Vec<u8>>) {
         self.agent_commands = list;
     }
 
-    /// The agent's own commands as it sent them last: a JSON array.
+    /// The agent's last list of commands: a JSON array.
     pub(crate) fn agent_commands(&self) -> &[u8] {
         self.agent_commands.as_deref().unwrap_or(b"[]")
     }
 }
 
-/// The words that are commands of the agent's. A command of several words claims its first one.
+/// The words that are commands of the agent. If a command has several words, the first one counts.
 pub(crate) struct AgentCommands(HashSet<String>);
 
 impl AgentCommands {
-    /// Those in the list that `are_its_own`.
+    /// Reads the commands in the agent's list for which `are_its_own` returns true.
     pub(crate) fn of(menu: &Menu, are_its_own: impl Fn(Node<'_>) -> bool) -> Self {
         let list = Node::parse(menu.agent_commands());
         let entries = list.into_iter().flat_map(|list| list.elements()).filter(|entry| are_its_own(*entry));

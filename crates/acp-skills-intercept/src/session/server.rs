@@ -1,163 +1,147 @@
-//! [`SessionServer`]: the MCP server of one session, and how far the agent got with it.
+//! [`SessionServer`]: our MCP server for one session, as the agent sees it.
 
-use std::mem;
+use super::tools::{ToolsEffect, ToolsEvent, ToolsState};
+use crate::{
+    keys::Timer,
+    queries::{Endpoint, Transport},
+};
 
-use crate::queries::{Endpoint, Transport};
-
-/// How far the agent got with our MCP server.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Progress {
-    /// The session has no entry of ours: switched off, refused, or nothing to serve.
-    #[default]
-    Off,
-    /// The entry is in `mcpServers`; nobody has asked for the tools yet.
-    Awaited,
-    /// The agent did not ask for the tools in time.
-    Missing,
-    /// The agent has the list of tools.
-    Listed,
-}
-
-/// The MCP server of one session, as the agent knows it.
+/// Our MCP server for one session, as the agent sees it.
 #[derive(Debug, Default)]
 pub(crate) struct SessionServer {
-    progress: Progress,
-    /// Its name in `mcpServers`; it stays when the session is set up again.
+    tools: ToolsState,
+    /// The name in `mcpServers`, which is kept when the session is set up again.
     name: Option<String>,
-    /// Where it is, once it was opened.
+    /// The address of the server, once it was opened.
     endpoint: Option<(Transport, Endpoint)>,
-    /// Whether anybody has come to that place.
+    /// True if the agent has connected to the server, in this setup of the session or an earlier one.
     is_connected: bool,
-    /// How many waits have not ended; the last one counts.
-    waits: u32,
-    /// Whether it is waited for the list of tools of an agent that has connected.
-    is_full_wait: bool,
-}
-
-/// What the end of a wait means.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum WaitEnd {
-    /// Nothing: there is nothing to wait for any more, or a later wait counts.
-    Stale,
-    /// The agent has connected, and gets the rest of the time.
-    GoesOn,
-    /// It had its time.
-    Over,
+    /// The number of the last timer.
+    last_timer: u64,
 }
 
 impl SessionServer {
-    /// The name in `mcpServers`, when the session has had an entry.
+    /// Returns the name in `mcpServers` if the session has had an entry.
     pub(crate) fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }
 
-    /// Where it is, when it was opened for this transport before.
+    /// Returns the address of the server if it was opened for this transport.
     pub(crate) fn endpoint(&self, transport: Transport) -> Option<&Endpoint> {
         self.endpoint.as_ref().filter(|(opened, _)| *opened == transport).map(|(_, endpoint)| endpoint)
     }
 
-    /// It was opened.
+    /// Notes the address of the server.
     pub(crate) fn opened(&mut self, transport: Transport, endpoint: Endpoint) {
         self.endpoint = Some((transport, endpoint));
     }
 
-    /// Whether the session has an entry of ours.
+    /// Returns true if `mcpServers` has an entry for the skills server.
     pub(crate) fn is_offered(&self) -> bool {
-        self.progress != Progress::Off
+        self.tools != ToolsState::NotOffered
     }
 
-    /// Whether the agent may be fetching our tools.
+    /// Returns true if the agent may still list the skill tools in time.
     pub(crate) fn is_awaited(&self) -> bool {
-        self.progress == Progress::Awaited
+        self.tools.is_awaited()
     }
 
-    /// Whether it did not in time.
+    /// Returns true if the agent did not list the skill tools in time.
     pub(crate) fn is_missing(&self) -> bool {
-        self.progress == Progress::Missing
+        matches!(self.tools, ToolsState::Missing(_))
     }
 
-    /// Whether the model can be told to use our tools.
+    /// Returns true if the model can be told to use the skill tools.
     pub(crate) fn has_tools(&self) -> bool {
-        matches!(self.progress, Progress::Awaited | Progress::Listed)
+        self.is_awaited() || self.tools == ToolsState::Listed
     }
 
-    /// Whether requests of the agent's for this server id are ours.
+    /// Returns true if the agent's requests for this server id are for the skills server.
     pub(crate) fn is_reached_by(&self, id: &str) -> bool {
         let offered = self.endpoint.as_ref().filter(|_| self.is_offered());
         matches!(offered, Some((_, Endpoint::Acp { server_id })) if server_id == id)
     }
 
-    /// How the agent was told to reach it.
+    /// Returns the transport in the entry of `mcpServers`.
     pub(crate) fn transport(&self) -> Option<Transport> {
         self.endpoint.as_ref().filter(|_| self.is_offered()).map(|(transport, _)| *transport)
     }
 
-    /// Somebody who knows the token has come.
-    pub(crate) fn connected(&mut self) {
-        self.is_connected = true;
-    }
-
-    /// Whether somebody has.
+    /// Returns true if the agent has connected to the server.
     pub(crate) fn is_connected(&self) -> bool {
         self.is_connected
     }
 
-    /// A wait begins.
-    pub(crate) fn wait_begins(&mut self) {
-        self.waits += 1;
+    /// Applies an event to the state of the tools.
+    fn apply(&mut self, event: ToolsEvent) -> ToolsEffect {
+        let (tools, effect) = self.tools.next(event);
+        self.tools = tools;
+        effect
     }
 
-    /// Whether a wait has not ended.
-    pub(crate) fn is_waited_for(&self) -> bool {
-        self.waits > 0
+    fn new_timer(&mut self) -> Timer {
+        self.last_timer += 1;
+        Timer(self.last_timer)
     }
 
-    /// A wait has ended; `has_rest` when there is more time for an agent that has connected.
-    pub(crate) fn wait_ends(&mut self, has_rest: bool) -> WaitEnd {
-        self.waits = self.waits.saturating_sub(1);
-        if !self.is_awaited() || self.is_waited_for() {
-            return WaitEnd::Stale;
-        }
-        if has_rest && self.is_connected && !mem::replace(&mut self.is_full_wait, true) {
-            return WaitEnd::GoesOn;
-        }
-        WaitEnd::Over
+    /// Notes that a prompt has to be held.
+    pub(crate) fn prompt_held(&mut self) -> ToolsEffect {
+        let timer = self.new_timer();
+        self.apply(ToolsEvent::PromptHeld { timer })
     }
 
-    /// The agent has the tools.
+    /// Notes that the agent has opened the session.
+    pub(crate) fn session_opened(&mut self) -> ToolsEffect {
+        let timer = self.new_timer();
+        self.apply(ToolsEvent::Opened { timer })
+    }
+
+    /// Notes that the agent has connected.
+    pub(crate) fn connected(&mut self) -> ToolsEffect {
+        self.is_connected = true;
+        self.apply(ToolsEvent::Connected)
+    }
+
+    /// Notes that a timer has ended. `has_rest` is true if an agent that has connected gets more time.
+    pub(crate) fn timer_ended(&mut self, timer: Timer, has_rest: bool) -> ToolsEffect {
+        let next = (has_rest && self.is_connected).then(|| self.new_timer());
+        self.apply(ToolsEvent::TimerEnded { timer, next })
+    }
+
+    /// Notes that the agent has the list of tools.
     pub(crate) fn listed(&mut self) {
-        (self.progress, self.is_connected) = (Progress::Listed, true);
+        self.is_connected = true;
+        self.apply(ToolsEvent::Listed);
     }
 
-    /// The agent does not come for them, as far as anybody waits.
-    pub(crate) fn gave_up(&mut self) {
-        if self.is_awaited() {
-            self.progress = Progress::Missing;
-        }
+    /// Stops waiting for the agent to list the tools.
+    pub(crate) fn give_up(&mut self) -> ToolsEffect {
+        self.apply(ToolsEvent::GivenUp)
     }
 
-    /// The request that sets the session up has no entry of ours. Returns whether the agent had the tools until now.
+    /// Notes that the request that sets up the session has no entry for the skills server. Returns true if the agent had the
+    /// tools until now.
     pub(crate) fn withdraw(&mut self) -> bool {
-        mem::take(&mut self.progress) == Progress::Listed
+        let had_tools = self.tools == ToolsState::Listed;
+        self.apply(ToolsEvent::Withdrawn);
+        had_tools
     }
 
-    /// The request has an entry of this name. `had_tools` when the agent has been at the same address before: one that
-    /// still has the session need not connect again.
+    /// Notes that the request has an entry of this name. `had_tools` is true if the agent has listed the tools at the same
+    /// address before: an agent that still has the session need not connect again.
     pub(crate) fn offer(&mut self, name: String, transport: Transport, had_tools: bool) {
         self.name = Some(name);
-        // Over the ACP connection there is nothing to connect.
-        let is_there = transport == Transport::Acp || had_tools;
-        self.progress = if is_there { Progress::Listed } else { Progress::Awaited };
-        self.is_full_wait = false;
+        // Over the ACP connection there is nothing to connect to.
+        self.apply(ToolsEvent::Offered { has_tools: transport == Transport::Acp || had_tools });
     }
 
-    /// The agent wants another name.
+    /// Forgets the name, because the agent wants another one.
     pub(crate) fn forget_name(&mut self) {
         self.name = None;
     }
 
-    /// The server is closed; what it was is of no use any more.
+    /// Notes that the server is closed. Only its name is used again.
     pub(crate) fn closed(&mut self) {
-        *self = Self { name: self.name.take(), waits: self.waits, ..Self::default() };
+        *self = Self { name: self.name.take(), last_timer: self.last_timer, ..Self::default() };
     }
 }

@@ -7,15 +7,15 @@ use super::*;
 const CLAUDE: &str = "@agentclientprotocol/claude-agent-acp";
 const CODEX: &str = "@agentclientprotocol/codex-acp";
 
-fn world(agent: &str, titles: Titles) -> World {
-    let mut world = World::new(Policy { titles, ..policy() }).initialized(agent, &json!({}));
-    world.new_session(1, "s");
-    world
+fn fixture(agent: &str, titles: Titles) -> Fixture {
+    let mut fixture = Fixture::new(Policy { titles, ..policy() }).initialized(agent, &json!({}));
+    fixture.new_session(1, "s");
+    fixture
 }
 
 /// A call as it was announced and updated, and the title and kind that the client has after each.
 fn check(agent: &str, updates: &[(Value, &str, &str)]) {
-    let (mut people, mut untouched) = (world(agent, Titles::People), world(agent, Titles::Agent));
+    let (mut people, mut untouched) = (fixture(agent, Titles::People), fixture(agent, Titles::Agent));
     let (mut title, mut kind) = (Value::Null, Value::Null);
     for (update, expected_title, expected_kind) in updates {
         let out = people.update("s", update);
@@ -138,8 +138,8 @@ fn of_each_agent() {
         "_meta": { "toolName": name, "provenance": "mcp", "serverId": "acp-skills" },
         "rawInput": { "name": "review" },
     });
-    let mut world = world("qwen-code", Titles::People);
-    let out = world.update("s", &qwen);
+    let mut fixture = fixture("qwen-code", Titles::People);
+    let out = fixture.update("s", &qwen);
     assert_eq!(out.client()["params"]["update"]["title"], "Skill: review");
     // What has no kind keeps the one that it was announced with.
     assert!(out.client()["params"]["update"].get("kind").is_none());
@@ -148,11 +148,11 @@ fn of_each_agent() {
 /// CodeCompanion shows what stands in front of a colon.
 #[test]
 fn for_a_client_that_cuts_titles() {
-    let mut world = World::new(policy());
+    let mut fixture = Fixture::new(policy());
     let info = json!({ "name": "CodeCompanion.nvim", "version": "1.0.0" });
-    world.request(0, "initialize", &json!({ "protocolVersion": 1, "clientInfo": info }));
-    world.respond(0, &json!({ "protocolVersion": 1, "agentInfo": { "name": CLAUDE } }));
-    world.new_session(1, "s");
+    fixture.request(0, "initialize", &json!({ "protocolVersion": 1, "clientInfo": info }));
+    fixture.respond(0, &json!({ "protocolVersion": 1, "agentInfo": { "name": CLAUDE } }));
+    fixture.new_session(1, "s");
     for (tool, input, title) in [
         ("activate_skill", json!({ "name": "review" }), "Skill review"),
         ("read_skill_file", json!({ "skill": "review", "path": "a.md" }), "review a.md"),
@@ -161,7 +161,7 @@ fn for_a_client_that_cuts_titles() {
             "sessionUpdate": "tool_call", "toolCallId": tool, "title": tool, "kind": "other", "rawInput": input,
             "name": format!("mcp__acp-skills__{tool}"),
         });
-        assert_eq!(world.update("s", &update).client()["params"]["update"]["title"], title);
+        assert_eq!(fixture.update("s", &update).client()["params"]["update"]["title"], title);
     }
 }
 
@@ -196,18 +196,18 @@ fn what_is_not_certain_stays_as_it_is() {
             }),
         ),
     ] {
-        let mut world = world(agent, Titles::People);
-        assert_eq!(&world.update("s", &update).client()["params"]["update"], &update, "{agent}");
+        let mut fixture = fixture(agent, Titles::People);
+        assert_eq!(&fixture.update("s", &update).client()["params"]["update"], &update, "{agent}");
     }
     // A session of nobody's, and every other byte of a line.
-    let mut world = world(CLAUDE, Titles::People);
+    let mut fixture = fixture(CLAUDE, Titles::People);
     let line = r#"{"jsonrpc":"2.0", "method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call","toolCallId":"1","name":"mcp__acp-skills__activate_skill", "title":"t","kind":"other","rawInput":{"name":"re\u0076iew"},"x":1.0}}}"#;
     let mut actions = Actions::default();
-    let Pass::Edited(bytes) = world.interceptor.from_agent(line.as_bytes(), &mut actions) else { panic!() };
+    let Pass::Edited(bytes) = fixture.interceptor.from_agent(line.as_bytes(), &mut actions) else { panic!() };
     let expected = line.replace(r#""title":"t","kind":"other""#, r#""title":"Skill: review","kind":"read""#);
     assert_eq!(String::from_utf8(bytes).unwrap(), expected);
     let other = line.replace(r#""sessionId":"s""#, r#""sessionId":"child""#);
-    assert_eq!(world.interceptor.from_agent(other.as_bytes(), &mut actions), Pass::Untouched);
+    assert_eq!(fixture.interceptor.from_agent(other.as_bytes(), &mut actions), Pass::Untouched);
 }
 
 #[test]
@@ -216,15 +216,15 @@ fn in_requests_for_permission() {
         (Titles::People, "Skill: review", "read"),
         (Titles::Agent, "mcp__acp-skills__activate_skill", "other"),
     ] {
-        let mut world =
-            World::new(Policy { approve: Approve::None, titles, ..policy() }).initialized(CLAUDE, &json!({}));
-        world.new_session(1, "s");
+        let mut fixture = Fixture::new(Policy { approve: Approve::None, titles, ..policy() })
+            .initialized(CLAUDE, &json!({}));
+        fixture.new_session(1, "s");
         let name = "mcp__acp-skills__activate_skill";
         let call = json!({ "toolCallId": "1", "title": name, "name": name, "kind": "other", "rawInput": { "name": "review" } });
         let params = json!({ "sessionId": "s", "toolCall": call, "options": [] });
         let request =
             json!({ "jsonrpc": "2.0", "id": 7, "method": "session/request_permission", "params": params });
-        let out = world.agent(&request);
+        let out = fixture.agent(&request);
         let mut asked = request.clone();
         asked["params"]["toolCall"]["title"] = json!(expected);
         asked["params"]["toolCall"]["kind"] = json!(kind);
@@ -251,14 +251,14 @@ fn what_is_ours_no_more() {
         "sessionUpdate": "tool_call_update", "toolCallId": "call_0", "title": "x", "rawInput": { "command": "rm" },
     });
     for theirs in [rm, nameless, update, input] {
-        let mut world = world(CLAUDE, Titles::People);
-        assert_eq!(world.update("s", &ours).client()["params"]["update"]["title"], "Skill: review");
+        let mut fixture = fixture(CLAUDE, Titles::People);
+        assert_eq!(fixture.update("s", &ours).client()["params"]["update"]["title"], "Skill: review");
         for update in
             [&theirs, &json!({ "sessionUpdate": "tool_call_update", "toolCallId": "call_0", "title": "t" })]
         {
-            assert_eq!(&world.update("s", update).client()["params"]["update"], update);
+            assert_eq!(&fixture.update("s", update).client()["params"]["update"], update);
         }
         // And ours again.
-        assert_eq!(world.update("s", &ours).client()["params"]["update"]["title"], "Skill: review");
+        assert_eq!(fixture.update("s", &ours).client()["params"]["update"]["title"], "Skill: review");
     }
 }

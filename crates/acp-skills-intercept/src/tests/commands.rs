@@ -29,17 +29,17 @@ fn set() -> SkillSet {
     .collect()
 }
 
-fn world() -> World {
-    World::with_skills(policy(), set()).initialized("x", &json!({}))
+fn fixture() -> Fixture {
+    Fixture::with_skills(policy(), set()).initialized("x", &json!({}))
 }
 
-/// A world with a session whose agent has these commands.
-fn session(theirs: &[&str]) -> World {
-    let mut world = world();
-    world.new_session(1, "s");
+/// A fixture with a session whose agent has these commands.
+fn session(theirs: &[&str]) -> Fixture {
+    let mut fixture = fixture();
+    fixture.new_session(1, "s");
     let theirs: Vec<_> = theirs.iter().map(|name| json!({ "name": name, "description": "theirs" })).collect();
-    world.update("s", &commands(&theirs));
-    world
+    fixture.update("s", &commands(&theirs));
+    fixture
 }
 
 fn commands(list: &[Value]) -> Value {
@@ -57,8 +57,8 @@ fn sent(out: &Out) -> Vec<&str> {
 }
 
 /// Sends a command and answers what it asks for; returns what the agent gets.
-fn expanded(world: &mut World, request: u64, prompt: &Value) -> Value {
-    let out = world.request(request, "session/prompt", &json!({ "sessionId": "s", "prompt": prompt }));
+fn expanded(fixture: &mut Fixture, request: u64, prompt: &Value) -> Value {
+    let out = fixture.request(request, "session/prompt", &json!({ "sessionId": "s", "prompt": prompt }));
     assert!(out.is_nothing(), "{out:?}");
     let [Task::Ask(Query::Fetch { session, ticket, wanted: Wanted::Skill { name, arguments, .. } })] =
         &out.tasks[..]
@@ -66,7 +66,7 @@ fn expanded(world: &mut World, request: u64, prompt: &Value) -> Value {
         panic!("{out:?}")
     };
     let text = format!("<skill_content name=\"{name}\">Do it with [{arguments}].</skill_content>");
-    let out = world.handle(Input::Fetched {
+    let out = fixture.handle(Input::Fetched {
         session: *session,
         ticket: *ticket,
         fetched: Fetched { text: Some(text), activations: Vec::new() },

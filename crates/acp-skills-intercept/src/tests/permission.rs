@@ -12,7 +12,7 @@ use super::*;
 const CLAUDE: &str = "@agentclientprotocol/claude-agent-acp";
 const CODEX: &str = "@agentclientprotocol/codex-acp";
 
-fn world(agent: &str, policy: Policy) -> World {
+fn fixture(agent: &str, policy: Policy) -> Fixture {
     let skill = |name: &str, allowed: &[&str]| {
         let mut properties = Properties::default();
         properties.allowed_tools = allowed.iter().map(|&it| it.to_owned()).collect();
@@ -24,12 +24,12 @@ fn world(agent: &str, policy: Policy) -> World {
         skill("notes", &["Edit(notes/**)"]),
         skill("free", &[]),
     ];
-    let mut world = World::with_skills(policy, set.into_iter().collect()).initialized(agent, &json!({}));
-    world.new_session(1, "s");
-    world
+    let mut fixture = Fixture::with_skills(policy, set.into_iter().collect()).initialized(agent, &json!({}));
+    fixture.new_session(1, "s");
+    fixture
 }
 
-fn ask(world: &mut World, call: &Value, meta: Option<Value>) -> Out {
+fn ask(fixture: &mut Fixture, call: &Value, meta: Option<Value>) -> Out {
     let mut params = json!({
         "sessionId": "s",
         "toolCall": call,
@@ -42,7 +42,7 @@ fn ask(world: &mut World, call: &Value, meta: Option<Value>) -> Out {
     if let Some(meta) = meta {
         params["_meta"] = meta;
     }
-    world.agent(
+    fixture.agent(
         &json!({ "jsonrpc": "2.0", "id": 7, "method": "session/request_permission", "params": params }),
     )
 }
@@ -66,16 +66,16 @@ fn call(name: &str, input: &Value) -> Value {
     json!({ "toolCallId": "1", "title": "x", "name": name, "rawInput": input })
 }
 
-fn invoke(world: &mut World, skill: &str) {
-    let out = world.prompt(2, "s", &[&format!("/{skill}")]);
+fn invoke(fixture: &mut Fixture, skill: &str) {
+    let out = fixture.prompt(2, "s", &[&format!("/{skill}")]);
     let [.., Task::Ask(Query::Fetch { session, ticket, .. })] = out.tasks[..] else { panic!("{out:?}") };
-    world.handle(Input::Fetched {
+    fixture.handle(Input::Fetched {
         session,
         ticket,
         fetched: Fetched { text: Some("x".into()), activations: Vec::new() },
     });
 }
 
-fn activate(world: &mut World, skill: &str) {
-    world.handle(Input::Activated(SessionKey(1), SkillName::new(skill).unwrap()));
+fn activate(fixture: &mut Fixture, skill: &str) {
+    fixture.handle(Input::Activated(SessionKey(1), SkillName::new(skill).unwrap()));
 }

@@ -1,11 +1,11 @@
-//! Where the server entry and the catalog go.
+//! The places of the server entry and of the catalog.
 
 use serde_json::{Value, json};
 
 use super::*;
 
 #[test]
-fn the_transport_follows_the_agent() {
+fn the_transport_depends_on_the_agent() {
     for (capabilities, mode, expected) in [
         (json!({}), McpMode::Auto, Some("stdio")),
         (json!({ "mcpCapabilities": { "http": false } }), McpMode::Auto, Some("stdio")),
@@ -18,8 +18,8 @@ fn the_transport_follows_the_agent() {
         (json!({}), McpMode::Acp, Some("acp")),
         (json!({ "mcpCapabilities": { "http": true } }), McpMode::Off, None),
     ] {
-        let mut world = World::new(Policy { mcp: mode, ..policy() }).initialized("x", &capabilities);
-        let new = world.new_session(1, "s");
+        let mut fixture = Fixture::new(Policy { mcp: mode, ..policy() }).initialized("x", &capabilities);
+        let new = fixture.new_session(1, "s");
         let servers = new["params"]["mcpServers"].as_array().unwrap();
         let kind = servers.first().map(|server| server["type"].as_str().unwrap_or("stdio"));
         assert_eq!(kind, expected, "{capabilities} {mode:?}");
@@ -27,9 +27,9 @@ fn the_transport_follows_the_agent() {
 }
 
 #[test]
-fn entries_have_what_strict_agents_want() {
+fn entries_satisfy_strict_agents() {
     let entry = |capabilities: Value| {
-        World::new(policy()).initialized("x", &capabilities).new_session(1, "s")["params"]["mcpServers"][0]
+        Fixture::new(policy()).initialized("x", &capabilities).new_session(1, "s")["params"]["mcpServers"][0]
             .clone()
     };
     assert_eq!(
@@ -47,18 +47,18 @@ fn entries_have_what_strict_agents_want() {
 }
 
 #[test]
-fn the_clients_servers_stay_and_names_do_not_clash() {
-    let mut world = World::new(policy()).initialized("x", &json!({}));
+fn the_clients_servers_are_kept() {
+    let mut fixture = Fixture::new(policy()).initialized("x", &json!({}));
     let line = r#"{"id":1,"method":"session/new","params":{ "x":1.0, "mcpServers":[ {"name":"acp-skills","n":1e2} ],"cwd":"/p" }}"#;
-    let edited = world.as_the_agent_gets_it(line);
+    let edited = fixture.as_the_agent_gets_it(line);
     let (before, after) = edited.split_once(r#",{"name":"acp-skills-2""#).unwrap();
     assert!(before.ends_with(r#"{ "x":1.0, "mcpServers":[ {"name":"acp-skills","n":1e2} "#), "{before}");
     assert!(after.ends_with(r#"}]}],"cwd":"/p" }}"#), "{after}");
 }
 
-/// A client that writes its servers in another way keeps them, and hears from the agent what it thinks of that.
+/// If the client writes `mcpServers` in another form, we do not change it, and the agent decides about it.
 #[test]
-fn servers_that_are_no_list_stay() {
+fn servers_in_another_form_are_kept() {
     for (theirs, stays) in [
         (r#"{"db":{"command":"/db"}}"#, true),
         (r#""db""#, true),
@@ -67,25 +67,25 @@ fn servers_that_are_no_list_stay() {
         ("{}", false),
         ("[]", false),
     ] {
-        let mut world = World::new(policy()).initialized("x", &json!({}));
+        let mut fixture = Fixture::new(policy()).initialized("x", &json!({}));
         let line =
             format!(r#"{{"id":1,"method":"session/new","params":{{"cwd":"/p","mcpServers":{theirs} }}}}"#);
-        let got = world.as_the_agent_gets_it(&line);
+        let got = fixture.as_the_agent_gets_it(&line);
         assert_eq!(got.contains(&format!(r#""mcpServers":{theirs} "#)), stays, "{got}");
         assert_eq!(got.contains(r#""name":"acp-skills""#), !stays, "{got}");
-        world.respond(1, &json!({ "sessionId": "s" }));
-        // Without our tools the model is told where the files are, or gets the text from us.
-        assert_eq!(world.prompt(2, "s", &["hello"]).to_agent.len(), 1);
+        fixture.respond(1, &json!({ "sessionId": "s" }));
+        // Without the skill tools, the model gets the paths of the files, or the text from us.
+        assert_eq!(fixture.prompt(2, "s", &["hello"]).to_agent.len(), 1);
     }
 }
 
-/// Agents that show a model only the beginning of a prompt show it what the user wrote.
+/// Some agents show a model only the beginning of a prompt. It has to contain the user's words.
 #[test]
-fn the_words_come_first_where_agents_cut() {
+fn the_users_words_come_first_if_agents_cut_prompts() {
     for (name, first) in [("hermes-agent", true), ("@factory/cli", true), ("x", false)] {
-        let mut world = World::new(policy()).initialized(name, &json!({}));
-        world.new_session(1, "s");
-        let out = world.prompt(2, "s", &["fix the bug"]);
+        let mut fixture = Fixture::new(policy()).initialized(name, &json!({}));
+        fixture.new_session(1, "s");
+        let out = fixture.prompt(2, "s", &["fix the bug"]);
         let prompt = texts(out.agent());
         assert_eq!(
             prompt.iter().position(|text| *text == "fix the bug"),
@@ -93,19 +93,19 @@ fn the_words_come_first_where_agents_cut() {
             "{name}"
         );
         assert_eq!(prompt.len(), 2);
-        // Cut off in our text, and in our mark.
+        // The text is cut off within our text, and within our mark.
         for cut in [500, "fix the bug\n\n<".len(), "fix the bug\n\n<acp-skills".len()] {
             let title: String = prompt.join("\n\n").chars().take(cut).collect();
             let update = json!({ "sessionUpdate": "session_info_update", "title": title });
-            let seen = world.update("s", &update).client()["params"]["update"]["title"].clone();
+            let seen = fixture.update("s", &update).client()["params"]["update"]["title"].clone();
             if first {
                 assert_eq!(seen, "fix the bug", "{title}");
             }
         }
-        // What is replayed in one piece ends where the user's words end.
+        // A message that is replayed in one piece ends after the user's words.
         let content = json!({ "type": "text", "text": prompt.join("\n\n") });
         let chunk = json!({ "sessionUpdate": "user_message_chunk", "content": content });
-        let mut other = World::new(policy()).initialized(name, &json!({}));
+        let mut other = Fixture::new(policy()).initialized(name, &json!({}));
         other.request(1, "session/load", &json!({ "sessionId": "s", "cwd": "/p", "mcpServers": [] }));
         let seen = other.update("s", &chunk).client()["params"]["update"]["content"]["text"].clone();
         assert_eq!(seen, "fix the bug");
@@ -117,15 +117,15 @@ fn the_words_come_first_where_agents_cut() {
 #[test]
 fn missing_or_null_servers_become_a_list() {
     for params in [json!({ "sessionId": "s" }), json!({ "sessionId": "s", "mcpServers": null })] {
-        let mut world = World::new(policy()).initialized("x", &json!({}));
-        let out = world.request(1, "session/resume", &params);
+        let mut fixture = Fixture::new(policy()).initialized("x", &json!({}));
+        let out = fixture.request(1, "session/resume", &params);
         assert_eq!(out.agent()["params"]["mcpServers"].as_array().unwrap().len(), 1, "{params}");
     }
 }
 
-/// A tool that is listed need not reach the model, and one that it must search for needs words to be found by.
+/// Some agents list the skill tools but do not pass them to the model. In others, the model has to search for tools.
 #[test]
-fn whose_the_tools_are_and_where_the_files_are() {
+fn the_catalog_names_the_server_and_the_files_if_needed() {
     let set = |dirs: &[&str]| -> SkillSet {
         let skill = |dir: &&str| {
             let stored = skills_core::Stored::new(std::path::Path::new(dir), "SKILL.md");
@@ -151,62 +151,63 @@ fn whose_the_tools_are_and_where_the_files_are() {
             "`/4/*/SKILL.md`, and in 1 more directories.",
         ),
     ] {
-        let mut world = World::with_skills(policy(), set(dirs)).initialized(agent, &json!({}));
-        world.new_session(1, "s");
-        let out = world.prompt(2, "s", &["hello"]);
+        let mut fixture = Fixture::with_skills(policy(), set(dirs)).initialized(agent, &json!({}));
+        fixture.new_session(1, "s");
+        let out = fixture.prompt(2, "s", &["hello"]);
         let prompt = texts(out.agent());
         let ours = prompt.into_iter().find(|text| begins_with_ours(text)).unwrap();
-        // With the separators of the system.
+        // The paths have the separators of the system.
         let catalog = unmarked(ours).replace('\\', "/");
         assert_eq!(catalog.contains("MCP server `acp-skills`"), server, "{agent}: {catalog}");
         assert_eq!(catalog.contains("SKILL.md"), !files.is_empty(), "{agent}: {catalog}");
         assert!(catalog.ends_with(files), "{agent}: {catalog}");
     }
-    // Once the model has called a tool of ours, it has them.
-    let mut world = World::with_skills(policy(), set(flat)).initialized("vibe", &json!({}));
-    world.new_session(1, "s");
-    world.handle(Input::Recorded(SessionKey(1), super::record::activation(crate::events::By::Model)));
-    world.new_session(2, "t");
-    let out = world.prompt(3, "t", &["hello"]);
+    // Once the model has called one of the skill tools, it is known to have them.
+    let mut fixture = Fixture::with_skills(policy(), set(flat)).initialized("vibe", &json!({}));
+    fixture.new_session(1, "s");
+    fixture
+        .handle(Input::Recorded(SessionKey(1), super::record::activation(crate::events::ActivatedBy::Model)));
+    fixture.new_session(2, "t");
+    let out = fixture.prompt(3, "t", &["hello"]);
     assert!(!texts(out.agent())[0].contains("SKILL.md"), "{out:?}");
 }
 
 #[test]
-fn the_first_prompt_carries_the_catalog() {
-    let mut world = World::with_skills(policy(), skills(&["b", "a"])).initialized("x", &json!({}));
-    world.new_session(1, "s");
-    let out = world.prompt(2, "s", &["hello", "more"]);
+fn the_first_prompt_has_the_catalog() {
+    let mut fixture = Fixture::with_skills(policy(), skills(&["b", "a"])).initialized("x", &json!({}));
+    fixture.new_session(1, "s");
+    let out = fixture.prompt(2, "s", &["hello", "more"]);
     let [catalog, "hello", "more"] = texts(out.agent())[..] else { panic!("{out:?}") };
     assert!(unmarked(catalog).starts_with("<available_skills>"), "{catalog}");
     let place = |text| catalog.find(text).unwrap_or_else(|| panic!("no {text} in {catalog}"));
     assert!(place("<name>b</name>") < place("<name>a</name>"));
     place("Does b &lt;well&gt;.");
     place("activate_skill");
-    let out = world.prompt(3, "s", &["again"]);
+    let out = fixture.prompt(3, "s", &["again"]);
     assert_eq!(texts(out.agent()), ["again"]);
 }
 
 #[test]
-fn commands_stay_as_they_are() {
+fn commands_of_the_agent_are_not_changed() {
     for command in ["/compact now", "  /x", "$skill", "$"] {
-        let mut world = World::new(policy()).initialized("x", &json!({}));
-        world.new_session(1, "s");
-        assert_eq!(texts(world.prompt(2, "s", &[command]).agent()), [command]);
-        assert_eq!(texts(world.prompt(3, "s", &["hello"]).agent()).len(), 2, "after {command}");
+        let mut fixture = Fixture::new(policy()).initialized("x", &json!({}));
+        fixture.new_session(1, "s");
+        assert_eq!(texts(fixture.prompt(2, "s", &[command]).agent()), [command]);
+        assert_eq!(texts(fixture.prompt(3, "s", &["hello"]).agent()).len(), 2, "after {command}");
     }
 }
 
 #[test]
-fn without_skills_nothing_changes() {
-    let mut world = World::with_skills(policy(), SkillSet::default());
+fn a_session_without_skills_is_not_changed() {
+    let mut fixture = Fixture::with_skills(policy(), SkillSet::default());
     for line in [
         r#"{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/p","mcpServers":[]}}"#,
         r#"{"id":2,"method":"session/prompt","params":{"sessionId":"s","prompt":[]}}"#,
     ] {
-        assert_eq!(world.as_the_agent_gets_it(line), line);
+        assert_eq!(fixture.as_the_agent_gets_it(line), line);
     }
-    assert_eq!(world.outside.served, None);
-    assert!(world.outside.opened.is_empty());
+    assert_eq!(fixture.host.served, None);
+    assert!(fixture.host.opened.is_empty());
 }
 
 fn with_system_prompt() -> Value {
@@ -214,7 +215,7 @@ fn with_system_prompt() -> Value {
 }
 
 #[test]
-fn the_system_prompt_is_merged() {
+fn the_catalog_is_added_to_the_system_prompt() {
     let ours = |content: &Value| {
         begins_with_ours(content.as_array().unwrap().last().unwrap()["text"].as_str().unwrap())
     };
@@ -225,21 +226,21 @@ fn the_system_prompt_is_merged() {
         (json!({ "mode": "append" }), "append", 1),
     ] {
         for method in ["session/new", "session/load", "session/resume", "session/fork"] {
-            let mut world = World::new(policy()).initialized("codex", &with_system_prompt());
+            let mut fixture = Fixture::new(policy()).initialized("codex", &with_system_prompt());
             let params = json!({ "cwd": "/p", "sessionId": "s", "mcpServers": [], "systemPrompt": theirs });
-            let out = world.request(1, method, &params);
+            let out = fixture.request(1, method, &params);
             let system = &out.agent()["params"]["systemPrompt"];
             assert_eq!(system["mode"], mode, "{theirs} {method}");
             assert_eq!(system["content"].as_array().unwrap().len(), blocks, "{theirs} {method}");
             assert!(ours(&system["content"]), "{system}");
-            world.respond(1, &json!({ "sessionId": "s" }));
-            assert_eq!(texts(world.prompt(2, "s", &["hello"]).agent()), ["hello"], "{method}");
+            fixture.respond(1, &json!({ "sessionId": "s" }));
+            assert_eq!(texts(fixture.prompt(2, "s", &["hello"]).agent()), ["hello"], "{method}");
         }
     }
 }
 
 #[test]
-fn older_claude_takes_it_in_meta() {
+fn older_versions_of_claude_read_meta() {
     for (meta, before) in [
         (json!(null), ""),
         (json!({ "a": 1 }), ""),
@@ -247,8 +248,8 @@ fn older_claude_takes_it_in_meta() {
         (json!({ "systemPrompt": { "append": "Theirs." } }), "Theirs.\n\n"),
         (json!({ "systemPrompt": { "x": 1 } }), ""),
     ] {
-        let mut world = World::new(policy()).initialized("@zed-industries/claude-code-acp", &json!({}));
-        let out = world.request(1, "session/new", &json!({ "cwd": "/p", "mcpServers": [], "_meta": meta }));
+        let mut fixture = Fixture::new(policy()).initialized("@zed-industries/claude-code-acp", &json!({}));
+        let out = fixture.request(1, "session/new", &json!({ "cwd": "/p", "mcpServers": [], "_meta": meta }));
         let system = &out.agent()["params"]["_meta"]["systemPrompt"];
         let text = system.as_str().or_else(|| system["append"].as_str()).unwrap();
         assert!(text.strip_prefix(before).is_some_and(begins_with_ours), "{meta}: {text}");
@@ -256,7 +257,7 @@ fn older_claude_takes_it_in_meta() {
 }
 
 #[test]
-fn wishes_for_the_place() {
+fn the_user_can_choose_the_place() {
     for (wish, capabilities, in_system, in_prompt) in [
         (CatalogIn::Prompt, with_system_prompt(), false, true),
         (CatalogIn::System, with_system_prompt(), true, false),
@@ -264,30 +265,33 @@ fn wishes_for_the_place() {
         (CatalogIn::Off, with_system_prompt(), false, false),
         (CatalogIn::Auto, json!({ "sessionCapabilities": { "systemPrompt": null } }), false, true),
     ] {
-        let mut world = World::new(Policy { catalog_in: wish, ..policy() }).initialized("x", &capabilities);
-        let new = world.new_session(1, "s");
-        let prompt = world.prompt(2, "s", &["hello"]);
+        let mut fixture =
+            Fixture::new(Policy { catalog_in: wish, ..policy() }).initialized("x", &capabilities);
+        let new = fixture.new_session(1, "s");
+        let prompt = fixture.prompt(2, "s", &["hello"]);
         assert_eq!(new["params"].get("systemPrompt").is_some(), in_system, "{wish:?} {capabilities}");
         assert_eq!(texts(prompt.agent()).len() == 2, in_prompt, "{wish:?} {capabilities}");
     }
 }
 
 #[test]
-fn the_text_of_a_session_stays_the_same() {
-    let mut world = World::new(policy()).initialized("codex", &with_system_prompt());
-    let new = world.new_session(1, "s");
-    let load = world.request(2, "session/load", &json!({ "cwd": "/p", "sessionId": "s", "mcpServers": [] }));
+fn the_system_prompt_does_not_change() {
+    let mut fixture = Fixture::new(policy()).initialized("codex", &with_system_prompt());
+    let new = fixture.new_session(1, "s");
+    let load =
+        fixture.request(2, "session/load", &json!({ "cwd": "/p", "sessionId": "s", "mcpServers": [] }));
     for key in ["systemPrompt", "mcpServers"] {
         assert_eq!(load.agent()["params"][key], new["params"][key]);
     }
-    let fork = world.request(3, "session/fork", &json!({ "cwd": "/p", "sessionId": "s", "mcpServers": [] }));
+    let fork =
+        fixture.request(3, "session/fork", &json!({ "cwd": "/p", "sessionId": "s", "mcpServers": [] }));
     assert_eq!(fork.agent()["params"]["systemPrompt"], new["params"]["systemPrompt"]);
     assert_ne!(fork.agent()["params"]["mcpServers"], new["params"]["mcpServers"]);
 }
 
-/// A system prompt that a client writes in another way is not lost for ours; then the first prompt has the catalog.
+/// If the client writes the system prompt in another form, we do not change it, and the first prompt has the catalog.
 #[test]
-fn a_system_prompt_of_another_kind_stays() {
+fn a_system_prompt_in_another_form_is_kept() {
     let claude = "@zed-industries/claude-code-acp";
     for (agent, capabilities, field) in [
         ("codex", with_system_prompt(), r#""systemPrompt":"Be kind.""#),
@@ -297,19 +301,19 @@ fn a_system_prompt_of_another_kind_stays() {
         (claude, json!({}), r#""_meta":{"systemPrompt":["Be kind."]}"#),
         (claude, json!({}), r#""_meta":{"systemPrompt":{"append":["Be kind."]}}"#),
     ] {
-        let mut world = World::new(policy()).initialized(agent, &capabilities);
+        let mut fixture = Fixture::new(policy()).initialized(agent, &capabilities);
         let line =
             format!(r#"{{"id":1,"method":"session/new","params":{{"cwd":"/p","mcpServers":[],{field}}}}}"#);
-        let got = world.as_the_agent_gets_it(&line);
+        let got = fixture.as_the_agent_gets_it(&line);
         let (field, end) = field.split_at(field.find("\"Be kind.\"").unwrap() + "\"Be kind.\"".len());
         assert!(got.contains(field) && !got.contains("available_skills"), "{end}: {got}");
-        world.respond(1, &json!({ "sessionId": "s" }));
-        let prompt = world.prompt(2, "s", &["hello"]);
+        fixture.respond(1, &json!({ "sessionId": "s" }));
+        let prompt = fixture.prompt(2, "s", &["hello"]);
         assert!(begins_with_ours(texts(prompt.agent())[0]), "{field}");
     }
-    // A text that was cut within a character, to which ours is added.
-    let mut world = World::new(policy()).initialized(claude, &json!({}));
+    // Our text is added to a text that was cut within a character.
+    let mut fixture = Fixture::new(policy()).initialized(claude, &json!({}));
     let line = r#"{"id":1,"method":"session/new","params":{"cwd":"/p","mcpServers":[],"_meta":{"systemPrompt":"Be \u006bind \ud83d"}}}"#;
-    let got = world.as_the_agent_gets_it(line);
+    let got = fixture.as_the_agent_gets_it(line);
     assert!(got.contains(r#""systemPrompt":"Be \u006bind \ud83d\n\n<acp-skills-proxy:"#), "{got}");
 }

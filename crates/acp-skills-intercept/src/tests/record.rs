@@ -1,4 +1,4 @@
-//! What is recorded and remembered, where the order of things decides.
+//! Recorded events and saved activations that depend on the order of events.
 
 use std::time::Duration;
 
@@ -6,21 +6,21 @@ use serde_json::json;
 
 use super::*;
 use crate::{
-    events::{By, End, Outcome},
-    session::SessionKey,
+    events::{ActivatedBy, End, Outcome},
+    keys::SessionKey,
 };
 
 const KEY: SessionKey = SessionKey(1);
 
-pub(super) fn activation(by: By) -> EventKind {
+pub(super) fn activation(by: ActivatedBy) -> EventKind {
     let end = End { outcome: Outcome::Ok, error: None, bytes: 4, ms: Duration::from_millis(1).into() };
     EventKind::SkillActivated { skill: Some("review".to_owned()), path: None, by, tokens: 1, end }
 }
 
-fn fetched(ticket: u64, by: By) -> Input {
+fn fetched(ticket: Ticket, by: ActivatedBy) -> Input {
     Input::Fetched {
         session: KEY,
-        ticket: Ticket(ticket),
+        ticket,
         fetched: Fetched { text: Some("BODY".to_owned()), activations: vec![activation(by)] },
     }
 }
@@ -29,65 +29,75 @@ fn names(out: &Out) -> Vec<&str> {
     out.records.iter().map(|(_, what)| what.name()).collect()
 }
 
-fn remembered(out: &Out) -> Vec<(&str, Vec<By>)> {
-    let by = |active: &Active| active.iter().map(|(_, by)| *by).collect();
+fn remembered(out: &Out) -> Vec<(&str, Vec<ActivatedBy>)> {
+    let by = |active: &ActiveSkills| active.iter().map(|(_, by)| *by).collect();
     out.remembered.iter().map(|(id, active)| (id.as_str(), by(active))).collect()
 }
 
-fn waiting(activation: Activation) -> World {
+fn waiting(activation: Activation) -> Fixture {
     let policy = Policy { mcp_wait: Duration::from_secs(2), activation, ..Policy::default() };
-    let mut world = World::new(policy).initialized("x", &json!({ "mcpCapabilities": { "http": true } }));
-    world.new_session(1, "s");
-    world
+    let mut fixture = Fixture::new(policy).initialized("x", &json!({ "mcpCapabilities": { "http": true } }));
+    fixture.new_session(1, "s");
+    fixture
 }
 
-/// A text that is fetched again, because the tools did not come, is one activation.
+/// A text is fetched again if the agent does not list the tools in time. That is one activation.
 #[test]
-fn fetched_twice_is_activated_once() {
+fn a_text_that_is_fetched_twice_is_activated_once() {
     for is_early in [true, false] {
-        let mut world = waiting(Activation::Model);
-        world.prompt(2, "s", &["/review"]);
+        let mut fixture = waiting(Activation::Model);
+        let old = fixture.prompt(2, "s", &["/review"]).ticket();
         let mut first = Out::default();
         if is_early {
-            first = world.handle(fetched(1, By::User));
+            first = fixture.handle(fetched(old, ActivatedBy::User));
         }
-        let out = world.handle(Input::WaitOver(KEY));
+        let out = fixture.timer_ends(KEY);
         assert_eq!(names(&out), ["fallback"]);
+        let new = out.ticket();
         if !is_early {
-            first = world.handle(fetched(1, By::User));
+            first = fixture.handle(fetched(old, ActivatedBy::User));
         }
         assert_eq!(names(&first), [""; 0]);
-        let out = world.handle(fetched(2, By::User));
-        assert_eq!(out.records, [(Some("s".to_owned()), activation(By::User))]);
+        let out = fixture.handle(fetched(new, ActivatedBy::User));
+        assert_eq!(out.records, [(Some("s".to_owned()), activation(ActivatedBy::User))]);
     }
 }
 
-/// Nobody activated what nobody got.
+/// A skill is not active if its text was never sent.
 #[test]
 fn a_prompt_that_is_cancelled_activates_nothing() {
-    let mut world = waiting(Activation::Model);
-    world.prompt(2, "s", &["/review"]);
-    world.client(&json!({ "jsonrpc": "2.0", "method": "session/cancel", "params": { "sessionId": "s" } }));
-    let out = world.handle(fetched(1, By::User));
+    let mut fixture = waiting(Activation::Model);
+    let ticket = fixture.prompt(2, "s", &["/review"]).ticket();
+    fixture.client(&json!({ "jsonrpc": "2.0", "method": "session/cancel", "params": { "sessionId": "s" } }));
+    let out = fixture.handle(fetched(ticket, ActivatedBy::User));
     assert!(out.records.is_empty() && out.remembered.is_empty(), "{out:?}");
 }
 
 #[test]
-fn only_what_is_new_is_remembered() {
-    let mut world = waiting(Activation::Prompt);
-    world.handle(Input::ToolsListed(KEY));
-    world.prompt(2, "s", &["please review"]);
-    assert_eq!(remembered(&world.handle(fetched(1, By::Prompt))), [("s", vec![By::Prompt])]);
+fn only_new_activations_are_saved() {
+    let mut fixture = waiting(Activation::Prompt);
+    fixture.handle(Input::ToolsListed(KEY));
+    let ticket = fixture.prompt(2, "s", &["please review"]).ticket();
+    assert_eq!(
+        remembered(&fixture.handle(fetched(ticket, ActivatedBy::Prompt))),
+        [("s", vec![ActivatedBy::Prompt])]
+    );
     let review = || Input::Activated(KEY, SkillName::new("review").unwrap());
-    assert_eq!(remembered(&world.handle(review())), []);
-    world.prompt(3, "s", &["/review"]);
-    assert_eq!(remembered(&world.handle(fetched(2, By::User))), [("s", vec![By::User])]);
-    // A fork begins with it, and what is deleted is forgotten; what is closed is not.
-    world.request(4, "session/fork", &json!({ "sessionId": "s", "cwd": "/", "mcpServers": [] }));
-    let out = world.respond(4, &json!({ "sessionId": "t" }));
-    assert_eq!((names(&out), remembered(&out)), (vec!["session_started"], vec![("t", vec![By::User])]));
-    world.request(5, "session/close", &json!({ "sessionId": "s" }));
-    assert_eq!(remembered(&world.respond(5, &json!({}))), []);
-    world.request(6, "session/delete", &json!({ "sessionId": "t" }));
-    assert_eq!(remembered(&world.respond(6, &json!({}))), [("t", vec![])]);
+    assert_eq!(remembered(&fixture.handle(review())), []);
+    let ticket = fixture.prompt(3, "s", &["/review"]).ticket();
+    assert_eq!(
+        remembered(&fixture.handle(fetched(ticket, ActivatedBy::User))),
+        [("s", vec![ActivatedBy::User])]
+    );
+    // A copy begins with the activation. Deleting a session removes what was saved, but closing it does not.
+    fixture.request(4, "session/fork", &json!({ "sessionId": "s", "cwd": "/", "mcpServers": [] }));
+    let out = fixture.respond(4, &json!({ "sessionId": "t" }));
+    assert_eq!(
+        (names(&out), remembered(&out)),
+        (vec!["session_started"], vec![("t", vec![ActivatedBy::User])])
+    );
+    fixture.request(5, "session/close", &json!({ "sessionId": "s" }));
+    assert_eq!(remembered(&fixture.respond(5, &json!({}))), []);
+    fixture.request(6, "session/delete", &json!({ "sessionId": "t" }));
+    assert_eq!(remembered(&fixture.respond(6, &json!({}))), [("t", vec![])]);
 }

@@ -1,4 +1,4 @@
-//! Skills that change while sessions run: who is told what, and when.
+//! Skills that change while sessions are open.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ fn set(skills: &[&Arc<Skill>]) -> SkillSet {
     builder.build()
 }
 
-/// The menus in what was sent, and nothing else is there.
+/// Returns the menus that were sent. Fails if anything else was sent.
 fn menus(out: &Out) -> Vec<(&str, Vec<&str>)> {
     let menus = out.to_client.iter().map(|message| {
         let list = message["params"]["update"]["availableCommands"].as_array().unwrap();
@@ -34,17 +34,17 @@ fn menus(out: &Out) -> Vec<(&str, Vec<&str>)> {
     menus.collect()
 }
 
-/// The line that an ordinary prompt brings after these changes, in marks that are left out here.
+/// Checks the line in the next ordinary prompt after these changes, without its marks.
 fn check(changes: &[SkillSet], expected: Expect) {
     let review = skill("review", "Reviews.", |_| {});
-    let secret = skill("secret", "Hides.", |it| it.properties.disable_model_invocation = true);
-    let mut world = World::with_skills(policy(), set(&[&review, &secret])).initialized("x", &json!({}));
-    world.new_session(1, "s");
-    world.prompt(2, "s", &["hello"]);
+    let secret = skill("secret", "Hides.", |skill| skill.properties.disable_model_invocation = true);
+    let mut fixture = Fixture::with_skills(policy(), set(&[&review, &secret])).initialized("x", &json!({}));
+    fixture.new_session(1, "s");
+    fixture.prompt(2, "s", &["hello"]);
     for skills in changes {
-        world.notices(skills.clone());
+        fixture.notices(skills.clone());
     }
-    let prompt = world.prompt(3, "s", &["go on"]);
+    let prompt = fixture.prompt(3, "s", &["go on"]);
     let told = match texts(prompt.agent())[..] {
         ["go on"] => "",
         [line, "go on"] => unmarked(line),
@@ -52,14 +52,14 @@ fn check(changes: &[SkillSet], expected: Expect) {
     };
     expected.assert_eq(told);
     assert!(!told.contains('\n'), "one line");
-    // Once.
-    assert_eq!(texts(world.prompt(4, "s", &["go on"]).agent()), ["go on"]);
+    // The line is sent once.
+    assert_eq!(texts(fixture.prompt(4, "s", &["go on"]).agent()), ["go on"]);
 }
 
 #[test]
-fn one_line_says_what_is_other() {
+fn one_line_has_all_changes() {
     let review = skill("review", "Reviews.", |_| {});
-    let secret = skill("secret", "Hides.", |it| it.properties.disable_model_invocation = true);
+    let secret = skill("secret", "Hides.", |skill| skill.properties.disable_model_invocation = true);
     let greet = skill("greet", "Greets\npeople </acp-skills-proxy:>.", |_| {});
     let before = set(&[&review, &secret]);
     check(std::slice::from_ref(&before), expect![[""]]);
@@ -71,9 +71,9 @@ fn one_line_says_what_is_other() {
     check(&[SkillSet::default()], expect!["The skills have changed. Removed: `review`."]);
     let anew = skill("review", "Reviews code.", |_| {});
     check(&[set(&[&anew, &secret])], expect!["The skills have changed. Changed: `review` (Reviews code.)."]);
-    let priority = skill("review", "Reviews.", |it| it.properties.version = Some("2".into()));
+    let priority = skill("review", "Reviews.", |skill| skill.properties.version = Some("2".into()));
     check(&[set(&[&priority, &secret])], expect!["The skills have changed. Changed: `review`."]);
-    // Several changes are one line, and what comes to nothing is nothing.
+    // Several changes are one line. A change that is undone is not mentioned.
     check(
         &[set(&[&secret]), set(&[&greet]), set(&[&greet, &anew])],
         expect![
@@ -81,23 +81,23 @@ fn one_line_says_what_is_other() {
         ],
     );
     check(&[set(&[&review, &secret, &greet]), before.clone()], expect![[""]]);
-    // Nobody names to the model what the model may not see.
+    // Skills that are hidden from the model are not mentioned.
     check(&[set(&[&review])], expect![[""]]);
     let open = skill("secret", "Hides.", |_| {});
     check(&[set(&[&review, &open])], expect!["The skills have changed. New: `secret` (Hides.)."]);
-    let hidden = skill("review", "Reviews.", |it| it.properties.hide_from_discovery = true);
+    let hidden = skill("review", "Reviews.", |skill| skill.properties.hide_from_discovery = true);
     check(&[set(&[&hidden])], expect!["The skills have changed. Removed: `review`."]);
 }
 
 #[test]
-fn many_changes_are_still_one_line() {
+fn many_changes_are_one_line() {
     let names: Vec<_> = (0..50).map(|number| format!("new-{number:02}")).collect();
     let many: Vec<_> = names.iter().map(|name| skill(name, &"word ".repeat(300), |_| {})).collect();
-    let mut world = World::new(policy()).initialized("x", &json!({}));
-    world.new_session(1, "s");
-    world.prompt(2, "s", &["hello"]);
-    world.notices(set(&many.iter().collect::<Vec<_>>()));
-    let prompt = world.prompt(3, "s", &["go on"]);
+    let mut fixture = Fixture::new(policy()).initialized("x", &json!({}));
+    fixture.new_session(1, "s");
+    fixture.prompt(2, "s", &["hello"]);
+    fixture.notices(set(&many.iter().collect::<Vec<_>>()));
+    let prompt = fixture.prompt(3, "s", &["go on"]);
     let line = texts(prompt.agent())[0];
     assert!(
         line.contains("`new-19` (word word") && line.contains("; and 30 more. Removed: `review`."),
@@ -107,178 +107,182 @@ fn many_changes_are_still_one_line() {
 }
 
 #[test]
-fn servers_and_menus_change_at_once_where_something_changed() {
+fn servers_and_menus_change_immediately() {
     let review = skill("review", "Reviews.", |_| {});
     let greet = skill("greet", "Greets.", |_| {});
     let before = set(&[&review]);
-    let mut world = World::with_skills(policy(), before.clone()).initialized("x", &json!({}));
-    world.new_session(1, "s");
-    world.new_session(2, "t");
-    world.outside.served = None;
-    // The same snapshot: nothing at all, not even for the server.
-    assert!(world.notices(before).is_silence());
-    assert_eq!(world.outside.served, None);
-    // Another snapshot of the same skills.
-    assert!(world.notices(set(&[&review])).is_silence());
-    let out = world.notices(set(&[&review, &greet]));
+    let mut fixture = Fixture::with_skills(policy(), before.clone()).initialized("x", &json!({}));
+    fixture.new_session(1, "s");
+    fixture.new_session(2, "t");
+    fixture.host.served = None;
+    // The same snapshot has no effect, not even on the server.
+    assert!(fixture.notices(before).is_silence());
+    assert_eq!(fixture.host.served, None);
+    // Another snapshot of the same skills goes to the server only.
+    assert!(fixture.notices(set(&[&review])).is_silence());
+    let out = fixture.notices(set(&[&review, &greet]));
     assert_eq!(
         menus(&out),
         [("s", vec!["skills", "review", "greet"]), ("t", vec!["skills", "review", "greet"])]
     );
-    assert_eq!(world.outside.served.as_ref().unwrap().1, ["review", "greet"]);
+    assert_eq!(fixture.host.served.as_ref().unwrap().1, ["review", "greet"]);
     assert!(out.to_agent.is_empty());
 }
 
 #[test]
-fn other_instructions_change_no_list() {
+fn changed_instructions_do_not_change_the_menu() {
     let stored = |stamp: &str| {
         let dir = tempfile::tempdir().unwrap();
         let text = format!("---\nname: review\ndescription: Reviews.\n---\n{stamp}\n");
         std::fs::write(dir.path().join("SKILL.md"), text).unwrap();
         let (mut skill, _) = skills_core::load_dir(dir.path()).unwrap();
-        // Wherever it was, it is in the same place.
+        // The skill keeps its place in the list.
         if let Source::Stored(stored) = &mut skill.source {
             stored.dir = std::path::Path::new("/skills/review").into();
         }
         Arc::new(skill)
     };
-    let mut world = World::with_skills(policy(), set(&[&stored("one")])).initialized("x", &json!({}));
-    world.new_session(1, "s");
-    world.prompt(2, "s", &["hello"]);
-    // The same text, written again.
-    assert!(world.notices(set(&[&stored("one")])).is_silence());
-    assert_eq!(texts(world.prompt(3, "s", &["go on"]).agent()), ["go on"]);
-    assert!(world.notices(set(&[&stored("two")])).is_nothing());
-    let prompt = world.prompt(4, "s", &["go on"]);
+    let mut fixture = Fixture::with_skills(policy(), set(&[&stored("one")])).initialized("x", &json!({}));
+    fixture.new_session(1, "s");
+    fixture.prompt(2, "s", &["hello"]);
+    // The file is written again with the same text.
+    assert!(fixture.notices(set(&[&stored("one")])).is_silence());
+    assert_eq!(texts(fixture.prompt(3, "s", &["go on"]).agent()), ["go on"]);
+    assert!(fixture.notices(set(&[&stored("two")])).is_nothing());
+    let prompt = fixture.prompt(4, "s", &["go on"]);
     assert!(
         texts(prompt.agent())[0].contains("\nThe skills have changed. Changed: `review`.\n"),
         "{prompt:?}"
     );
-    // A model that has the old ones is told so.
-    world.handle(Input::Activated(KEY, SkillName::new("review").unwrap()));
-    world.notices(set(&[&stored("three")]));
-    let prompt = world.prompt(5, "s", &["go on"]);
+    // A model that has the old instructions gets a note.
+    fixture.handle(Input::Activated(KEY, SkillName::new("review").unwrap()));
+    fixture.notices(set(&[&stored("three")]));
+    let prompt = fixture.prompt(5, "s", &["go on"]);
     assert!(texts(prompt.agent())[0].contains("may be out of date"), "{prompt:?}");
 }
 
 #[test]
-fn commands_are_no_place_for_the_line() {
-    let mut world = World::new(policy()).initialized("x", &json!({}));
-    world.new_session(1, "s");
-    world.prompt(2, "s", &["hello"]);
-    world.notices(skills(&["review", "greet"]));
-    assert_eq!(texts(world.prompt(3, "s", &["/compact"]).agent()), ["/compact"]);
-    let out = world.prompt(4, "s", &["/greet"]);
+fn commands_do_not_get_the_line() {
+    let mut fixture = Fixture::new(policy()).initialized("x", &json!({}));
+    fixture.new_session(1, "s");
+    fixture.prompt(2, "s", &["hello"]);
+    fixture.notices(skills(&["review", "greet"]));
+    assert_eq!(texts(fixture.prompt(3, "s", &["/compact"]).agent()), ["/compact"]);
+    let out = fixture.prompt(4, "s", &["/greet"]);
     let [Task::Ask(Query::Fetch { ticket, .. })] = out.tasks[..] else { panic!("{out:?}") };
     let text = Some("Hello.".to_owned());
-    let out = world.handle(Input::Fetched {
+    let out = fixture.handle(Input::Fetched {
         session: KEY,
         ticket,
         fetched: Fetched { text, activations: Vec::new() },
     });
     assert!(!texts(out.agent()).concat().contains("have changed"), "{out:?}");
-    assert!(texts(world.prompt(5, "s", &["go on"]).agent())[0].contains("New: `greet`"));
+    assert!(texts(fixture.prompt(5, "s", &["go on"]).agent())[0].contains("New: `greet`"));
 }
 
 #[test]
-fn a_line_that_is_forgotten_is_told_again() {
-    let mut world = World::new(policy()).initialized("x", &json!({}));
-    world.new_session(1, "s");
-    world.prompt(2, "s", &["hello"]);
-    world.respond(2, &json!({ "stopReason": "end_turn" }));
-    world.notices(skills(&["review", "greet"]));
+fn a_dropped_line_is_sent_again() {
+    let mut fixture = Fixture::new(policy()).initialized("x", &json!({}));
+    fixture.new_session(1, "s");
+    fixture.prompt(2, "s", &["hello"]);
+    fixture.respond(2, &json!({ "stopReason": "end_turn" }));
+    fixture.notices(skills(&["review", "greet"]));
     for request in [3, 4] {
         assert!(
-            texts(world.prompt(request, "s", &["go on"]).agent())[0].contains("New: `greet`"),
+            texts(fixture.prompt(request, "s", &["go on"]).agent())[0].contains("New: `greet`"),
             "{request}"
         );
-        world.respond(request, &json!({ "stopReason": if request == 3 { "refusal" } else { "end_turn" } }));
+        fixture.respond(request, &json!({ "stopReason": if request == 3 { "refusal" } else { "end_turn" } }));
     }
-    assert_eq!(texts(world.prompt(5, "s", &["go on"]).agent()), ["go on"]);
+    assert_eq!(texts(fixture.prompt(5, "s", &["go on"]).agent()), ["go on"]);
 }
 
 #[test]
-fn a_model_that_was_told_nothing_gets_the_catalog() {
-    let mut world = World::with_skills(policy(), SkillSet::default()).initialized("x", &json!({}));
-    world.new_session(1, "s");
-    assert_eq!(texts(world.prompt(2, "s", &["hello"]).agent()), ["hello"]);
-    let out = world.notices(skills(&["greet"]));
+fn a_model_without_a_catalog_gets_the_whole_catalog() {
+    let mut fixture = Fixture::with_skills(policy(), SkillSet::default()).initialized("x", &json!({}));
+    fixture.new_session(1, "s");
+    assert_eq!(texts(fixture.prompt(2, "s", &["hello"]).agent()), ["hello"]);
+    let out = fixture.notices(skills(&["greet"]));
     assert_eq!(menus(&out), [("s", vec!["skills", "greet"])]);
-    world.notices(skills(&["greet", "review"]));
-    let prompt = world.prompt(3, "s", &["go on"]);
-    // Nothing virtual can be read; the session has no server.
+    fixture.notices(skills(&["greet", "review"]));
+    let prompt = fixture.prompt(3, "s", &["go on"]);
+    // Virtual skills cannot be read, because the session has no server.
     assert_eq!(texts(prompt.agent()), ["go on"]);
-    let mut world = World::new(policy()).initialized("x", &json!({}));
-    world.new_session(1, "s");
-    world.notices(skills(&["greet", "review"]));
-    let prompt = world.prompt(3, "s", &["go on"]);
+    let mut fixture = Fixture::new(policy()).initialized("x", &json!({}));
+    fixture.new_session(1, "s");
+    fixture.notices(skills(&["greet", "review"]));
+    let prompt = fixture.prompt(3, "s", &["go on"]);
     let [catalog, "go on"] = texts(prompt.agent())[..] else { panic!("{prompt:?}") };
     assert!(catalog.contains("<name>greet</name>") && !catalog.contains("have changed"), "{catalog}");
 }
 
 #[test]
-fn the_system_prompt_stays_as_it_was() {
+fn the_system_prompt_does_not_change() {
     let capabilities = json!({ "sessionCapabilities": { "systemPrompt": {} }, "loadSession": true });
-    let mut world = World::new(policy()).initialized("x", &capabilities);
-    let first = world.new_session(1, "s")["params"]["systemPrompt"].clone();
-    world.notices(skills(&["review", "greet"]));
-    // Loading the session again tells nothing new.
+    let mut fixture = Fixture::new(policy()).initialized("x", &capabilities);
+    let first = fixture.new_session(1, "s")["params"]["systemPrompt"].clone();
+    fixture.notices(skills(&["review", "greet"]));
+    // Loading the session again does not change the text.
     let again =
-        world.request(2, "session/load", &json!({ "sessionId": "s", "cwd": "/project", "mcpServers": [] }));
+        fixture.request(2, "session/load", &json!({ "sessionId": "s", "cwd": "/project", "mcpServers": [] }));
     assert_eq!(again.agent()["params"]["systemPrompt"], first);
-    world.respond(2, &json!({}));
-    assert!(texts(world.prompt(3, "s", &["go on"]).agent())[0].contains("New: `greet`"));
-    let again = world.request(4, "session/resume", &json!({ "sessionId": "s", "cwd": "/project" }));
+    fixture.respond(2, &json!({}));
+    assert!(texts(fixture.prompt(3, "s", &["go on"]).agent())[0].contains("New: `greet`"));
+    let again = fixture.request(4, "session/resume", &json!({ "sessionId": "s", "cwd": "/project" }));
     assert_eq!(again.agent()["params"]["systemPrompt"], first);
-    world.respond(4, &json!({}));
-    assert_eq!(texts(world.prompt(5, "s", &["go on"]).agent()), ["go on"]);
-    // A new session is told of all of them from the start.
-    assert!(world.new_session(6, "t")["params"]["systemPrompt"].to_string().contains("greet"));
-    assert_eq!(texts(world.prompt(7, "t", &["hello"]).agent()), ["hello"]);
+    fixture.respond(4, &json!({}));
+    assert_eq!(texts(fixture.prompt(5, "s", &["go on"]).agent()), ["go on"]);
+    // A new session has all skills in its system prompt.
+    assert!(fixture.new_session(6, "t")["params"]["systemPrompt"].to_string().contains("greet"));
+    assert_eq!(texts(fixture.prompt(7, "t", &["hello"]).agent()), ["hello"]);
 }
 
 #[test]
-fn without_tools_the_line_says_where_files_are() {
+fn the_line_has_paths_for_a_model_without_tools() {
     let stored = |name: &str| {
-        skill(name, "Is stored.", |it| {
+        skill(name, "Is stored.", |skill| {
             let dir = std::path::PathBuf::from(format!("/skills/{name}"));
-            (it.source, it.scope) = (Source::Stored(Stored::new(dir, "SKILL.md")), Scope::Scanned);
+            skill.source = Source::Stored(Stored::new(dir, "SKILL.md"));
+            skill.scope = Scope::Scanned;
         })
     };
     let policy = Policy { mcp: McpMode::Off, ..policy() };
-    let mut world = World::with_skills(policy, set(&[&stored("a")])).initialized("x", &json!({}));
-    world.new_session(1, "s");
-    world.prompt(2, "s", &["hello"]);
-    world.notices(set(&[&stored("a"), &stored("b"), &skill("virtual", "Has no file.", |_| {})]));
-    let prompt = world.prompt(3, "s", &["go on"]);
+    let mut fixture = Fixture::with_skills(policy, set(&[&stored("a")])).initialized("x", &json!({}));
+    fixture.new_session(1, "s");
+    fixture.prompt(2, "s", &["hello"]);
+    fixture.notices(set(&[&stored("a"), &stored("b"), &skill("virtual", "Has no file.", |_| {})]));
+    let prompt = fixture.prompt(3, "s", &["go on"]);
     let line = texts(prompt.agent())[0];
     assert!(line.contains("New: `b` (Is stored.; ") && line.contains("SKILL.md)."), "{line}");
     assert!(!line.contains("virtual"), "{line}");
 }
 
 #[test]
-fn a_session_that_is_being_set_up_gets_its_menu_afterwards() {
-    let mut world = World::new(policy()).initialized("x", &json!({ "loadSession": true }));
-    world.new_session(1, "s");
-    world.request(2, "session/load", &json!({ "sessionId": "s", "cwd": "/project", "mcpServers": [] }));
-    world.request(3, "session/new", &json!({ "cwd": "/project", "mcpServers": [] }));
-    assert!(world.notices(skills(&["review", "greet"])).is_nothing());
-    world.respond(2, &json!({}));
-    world.respond(3, &json!({ "sessionId": "t" }));
+fn a_session_that_is_being_set_up_gets_its_menu_later() {
+    let mut fixture = Fixture::new(policy()).initialized("x", &json!({ "loadSession": true }));
+    fixture.new_session(1, "s");
+    fixture.request(2, "session/load", &json!({ "sessionId": "s", "cwd": "/project", "mcpServers": [] }));
+    fixture.request(3, "session/new", &json!({ "cwd": "/project", "mcpServers": [] }));
+    assert!(fixture.notices(skills(&["review", "greet"])).is_nothing());
+    fixture.respond(2, &json!({}));
+    fixture.respond(3, &json!({ "sessionId": "t" }));
     for (key, id) in [(KEY, "s"), (SessionKey(2), "t")] {
-        assert_eq!(menus(&world.handle(Input::MenuDue(key))), [(id, vec!["skills", "review", "greet"])]);
+        assert_eq!(
+            menus(&fixture.handle(Input::MenuTimerEnded(key))),
+            [(id, vec!["skills", "review", "greet"])]
+        );
     }
 }
 
 #[test]
-fn directories_are_left_with_their_last_session() {
-    let mut world = World::new(policy()).initialized("x", &json!({}));
-    world.new_session(1, "s");
-    world.new_session(2, "t");
+fn a_directory_is_released_with_its_last_session() {
+    let mut fixture = Fixture::new(policy()).initialized("x", &json!({}));
+    fixture.new_session(1, "s");
+    fixture.new_session(2, "t");
     for (request, id, left) in [(3, "s", vec![]), (4, "t", vec!["/project"])] {
-        world.request(request, "session/close", &json!({ "sessionId": id }));
-        world.respond(request, &json!({}));
+        fixture.request(request, "session/close", &json!({ "sessionId": id }));
+        fixture.respond(request, &json!({}));
         let left: Vec<PathBuf> = left.into_iter().map(PathBuf::from).collect();
-        assert_eq!(world.outside.left, left, "{id}");
+        assert_eq!(fixture.host.left, left, "{id}");
     }
 }

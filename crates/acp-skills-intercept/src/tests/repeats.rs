@@ -7,10 +7,10 @@ use super::*;
 /// Makes a message that has this text.
 type Line<'l> = &'l dyn Fn(&str) -> Value;
 
-fn world() -> World {
-    let mut world = World::new(policy()).initialized("x", &json!({}));
-    world.new_session(1, "s");
-    world
+fn fixture() -> Fixture {
+    let mut fixture = Fixture::new(policy()).initialized("x", &json!({}));
+    fixture.new_session(1, "s");
+    fixture
 }
 
 fn ours() -> String {
@@ -34,15 +34,15 @@ fn chunk(kind: &str, text: &str) -> Value {
 /// Text that may be the beginning of ours is kept back, but not for any number of sessions that the agent makes up.
 #[test]
 fn sessions_that_nobody_set_up_keep_little_back() {
-    let mut world = world();
+    let mut fixture = fixture();
     let begins = |session: &str| {
         let mut line = chunk("user_message_chunk", "<acp-skills");
         line["params"]["sessionId"] = session.into();
         line
     };
-    let mut seen = world.agent(&begins("s")).to_client;
+    let mut seen = fixture.agent(&begins("s")).to_client;
     for number in 0..1_000 {
-        seen.extend(world.agent(&begins(&format!("stranger-{number}"))).to_client);
+        seen.extend(fixture.agent(&begins(&format!("stranger-{number}"))).to_client);
     }
     assert!(seen.len() > 900, "{} of 1,000 went on", seen.len());
     // Each as it was, once; the session that was set up still waits.
@@ -109,25 +109,25 @@ fn our_text_is_in_no_line_for_the_client() {
             ("acp-skills-proxy: starting".to_owned(), "acp-skills-proxy: starting"),
             ("<acp-skills-proxy:0123456789abcdef>".to_owned(), "<acp-skills-proxy:0123456789abcdef>"),
         ] {
-            assert_eq!(world().agent(&line(&said)).client(), &line(seen), "{name}: {said}");
+            assert_eq!(fixture().agent(&line(&said)).client(), &line(seen), "{name}: {said}");
             // As Go and others write it.
             let escaped = line(&said).to_string().replace('<', "\\u003c").replace('>', "\\u003E");
             assert_eq!(
-                world().agent_line(&(escaped + "\n")).client(),
+                fixture().agent_line(&(escaped + "\n")).client(),
                 &line(seen),
                 "{name}, escaped: {said}"
             );
         }
         // What is cut is given back in messages, whose end may follow, and nowhere else.
-        let mut world = world();
-        let mut seen = world.agent(&line(cut)).to_client;
-        seen.append(&mut world.update("s", &json!({ "sessionUpdate": "current_mode_update" })).to_client);
+        let mut fixture = fixture();
+        let mut seen = fixture.agent(&line(cut)).to_client;
+        seen.append(&mut fixture.update("s", &json!({ "sessionUpdate": "current_mode_update" })).to_client);
         let is_message = name == "an agent's chunk" || name == "a thought";
         assert_eq!(seen[0], line(if is_message { cut } else { "" }), "{name}");
         // Cut off before its digits tell anything, it may be a person's.
         for piece in ["see <acp-skills-proxy:", "see <acp-skills-proxy:01234567"] {
             if !is_message {
-                assert_eq!(self::world().agent(&line(piece)).client(), &line(piece), "{name}");
+                assert_eq!(self::fixture().agent(&line(piece)).client(), &line(piece), "{name}");
             }
         }
     }
@@ -142,19 +142,19 @@ fn our_text_in_pieces_is_taken_out() {
     };
     for escaped in [false, true] {
         for size in 1..60 {
-            let mut world = world();
+            let mut fixture = fixture();
             let mut seen = String::new();
             for piece in pieces(size) {
                 let mut line = chunk("agent_message_chunk", &piece).to_string();
                 if escaped {
                     line = line.replace('<', "\\u003C").replace('>', "\\u003e");
                 }
-                for line in world.agent_line(&(line + "\n")).to_client {
+                for line in fixture.agent_line(&(line + "\n")).to_client {
                     seen += line["params"]["update"]["content"]["text"].as_str().unwrap();
                 }
             }
-            world.prompt(2, "s", &["hello"]);
-            assert_eq!(world.respond(2, &json!({ "stopReason": "end_turn" })).to_client.len(), 1);
+            fixture.prompt(2, "s", &["hello"]);
+            assert_eq!(fixture.respond(2, &json!({ "stopReason": "end_turn" })).to_client.len(), 1);
             assert_eq!(seen, "You said: /review src. Right?", "{size} characters");
         }
     }
@@ -164,14 +164,14 @@ fn our_text_in_pieces_is_taken_out() {
 fn what_is_not_closed_comes_back_at_the_end_of_the_turn() {
     let open = Mark::new(7).open();
     for pieces in [vec!["a <"], vec!["x", "<acp-", "skills"], vec![&open, " and", "", " more"]] {
-        let mut world = world();
-        world.prompt(2, "s", &["hello"]);
+        let mut fixture = fixture();
+        fixture.prompt(2, "s", &["hello"]);
         let mut seen = Vec::new();
         for piece in &pieces {
-            seen.append(&mut world.agent(&chunk("agent_message_chunk", piece)).to_client);
+            seen.append(&mut fixture.agent(&chunk("agent_message_chunk", piece)).to_client);
         }
         let answer = json!({ "jsonrpc": "2.0", "id": 2, "result": { "stopReason": "end_turn" } });
-        seen.append(&mut world.agent(&answer).to_client);
+        seen.append(&mut fixture.agent(&answer).to_client);
         let mut expected: Vec<_> = pieces.iter().map(|piece| chunk("agent_message_chunk", piece)).collect();
         expected.push(answer);
         assert_eq!(seen, expected);
@@ -182,12 +182,12 @@ fn what_is_not_closed_comes_back_at_the_end_of_the_turn() {
 fn what_is_not_closed_comes_back_when_its_session_ends() {
     for method in ["session/close", "session/delete"] {
         for session in ["s", "stranger"] {
-            let mut world = world();
+            let mut fixture = fixture();
             let mut line = chunk("agent_message_chunk", "a <");
             line["params"]["sessionId"] = session.into();
-            assert_eq!(world.agent(&line).to_client, Vec::<Value>::new());
-            world.request(2, method, &json!({ "sessionId": session }));
-            let seen = world.respond(2, &json!({})).to_client;
+            assert_eq!(fixture.agent(&line).to_client, Vec::<Value>::new());
+            fixture.request(2, method, &json!({ "sessionId": session }));
+            let seen = fixture.respond(2, &json!({})).to_client;
             assert_eq!((&seen[0], &seen[1]["id"]), (&line, &json!(2)), "{method} of {session}");
         }
     }
@@ -195,13 +195,13 @@ fn what_is_not_closed_comes_back_when_its_session_ends() {
 
 #[test]
 fn a_message_of_another_kind_does_not_go_on_with_it() {
-    let mut world = world();
+    let mut fixture = fixture();
     let (open, thought) = (chunk("agent_message_chunk", "a <"), chunk("agent_thought_chunk", "acp-skills"));
-    assert!(world.agent(&open).is_nothing());
+    assert!(fixture.agent(&open).is_nothing());
     let other = json!({ "jsonrpc": "2.0", "method": "session/update", "params": { "sessionId": "t",
         "update": { "sessionUpdate": "agent_message_chunk", "content": { "type": "text", "text": "b" } } } });
-    assert_eq!(world.agent(&other).to_client, [other]);
-    assert_eq!(world.agent(&thought).to_client, [open, thought]);
+    assert_eq!(fixture.agent(&other).to_client, [other]);
+    assert_eq!(fixture.agent(&thought).to_client, [open, thought]);
 }
 
 #[test]
@@ -218,7 +218,7 @@ fn what_an_agent_does_is_shown_as_it_is() {
         update("tool_call", json!({ "toolCallId": "c", "title": hidden, "rawInput": { "command": hidden } })),
         update("tool_call_update", json!({ "toolCallId": "c", "rawInput": { "command": hidden } })),
     ] {
-        assert_eq!(world().agent(&line).client(), &line);
+        assert_eq!(fixture().agent(&line).client(), &line);
     }
 }
 
@@ -242,13 +242,13 @@ fn what_is_cut_within_a_character() {
     ];
     for (name, line) in lines {
         for half in ["\\ud83d", "\\ude00"] {
-            let out = world().agent_line(&cut(&line(&format!("{ours}Fix CUT it")), half));
+            let out = fixture().agent_line(&cut(&line(&format!("{ours}Fix CUT it")), half));
             assert_eq!(out.client(), &line("Fix \u{fffd} it"), "{name}");
         }
         // Nothing of ours: byte for byte.
         let said = cut(&line("Fix < CUT it"), "\\ud83d");
         let mut actions = Actions::default();
-        let pass = world().interceptor.from_agent(said.as_bytes(), &mut actions);
+        let pass = fixture().interceptor.from_agent(said.as_bytes(), &mut actions);
         assert_eq!(pass, Pass::Untouched, "{name}");
         // Bytes that are no text.
         let said = line(&format!("{ours}Fix CUT it")).to_string() + "\n";
@@ -256,14 +256,14 @@ fn what_is_cut_within_a_character() {
         let at = memchr::memmem::find(&said, "\u{20ac}".as_bytes()).unwrap();
         let said = [&said[..at + 2], &said[at + 3..]].concat();
         let mut actions = Actions::default();
-        let Pass::Edited(clean) = world().interceptor.from_agent(&said, &mut actions) else {
+        let Pass::Edited(clean) = fixture().interceptor.from_agent(&said, &mut actions) else {
             panic!("{name}")
         };
         assert_eq!(json_of(&clean), line("Fix \u{fffd} it"), "{name}");
     }
     // A title that ends there, within our text.
     let said = cut(&title(&format!("{}CUT", &ours[..60])), "\\ud83d");
-    assert!(world().agent_line(&said).is_nothing());
+    assert!(fixture().agent_line(&said).is_nothing());
 }
 
 /// What an agent counts while a model speaks does not end a text of ours.
@@ -272,20 +272,20 @@ fn asides_in_the_middle_of_our_text() {
     let text = ours() + "Fix it";
     for aside in ["usage_update", "available_commands_update", "session_info_update", "config_option_update"]
     {
-        let mut world = world();
+        let mut fixture = fixture();
         let (front, back) = text.split_at(50);
-        assert!(world.agent(&chunk("agent_message_chunk", front)).is_nothing());
-        let said = world
+        assert!(fixture.agent(&chunk("agent_message_chunk", front)).is_nothing());
+        let said = fixture
             .update("s", &json!({ "sessionUpdate": aside, "availableCommands": [], "configOptions": [] }));
         assert_eq!(said.client()["params"]["update"]["sessionUpdate"], aside);
         assert_eq!(
-            world.agent(&chunk("agent_message_chunk", back)).client(),
+            fixture.agent(&chunk("agent_message_chunk", back)).client(),
             &chunk("agent_message_chunk", "Fix it")
         );
         // What may become a mark, and is none yet, goes first.
-        assert!(world.agent(&chunk("agent_message_chunk", "a <")).is_nothing());
+        assert!(fixture.agent(&chunk("agent_message_chunk", "a <")).is_nothing());
         assert_eq!(
-            world
+            fixture
                 .update("s", &json!({ "sessionUpdate": aside, "availableCommands": [], "configOptions": [] }))
                 .to_client
                 .len(),
@@ -301,49 +301,49 @@ fn what_is_no_text_waits_for_none() {
         "user_message_chunk",
         json!({ "content": { "type": "image", "data": "", "mimeType": "image/png" } }),
     );
-    let mut world = world();
+    let mut fixture = fixture();
     let begins = chunk("user_message_chunk", "see <acp");
-    assert!(world.agent(&begins).is_nothing());
-    assert_eq!(world.agent(&image).to_client, [begins, image]);
+    assert!(fixture.agent(&begins).is_nothing());
+    assert_eq!(fixture.agent(&image).to_client, [begins, image]);
     let more = chunk("user_message_chunk", "-skills");
-    assert_eq!(world.agent(&more).client(), &more);
+    assert_eq!(fixture.agent(&more).client(), &more);
 }
 
 /// A serializer that writes every member of a message.
 #[test]
 fn members_that_are_null() {
-    let mut world = world();
+    let mut fixture = fixture();
     let mut said = chunk("agent_message_chunk", &(ours() + "Fix it"));
     said["id"] = Value::Null;
     said["error"] = Value::Null;
     let mut seen = chunk("agent_message_chunk", "Fix it");
     seen["id"] = Value::Null;
     seen["error"] = Value::Null;
-    assert_eq!(world.agent(&said).client(), &seen);
+    assert_eq!(fixture.agent(&said).client(), &seen);
     // The turn did not fail: the model need not be told again.
-    let first = world.prompt(2, "s", &["hello"]);
+    let first = fixture.prompt(2, "s", &["hello"]);
     assert_eq!(texts(first.agent()).len(), 2);
     let answer = json!({ "jsonrpc": "2.0", "id": 2, "method": null, "result": { "stopReason": "end_turn" }, "error": null });
-    assert_eq!(world.agent(&answer).client(), &answer);
-    assert_eq!(texts(world.prompt(3, "s", &["hello"]).agent()).len(), 1);
+    assert_eq!(fixture.agent(&answer).client(), &answer);
+    assert_eq!(texts(fixture.prompt(3, "s", &["hello"]).agent()).len(), 1);
     // A session that could not be closed is still there.
-    world.request(4, "session/close", &json!({ "sessionId": "s" }));
-    world.agent(
+    fixture.request(4, "session/close", &json!({ "sessionId": "s" }));
+    fixture.agent(
         &json!({ "jsonrpc": "2.0", "id": 4, "result": null, "error": { "code": 1, "message": "no" } }),
     );
-    assert_eq!(world.sessions(), 1);
+    assert_eq!(fixture.sessions(), 1);
 }
 
 /// Nobody can say what goes on with a chunk of no session.
 #[test]
 fn chunks_of_no_session_wait_for_nothing() {
-    let mut world = world();
+    let mut fixture = fixture();
     for (said, seen) in [("a <acp", "a <acp"), (&*(ours() + "b"), "b"), (&ours()[..60], &ours()[..60])] {
         let line = |text: &str| {
             let mut line = chunk("agent_message_chunk", text);
             line["params"].as_object_mut().unwrap().remove("sessionId");
             line
         };
-        assert_eq!(world.agent(&line(said)).client(), &line(seen));
+        assert_eq!(fixture.agent(&line(said)).client(), &line(seen));
     }
 }

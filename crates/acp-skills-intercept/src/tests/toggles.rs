@@ -1,4 +1,4 @@
-//! Skills as options of the client's own.
+//! Skills as configuration options in the client.
 
 use serde_json::json;
 
@@ -6,48 +6,50 @@ use super::*;
 
 const MODE: &str = r#"{"id":"mode",  "type":"select","currentValue":1.10,"name":"Mode","x":{"b":[ ]}}"#;
 
-fn world_of(names: &[&str], capabilities: &Value) -> World {
+fn fixture_of(names: &[&str], capabilities: &Value) -> Fixture {
     let policy = Policy { toggles: true, ..policy() };
-    let mut world = World::with_skills(policy, skills(names));
-    world.request(0, "initialize", &json!({ "protocolVersion": 1, "clientCapabilities": capabilities }));
-    world.respond(0, &json!({ "protocolVersion": 1, "agentCapabilities": {} }));
-    world
+    let mut fixture = Fixture::with_skills(policy, skills(names));
+    fixture.request(0, "initialize", &json!({ "protocolVersion": 1, "clientCapabilities": capabilities }));
+    fixture.respond(0, &json!({ "protocolVersion": 1, "agentCapabilities": {} }));
+    fixture
 }
 
-fn world() -> World {
-    world_of(&["pdf", "review"], &json!({ "session": { "configOptions": { "boolean": {} } } }))
+fn fixture() -> Fixture {
+    fixture_of(&["pdf", "review"], &json!({ "session": { "configOptions": { "boolean": {} } } }))
 }
 
-fn open(world: &mut World, result: &str) -> Out {
-    world.request(1, "session/new", &json!({ "cwd": "/project", "mcpServers": [] }));
-    world.agent_line(&format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{result}}}\n"))
+fn open(fixture: &mut Fixture, result: &str) -> Out {
+    fixture.request(1, "session/new", &json!({ "cwd": "/project", "mcpServers": [] }));
+    fixture.agent_line(&format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{result}}}\n"))
 }
 
-fn set(world: &mut World, request: u64, option: &str, value: &Value) -> Out {
+fn set(fixture: &mut Fixture, request: u64, option: &str, value: &Value) -> Out {
     let params = json!({ "sessionId": "s", "configId": option, "type": "boolean", "value": value });
-    world.request(request, "session/set_config_option", &params)
+    fixture.request(request, "session/set_config_option", &params)
 }
 
-/// Ids and values, ours as they are, of others the id alone.
+/// Returns ids and values of our options, and only the ids of others.
 fn options(list: &Value) -> Vec<String> {
-    let option = |it: &Value| match it["currentValue"].as_bool() {
-        Some(value) => format!("{}={value}", it["id"].as_str().unwrap()),
-        None => it["id"].as_str().unwrap().to_owned(),
+    let option = |option: &Value| match option["currentValue"].as_bool() {
+        Some(value) => format!("{}={value}", option["id"].as_str().unwrap()),
+        None => option["id"].as_str().unwrap().to_owned(),
     };
     list.as_array().unwrap().iter().map(option).collect()
 }
 
 #[test]
-fn each_skill_is_a_switch_behind_the_agents() {
-    let mut world = world();
+fn skills_are_added_to_the_agents_options() {
+    let mut fixture = fixture();
     let mut actions = Actions::default();
-    world.request(1, "session/new", &json!({ "cwd": "/project", "mcpServers": [] }));
+    fixture.request(1, "session/new", &json!({ "cwd": "/project", "mcpServers": [] }));
     let line = format!(
         "{{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{{\"sessionId\":\"s\",\"configOptions\":[{MODE}],\"y\":1e3}}}}\n"
     );
-    let Pass::Edited(edited) = world.interceptor.from_agent(line.as_bytes(), &mut actions) else { panic!() };
+    let Pass::Edited(edited) = fixture.interceptor.from_agent(line.as_bytes(), &mut actions) else {
+        panic!()
+    };
     let edited = String::from_utf8(edited).unwrap();
-    // The agent's own passes byte for byte.
+    // The agent's own option is forwarded byte for byte.
     let (before, after) = line.split_at(line.find(MODE).unwrap() + MODE.len());
     assert!(edited.starts_with(before) && edited.ends_with(after), "{edited}");
     let list = &serde_json::from_str::<Value>(&edited).unwrap()["result"]["configOptions"];
@@ -59,120 +61,120 @@ fn each_skill_is_a_switch_behind_the_agents() {
             "type": "boolean", "currentValue": true,
         })
     );
-    // It is turned off, and everything follows.
-    let out = set(&mut world, 2, "acp-skills:pdf", &json!(false));
+    // The skill is turned off in the menu and on the server too.
+    let out = set(&mut fixture, 2, "acp-skills:pdf", &json!(false));
     assert!(out.to_agent.is_empty(), "{out:?}");
-    let answer = out.to_client.iter().find(|it| it["id"] == 2).unwrap();
+    let answer = out.to_client.iter().find(|line| line["id"] == 2).unwrap();
     assert_eq!(
         options(&answer["result"]["configOptions"]),
         ["mode", "acp-skills:pdf=false", "acp-skills:review=true"]
     );
-    assert_eq!(world.outside.served.as_ref().unwrap().1, ["review"]);
-    // The agent's own are the agent's, and its answer and its updates get ours.
-    let out = set(&mut world, 3, "mode", &json!("x"));
+    assert_eq!(fixture.host.served.as_ref().unwrap().1, ["review"]);
+    // The agent handles its own options. Our options are added to its answer and its updates.
+    let out = set(&mut fixture, 3, "mode", &json!("x"));
     assert_eq!(out.agent()["params"]["configId"], "mode");
     let mode = serde_json::from_str::<Value>(MODE).unwrap();
-    let out = world.respond(3, &json!({ "configOptions": [mode] }));
+    let out = fixture.respond(3, &json!({ "configOptions": [mode] }));
     assert_eq!(
         options(&out.client()["result"]["configOptions"]),
         ["mode", "acp-skills:pdf=false", "acp-skills:review=true"]
     );
     let update =
         json!({ "sessionUpdate": "config_option_update", "configOptions": [mode, { "id": "other" }] });
-    let out = world.update("s", &update);
+    let out = fixture.update("s", &update);
     let list = &out.client()["params"]["update"]["configOptions"];
     assert_eq!(options(list), ["mode", "other", "acp-skills:pdf=false", "acp-skills:review=true"]);
-    // By a command the client is told, with the agent's last list.
-    let out = world.prompt(4, "s", &["/skills on pdf"]);
+    // A command sends the client an update, with the agent's last list.
+    let out = fixture.prompt(4, "s", &["/skills on pdf"]);
     let told = out
         .to_client
         .iter()
-        .find(|it| it["params"]["update"]["sessionUpdate"] == "config_option_update")
+        .find(|line| line["params"]["update"]["sessionUpdate"] == "config_option_update")
         .unwrap();
     let list = &told["params"]["update"]["configOptions"];
     assert_eq!(options(list), ["mode", "other", "acp-skills:pdf=true", "acp-skills:review=true"]);
-    // And so when there are others.
-    let out = world.notices(skills(&["new"]));
+    // So does a change of the skills.
+    let out = fixture.notices(skills(&["new"]));
     let told = out
         .to_client
         .iter()
-        .find(|it| it["params"]["update"]["sessionUpdate"] == "config_option_update")
+        .find(|line| line["params"]["update"]["sessionUpdate"] == "config_option_update")
         .unwrap();
     assert_eq!(options(&told["params"]["update"]["configOptions"]), ["mode", "other", "acp-skills:new=true"]);
 }
 
 #[test]
-fn who_shows_none_gets_none() {
+fn a_client_without_boolean_options_gets_none() {
     for capabilities in
         [json!({}), json!({ "session": { "configOptions": { "boolean": null } } }), json!({ "session": {} })]
     {
-        let mut world = world_of(&["pdf"], &capabilities);
+        let mut fixture = fixture_of(&["pdf"], &capabilities);
         let line = format!("{{\"sessionId\":\"s\",\"configOptions\":[{MODE}]}}");
-        assert_eq!(options(&open(&mut world, &line).client()["result"]["configOptions"]), ["mode"]);
-        assert_eq!(set(&mut world, 2, "acp-skills:pdf", &json!(false)).agent()["params"]["value"], false);
-        let out = world.prompt(3, "s", &["/skills off pdf"]);
+        assert_eq!(options(&open(&mut fixture, &line).client()["result"]["configOptions"]), ["mode"]);
+        assert_eq!(set(&mut fixture, 2, "acp-skills:pdf", &json!(false)).agent()["params"]["value"], false);
+        let out = fixture.prompt(3, "s", &["/skills off pdf"]);
         assert!(!format!("{out:?}").contains("config_option"), "{out:?}");
     }
-    // Nor does anybody who did not ask for them.
-    let mut world = World::new(policy());
+    // The options are off by default.
+    let mut fixture = Fixture::new(policy());
     let capabilities = json!({ "session": { "configOptions": { "boolean": {} } } });
-    world.request(0, "initialize", &json!({ "protocolVersion": 1, "clientCapabilities": capabilities }));
-    world.respond(0, &json!({ "protocolVersion": 1 }));
-    assert_eq!(open(&mut world, "{\"sessionId\":\"s\"}").client()["result"], json!({ "sessionId": "s" }));
+    fixture.request(0, "initialize", &json!({ "protocolVersion": 1, "clientCapabilities": capabilities }));
+    fixture.respond(0, &json!({ "protocolVersion": 1 }));
+    assert_eq!(open(&mut fixture, "{\"sessionId\":\"s\"}").client()["result"], json!({ "sessionId": "s" }));
 }
 
 #[test]
-fn an_agent_without_options() {
+fn an_agent_without_options_gets_ours() {
     for result in [
         "{\"sessionId\":\"s\"}",
         "{\"sessionId\":\"s\",\"configOptions\":null}",
         "{\"sessionId\":\"s\",\"configOptions\":[]}",
     ] {
-        let out = open(&mut world(), result);
+        let out = open(&mut fixture(), result);
         let list = &out.client()["result"]["configOptions"];
         assert_eq!(options(list), ["acp-skills:pdf=true", "acp-skills:review=true"], "{result}");
     }
-    // A session without skills has nothing to switch.
-    let mut world = world_of(&[], &json!({ "session": { "configOptions": { "boolean": {} } } }));
-    assert_eq!(open(&mut world, "{\"sessionId\":\"s\"}").client()["result"], json!({ "sessionId": "s" }));
+    // A session without skills has no options of ours.
+    let mut fixture = fixture_of(&[], &json!({ "session": { "configOptions": { "boolean": {} } } }));
+    assert_eq!(open(&mut fixture, "{\"sessionId\":\"s\"}").client()["result"], json!({ "sessionId": "s" }));
 }
 
 #[test]
-fn ids_do_not_clash() {
+fn ids_are_unique() {
     let theirs =
         r#"{"sessionId":"s","configOptions":[{"id":"acp-skills:pdf","type":"boolean","currentValue":true}]}"#;
-    let mut world = world();
-    let out = open(&mut world, theirs);
+    let mut fixture = fixture();
+    let out = open(&mut fixture, theirs);
     let list = &out.client()["result"]["configOptions"];
     assert_eq!(options(list), ["acp-skills:pdf=true", "acp-skills-2:pdf=true", "acp-skills-2:review=true"]);
-    // The other proxy's is the other proxy's.
+    // The option of the other proxy is forwarded.
     assert_eq!(
-        set(&mut world, 2, "acp-skills:pdf", &json!(false)).agent()["params"]["configId"],
+        set(&mut fixture, 2, "acp-skills:pdf", &json!(false)).agent()["params"]["configId"],
         "acp-skills:pdf"
     );
-    assert!(set(&mut world, 3, "acp-skills-2:pdf", &json!(false)).to_agent.is_empty());
-    assert_eq!(world.outside.served.as_ref().unwrap().1, ["review"]);
+    assert!(set(&mut fixture, 3, "acp-skills-2:pdf", &json!(false)).to_agent.is_empty());
+    assert_eq!(fixture.host.served.as_ref().unwrap().1, ["review"]);
 }
 
 #[test]
 fn wrong_values_are_errors() {
-    let mut world = world();
-    open(&mut world, "{\"sessionId\":\"s\"}");
+    let mut fixture = fixture();
+    open(&mut fixture, "{\"sessionId\":\"s\"}");
     for (option, value) in
         [("acp-skills:pdf", json!("false")), ("acp-skills:pdf", json!(0)), ("acp-skills:gone", json!(true))]
     {
-        let out = set(&mut world, 2, option, &value);
+        let out = set(&mut fixture, 2, option, &value);
         assert_eq!(out.client()["error"]["code"], -32602, "{out:?}");
         assert!(out.to_agent.is_empty());
     }
-    assert_eq!(world.outside.served.as_ref().unwrap().1, ["pdf", "review"]);
+    assert_eq!(fixture.host.served.as_ref().unwrap().1, ["pdf", "review"]);
 }
 
 #[test]
-fn there_are_at_most_thirty() {
+fn there_are_at_most_thirty_switches() {
     let names: Vec<_> = (0..40).map(|number| format!("skill-{number}")).collect();
     let names: Vec<_> = names.iter().map(String::as_str).collect();
-    let mut world = world_of(&names, &json!({ "session": { "configOptions": { "boolean": {} } } }));
-    let out = open(&mut world, "{\"sessionId\":\"s\"}");
+    let mut fixture = fixture_of(&names, &json!({ "session": { "configOptions": { "boolean": {} } } }));
+    let out = open(&mut fixture, "{\"sessionId\":\"s\"}");
     assert_eq!(out.client()["result"]["configOptions"].as_array().unwrap().len(), 30);
 }

@@ -13,16 +13,16 @@ use acp_skills_wire::REQUEST_CANCELLED;
 
 const KEY: SessionKey = SessionKey(1);
 
-fn world() -> World {
-    World::new(policy()).initialized_v2("x", &json!({ "mcp": { "http": {}, "stdio": {} } }))
+fn fixture() -> Fixture {
+    Fixture::new(policy()).initialized_v2("x", &json!({ "mcp": { "http": {}, "stdio": {} } }))
 }
 
-/// A session `s` in a world.
-fn session(mut world: World) -> World {
-    let out = world.request(1, "session/new", &json!({ "cwd": "/project" }));
+/// A session `s` in a fixture.
+fn session(mut fixture: Fixture) -> Fixture {
+    let out = fixture.request(1, "session/new", &json!({ "cwd": "/project" }));
     assert_eq!(out.to_agent.len(), 1);
-    world.respond(1, &json!({ "sessionId": "s" }));
-    world
+    fixture.respond(1, &json!({ "sessionId": "s" }));
+    fixture
 }
 
 /// Fails when `value` is not what the schema says.
@@ -63,9 +63,9 @@ fn the_transport_is_one_that_the_agent_takes() {
         (Value::Null, McpMode::Auto, None),
         (json!({ "http": {} }), McpMode::Stdio, Some("stdio")),
     ] {
-        let world = World::new(Policy { mcp: mode, ..policy() });
-        let mut world = world.initialized_v2("x", &json!({ "mcp": mcp }));
-        let out = world.request(1, "session/new", &json!({ "cwd": "/project" }));
+        let fixture = Fixture::new(Policy { mcp: mode, ..policy() });
+        let mut fixture = fixture.initialized_v2("x", &json!({ "mcp": mcp }));
+        let out = fixture.request(1, "session/new", &json!({ "cwd": "/project" }));
         let params = &out.agent()["params"];
         is::<NewSessionRequest>(params);
         let servers = params.get("mcpServers").map(|servers| servers.as_array().unwrap().as_slice());
@@ -81,27 +81,27 @@ fn the_transport_is_one_that_the_agent_takes() {
 
 #[test]
 fn the_system_prompt_is_at_its_new_place() {
-    let world = World::new(policy());
-    let mut world = world.initialized_v2("x", &json!({ "mcp": { "http": {} }, "systemPrompt": {} }));
-    let out = world.request(1, "session/new", &json!({ "cwd": "/project" }));
+    let fixture = Fixture::new(policy());
+    let mut fixture = fixture.initialized_v2("x", &json!({ "mcp": { "http": {} }, "systemPrompt": {} }));
+    let out = fixture.request(1, "session/new", &json!({ "cwd": "/project" }));
     is::<NewSessionRequest>(&out.agent()["params"]);
     assert_eq!(out.agent()["params"]["systemPrompt"]["mode"], "append");
-    world.respond(1, &json!({ "sessionId": "s" }));
-    assert_eq!(texts(world.prompt(2, "s", &["hello"]).agent()), ["hello"]);
+    fixture.respond(1, &json!({ "sessionId": "s" }));
+    assert_eq!(texts(fixture.prompt(2, "s", &["hello"]).agent()), ["hello"]);
 }
 
 #[test]
 fn the_agent_is_known_by_its_new_name() {
     let name = "@agentclientprotocol/claude-agent-acp";
-    let mut world = World::new(policy()).initialized_v2(name, &json!({ "mcp": { "http": {} } }));
-    let out = world.request(1, "session/new", &json!({ "cwd": "/project" }));
+    let mut fixture = Fixture::new(policy()).initialized_v2(name, &json!({ "mcp": { "http": {} } }));
+    let out = fixture.request(1, "session/new", &json!({ "cwd": "/project" }));
     assert!(out.agent()["params"]["_meta"]["claudeCode"]["options"]["allowedTools"].is_array());
 }
 
 #[test]
 fn a_later_initialize_settles_again() {
-    let mut world = world().initialized("x", &json!({}));
-    let entry = &world.new_session(1, "s")["params"]["mcpServers"][0];
+    let mut fixture = fixture().initialized("x", &json!({}));
+    let entry = &fixture.new_session(1, "s")["params"]["mcpServers"][0];
     assert!(entry.get("type").is_none() && entry["command"].is_string(), "{entry}");
 }
 
@@ -127,9 +127,9 @@ fn commands_are_in_the_responses() {
         ("session/resume", json!({}), vec!["skills", "review"]),
         ("session/resume", Value::Null, vec!["skills", "review"]),
     ] {
-        let mut world = world();
-        world.request(1, method, &json!({ "sessionId": "s", "cwd": "/project" }));
-        let out = world.respond(1, &result);
+        let mut fixture = fixture();
+        fixture.request(1, method, &json!({ "sessionId": "s", "cwd": "/project" }));
+        let out = fixture.respond(1, &result);
         let seen = &out.client()["result"];
         if method == "session/resume" {
             is::<ResumeSessionResponse>(seen);
@@ -153,28 +153,28 @@ fn answers_that_no_protocol_knows_pass() {
         json!([{ "availableCommands": [] }]),
         json!({ "availableCommands": { "a": 1 }, "configOptions": 7 }),
     ] {
-        let mut world = World::new(policy.clone());
-        world.request(0, "initialize", &json!({ "protocolVersion": 2 }));
-        world.respond(0, &json!({ "protocolVersion": 2 }));
-        world.request(1, "session/resume", &json!({ "sessionId": "s", "cwd": "/project" }));
-        assert_eq!(world.respond(1, &result).client()["result"], result);
+        let mut fixture = Fixture::new(policy.clone());
+        fixture.request(0, "initialize", &json!({ "protocolVersion": 2 }));
+        fixture.respond(0, &json!({ "protocolVersion": 2 }));
+        fixture.request(1, "session/resume", &json!({ "sessionId": "s", "cwd": "/project" }));
+        assert_eq!(fixture.respond(1, &result).client()["result"], result);
     }
 }
 
 #[test]
 fn commands_are_in_the_updates() {
-    let mut world = world();
-    world.request(1, "session/new", &json!({ "cwd": "/project" }));
+    let mut fixture = fixture();
+    fixture.request(1, "session/new", &json!({ "cwd": "/project" }));
     let list =
         json!([{ "type": "command", "name": "web", "description": "d" }, { "type": "_x", "name": "y" }]);
     let update = json!({ "sessionUpdate": "available_commands_update", "availableCommands": list });
     // Before the response: the session is not known yet.
-    assert_eq!(updates(&world.update("s", &update))[0]["availableCommands"], list);
-    let out = world.respond(1, &json!({ "sessionId": "s" }));
+    assert_eq!(updates(&fixture.update("s", &update))[0]["availableCommands"], list);
+    let out = fixture.respond(1, &json!({ "sessionId": "s" }));
     let seen = out.client()["result"]["availableCommands"].as_array().unwrap();
     let seen: Vec<_> = seen.iter().map(|it| it["name"].as_str().unwrap()).collect();
     assert_eq!(seen, ["skills", "review", "web", "y"]);
-    let out = world.update("s", &update);
+    let out = fixture.update("s", &update);
     let [update] = updates(&out)[..] else { panic!("{out:?}") };
     assert_eq!(update["availableCommands"].as_array().unwrap().len(), 4);
     assert_eq!(update["availableCommands"][0]["input"]["type"], "text");
@@ -182,60 +182,60 @@ fn commands_are_in_the_updates() {
 
 #[test]
 fn a_resume_that_sent_its_commands_needs_no_others() {
-    let mut world = session(world());
-    world.request(
+    let mut fixture = session(fixture());
+    fixture.request(
         2,
         "session/resume",
         &json!({ "sessionId": "s", "cwd": "/p", "replayFrom": { "type": "start" } }),
     );
-    world.update("s", &json!({ "sessionUpdate": "available_commands_update", "availableCommands": [] }));
-    assert_eq!(world.respond(2, &json!({})).client()["result"], json!({}));
+    fixture.update("s", &json!({ "sessionUpdate": "available_commands_update", "availableCommands": [] }));
+    assert_eq!(fixture.respond(2, &json!({})).client()["result"], json!({}));
 }
 
 #[test]
 fn echoes_are_the_users() {
-    let mut world = session(world());
-    let out = world.prompt(2, "s", &["hello", "you"]);
+    let mut fixture = session(fixture());
+    let out = fixture.prompt(2, "s", &["hello", "you"]);
     let sent = out.agent()["params"]["prompt"].clone();
     assert_eq!(sent.as_array().unwrap().len(), 3);
     let whole =
         |content: &Value| json!({ "sessionUpdate": "user_message", "messageId": "m", "content": content });
-    let out = world.update("s", &whole(&sent));
+    let out = fixture.update("s", &whole(&sent));
     assert_eq!(updates(&out), [&whole(&json!([text("hello"), text("you")]))]);
     // In chunks, with the answer in the middle of it.
     let chunk = |text: &str| json!({ "sessionUpdate": "user_message_chunk", "messageId": "m", "content": { "type": "text", "text": text } });
     let ours = sent[0]["text"].as_str().unwrap();
-    assert!(world.update("s", &chunk(&ours[..40])).is_nothing());
-    assert_eq!(world.respond(2, &json!({ "messageId": "m" })).to_client.len(), 1);
-    assert!(world.update("s", &chunk(&ours[40..])).is_nothing());
-    assert_eq!(updates(&world.update("s", &chunk("hello"))), [&chunk("hello")]);
+    assert!(fixture.update("s", &chunk(&ours[..40])).is_nothing());
+    assert_eq!(fixture.respond(2, &json!({ "messageId": "m" })).to_client.len(), 1);
+    assert!(fixture.update("s", &chunk(&ours[40..])).is_nothing());
+    assert_eq!(updates(&fixture.update("s", &chunk("hello"))), [&chunk("hello")]);
     // A command in the place of our block is not for the model alone.
     let mut block = chunk(&Mark::new(1).wrap("<typed>/review <rest>src</rest></typed>"));
     block["content"]["annotations"] = json!({ "audience": ["assistant"] });
-    assert_eq!(updates(&world.update("s", &block)), [&chunk("/review ")]);
+    assert_eq!(updates(&fixture.update("s", &block)), [&chunk("/review ")]);
     // What has nothing of ours stays as it is.
     let line = r#"{"method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"user_message","messageId":"m", "content":[ {"text":"x"} ,{}]}}}"#;
     let mut actions = Actions::default();
-    assert_eq!(world.interceptor.from_agent(line.as_bytes(), &mut actions), Pass::Untouched);
+    assert_eq!(fixture.interceptor.from_agent(line.as_bytes(), &mut actions), Pass::Untouched);
 }
 
 #[test]
 fn a_replay_tells_what_the_model_knows() {
-    let mut world = world();
+    let mut fixture = fixture();
     let resume = json!({ "sessionId": "s", "cwd": "/project", "replayFrom": { "type": "start" } });
-    world.request(1, "session/resume", &resume);
+    fixture.request(1, "session/resume", &resume);
     // What this proxy would have said, said by one before it.
-    let mut other = session(self::world());
+    let mut other = session(self::fixture());
     let told = other.prompt(2, "s", &["hello"]).agent()["params"]["prompt"].clone();
     let echo = json!({ "sessionUpdate": "user_message", "messageId": "m", "content": told });
-    assert_eq!(updates(&world.update("s", &echo))[0]["content"], json!([text("hello")]));
-    world.update("s", &state("idle", None));
-    world.respond(1, &json!({}));
-    assert_eq!(texts(world.prompt(2, "s", &["again"]).agent()), ["again"]);
+    assert_eq!(updates(&fixture.update("s", &echo))[0]["content"], json!([text("hello")]));
+    fixture.update("s", &state("idle", None));
+    fixture.respond(1, &json!({}));
+    assert_eq!(texts(fixture.prompt(2, "s", &["again"]).agent()), ["again"]);
     // And whose words the title is made of.
     let title =
         json!({ "sessionUpdate": "session_info_update", "title": told[0]["text"].as_str().unwrap()[..30] });
-    assert_eq!(updates(&world.update("s", &title))[0]["title"], "hello");
+    assert_eq!(updates(&fixture.update("s", &title))[0]["title"], "hello");
 }
 
 #[test]
@@ -243,25 +243,25 @@ fn a_turn_ends_with_the_state() {
     for (reason, is_told_again) in
         [("end_turn", false), ("max_tokens", false), ("cancelled", true), ("refusal", true), ("error", true)]
     {
-        let mut world = session(world());
-        assert_eq!(texts(world.prompt(2, "s", &["hello"]).agent()).len(), 2);
+        let mut fixture = session(fixture());
+        assert_eq!(texts(fixture.prompt(2, "s", &["hello"]).agent()).len(), 2);
         // Of work that was there before.
-        world.update("s", &state("idle", Some("cancelled")));
+        fixture.update("s", &state("idle", Some("cancelled")));
         assert_eq!(
-            world.respond(2, &json!({ "messageId": "m" })).client()["result"],
+            fixture.respond(2, &json!({ "messageId": "m" })).client()["result"],
             json!({ "messageId": "m" })
         );
-        world.update("s", &state("running", None));
-        world.update("s", &state("requires_action", None));
-        world.update("s", &state("idle", Some(reason)));
-        let blocks = texts(world.prompt(3, "s", &["again"]).agent()).len();
+        fixture.update("s", &state("running", None));
+        fixture.update("s", &state("requires_action", None));
+        fixture.update("s", &state("idle", Some(reason)));
+        let blocks = texts(fixture.prompt(3, "s", &["again"]).agent()).len();
         assert_eq!(blocks == 2, is_told_again, "{reason}");
     }
     // A prompt that is not taken tells nothing.
-    let mut world = session(world());
-    world.prompt(2, "s", &["hello"]);
-    world.refuse(2, -32602);
-    assert_eq!(texts(world.prompt(3, "s", &["again"]).agent()).len(), 2);
+    let mut fixture = session(fixture());
+    fixture.prompt(2, "s", &["hello"]);
+    fixture.refuse(2, -32602);
+    assert_eq!(texts(fixture.prompt(3, "s", &["again"]).agent()).len(), 2);
 }
 
 fn cancel() -> Value {
@@ -271,17 +271,17 @@ fn cancel() -> Value {
 #[test]
 fn prompts_that_wait_are_cancelled() {
     let wait = Duration::from_secs(2);
-    let world = World::new(Policy { mcp_wait: wait, ..policy() });
-    let mut world = session(world.initialized_v2("x", &json!({ "mcp": { "http": {} } })));
-    assert!(world.prompt(2, "s", &["hello"]).is_nothing());
-    let out = world.client(&cancel());
+    let fixture = Fixture::new(Policy { mcp_wait: wait, ..policy() });
+    let mut fixture = session(fixture.initialized_v2("x", &json!({ "mcp": { "http": {} } })));
+    assert!(fixture.prompt(2, "s", &["hello"]).is_nothing());
+    let out = fixture.client(&cancel());
     // It was never part of the conversation.
     assert_eq!((&out.client()["id"], &out.client()["error"]["code"]), (&json!(2), &json!(REQUEST_CANCELLED)));
     assert!(out.to_agent.is_empty());
     // The same when the session ends.
-    world.prompt(3, "s", &["hello"]);
-    world.request(4, "session/close", &json!({ "sessionId": "s" }));
-    let out = world.respond(4, &json!({}));
+    fixture.prompt(3, "s", &["hello"]);
+    fixture.request(4, "session/close", &json!({ "sessionId": "s" }));
+    let out = fixture.respond(4, &json!({}));
     assert_eq!(
         (&out.to_client[0]["id"], &out.to_client[0]["error"]["code"]),
         (&json!(3), &json!(REQUEST_CANCELLED))
@@ -290,24 +290,24 @@ fn prompts_that_wait_are_cancelled() {
 
 #[test]
 fn cancelling_reaches_an_agent_that_works_without_an_open_prompt() {
-    let mut world = session(world());
-    world.prompt(2, "s", &["hello"]);
-    world.respond(2, &json!({ "messageId": "m" }));
+    let mut fixture = session(fixture());
+    fixture.prompt(2, "s", &["hello"]);
+    fixture.respond(2, &json!({ "messageId": "m" }));
     // One that waits for its text.
-    assert!(world.prompt(3, "s", &["/review"]).is_nothing());
-    let out = world.client(&cancel());
+    assert!(fixture.prompt(3, "s", &["/review"]).is_nothing());
+    let out = fixture.client(&cancel());
     assert_eq!((&out.client()["id"], &out.agent()["method"]), (&json!(3), &json!("session/cancel")));
-    world.update("s", &state("idle", Some("cancelled")));
-    assert!(world.prompt(4, "s", &["/review"]).is_nothing());
-    assert!(world.client(&cancel()).to_agent.is_empty());
+    fixture.update("s", &state("idle", Some("cancelled")));
+    assert!(fixture.prompt(4, "s", &["/review"]).is_nothing());
+    assert!(fixture.client(&cancel()).to_agent.is_empty());
 }
 
 #[test]
 fn a_command_comes_back_as_it_was_typed() {
-    let mut world = session(world());
-    let out = world.prompt(2, "s", &["/review src/main.rs"]);
+    let mut fixture = session(fixture());
+    let out = fixture.prompt(2, "s", &["/review src/main.rs"]);
     let [Task::Ask(Query::Fetch { session, ticket, .. })] = &out.tasks[..] else { panic!("{out:?}") };
-    let out = world.handle(Input::Fetched {
+    let out = fixture.handle(Input::Fetched {
         session: *session,
         ticket: *ticket,
         fetched: Fetched { text: Some("Do it.".into()), activations: Vec::new() },
@@ -315,7 +315,7 @@ fn a_command_comes_back_as_it_was_typed() {
     let sent = &out.agent()["params"]["prompt"];
     assert!(!sent.to_string().contains("/review src"), "{sent}");
     let echo = json!({ "sessionUpdate": "user_message", "messageId": "m", "content": sent });
-    let out = world.update("s", &echo);
+    let out = fixture.update("s", &echo);
     assert_eq!(updates(&out)[0]["content"], json!([text("/review src/main.rs")]));
 }
 
@@ -338,15 +338,15 @@ fn said(out: &Out) -> Vec<String> {
 
 #[test]
 fn what_we_answer_looks_like_a_turn() {
-    let mut world = session(world());
+    let mut fixture = session(fixture());
     let image = json!({ "type": "image", "data": "", "mimeType": "image/png" });
     let prompt = json!([text("/skills"), image]);
-    let skills = |world: &mut World, id| {
-        let out = world.request(id, "session/prompt", &json!({ "sessionId": "s", "prompt": prompt }));
+    let skills = |fixture: &mut Fixture, id| {
+        let out = fixture.request(id, "session/prompt", &json!({ "sessionId": "s", "prompt": prompt }));
         assert!(out.to_agent.is_empty());
         out
     };
-    let out = skills(&mut world, 2);
+    let out = skills(&mut fixture, 2);
     assert_eq!(
         said(&out),
         ["user_message", "response", "state_update running", "agent_message", "state_update idle end_turn"]
@@ -356,16 +356,16 @@ fn what_we_answer_looks_like_a_turn() {
     assert_eq!((&echo["messageId"], &echo["content"]), (id, &prompt));
     assert!(message["content"][0]["text"].as_str().unwrap().starts_with("**1 skill in this session**"));
     // Another message has another id, in another run of the proxy too.
-    assert_ne!(&skills(&mut world, 3).to_client[1]["result"]["messageId"], id);
-    let mut other = session(self::world());
+    assert_ne!(&skills(&mut fixture, 3).to_client[1]["result"]["messageId"], id);
+    let mut other = session(self::fixture());
     assert_ne!(&skills(&mut other, 2).to_client[1]["result"]["messageId"], id);
     // The agent tells the state while it works, and what goes on in the background.
-    world.update("s", &state("running", None));
-    assert_eq!(said(&skills(&mut world, 4)), ["user_message", "response", "agent_message"]);
+    fixture.update("s", &state("running", None));
+    assert_eq!(said(&skills(&mut fixture, 4)), ["user_message", "response", "agent_message"]);
     let mut idle = state("idle", None);
     idle["background"] = json!([{ "type": "terminal", "terminalId": "t" }]);
-    world.update("s", &idle);
-    let out = skills(&mut world, 5);
+    fixture.update("s", &idle);
+    let out = skills(&mut fixture, 5);
     let states = updates(&out).into_iter().filter(|update| update["sessionUpdate"] == "state_update");
     assert_eq!(
         states.map(|state| &state["background"]).collect::<Vec<_>>(),
@@ -375,10 +375,10 @@ fn what_we_answer_looks_like_a_turn() {
 
 #[test]
 fn a_command_that_fails_looks_like_a_turn() {
-    let mut world = session(world());
-    let out = world.prompt(2, "s", &["/review"]);
+    let mut fixture = session(fixture());
+    let out = fixture.prompt(2, "s", &["/review"]);
     let [Task::Ask(Query::Fetch { ticket, .. })] = out.tasks[..] else { panic!("{out:?}") };
-    let out = world.handle(Input::NotFetched {
+    let out = fixture.handle(Input::NotFetched {
         session: KEY,
         ticket,
         why: NotFetched { why: "No such file.".to_owned(), failed: None },
@@ -398,14 +398,14 @@ fn permission_is_asked_for_a_subject() {
         (Value::Null, false),
     ] {
         let agent = "@agentclientprotocol/claude-agent-acp";
-        let mut world =
-            session(World::new(policy()).initialized_v2(agent, &json!({ "mcp": { "http": {} } })));
+        let mut fixture =
+            session(Fixture::new(policy()).initialized_v2(agent, &json!({ "mcp": { "http": {} } })));
         let options = json!([{ "optionId": "yes", "name": "Allow", "kind": "allow_once" }]);
         // At its old place it says nothing.
         let params = json!({ "sessionId": "s", "title": "May I?", "subject": subject, "toolCall": call, "options": options });
         let request =
             json!({ "jsonrpc": "2.0", "id": 7, "method": "session/request_permission", "params": params });
-        let out = world.agent(&request);
+        let out = fixture.agent(&request);
         let is_asked = out.to_client.iter().any(|it| it["method"] == "session/request_permission");
         assert_eq!(is_asked, !is_granted, "{subject}");
         if is_granted {
@@ -418,9 +418,9 @@ fn permission_is_asked_for_a_subject() {
 
 #[test]
 fn our_marks_are_taken_out_of_titles() {
-    let mut world = session(world());
+    let mut fixture = session(fixture());
     let title = format!("{}Fix the bug", Mark::new(1).wrap("skills"));
-    world.request(2, "session/list", &json!({}));
-    let out = world.respond(2, &json!({ "sessions": [{ "sessionId": "s", "cwd": "/p", "title": title }] }));
+    fixture.request(2, "session/list", &json!({}));
+    let out = fixture.respond(2, &json!({ "sessions": [{ "sessionId": "s", "cwd": "/p", "title": title }] }));
     assert_eq!(out.client()["result"]["sessions"][0]["title"], "Fix the bug");
 }

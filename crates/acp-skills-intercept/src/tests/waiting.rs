@@ -1,4 +1,4 @@
-//! Prompts that wait, and what happens when the agent does not connect.
+//! Prompts that wait for the skill tools, and agents that do not connect.
 
 use std::time::Duration;
 
@@ -8,49 +8,49 @@ use super::*;
 
 const WAIT: Duration = Duration::from_secs(2);
 
-fn world() -> World {
-    World::new(Policy { mcp_wait: WAIT, ..Policy::default() }).initialized("x", &json!({}))
+fn fixture() -> Fixture {
+    Fixture::new(Policy { mcp_wait: WAIT, ..Policy::default() }).initialized("x", &json!({}))
 }
 
 const KEY: SessionKey = SessionKey(1);
 
 #[test]
 fn the_first_prompt_waits_for_the_tools() {
-    let mut world = world();
-    world.new_session(1, "s");
-    let out = world.prompt(2, "s", &["hello"]);
+    let mut fixture = fixture();
+    fixture.new_session(1, "s");
+    let out = fixture.prompt(2, "s", &["hello"]);
     assert!(
         out.is_nothing() && out.tasks.is_empty(),
         "the time runs from the opening of the session: {out:?}"
     );
-    // Everything else goes on, also in the same session.
-    assert_eq!(world.request(3, "session/set_mode", &json!({ "sessionId": "s" })).to_agent.len(), 1);
+    // Other messages are not delayed, even in the same session.
+    assert_eq!(fixture.request(3, "session/set_mode", &json!({ "sessionId": "s" })).to_agent.len(), 1);
     // A later prompt does not overtake it.
-    assert!(world.prompt(4, "s", &["second"]).is_nothing());
-    let out = world.handle(Input::ToolsListed(KEY));
+    assert!(fixture.prompt(4, "s", &["second"]).is_nothing());
+    let out = fixture.handle(Input::ToolsListed(KEY));
     assert_eq!(out.to_agent.iter().map(|line| texts(line).len()).collect::<Vec<_>>(), [2, 1]);
-    assert!(world.handle(Input::WaitOver(KEY)).is_silence());
-    assert_eq!(texts(world.prompt(5, "s", &["third"]).agent()), ["third"]);
+    assert!(fixture.timer_ends(KEY).is_silence());
+    assert_eq!(texts(fixture.prompt(5, "s", &["third"]).agent()), ["third"]);
 }
 
-/// The waits that something begins, in milliseconds.
+/// Returns the timers that were started, in milliseconds.
 fn waits(out: &Out) -> Vec<u128> {
     let wait = |task: &Task| match task {
-        Task::Wait(_, time) => Some(time.as_millis()),
+        Task::ToolsTimer { time, .. } => Some(time.as_millis()),
         _ => None,
     };
     out.tasks.iter().filter_map(wait).collect()
 }
 
-/// Opens a session; returns what its answer led to.
-fn open(world: &mut World, request: u64, id: &str) -> Out {
-    world.request(request, "session/new", &json!({ "cwd": "/project", "mcpServers": [] }));
-    world.respond(request, &json!({ "sessionId": id }))
+/// Opens a session, and returns the effects of the response.
+fn open(fixture: &mut Fixture, request: u64, id: &str) -> Out {
+    fixture.request(request, "session/new", &json!({ "cwd": "/project", "mcpServers": [] }));
+    fixture.respond(request, &json!({ "sessionId": id }))
 }
 
 #[test]
-fn only_an_agent_that_has_connected_is_waited_for() {
-    // What happens from the opening on, and what the agent is waited for in between.
+fn prompts_wait_longer_for_an_agent_that_has_connected() {
+    // The steps after the session was opened.
     enum Step {
         Connects,
         TimeIsUp,
@@ -60,7 +60,7 @@ fn only_an_agent_that_has_connected_is_waited_for() {
     use Step::{Connects, Lists, Prompts, TimeIsUp};
     for (steps, waited, sent, tools) in [
         (&[Prompts, TimeIsUp][..], &[300][..], 1, false),
-        // The time is over before the user has written anything.
+        // The timer ends before the user sends a prompt.
         (&[TimeIsUp, Prompts], &[300], 1, false),
         (&[Connects, Prompts, TimeIsUp], &[300, 1700], 0, false),
         (&[Connects, Prompts, TimeIsUp, Lists], &[300, 1700], 1, true),
@@ -68,15 +68,15 @@ fn only_an_agent_that_has_connected_is_waited_for() {
         (&[Prompts, Connects, Lists, TimeIsUp], &[300], 1, true),
         (&[TimeIsUp, Connects, Lists, Prompts], &[300], 1, true),
     ] {
-        let mut world = world();
-        let mut all = waits(&open(&mut world, 1, "s"));
+        let mut fixture = fixture();
+        let mut all = waits(&open(&mut fixture, 1, "s"));
         let mut said = Vec::new();
         for step in steps {
             let out = match step {
-                Connects => world.handle(Input::Connected(KEY)),
-                TimeIsUp => world.handle(Input::WaitOver(KEY)),
-                Lists => world.handle(Input::ToolsListed(KEY)),
-                Prompts => world.prompt(2, "s", &["hello"]),
+                Connects => fixture.handle(Input::Connected(KEY)),
+                TimeIsUp => fixture.timer_ends(KEY),
+                Lists => fixture.handle(Input::ToolsListed(KEY)),
+                Prompts => fixture.prompt(2, "s", &["hello"]),
             };
             all.extend(waits(&out));
             said.extend(out.to_agent);
@@ -91,115 +91,115 @@ fn only_an_agent_that_has_connected_is_waited_for() {
 }
 
 #[test]
-fn who_never_connects_is_not_waited_for_again() {
-    let mut world = world();
-    assert_eq!(waits(&open(&mut world, 1, "a")), [300]);
-    world.handle(Input::WaitOver(KEY));
-    open(&mut world, 2, "b");
-    assert_eq!(world.prompt(3, "b", &["hello"]).to_agent.len(), 1);
-    // When a tool is called, that says nothing of the next session.
-    world.handle(Input::WaitOver(SessionKey(2)));
-    world.handle(Input::Connected(SessionKey(2)));
-    open(&mut world, 4, "c");
-    assert_eq!(world.prompt(5, "c", &["hello"]).to_agent.len(), 1);
-    // Nor does it when it comes because of a prompt.
-    world.handle(Input::Connected(SessionKey(3)));
-    open(&mut world, 6, "d");
-    assert_eq!(world.prompt(7, "d", &["hello"]).to_agent.len(), 1);
-    // It connects after all, as soon as the session is open, so it may do so again.
-    open(&mut world, 8, "e");
-    world.handle(Input::Connected(SessionKey(5)));
-    open(&mut world, 9, "f");
-    assert!(world.prompt(10, "f", &["hello"]).is_nothing());
+fn prompts_do_not_wait_for_an_agent_that_never_connects() {
+    let mut fixture = fixture();
+    assert_eq!(waits(&open(&mut fixture, 1, "a")), [300]);
+    fixture.timer_ends(KEY);
+    open(&mut fixture, 2, "b");
+    assert_eq!(fixture.prompt(3, "b", &["hello"]).to_agent.len(), 1);
+    // A connection for a tool call does not count.
+    fixture.timer_ends(SessionKey(2));
+    fixture.handle(Input::Connected(SessionKey(2)));
+    open(&mut fixture, 4, "c");
+    assert_eq!(fixture.prompt(5, "c", &["hello"]).to_agent.len(), 1);
+    // A connection because of a prompt does not count either.
+    fixture.handle(Input::Connected(SessionKey(3)));
+    open(&mut fixture, 6, "d");
+    assert_eq!(fixture.prompt(7, "d", &["hello"]).to_agent.len(), 1);
+    // The agent connects when the session opens, so later sessions wait again.
+    open(&mut fixture, 8, "e");
+    fixture.handle(Input::Connected(SessionKey(5)));
+    open(&mut fixture, 9, "f");
+    assert!(fixture.prompt(10, "f", &["hello"]).is_nothing());
 }
 
-/// By name and version, for other runs.
+/// The key is the agent's name and version, for later runs.
 #[test]
-fn who_connects_is_remembered() {
-    let named = |world: &mut World| {
+fn connections_are_saved_by_agent() {
+    let named = |fixture: &mut Fixture| {
         let info = json!({ "name": "agent", "version": "1.2" });
-        world.request(0, "initialize", &json!({ "protocolVersion": 1 }));
-        world.respond(0, &json!({ "protocolVersion": 1, "agentCapabilities": {}, "agentInfo": info }));
+        fixture.request(0, "initialize", &json!({ "protocolVersion": 1 }));
+        fixture.respond(0, &json!({ "protocolVersion": 1, "agentCapabilities": {}, "agentInfo": info }));
     };
     let policy = || Policy { mcp_wait: WAIT, ..Policy::default() };
-    let mut world = World::new(policy());
-    named(&mut world);
-    open(&mut world, 1, "a");
-    world.handle(Input::WaitOver(KEY));
-    open(&mut world, 2, "b");
-    world.handle(Input::WaitOver(SessionKey(2)));
-    assert_eq!(world.outside.agents, [("agent 1.2".to_owned(), false)]);
-    world.handle(Input::Connected(KEY));
-    assert_eq!(world.outside.agents.len(), 1, "too late to count");
-    open(&mut world, 3, "c");
-    world.handle(Input::Connected(SessionKey(3)));
-    assert_eq!(world.outside.agents[1..], [("agent 1.2".to_owned(), true)]);
+    let mut fixture = Fixture::new(policy());
+    named(&mut fixture);
+    open(&mut fixture, 1, "a");
+    fixture.timer_ends(KEY);
+    open(&mut fixture, 2, "b");
+    fixture.timer_ends(SessionKey(2));
+    assert_eq!(fixture.host.agents, [("agent 1.2".to_owned(), false)]);
+    fixture.handle(Input::Connected(KEY));
+    assert_eq!(fixture.host.agents.len(), 1, "too late to count");
+    open(&mut fixture, 3, "c");
+    fixture.handle(Input::Connected(SessionKey(3)));
+    assert_eq!(fixture.host.agents[1..], [("agent 1.2".to_owned(), true)]);
 
-    // Another run.
-    let mut world = World::new(policy());
-    world.outside.never_connects = true;
-    named(&mut world);
-    open(&mut world, 1, "a");
-    assert_eq!(world.prompt(2, "a", &["hello"]).to_agent.len(), 1, "it is not waited for");
-    world.handle(Input::WaitOver(KEY));
-    assert!(world.outside.agents.is_empty(), "nothing is new");
+    // A later run.
+    let mut fixture = Fixture::new(policy());
+    fixture.host.never_connects = true;
+    named(&mut fixture);
+    open(&mut fixture, 1, "a");
+    assert_eq!(fixture.prompt(2, "a", &["hello"]).to_agent.len(), 1, "it is not waited for");
+    fixture.timer_ends(KEY);
+    assert!(fixture.host.agents.is_empty(), "nothing is new");
 
-    // What this run has seen counts for more.
-    let mut world = World::new(policy());
-    named(&mut world);
-    open(&mut world, 1, "a");
-    world.handle(Input::Connected(KEY));
-    world.outside.never_connects = true;
-    open(&mut world, 2, "b");
-    assert!(world.prompt(3, "b", &["hello"]).is_nothing(), "it is waited for");
+    // Observations of this run take precedence.
+    let mut fixture = Fixture::new(policy());
+    named(&mut fixture);
+    open(&mut fixture, 1, "a");
+    fixture.handle(Input::Connected(KEY));
+    fixture.host.never_connects = true;
+    open(&mut fixture, 2, "b");
+    assert!(fixture.prompt(3, "b", &["hello"]).is_nothing(), "it is waited for");
 
-    // An agent without a version may be another one tomorrow, and a time that the user named is waited anyway.
+    // Nothing is saved for an agent without a version, or if the user has configured the connect timeout.
     let long = Policy { mcp_connect: WAIT, ..policy() };
     for (policy, version) in [(policy(), json!(null)), (long, json!("1.2"))] {
-        let mut world = World::new(policy);
+        let mut fixture = Fixture::new(policy);
         let info = json!({ "name": "agent", "version": version });
-        world.request(0, "initialize", &json!({ "protocolVersion": 1 }));
-        world.respond(0, &json!({ "protocolVersion": 1, "agentCapabilities": {}, "agentInfo": info }));
-        open(&mut world, 1, "a");
-        world.handle(Input::WaitOver(KEY));
-        assert!(world.outside.agents.is_empty());
+        fixture.request(0, "initialize", &json!({ "protocolVersion": 1 }));
+        fixture.respond(0, &json!({ "protocolVersion": 1, "agentCapabilities": {}, "agentInfo": info }));
+        open(&mut fixture, 1, "a");
+        fixture.timer_ends(KEY);
+        assert!(fixture.host.agents.is_empty());
     }
 }
 
 #[test]
-fn a_time_that_the_user_named_is_waited() {
+fn a_configured_connect_timeout_is_always_used() {
     let policy = Policy { mcp_wait: WAIT, mcp_connect: WAIT, ..Policy::default() };
-    let mut world = World::new(policy).initialized("x", &json!({}));
+    let mut fixture = Fixture::new(policy).initialized("x", &json!({}));
     for (request, id, key) in [(1, "a", 1), (2, "b", 2)] {
-        assert_eq!(waits(&open(&mut world, request, id)), [2000]);
-        assert!(waits(&world.handle(Input::WaitOver(SessionKey(key)))).is_empty());
+        assert_eq!(waits(&open(&mut fixture, request, id)), [2000]);
+        assert!(waits(&fixture.timer_ends(SessionKey(key))).is_empty());
     }
 }
 
-/// A session that is opened again has its time from then on.
+/// Opening a session again restarts the timeout.
 #[test]
-fn an_older_wait_does_not_end_a_newer_one() {
-    let mut world = world();
-    open(&mut world, 1, "s");
-    world.request(2, "session/load", &json!({ "sessionId": "s", "cwd": "/p", "mcpServers": [] }));
-    assert_eq!(waits(&world.respond(2, &json!({}))), [300]);
-    assert!(world.prompt(3, "s", &["hello"]).is_nothing());
-    assert!(world.handle(Input::WaitOver(KEY)).is_silence());
-    assert_eq!(world.handle(Input::WaitOver(KEY)).to_agent.len(), 1);
+fn an_older_timer_does_not_end_a_newer_wait() {
+    let mut fixture = fixture();
+    open(&mut fixture, 1, "s");
+    fixture.request(2, "session/load", &json!({ "sessionId": "s", "cwd": "/p", "mcpServers": [] }));
+    assert_eq!(waits(&fixture.respond(2, &json!({}))), [300]);
+    assert!(fixture.prompt(3, "s", &["hello"]).is_nothing());
+    assert!(fixture.timer_ends(KEY).is_silence());
+    assert_eq!(fixture.timer_ends(KEY).to_agent.len(), 1);
 }
 
-/// Kimi Code gives a copy of a session the servers of that session, and connects to no other.
+/// Kimi Code gives a copy of a session the servers of the original, and ignores those in the request.
 #[test]
-fn a_copy_that_has_the_tools_already() {
+fn a_copy_can_have_the_tools_already() {
     for (agent, waits_for) in [("Kimi Code CLI", false), ("x", true)] {
         let policy = Policy { mcp_wait: WAIT, ..Policy::default() };
-        let mut world = World::new(policy).initialized(agent, &json!({}));
-        open(&mut world, 1, "s");
-        world.handle(Input::ToolsListed(KEY));
-        world.prompt(2, "s", &["hello"]);
-        world.request(3, "session/fork", &json!({ "sessionId": "s", "cwd": "/p", "mcpServers": [] }));
-        assert_eq!(waits(&world.respond(3, &json!({ "sessionId": "copy" }))).len(), usize::from(waits_for));
-        let out = world.prompt(4, "copy", &["and now"]);
+        let mut fixture = Fixture::new(policy).initialized(agent, &json!({}));
+        open(&mut fixture, 1, "s");
+        fixture.handle(Input::ToolsListed(KEY));
+        fixture.prompt(2, "s", &["hello"]);
+        fixture.request(3, "session/fork", &json!({ "sessionId": "s", "cwd": "/p", "mcpServers": [] }));
+        assert_eq!(waits(&fixture.respond(3, &json!({ "sessionId": "copy" }))).len(), usize::from(waits_for));
+        let out = fixture.prompt(4, "copy", &["and now"]);
         assert_eq!(out.is_nothing(), waits_for, "{agent}: {out:?}");
         if !waits_for {
             assert_eq!(texts(out.agent()), ["and now"], "what it was told is in the copy");
@@ -207,112 +207,67 @@ fn a_copy_that_has_the_tools_already() {
     }
 }
 
-/// An agent may take our server and fail on it with every prompt.
-#[test]
-fn a_transport_that_fails_is_not_used_again() {
-    const HTTP: &str = "http";
-    let with_http = json!({ "mcpCapabilities": { "http": true } });
-    let transport = |request: &serde_json::Value| {
-        let servers = request["params"]["mcpServers"].as_array().unwrap();
-        servers
-            .first()
-            .map(|ours| ours.get("type").map_or("stdio".to_owned(), |kind| kind.as_str().unwrap().to_owned()))
-    };
-    let failure = "6 validation errors for MCPConfig mcpServers.acp-skills.RemoteMCPServer.headers";
-    for (message, connects, next) in [
-        (failure, false, "stdio"),
-        // It has been at our server, so that is not what fails.
-        (failure, true, HTTP),
-        ("the model is overloaded", false, HTTP),
-    ] {
-        let mut world = World::new(policy()).initialized("x", &with_http);
-        assert_eq!(transport(&world.new_session(1, "a")).as_deref(), Some(HTTP));
-        if connects {
-            world.handle(Input::Connected(KEY));
-        }
-        world.prompt(2, "a", &["hello"]);
-        let error = json!({ "code": -32603, "message": message });
-        let out = world.agent(&json!({ "jsonrpc": "2.0", "id": 2, "error": error }));
-        assert_eq!(out.client()["error"], error, "the client learns of it");
-        assert_eq!(transport(&world.new_session(3, "b")).as_deref(), Some(next), "{message}");
-        if next == HTTP {
-            continue;
-        }
-        // And when that does not work either, none.
-        world.prompt(4, "b", &["hello"]);
-        world.agent(&json!({ "jsonrpc": "2.0", "id": 4, "error": error }));
-        assert_eq!(transport(&world.new_session(5, "c")), None);
-    }
-    // Known beforehand.
-    let mut world = World::new(policy()).initialized("OpenHands CLI ACP Agent", &with_http);
-    assert_eq!(transport(&world.new_session(1, "a")).as_deref(), Some("stdio"));
-    // What the user wants is done.
-    let http = Policy { mcp: McpMode::Http, ..policy() };
-    let mut world = World::new(http).initialized("OpenHands CLI ACP Agent", &with_http);
-    assert_eq!(transport(&world.new_session(1, "a")).as_deref(), Some(HTTP));
-}
-
 #[test]
 fn sessions_do_not_wait_for_each_other() {
-    let mut world = world();
-    world.new_session(1, "a");
-    world.new_session(2, "b");
-    world.handle(Input::ToolsListed(SessionKey(2)));
-    assert!(world.prompt(3, "a", &["hello"]).is_nothing());
-    assert_eq!(world.prompt(4, "b", &["hello"]).to_agent.len(), 1);
+    let mut fixture = fixture();
+    fixture.new_session(1, "a");
+    fixture.new_session(2, "b");
+    fixture.handle(Input::ToolsListed(SessionKey(2)));
+    assert!(fixture.prompt(3, "a", &["hello"]).is_nothing());
+    assert_eq!(fixture.prompt(4, "b", &["hello"]).to_agent.len(), 1);
 }
 
 #[test]
 fn waiting_prompts_can_be_cancelled() {
-    let mut world = world();
-    world.new_session(1, "s");
-    world.prompt(2, "s", &["hello"]);
+    let mut fixture = fixture();
+    fixture.new_session(1, "s");
+    fixture.prompt(2, "s", &["hello"]);
     let cancel = json!({ "jsonrpc": "2.0", "method": "session/cancel", "params": { "sessionId": "s" } });
-    let out = world.client(&cancel);
+    let out = fixture.client(&cancel);
     assert_eq!(out.client(), &json!({ "jsonrpc": "2.0", "id": 2, "result": { "stopReason": "cancelled" } }));
     assert!(out.to_agent.is_empty());
-    assert!(world.handle(Input::ToolsListed(KEY)).is_nothing());
-    // Nothing waits any more: it is the agent's.
-    assert_eq!(world.client(&cancel).to_agent.len(), 1);
-    // It was never sent, so the next one carries the catalog.
-    assert_eq!(texts(world.prompt(3, "s", &["again"]).agent()).len(), 2);
+    assert!(fixture.handle(Input::ToolsListed(KEY)).is_nothing());
+    // Without a held prompt, the cancellation goes to the agent.
+    assert_eq!(fixture.client(&cancel).to_agent.len(), 1);
+    // The first prompt was never sent, so the next one has the catalog.
+    assert_eq!(texts(fixture.prompt(3, "s", &["again"]).agent()).len(), 2);
 }
 
 #[test]
 fn waiting_requests_can_be_cancelled_by_id() {
-    let mut world = world();
-    world.new_session(1, "s");
-    world.prompt(2, "s", &["hello"]);
-    world.prompt(3, "s", &["second"]);
+    let mut fixture = fixture();
+    fixture.new_session(1, "s");
+    fixture.prompt(2, "s", &["hello"]);
+    fixture.prompt(3, "s", &["second"]);
     let cancel =
         |id: u64| json!({ "jsonrpc": "2.0", "method": "$/cancel_request", "params": { "requestId": id } });
-    let out = world.client(&cancel(2));
+    let out = fixture.client(&cancel(2));
     assert_eq!((&out.client()["id"], &out.client()["error"]["code"]), (&json!(2), &json!(-32800)));
-    assert_eq!(world.client(&cancel(99)).to_agent.len(), 1);
-    let out = world.handle(Input::ToolsListed(KEY));
+    assert_eq!(fixture.client(&cancel(99)).to_agent.len(), 1);
+    let out = fixture.handle(Input::ToolsListed(KEY));
     assert_eq!(texts(out.agent())[1], "second");
 }
 
 #[test]
 fn cancelling_reaches_an_agent_that_works() {
-    let mut world = world();
-    world.new_session(1, "s");
-    world.handle(Input::ToolsListed(KEY));
-    world.prompt(2, "s", &["hello"]);
+    let mut fixture = fixture();
+    fixture.new_session(1, "s");
+    fixture.handle(Input::ToolsListed(KEY));
+    fixture.prompt(2, "s", &["hello"]);
     let cancel = json!({ "jsonrpc": "2.0", "method": "session/cancel", "params": { "sessionId": "s" } });
-    let out = world.client(&cancel);
+    let out = fixture.client(&cancel);
     assert_eq!((out.to_agent.len(), out.to_client.len()), (1, 0));
 }
 
-/// What an earlier run told with files is not told again because this one hopes for tools, and the other way round.
+/// An earlier run may have sent the catalog with paths, and this run with tools, or the other way round.
 #[test]
-fn what_was_told_in_another_way_is_known() {
+fn the_catalog_is_recognized_in_either_form() {
     let stored = |name: &str| {
         let stored = skills_core::Stored::new(std::path::Path::new("/skills").join(name), "SKILL.md");
         Skill::new(SkillName::new(name).unwrap(), "Does things.", skills_core::Source::Stored(stored))
     };
     let set: SkillSet = [stored("review")].into_iter().collect();
-    // An agent that is not known to pass tools on was told with the tools what to do without them.
+    // The catalog for an agent that may not pass tools to the model has the paths too.
     for (agent, first_connects, connects, told) in [
         ("x", false, false, 1),
         ("x", true, true, 1),
@@ -320,24 +275,23 @@ fn what_was_told_in_another_way_is_known() {
         ("x", false, true, 2),
         ("agentao", true, false, 2),
     ] {
-        let listed = |world: &mut World, connects: bool| {
-            let input = if connects { Input::ToolsListed(KEY) } else { Input::WaitOver(KEY) };
-            world.handle(input)
+        let listed = |fixture: &mut Fixture, connects: bool| {
+            if connects { fixture.handle(Input::ToolsListed(KEY)) } else { fixture.timer_ends(KEY) }
         };
         let policy = Policy { mcp_wait: WAIT, ..Policy::default() };
-        let mut world = World::with_skills(policy.clone(), set.clone()).initialized(agent, &json!({}));
-        world.new_session(1, "s");
-        world.prompt(2, "s", &["hello"]);
-        let prompt = listed(&mut world, first_connects);
+        let mut fixture = Fixture::with_skills(policy.clone(), set.clone()).initialized(agent, &json!({}));
+        fixture.new_session(1, "s");
+        fixture.prompt(2, "s", &["hello"]);
+        let prompt = listed(&mut fixture, first_connects);
         let catalog = texts(prompt.agent())[0].to_owned();
-        let mut world = World::with_skills(policy, set.clone()).initialized(agent, &json!({}));
-        world.request(1, "session/load", &json!({ "sessionId": "s", "cwd": "/p", "mcpServers": [] }));
+        let mut fixture = Fixture::with_skills(policy, set.clone()).initialized(agent, &json!({}));
+        fixture.request(1, "session/load", &json!({ "sessionId": "s", "cwd": "/p", "mcpServers": [] }));
         let chunk = json!({ "type": "text", "text": catalog });
-        world.update("s", &json!({ "sessionUpdate": "user_message_chunk", "content": chunk }));
-        world.respond(1, &json!({}));
-        let mut out = world.prompt(2, "s", &["hello"]);
+        fixture.update("s", &json!({ "sessionUpdate": "user_message_chunk", "content": chunk }));
+        fixture.respond(1, &json!({}));
+        let mut out = fixture.prompt(2, "s", &["hello"]);
         if out.to_agent.is_empty() {
-            out = listed(&mut world, connects);
+            out = listed(&mut fixture, connects);
         }
         assert_eq!(texts(out.agent()).len(), told, "{agent} {first_connects} {connects}");
         if !first_connects && connects {
@@ -347,7 +301,7 @@ fn what_was_told_in_another_way_is_known() {
 }
 
 #[test]
-fn an_agent_that_does_not_connect_is_told_about_the_files() {
+fn a_model_without_tools_gets_the_paths() {
     let directory = tempfile::tempdir().unwrap();
     let dir = directory.path().join("stored");
     std::fs::create_dir(&dir).unwrap();
@@ -357,145 +311,48 @@ fn an_agent_that_does_not_connect_is_told_about_the_files() {
     set.add(stored, Vec::new());
     set.extend(&skills(&["virtual"]));
     let policy = Policy { mcp_wait: WAIT, ..Policy::default() };
-    let mut world = World::with_skills(policy, set.build()).initialized("x", &json!({}));
-    world.new_session(1, "s");
-    world.prompt(2, "s", &["hello"]);
-    let out = world.handle(Input::WaitOver(KEY));
+    let mut fixture = Fixture::with_skills(policy, set.build()).initialized("x", &json!({}));
+    fixture.new_session(1, "s");
+    fixture.prompt(2, "s", &["hello"]);
+    let out = fixture.timer_ends(KEY);
     let catalog = texts(out.agent())[0];
     let file = dir.join("SKILL.md");
     assert!(catalog.contains(file.to_str().unwrap()), "{catalog}");
     assert!(catalog.contains("Should you have the tools") && !catalog.contains("virtual"), "{catalog}");
-    // Not again, and no more waiting.
-    assert_eq!(texts(world.prompt(3, "s", &["second"]).agent()), ["second"]);
-    // It connects after all: said once.
-    world.handle(Input::ToolsListed(KEY));
-    let out = world.prompt(4, "s", &["third"]);
+    // The next prompt has no text and does not wait.
+    assert_eq!(texts(fixture.prompt(3, "s", &["second"]).agent()), ["second"]);
+    // The agent connects later: the model gets one line.
+    fixture.handle(Input::ToolsListed(KEY));
+    let out = fixture.prompt(4, "s", &["third"]);
     let [news, "third"] = texts(out.agent())[..] else { panic!("{out:?}") };
-    // A skill without files was not in the list.
+    // The catalog with paths had no skills without files.
     assert!(news.contains("activate_skill") && news.contains("<name>virtual</name>"), "{news}");
-    assert_eq!(texts(world.prompt(5, "s", &["fourth"]).agent()), ["fourth"]);
-}
-
-/// A client may send a prompt before its session is open, and the agent may refuse our server then.
-#[test]
-fn a_prompt_that_waits_for_a_refused_entry_goes_on() {
-    let mut world = world();
-    world.request(1, "session/resume", &json!({ "sessionId": "s", "cwd": "/project", "mcpServers": [] }));
-    assert!(world.prompt(2, "s", &["hello"]).to_agent.is_empty());
-    let again = world.refuse(1, -32602);
-    assert_eq!(again.agent()["params"]["mcpServers"], json!([]));
-    let out = world.respond(1, &json!({}));
-    assert_eq!(texts(out.agent()).last(), Some(&"hello"), "{out:?}");
-    // Also when the session is not answered.
-    world.request(3, "session/resume", &json!({ "sessionId": "t", "cwd": "/project", "mcpServers": [] }));
-    assert!(world.prompt(4, "t", &["hello"]).to_agent.is_empty());
-    world.refuse(3, -32602);
-    let out = world.handle(Input::WaitOver(SessionKey(2)));
-    assert_eq!(texts(out.agent()).last(), Some(&"hello"), "{out:?}");
+    assert_eq!(texts(fixture.prompt(5, "s", &["fourth"]).agent()), ["fourth"]);
 }
 
 #[test]
-fn a_refused_entry_is_taken_back_once() {
-    for method in ["session/new", "session/load"] {
-        let mut world = world();
-        let params = json!({ "cwd": "/p", "sessionId": "s", "mcpServers": [{ "name": "theirs" }] });
-        world.request(1, method, &params);
-        let out = world.refuse(1, -32602);
-        assert!(out.to_client.is_empty(), "{method}");
-        assert_eq!(out.agent()["params"]["mcpServers"], json!([{ "name": "theirs" }]), "{method}");
-        assert_eq!(world.outside.closed, [KEY], "{method}");
-        world.respond(1, &json!({ "sessionId": "s" }));
-        // There is nothing to wait for.
-        assert_eq!(world.prompt(2, "s", &["hello"]).to_agent.len(), 1, "{method}");
-    }
-}
-
-#[test]
-fn a_session_that_fails_anyway_fails_for_the_client() {
-    let mut world = world();
-    world.request(1, "session/new", &json!({ "cwd": "/p", "mcpServers": [] }));
-    world.refuse(1, -32603);
-    let out = world.refuse(1, -32603);
-    assert_eq!(out.client()["error"]["code"], -32603);
-    assert_eq!(world.sessions(), 0);
-}
-
-#[test]
-fn what_is_not_about_our_server_is_not_tried_again() {
-    let answers = [json!({ "error": { "code": -32800, "message": "cancelled" } }), json!({})];
-    for mut answer in answers {
-        let mut world = world();
-        world.request(1, "session/new", &json!({ "cwd": "/p", "mcpServers": [] }));
-        answer["jsonrpc"] = "2.0".into();
-        answer["id"] = 1.into();
-        let out = world.agent(&answer);
-        assert_eq!((out.to_agent.len(), out.to_client.len()), (0, 1), "{answer}");
-        assert_eq!(world.sessions(), 0, "{answer}");
-    }
-}
-
-#[test]
-fn a_load_that_fails_leaves_a_session_that_works() {
-    let mut world = world();
-    world.new_session(1, "s");
-    world.handle(Input::ToolsListed(KEY));
-    world.prompt(2, "s", &["hello"]);
-    world.request(3, "session/load", &json!({ "sessionId": "s", "cwd": "/p", "mcpServers": [] }));
-    let out = world.refuse(3, -32603);
-    assert_eq!((out.to_agent.len(), out.client()["id"].clone()), (0, json!(3)));
-    assert!(world.outside.closed.is_empty());
-    assert_eq!(texts(world.prompt(4, "s", &["again"]).agent()), ["again"]);
-}
-
-#[test]
-fn prompts_that_wait_are_answered_when_their_session_ends() {
-    let mut world = world();
-    world.new_session(1, "s");
-    world.prompt(2, "s", &["hello"]);
-    world.request(3, "session/close", &json!({ "sessionId": "s" }));
-    let out = world.respond(3, &json!({}));
-    let ids: Vec<_> = out.to_client.iter().map(|line| line["id"].clone()).collect();
-    assert_eq!(
-        (ids, &out.to_client[0]["result"]["stopReason"]),
-        (vec![json!(2), json!(3)], &json!("cancelled"))
-    );
-    assert!(world.gone().is_empty());
-}
-
-#[test]
-fn hybrid_activation_begins_when_the_tools_do_not_come() {
+fn hybrid_activation_falls_back_to_the_proxy() {
     let policy = Policy { mcp_wait: WAIT, activation: Activation::Hybrid, ..Policy::default() };
-    let mut world = World::new(policy).initialized("x", &json!({}));
-    world.new_session(1, "s");
-    world.prompt(2, "s", &["please review"]);
-    let out = world.handle(Input::WaitOver(KEY));
+    let mut fixture = Fixture::new(policy).initialized("x", &json!({}));
+    fixture.new_session(1, "s");
+    fixture.prompt(2, "s", &["please review"]);
+    let out = fixture.timer_ends(KEY);
     assert!(matches!(out.wanted(), Wanted::BestFor(_)), "{out:?}");
-    let out = world.handle(Input::Fetched {
+    let ticket = out.ticket();
+    let out = fixture.handle(Input::Fetched {
         session: KEY,
-        ticket: Ticket(1),
+        ticket,
         fetched: Fetched { text: Some("BODY".to_owned()), activations: Vec::new() },
     });
     assert!(texts(out.agent()).iter().any(|text| text.contains("BODY")));
 }
 
 #[test]
-fn logging_in_comes_first() {
-    let mut world = world();
-    world.request(1, "session/new", &json!({ "cwd": "/p", "mcpServers": [] }));
-    assert_eq!(world.refuse(1, -32000).client()["error"]["code"], -32000);
-    assert_eq!((world.sessions(), world.outside.closed.len()), (0, 1));
-    world.request(2, "authenticate", &json!({ "methodId": "x" }));
-    world.respond(2, &json!({}));
-    let new = world.new_session(3, "s");
-    assert_eq!(new["params"]["mcpServers"].as_array().unwrap().len(), 1);
-}
-
-#[test]
-fn a_client_that_leaves_leaves_its_prompts() {
-    let mut world = world();
-    world.new_session(1, "s");
-    world.prompt(2, "s", &["hello"]);
-    assert_eq!(world.handle(Input::ClientGone).to_agent.len(), 1);
+fn held_prompts_are_sent_when_the_client_is_gone() {
+    let mut fixture = fixture();
+    fixture.new_session(1, "s");
+    fixture.prompt(2, "s", &["hello"]);
+    assert_eq!(fixture.handle(Input::ClientGone).to_agent.len(), 1);
 }
 
 #[test]
@@ -506,19 +363,21 @@ fn the_proxy_activates_for_agents_without_tools() {
         (Activation::Hybrid, McpMode::Stdio, false),
         (Activation::Prompt, McpMode::Stdio, true),
     ] {
-        let mut world = World::new(Policy { activation, mcp: mode, ..policy() }).initialized("x", &json!({}));
-        world.new_session(1, "s");
-        let out = world.prompt(2, "s", &["please review"]);
+        let mut fixture =
+            Fixture::new(Policy { activation, mcp: mode, ..policy() }).initialized("x", &json!({}));
+        fixture.new_session(1, "s");
+        let out = fixture.prompt(2, "s", &["please review"]);
         if !fetched {
             assert_eq!(out.to_agent.len(), 1, "{activation:?}");
             continue;
         }
         let wanted = Wanted::BestFor("please review".to_owned());
-        assert_eq!((out.wanted(), out.ticket()), (&wanted, Ticket(1)));
-        assert!(world.prompt(3, "s", &["/command"]).is_nothing());
-        let out = world.handle(Input::Fetched {
+        assert_eq!(out.wanted(), &wanted);
+        let ticket = out.ticket();
+        assert!(fixture.prompt(3, "s", &["/command"]).is_nothing());
+        let out = fixture.handle(Input::Fetched {
             session: KEY,
-            ticket: Ticket(1),
+            ticket,
             fetched: Fetched { text: Some("BODY".to_owned()), activations: Vec::new() },
         });
         let first = texts(&out.to_agent[0]);

@@ -1,10 +1,11 @@
-//! The agent's end: an agent that floods or echoes; and the pass-through proxy for the conductor.
+//! The agent's end: an agent that sends floods of updates or echoes, and the pass-through proxy for the conductor.
 
 use std::io::{self, BufRead, Write};
 
 use serde_json::{Value, json};
 
-/// Serves until stdin ends. Sessions are `s`, `s1`, `s2` …; their answer tells which MCP servers the agent was given.
+/// Runs the agent until stdin ends. Sessions are called `s`, `s1`, `s2` and so on. The answer to `session/new` contains the MCP
+/// servers of the request.
 pub(crate) fn run() -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     let mut sessions = 0;
@@ -29,7 +30,7 @@ pub(crate) fn run() -> io::Result<()> {
                 let own = params["sessionId"].as_str().unwrap_or_default();
                 match text.split(' ').collect::<Vec<_>>()[..] {
                     ["flood", count, size] => flood(&mut stdout, &[own], number(count), number(size))?,
-                    // In turns, of all sessions.
+                    // The updates rotate through all sessions.
                     ["storm", count, size] => {
                         let names: Vec<_> = (1..sessions).map(|session| format!("s{session}")).collect();
                         let mut names: Vec<_> = names.iter().map(String::as_str).collect();
@@ -47,14 +48,14 @@ pub(crate) fn run() -> io::Result<()> {
     Ok(())
 }
 
-/// Writes `count` updates of about `size` bytes, of these sessions in turns.
+/// Writes `count` updates of about `size` bytes, which rotate through the sessions.
 fn flood(out: &mut impl Write, sessions: &[&str], count: usize, size: usize) -> io::Result<()> {
     let frame = |session: &str, text: &str| {
         format!(
             r#"{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"{session}","update":{{"sessionUpdate":"agent_message_chunk","content":{{"type":"text","text":"{text}"}}}}}}}}"#
         ) + "\n"
     };
-    // The envelope alone is longer than the shortest size; then the text is what it can be.
+    // If the envelope alone is longer than `size`, the text is one character.
     let text = "x".repeat(size.saturating_sub(frame("s", "").len()).max(1));
     let lines: Vec<_> = sessions.iter().map(|session| frame(session, &text)).collect();
     let turn = lines.concat();
@@ -70,7 +71,7 @@ fn flood(out: &mut impl Write, sessions: &[&str], count: usize, size: usize) -> 
     Ok(())
 }
 
-/// A proxy that changes nothing, on the SDK.
+/// Runs a proxy of the SDK that forwards all messages unchanged.
 pub(crate) fn pass_through() -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let served = agent_client_protocol::Proxy.v1().connect_to(agent_client_protocol::Stdio::new());

@@ -1,7 +1,7 @@
-//! What a message costs in instructions of the proxy's process, counted by callgrind where it is installed.
+//! Counts the instructions that the proxy needs for a message, with callgrind if it is installed.
 //!
-//! Two runs that differ only in the number of messages: the difference is what those messages cost, and the same on any
-//! machine of the kind, however busy.
+//! Two runs differ only in the number of messages, so the difference is the cost of these messages. It does not depend on the
+//! load of the machine.
 
 use std::fs;
 
@@ -13,20 +13,20 @@ use crate::{
     peers::{Peer, find},
 };
 
-/// Instructions for one of each.
+/// The number of instructions for a message of each kind.
 pub(crate) struct Counts {
-    /// An update of the shortest size, 4,096 and 65,536 bytes.
+    /// An update of each size of the plan.
     pub(crate) updates: Vec<u64>,
-    /// An update with many sessions, of all of them in turns.
+    /// An update if many sessions are open and updates rotate through them.
     pub(crate) crowded: u64,
     /// A prompt and its answer.
     pub(crate) turn: u64,
 }
 
-/// `None` where there is no valgrind.
+/// Counts the instructions. `None` if valgrind is not installed.
 pub(crate) fn count(peer: &Peer, plan: &Plan) -> anyhow::Result<Option<Counts>> {
     let Some(valgrind) = find("valgrind") else {
-        eprintln!("valgrind is not installed: no instructions are counted");
+        eprintln!("valgrind is not installed; skipping the count of instructions");
         return Ok(None);
     };
     let directory = tempfile::tempdir()?;
@@ -42,7 +42,8 @@ pub(crate) fn count(peer: &Peer, plan: &Plan) -> anyhow::Result<Option<Counts>> 
         total(&fs::read_to_string(file)?)
     };
     let cost = |count: usize, play: &dyn Fn(&mut Line, usize) -> anyhow::Result<()>| {
-        let (few, many) = (run(&|line| play(line, count / 10))?, run(&|line| play(line, count))?);
+        let few = run(&|line| play(line, count / 10))?;
+        let many = run(&|line| play(line, count))?;
         anyhow::Ok(many.saturating_sub(few) / (count - count / 10) as u64)
     };
     let mut updates = Vec::new();
@@ -63,9 +64,10 @@ pub(crate) fn count(peer: &Peer, plan: &Plan) -> anyhow::Result<Option<Counts>> 
     Ok(Some(Counts { updates, crowded, turn }))
 }
 
-/// The total in a file of callgrind's.
+/// Returns the total of a file that callgrind wrote.
 fn total(file: &str) -> anyhow::Result<u64> {
     let line = file.lines().find_map(|line| line.strip_prefix("totals: ").or(line.strip_prefix("summary: ")));
-    let total = line.and_then(|line| line.split_whitespace().next()).context("callgrind tells no total")?;
+    let total =
+        line.and_then(|line| line.split_whitespace().next()).context("no total in the file of callgrind")?;
     Ok(total.parse()?)
 }

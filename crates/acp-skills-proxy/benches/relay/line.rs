@@ -1,4 +1,4 @@
-//! The client's end of one run.
+//! The client's end of a run.
 
 use std::{
     fs,
@@ -12,20 +12,21 @@ use serde_json::Value;
 
 use crate::{Plan, peers::Peer};
 
-/// What is measured of one peer in one round.
+/// The measurements of a peer in one round.
 #[derive(Default)]
 pub(crate) struct Sample {
-    /// To the answer to `initialize`.
+    /// The time from the start to the answer to `initialize`.
     pub(crate) start: Duration,
-    /// Resident memory after the first turn, in KiB, and what of it is the process's own; 0 where the system does not tell.
+    /// The resident memory after the first turn, in KiB. 0 if the system does not report it.
     pub(crate) memory_kib: u64,
+    /// The part of the resident memory that no other process shares, in KiB.
     pub(crate) own_kib: u64,
-    /// Updates a second, for each of the sizes.
+    /// Updates per second, for each size of the plan.
     pub(crate) rates: Vec<f64>,
     pub(crate) round_trips: Vec<Duration>,
 }
 
-/// Everything that is measured of a peer, once.
+/// Measures a peer once.
 pub(crate) fn measure(peer: &Peer, plan: &Plan) -> anyhow::Result<Sample> {
     let started = Instant::now();
     let mut line = Line::start(peer, &[])?;
@@ -33,7 +34,8 @@ pub(crate) fn measure(peer: &Peer, plan: &Plan) -> anyhow::Result<Sample> {
     line.session()?;
     line.prompt("s", "echo")?;
     let memory = fs::read_to_string(format!("/proc/{}/smaps_rollup", line.child.id())).unwrap_or_default();
-    (sample.memory_kib, sample.own_kib) = (kib(&memory, "Rss:"), kib(&memory, "Private_Dirty:"));
+    sample.memory_kib = kib(&memory, "Rss:");
+    sample.own_kib = kib(&memory, "Private_Dirty:");
     for _ in 0..plan.round_trips {
         let started = Instant::now();
         line.prompt("s", "echo")?;
@@ -46,7 +48,7 @@ pub(crate) fn measure(peer: &Peer, plan: &Plan) -> anyhow::Result<Sample> {
     Ok(sample)
 }
 
-/// A client, and what it is connected to.
+/// A client with its connection to a peer.
 pub(crate) struct Line {
     child: Child,
     stdin: ChildStdin,
@@ -57,7 +59,7 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// Starts a peer below `wrapper`; returns when `initialize` is answered.
+    /// Starts a peer under the command `wrapper`. Returns after the answer to `initialize`.
     pub(crate) fn start(peer: &Peer, wrapper: &[&str]) -> anyhow::Result<Self> {
         let mut child = peer.start(wrapper)?;
         let stdin = child.stdin.take().context("stdin")?;
@@ -67,49 +69,48 @@ impl Line {
         Ok(line)
     }
 
-    /// Opens a session. Returns the answer's result.
+    /// Opens a session. Returns the result of `session/new`.
     pub(crate) fn session(&mut self) -> anyhow::Result<Value> {
         self.ask("session/new", r#"{"cwd":"/","mcpServers":[]}"#)?;
         let mut answer: Value = serde_json::from_slice(&self.answer)?;
         Ok(answer["result"].take())
     }
 
-    /// Sends a prompt; returns how many lines came before its answer.
+    /// Sends a prompt. Returns the number of lines that arrived before its answer.
     pub(crate) fn prompt(&mut self, session: &str, text: &str) -> anyhow::Result<usize> {
         let params = format!(r#"{{"sessionId":"{session}","prompt":[{{"type":"text","text":"{text}"}}]}}"#);
         self.ask("session/prompt", &params)
     }
 
-    /// Has the agent send `count` updates of `size` bytes; returns how many came in a second.
+    /// Makes the agent send `count` updates of `size` bytes. Returns the number of updates per second.
     pub(crate) fn flood(&mut self, session: &str, count: usize, size: usize) -> anyhow::Result<f64> {
         let started = Instant::now();
         let seen = self.prompt(session, &format!("flood {count} {size}"))?;
-        // What the proxy itself says of commands may come in between.
-        ensure!(seen >= count, "{seen} of {count} updates came through");
+        // The proxy may add its own updates of slash commands.
+        ensure!(seen >= count, "received {seen} of {count} updates");
         #[expect(clippy::cast_precision_loss, reason = "small numbers")]
         let rate = count as f64 / started.elapsed().as_secs_f64();
         Ok(rate)
     }
 
-    /// Leaves.
+    /// Closes the connection and waits for the peer to exit.
     pub(crate) fn end(mut self) -> anyhow::Result<()> {
         drop(self.stdin);
         self.child.wait()?;
         Ok(())
     }
 
-    /// Sends a request; returns how many other lines came before its answer.
+    /// Sends a request. Returns the number of other lines that arrived before its answer.
     fn ask(&mut self, method: &str, params: &str) -> anyhow::Result<usize> {
         self.next += 1;
         let id = self.next;
         writeln!(self.stdin, r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#)?;
         let mut others = 0;
-        // The last line is the answer: the agent sends everything else before. So line breaks are counted, and only the
-        // last lines of what was read are looked at.
+        // The agent sends the answer last. So it is enough to count line ends, and to search the last lines of each buffer.
         let answers = [format!(r#""id":{id},"#), format!(r#""id":{id}}}"#)];
         loop {
             let buffer = self.stdout.fill_buf()?;
-            ensure!(!buffer.is_empty(), "the other side is gone");
+            ensure!(!buffer.is_empty(), "the peer has closed the connection");
             let Some(end) = memchr::memrchr(b'\n', buffer) else {
                 let mut line = Vec::new();
                 self.stdout.read_until(b'\n', &mut line)?;
@@ -133,16 +134,16 @@ impl Line {
     }
 }
 
-/// The lines of `lines` from the last one back to the first that is no list of commands: the proxy says those when it
-/// likes to.
+/// Returns the lines from the end, up to the first one that is not an update of slash commands, which the proxy may send at any
+/// time.
 fn last_lines(lines: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut end = lines.len();
     std::iter::from_fn(move || {
         let rest = lines.get(..end.checked_sub(1)?)?;
         let start = memchr::memrchr(b'\n', rest).map_or(0, |at| at + 1);
         let line = &lines[start..end];
-        let goes_on = memchr::memmem::find(line, b"available_commands_update").is_some();
-        end = if goes_on { start } else { 0 };
+        let is_of_commands = memchr::memmem::find(line, b"available_commands_update").is_some();
+        end = if is_of_commands { start } else { 0 };
         Some(line)
     })
 }
@@ -151,7 +152,7 @@ fn is_answer(line: &[u8], answers: &[String; 2]) -> bool {
     line.len() < 2_000 && answers.iter().any(|answer| memchr::memmem::find(line, answer.as_bytes()).is_some())
 }
 
-/// The number of KiB in the line of `/proc/…/smaps_rollup` that begins with `name`.
+/// Returns the number of KiB in the line of `/proc/…/smaps_rollup` that begins with `name`, or 0.
 fn kib(memory: &str, name: &str) -> u64 {
     let line = memory.lines().find_map(|line| line.strip_prefix(name));
     line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)

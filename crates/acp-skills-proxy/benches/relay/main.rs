@@ -1,18 +1,17 @@
-//! What the proxy costs, beside its peers, in one run: `cargo bench -p acp-skills-proxy --bench relay`.
+//! Measures the proxy and its peers in one run: `cargo bench -p acp-skills-proxy --bench relay`.
 //!
 //! | file | owns |
 //! |---|---|
-//! | `peers` | the ways from a client to an agent that are compared |
-//! | `line` | the client's end: what is asked, counted and timed |
-//! | `agent` | the agent's end, which floods and echoes; the pass-through proxy for the conductor |
+//! | `peers` | the connections between client and agent that are compared |
+//! | `line` | the client's end, which sends requests, counts and measures |
+//! | `agent` | the agent's end; the pass-through proxy for the conductor |
 //! | `tools` | calls of `activate_skill` over HTTP |
-//! | `sessions` | one session beside many |
-//! | `instructions` | what a message costs in instructions, which no neighbour on the machine can change |
-//! | `report` | the tables, and which goals are met |
+//! | `sessions` | one session compared to many |
+//! | `instructions` | the number of instructions for a message, which does not depend on the load |
+//! | `report` | the tables and the goals |
 //!
-//! Rounds are interleaved and medians are shown, because machines are noisy; only ratios within one run mean something.
-//! Without `--bench`, as `cargo test` runs it, everything runs once and small, to see that it runs. Nothing is ever
-//! asserted about time.
+//! Machines are noisy, so rounds are interleaved and medians are shown, and only the ratios within a run are meaningful. Without
+//! `--bench`, as under `cargo test`, a single small round checks that everything runs. Times are never asserted.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, clippy::disallowed_methods, reason = "a bench prints")]
 
@@ -30,20 +29,20 @@ use anyhow::Context;
 
 use self::line::{Sample, measure};
 
-/// What this program is when it is started by something that it measures.
+/// The environment variable that selects the role of this program if a peer starts it.
 const ROLE: &str = "ACP_BENCH_ROLE";
 
-/// How much is done.
+/// The amount of work.
 struct Plan {
     rounds: usize,
-    /// Number and size in bytes of the updates.
+    /// The number of updates of each size, and the size in bytes.
     floods: &'static [(usize, usize)],
     round_trips: usize,
-    /// Calls of a tool in a row, and in each of the connections at once.
+    /// The number of tool calls in sequence, and the number on each of the concurrent connections.
     calls: (usize, usize),
-    /// How many sessions are many.
+    /// The number of sessions to compare with one.
     sessions: usize,
-    /// How many messages are counted in instructions.
+    /// The number of messages whose instructions are counted.
     counted: usize,
 }
 
@@ -77,7 +76,8 @@ fn main() -> anyhow::Result<()> {
     let ours = peers.iter().find(|peer| peer.is_ours).context("the proxy is a peer")?;
 
     let mut samples: Vec<Vec<Sample>> = peers.iter().map(|_| Vec::new()).collect();
-    let (mut calls, mut growth) = (Vec::new(), Vec::new());
+    let mut calls = Vec::new();
+    let mut growth = Vec::new();
     for _ in 0..plan.rounds {
         for (peer, samples) in peers.iter().zip(&mut samples) {
             samples.push(measure(peer, &plan).with_context(|| peer.name.clone())?);
@@ -87,7 +87,7 @@ fn main() -> anyhow::Result<()> {
     }
     let counts = instructions::count(ours, &plan)?;
     if !full {
-        println!("A smoke run, without `--bench`: the figures mean nothing.");
+        println!("This is a smoke run, because `--bench` is missing. The figures are meaningless.");
     }
     report::print(&peers, &samples, &calls, &growth, counts.as_ref(), &plan);
     Ok(())

@@ -1,6 +1,6 @@
-//! The ways from a client to an agent: a direct pipe; `socat`, which copies without looking (where it is installed); the
-//! proxy with few and with many skills; and the published `agent-client-protocol-conductor` with one pass-through proxy
-//! (where it is installed; `CONDUCTOR` names the binary).
+//! The connections between client and agent: a direct pipe; `socat`, which copies bytes (if it is installed); the proxy with
+//! different numbers of skills; and the published `agent-client-protocol-conductor` with one pass-through proxy (if it is
+//! installed; `CONDUCTOR` names the binary).
 
 use std::{
     env, fs,
@@ -12,25 +12,25 @@ use anyhow::Context;
 
 use crate::ROLE;
 
-/// The program that is measured: `PROXY`, or the one that cargo built for this bench, which differs from what ships in that
-/// it unwinds (cargo has it so in benches) and is larger by that.
+/// Returns the path of the program to measure: `PROXY`, or the one that cargo built for this bench. The latter is larger than a
+/// release, because cargo builds benches with unwinding.
 pub(crate) fn proxy() -> String {
     env::var("PROXY").unwrap_or_else(|_| env!("CARGO_BIN_EXE_acp-skills-proxy").to_owned())
 }
 
-/// How many skills the proxy has, from few to many.
+/// The numbers of skills of the proxy.
 pub(crate) const SKILLS: [usize; 3] = [10, 1_000, 10_000];
 
-/// A way from the client to the agent.
+/// A connection between client and agent.
 pub(crate) struct Peer {
     pub(crate) name: String,
     pub(crate) command: Vec<String>,
-    /// Whether this is the proxy.
+    /// True if this is the proxy.
     pub(crate) is_ours: bool,
 }
 
 impl Peer {
-    /// Starts it with pipes on both ends, below `wrapper` when that is not empty.
+    /// Starts the peer with pipes for stdin and stdout, under the command `wrapper` if it is not empty.
     pub(crate) fn start(&self, wrapper: &[&str]) -> anyhow::Result<Child> {
         let words = self.command.iter().map(String::as_str);
         let words: Vec<&str> = wrapper.iter().copied().chain(words).collect();
@@ -41,13 +41,14 @@ impl Peer {
     }
 }
 
+/// Returns all peers. Skills for the proxy are written to `dir`.
 pub(crate) fn all(dir: &Path) -> anyhow::Result<Vec<Peer>> {
     let me = env::current_exe()?.to_str().context("a path")?.to_owned();
     let peer = |name: &str, command: Vec<String>| Peer { name: name.to_owned(), command, is_ours: false };
     let mut peers = vec![peer("direct pipe", vec![me.clone()])];
     match find("socat") {
         Some(socat) => peers.push(peer("socat", vec![socat, "-".into(), format!("EXEC:{me},pipes")])),
-        None => eprintln!("socat is not installed: left out"),
+        None => eprintln!("socat is not installed; skipping it"),
     }
     for count in SKILLS {
         let root = dir.join(count.to_string());
@@ -67,12 +68,12 @@ pub(crate) fn all(dir: &Path) -> anyhow::Result<Vec<Peer>> {
             let proxy = format!("env {ROLE}=pass-through {me}");
             peers.push(peer("conductor", vec![conductor, "agent".into(), proxy, me]));
         }
-        None => eprintln!("agent-client-protocol-conductor is not installed: left out"),
+        None => eprintln!("agent-client-protocol-conductor is not installed; skipping it"),
     }
     Ok(peers)
 }
 
-/// A program in the `PATH`.
+/// Finds a program in `PATH`.
 pub(crate) fn find(program: &str) -> Option<String> {
     let found =
         env::split_paths(&env::var_os("PATH")?).map(|dir| dir.join(program)).find(|path| path.is_file());

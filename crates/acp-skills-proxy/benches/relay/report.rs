@@ -1,4 +1,4 @@
-//! The tables, and which goals are met.
+//! Prints the tables and the goals.
 
 use std::{fs, process::Command, time::Duration};
 
@@ -20,19 +20,31 @@ pub(crate) fn print(
     plan: &Plan,
 ) {
     let rows: Vec<Row> = samples.iter().map(|samples| Row::of(samples, plan)).collect();
+    print_peers(peers, &rows, plan);
+    println!("\n| what | goal | measured | |\n|---|---|---|---|");
+    print_goals_of_peers(peers, &rows, plan);
+    print_goals_of_calls(calls);
+    print_goals_of_growth(growth, plan);
+    if let Some(counts) = counts {
+        print_instructions(counts, plan);
+    }
+}
+
+fn print_peers(peers: &[Peer], rows: &[Row], plan: &Plan) {
     print!("| |");
     plan.floods.iter().for_each(|(_, size)| print!(" updates/s, {size} bytes |"));
     println!(" round trip p50 | p99 | to the initialize answer | resident memory | its own |");
     println!("|---|{}---|---|---|---|---|", "---|".repeat(plan.floods.len()));
-    for (peer, row) in peers.iter().zip(&rows) {
+    for (peer, row) in peers.iter().zip(rows) {
         print!("| {} |", peer.name);
         row.rates.iter().for_each(|rate| print!(" {rate:.0} |"));
         print!(" {:.0} µs | {:.0} µs | {:.1} ms |", row.p50, row.p99, row.start);
         println!(" {:.1} MiB | {:.1} MiB |", row.memory, row.own);
     }
+}
 
-    let row = |name: &str| peers.iter().zip(&rows).find(|(peer, _)| peer.name == name).map(|(_, row)| row);
-    println!("\n| what | goal | measured | |\n|---|---|---|---|");
+fn print_goals_of_peers(peers: &[Peer], rows: &[Row], plan: &Plan) {
+    let row = |name: &str| peers.iter().zip(rows).find(|(peer, _)| peer.name == name).map(|(_, row)| row);
     let [few, some, many] = SKILLS.map(|count| row(&format!("this, {count} skills")).expect("a peer"));
     if let Some(socat) = row("socat") {
         for ((index, (_, size)), goal) in plan.floods.iter().enumerate().zip([0.7, 0.9, 0.9]) {
@@ -55,6 +67,12 @@ pub(crate) fn print(
     for ((row, skills), goal) in [few, some].into_iter().zip(SKILLS).zip([8.5, 10.0]) {
         goals::at_most(&format!("resident memory, {skills} skills"), goal, row.memory, " MiB");
     }
+    // More skills may cost at most 10 % more.
+    let skills = many.rates[0] / few.rates[0];
+    goals::at_least(&format!("updates/s with {} skills, over {}", SKILLS[2], SKILLS[0]), 0.9, skills, "×");
+}
+
+fn print_goals_of_calls(calls: &[Calls]) {
     let times: Vec<_> = calls.iter().map(|calls| percentile(&calls.times, 0.5)).collect();
     goals::at_most("`activate_skill` over HTTP, p50", 250.0, median(times), " µs");
     let rate = median(calls.iter().map(|calls| calls.rate).collect());
@@ -62,9 +80,10 @@ pub(crate) fn print(
     if let Some(size) = stripped() {
         goals::at_most("binary, stripped", 9.0, size, " MB");
     }
-    let skills = many.rates[0] / few.rates[0];
-    // Nothing is to cost a tenth more because there is more of it.
-    goals::at_least(&format!("updates/s with {} skills, over {}", SKILLS[2], SKILLS[0]), 0.9, skills, "×");
+}
+
+/// More sessions may cost at most 10 % more.
+fn print_goals_of_growth(growth: &[Growth], plan: &Plan) {
     let rates = growth.iter().map(|growth| growth.rates[1] / growth.rates[0]).collect();
     goals::at_least(
         &format!("updates/s of {} sessions in turns, over one", plan.sessions),
@@ -82,35 +101,35 @@ pub(crate) fn print(
         median(trips.collect()),
         "×",
     );
-
-    if let Some(counts) = counts {
-        #[expect(clippy::cast_precision_loss, reason = "small numbers")]
-        goals::at_most(
-            &format!("instructions for an update of {} bytes", plan.floods[0].1),
-            350.0,
-            counts.updates[0] as f64,
-            "",
-        );
-        println!("\n| instructions (callgrind) | |\n|---|---|");
-        for ((_, size), count) in plan.floods.iter().zip(&counts.updates) {
-            println!("| an update of {size} bytes | {count} |");
-        }
-        println!("| one of the shortest, of {} sessions in turns | {} |", plan.sessions, counts.crowded);
-        println!("| a prompt and its answer | {} |", counts.turn);
-    }
 }
 
-/// Medians of one peer.
+fn print_instructions(counts: &Counts, plan: &Plan) {
+    #[expect(clippy::cast_precision_loss, reason = "small numbers")]
+    goals::at_most(
+        &format!("instructions for an update of {} bytes", plan.floods[0].1),
+        350.0,
+        counts.updates[0] as f64,
+        "",
+    );
+    println!("\n| instructions (callgrind) | |\n|---|---|");
+    for ((_, size), count) in plan.floods.iter().zip(&counts.updates) {
+        println!("| an update of {size} bytes | {count} |");
+    }
+    println!("| one of the shortest, of {} sessions in turns | {} |", plan.sessions, counts.crowded);
+    println!("| a prompt and its answer | {} |", counts.turn);
+}
+
+/// The medians of a peer.
 struct Row {
     rates: Vec<f64>,
-    /// Microseconds.
+    /// In microseconds.
     p50: f64,
     p99: f64,
-    /// Milliseconds.
+    /// In milliseconds.
     start: f64,
-    /// MiB.
+    /// In MiB.
     memory: f64,
-    /// MiB that no other process shares.
+    /// Memory that no other process shares, in MiB.
     own: f64,
 }
 
@@ -130,7 +149,7 @@ impl Row {
     }
 }
 
-/// Prints goals as they are judged.
+/// Prints goals with their results.
 mod goals {
     pub(super) fn at_least(what: &str, goal: f64, measured: f64, unit: &str) {
         line(what, &format!("≥ {goal}{unit}"), measured, unit, measured >= goal);
@@ -152,7 +171,7 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// In microseconds.
+/// Returns a percentile in microseconds. `share` is from 0 to 1.
 fn percentile(times: &[Duration], share: f64) -> f64 {
     let mut times: Vec<_> = times.iter().map(|time| time.as_secs_f64() * 1e6).collect();
     times.sort_by(f64::total_cmp);
@@ -166,7 +185,7 @@ fn percentile(times: &[Duration], share: f64) -> f64 {
     times[index]
 }
 
-/// The size of the program without its symbols, in MB; `None` where there is no `strip`.
+/// Returns the size of the program without its symbols, in MB. `None` if `strip` is not installed.
 fn stripped() -> Option<f64> {
     let directory = tempfile::tempdir().ok()?;
     let copy = directory.path().join("stripped");

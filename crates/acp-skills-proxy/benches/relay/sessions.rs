@@ -1,4 +1,4 @@
-//! One session beside many: the relay is to cost the same.
+//! Compares one session with many. The cost of the relay should not depend on the number of sessions.
 
 use std::time::{Duration, Instant};
 
@@ -6,11 +6,11 @@ use anyhow::ensure;
 
 use crate::{Plan, line::Line, peers::Peer};
 
-/// What one session and many cost, in one round.
+/// The measurements with one session and with many, in one round.
 pub(crate) struct Growth {
-    /// Updates a second with one session, and of all sessions in turns.
+    /// Updates per second with one session, and with many if updates rotate through them.
     pub(crate) rates: [f64; 2],
-    /// Round trips with one session, and with all of them open.
+    /// Round trips with one session, and with many open sessions.
     pub(crate) round_trips: [Vec<Duration>; 2],
 }
 
@@ -19,22 +19,24 @@ pub(crate) fn measure(peer: &Peer, plan: &Plan) -> anyhow::Result<Growth> {
     let mut line = Line::start(peer, &[])?;
     line.session()?;
     line.prompt("s", "echo")?;
-    let before = (storm(&mut line, count, size)?, round_trips(&mut line, plan)?);
+    let rate_of_one = storm(&mut line, count, size)?;
+    let round_trips_of_one = round_trips(&mut line, plan)?;
     for number in 1..plan.sessions {
         line.session()?;
         line.prompt(&format!("s{number}"), "echo")?;
     }
-    let after = (storm(&mut line, count, size)?, round_trips(&mut line, plan)?);
+    let rate_of_many = storm(&mut line, count, size)?;
+    let round_trips_of_many = round_trips(&mut line, plan)?;
     line.end()?;
-    Ok(Growth { rates: [before.0, after.0], round_trips: [before.1, after.1] })
+    Ok(Growth { rates: [rate_of_one, rate_of_many], round_trips: [round_trips_of_one, round_trips_of_many] })
 }
 
-/// Updates a second, of all the agent's sessions in turns.
+/// Returns the updates per second if they rotate through all sessions of the agent.
 fn storm(line: &mut Line, count: usize, size: usize) -> anyhow::Result<f64> {
     let started = Instant::now();
     let seen = line.prompt("s", &format!("storm {count} {size}"))?;
-    // What the proxy itself says of commands may come in between.
-    ensure!(seen >= count, "{seen} of {count} updates came through");
+    // The proxy may add its own updates of slash commands.
+    ensure!(seen >= count, "received {seen} of {count} updates");
     #[expect(clippy::cast_precision_loss, reason = "small numbers")]
     let rate = count as f64 / started.elapsed().as_secs_f64();
     Ok(rate)

@@ -1,6 +1,6 @@
-//! Calls of `activate_skill` over HTTP: what one takes, and how many there can be.
+//! Measures the latency and the throughput of `activate_skill` over HTTP.
 //!
-//! A client as thin as can be, so that the server is what is measured: written and read by hand, over connections that
+//! To measure the server and not a client library, requests are written and responses are read by hand, over connections that
 //! stay open.
 
 use std::{
@@ -15,14 +15,14 @@ use serde_json::{Value, json};
 
 use crate::{Plan, line::Line, peers::Peer};
 
-/// How many connections call at once.
+/// The number of concurrent connections.
 pub(crate) const CONNECTIONS: usize = 32;
 
-/// What is measured in one round.
+/// The measurements of one round.
 pub(crate) struct Calls {
-    /// One after the other, over one connection.
+    /// The durations of sequential calls over one connection.
     pub(crate) times: Vec<Duration>,
-    /// Calls a second over [`CONNECTIONS`] connections.
+    /// Calls per second over [`CONNECTIONS`] connections.
     pub(crate) rate: f64,
 }
 
@@ -31,7 +31,7 @@ pub(crate) fn measure(peer: &Peer, plan: &Plan) -> anyhow::Result<Calls> {
     let session = line.session()?;
     let request = Request::new(&session["_meta"]["servers"][0])?;
     let mut connection = request.connect()?;
-    // The first one has everything to set up.
+    // The first call is not measured, because it initializes the server.
     request.call(&mut connection)?;
     let mut times = Vec::new();
     for _ in 0..plan.calls.0 {
@@ -60,14 +60,14 @@ pub(crate) fn measure(peer: &Peer, plan: &Plan) -> anyhow::Result<Calls> {
     Ok(Calls { times, rate })
 }
 
-/// The call, as it goes over the wire.
+/// The bytes of a call.
 struct Request {
     address: String,
     bytes: Vec<u8>,
 }
 
 impl Request {
-    /// For the server of an entry in `mcpServers`.
+    /// Creates a call to the server of an entry in `mcpServers`.
     fn new(entry: &Value) -> anyhow::Result<Self> {
         let url = entry["url"].as_str().context("a server over HTTP")?;
         let (address, path) =
@@ -108,7 +108,7 @@ impl Request {
         Ok(BufReader::new(stream))
     }
 
-    /// One call, up to the end of its answer.
+    /// Makes a call and reads its response.
     fn call(&self, connection: &mut BufReader<TcpStream>) -> anyhow::Result<()> {
         connection.get_mut().write_all(&self.bytes)?;
         let mut line = String::new();
@@ -137,13 +137,13 @@ impl Request {
     }
 }
 
-/// A body in chunks.
+/// Reads a body with chunked transfer encoding.
 fn chunks(connection: &mut BufReader<TcpStream>) -> anyhow::Result<Vec<u8>> {
     let mut body = Vec::new();
     loop {
         let mut line = String::new();
         connection.read_line(&mut line)?;
-        let Ok(length) = usize::from_str_radix(line.trim_end(), 16) else { bail!("no chunk: {line:?}") };
+        let Ok(length) = usize::from_str_radix(line.trim_end(), 16) else { bail!("not a chunk: {line:?}") };
         let start = body.len();
         body.resize(start + length + 2, 0);
         connection.read_exact(&mut body[start..])?;

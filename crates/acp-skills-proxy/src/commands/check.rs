@@ -186,7 +186,7 @@ fn file_name(name: &str, verdict: Verdict) -> Option<Diagnostic> {
     if verdict == Verdict::Reference {
         return Some(Diagnostic::error("file-name", "Missing required file: SKILL.md"));
     }
-    let message = format!("the file is named {name}, and most agents will not find it");
+    let message = format!("the file is named {name}, so most agents won't find it");
     Some(Diagnostic::error("file-name", message).help("rename it to SKILL.md"))
 }
 

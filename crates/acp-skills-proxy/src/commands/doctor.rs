@@ -15,7 +15,7 @@ use self::{
 };
 use super::{permission, skills};
 use crate::{
-    args::{AgentArgs, CatalogArgs, LogArgs, ProxyArgs, ScriptArgs, ServerArgs, SkillArgs, seconds},
+    args::{AgentArgs, LogArgs, ProxyArgs, SessionArgs, seconds},
     error, log, output, runtime,
     words::count,
 };
@@ -47,13 +47,7 @@ pub(crate) struct DoctorArgs {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    skills: SkillArgs,
-    #[command(flatten)]
-    catalog: CatalogArgs,
-    #[command(flatten)]
-    server: ServerArgs,
-    #[command(flatten)]
-    scripts: ScriptArgs,
+    session: SessionArgs,
     #[command(flatten)]
     log: LogArgs,
     #[command(flatten)]
@@ -80,9 +74,8 @@ struct Report {
 /// # Errors
 /// As the proxy itself.
 pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
-    let DoctorArgs { prompt, yes, timeout, json, skills, catalog, server, scripts, log, agent } = args;
-    let config =
-        ProxyArgs { skills, catalog, server, scripts, log, agent, ..ProxyArgs::default() }.config()?;
+    let DoctorArgs { prompt, yes, timeout, json, session, log, agent } = args;
+    let config = ProxyArgs { session, log, agent, ..ProxyArgs::default() }.config()?;
     log::start(&config)?;
     let settings = Settings::resolve(config)?;
     let is_built_in = settings.agent.is_empty();

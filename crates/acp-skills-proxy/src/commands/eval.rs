@@ -1,14 +1,14 @@
-//! `eval`: does a skill work, on any agent? Queries tell whether it is loaded when it should be, tasks whether results are
-//! better with it than without. The library does all of that; here are the flags, and what people see.
+//! `eval`: evaluates a skill on agents. Queries check if the skill is loaded when it should be. Tasks check if results are better
+//! with the skill than without. The library runs the evaluation, and this command has the flags and the output.
 //!
 //! | file | owns |
 //! |---|---|
-//! | `mod` | the flow |
+//! | `eval` | the flow |
 //! | `args` | the flags |
 //! | `agents` | agents by name |
-//! | `progress` | what is told while it goes on |
-//! | `summary` | what is told at the end |
-//! | `page` | the same as a page |
+//! | `progress` | the progress of runs |
+//! | `summary` | the result as tables and as JSON |
+//! | `page` | the result as an HTML page |
 
 mod agents;
 mod args;
@@ -32,95 +32,96 @@ use self::{
     progress::Bar,
 };
 use crate::{
-    args::{ProxyArgs, ScriptArgs},
+    args::{ProxyArgs, ScriptArgs, SessionArgs},
     error::UsageError,
     log, output, runtime,
     words::count,
 };
 
-/// Something fell short.
-const EXIT_FELL_SHORT: u8 = 1;
+/// The exit code if a query or task failed, if a rate is below `--fail-under`, or if the evaluation was interrupted.
+const EXIT_FAILED: u8 = 1;
 
 /// Evaluates the skill.
 ///
 /// # Errors
-/// The command line, the skill or a case is wrong, or results cannot be written.
+/// Returns an error if an argument, the skill or a case is invalid, or if results cannot be written.
 pub(crate) fn run(args: EvalArgs) -> anyhow::Result<ExitCode> {
-    let (json, html, fail_under, dry_run, resume) = (
-        args.results.json,
-        args.results.html.clone(),
-        args.results.fail_under,
-        args.runs.dry_run,
-        args.runs.resume,
-    );
-    let root = args.results.workspace.clone();
+    let results = args.results.clone();
+    let runs = args.runs.clone();
     let evaluation = evaluation(args)?;
-    let plan = evaluation.plan().map_err(told)?;
-    if !json || dry_run {
-        announce(&evaluation, &plan, json)?;
+    let plan = evaluation.plan().map_err(usage_error)?;
+    if !results.json || runs.dry_run {
+        announce(&evaluation, &plan, results.json)?;
     }
-    if dry_run {
+    if runs.dry_run {
         return Ok(ExitCode::SUCCESS);
     }
-    let root = root.unwrap_or_else(|| Workspace::beside(&evaluation));
-    let workspace =
-        if resume { Workspace::resume(&root, &evaluation) } else { Workspace::create(&root, &evaluation) };
-    let workspace = workspace.map_err(told)?;
+    let root = results.workspace.unwrap_or_else(|| Workspace::beside(&evaluation));
+    let workspace = if runs.resume {
+        Workspace::resume(&root, &evaluation)
+    } else {
+        Workspace::create(&root, &evaluation)
+    };
+    let workspace = workspace.map_err(usage_error)?;
     let runtime = runtime::new()?;
-    let (report, interrupted) = runtime.block_on(make(&evaluation, &workspace))?;
+    let (report, interrupted) = runtime.block_on(run_all(&evaluation, &workspace))?;
     runtime.shutdown_background();
-    if let Some(path) = &html {
+    if let Some(path) = &results.html {
         let page = page::page(&evaluation, &workspace, &report);
         std::fs::write(path, page)
             .map_err(|error| UsageError::failed(format_args!("cannot write {}", path.display()), error))?;
     }
-    if json {
+    if results.json {
         output::print(&format!("{:#}\n", summary::json(&report, &workspace)))?;
     } else {
         output::print(&summary::text(&report))?;
         output::print(&format!("\nResults: {}\n", workspace.iteration().display()))?;
-        if let Some(path) = &html {
+        if let Some(path) = &results.html {
             output::print(&format!("Page: {}\n", path.display()))?;
         }
     }
     if interrupted {
-        output::note("interrupted; what is done is kept, and --resume goes on with it");
+        output::note("interrupted; finished runs are kept, and --resume continues with the remaining ones");
     }
-    let fine = match fail_under {
+    let is_passed = match results.fail_under {
         Some(rate) => report.complete && report.least_rate().is_some_and(|least| least >= rate),
         None => report.is_passed(),
     };
-    Ok(if fine && !interrupted { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FELL_SHORT) })
+    Ok(if is_passed && !interrupted { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FAILED) })
 }
 
-/// Makes the runs. Also says whether somebody ended it early.
-async fn make(evaluation: &Evaluation, workspace: &Workspace) -> anyhow::Result<(Report, bool)> {
+/// Runs the evaluation. Also returns true if a signal interrupted it.
+async fn run_all(evaluation: &Evaluation, workspace: &Workspace) -> anyhow::Result<(Report, bool)> {
     let mut signals = agent::signals()?;
     let interrupted = std::cell::Cell::new(false);
     let stop = async {
-        // Agents have groups of their own, so a terminal's Ctrl-C reaches us alone.
+        // Agents run in their own process groups, so Ctrl-C in a terminal only signals us.
         let _: Option<Signal> = signals.recv().await;
         interrupted.set(true);
     };
     let mut bar = Bar::new(evaluation.options.jobs, output::stderr_is_terminal());
-    let report = evaluation.run(workspace, |progress| bar.show(progress), stop).await.map_err(told)?;
+    let report = evaluation.run(workspace, |progress| bar.show(progress), stop).await.map_err(usage_error)?;
     bar.finish();
     Ok((report, interrupted.get()))
 }
 
-/// What the flags come to.
+/// Creates the evaluation from the flags.
 fn evaluation(args: EvalArgs) -> anyhow::Result<Evaluation> {
     let EvalArgs { skill, agents, cases, runs, catalog, server, allow_scripts, log, command, .. } = args;
     let scripts = ScriptArgs { allow_scripts, ..ScriptArgs::default() };
-    let mut config = ProxyArgs { catalog, server, scripts, log, ..ProxyArgs::default() }.config()?;
-    // What goes wrong in a run is part of its outcome; and libraries complain when an agent is ended in the middle.
+    let session = SessionArgs { catalog, server, scripts, ..SessionArgs::default() };
+    let mut config = ProxyArgs { session, log, ..ProxyArgs::default() }.config()?;
+    // Errors of runs are part of their outcomes, and libraries log errors if an agent is stopped during a request.
     config.log.get_or_insert(LogLevel::Off);
     log::start(&config)?;
     let settings = Settings::resolve(config)?;
     let mut options = Options::default();
-    (options.runs, options.jobs) = (runs.runs, runs.jobs.into());
-    (options.timeout, options.threshold) = (runs.timeout, runs.threshold);
-    (options.split, options.seed) = (cases.split, cases.seed);
+    options.runs = runs.runs;
+    options.jobs = runs.jobs.into();
+    options.timeout = runs.timeout;
+    options.threshold = runs.threshold;
+    options.split = cases.split;
+    options.seed = cases.seed;
     options.policy = settings.policy;
     options.allow = allow(&agents.allow);
     options.grader = match agents.grader {
@@ -129,19 +130,19 @@ fn evaluation(args: EvalArgs) -> anyhow::Result<Evaluation> {
         None => Grader::Same,
     };
     options.sandbox = match agents.sandbox {
-        Some(SandboxArg::Bwrap) => Some(Sandbox::bwrap(true).map_err(|error| told(error.into()))?),
+        Some(SandboxArg::Bwrap) => Some(Sandbox::bwrap(true).map_err(|error| usage_error(error.into()))?),
         None => None,
     };
-    let mut evaluation = Evaluation::new(&skill).map_err(told)?;
-    evaluation = evaluation.on(named(&agents.agent, command)?).map_err(told)?;
+    let mut evaluation = Evaluation::new(&skill).map_err(usage_error)?;
+    evaluation = evaluation.on(named(&agents.agent, command)?).map_err(usage_error)?;
     for dir in &cases.among {
-        evaluation = evaluation.among(dir).map_err(told)?;
+        evaluation = evaluation.among(dir).map_err(usage_error)?;
     }
     if let Some(dir) = &cases.baseline {
-        evaluation = evaluation.baseline(dir).map_err(told)?;
+        evaluation = evaluation.baseline(dir).map_err(usage_error)?;
     }
     if let Some(path) = &cases.queries {
-        evaluation = evaluation.queries(path).map_err(told)?;
+        evaluation = evaluation.queries(path).map_err(usage_error)?;
     }
     match cases.only {
         Some(Only::Queries) => evaluation.evals.clear(),
@@ -151,7 +152,7 @@ fn evaluation(args: EvalArgs) -> anyhow::Result<Evaluation> {
     Ok(evaluation.options(options).toolbox(settings.toolbox).program(std::env::current_exe()?))
 }
 
-/// What it takes, before anything is done.
+/// Prints the number of runs and turns before they start.
 fn announce(evaluation: &Evaluation, plan: &Plan, json: bool) -> anyhow::Result<()> {
     let turns: usize = plan.turns.values().sum();
     if json {
@@ -164,27 +165,29 @@ fn announce(evaluation: &Evaluation, plan: &Plan, json: bool) -> anyhow::Result<
         output::print(&format!("{text:#}\n"))?;
         return Ok(());
     }
-    let (queries, tasks, runs) = (evaluation.queries.len(), evaluation.evals.len(), evaluation.options.runs);
-    let queries = if queries == 1 { "1 query".to_owned() } else { format!("{queries} queries") };
-    let times = if runs == 1 { "once".to_owned() } else { format!("{runs} times") };
+    let queries = summary::queries(evaluation.queries.len());
+    let times = match evaluation.options.runs {
+        1 => "once".to_owned(),
+        runs => format!("{runs} times"),
+    };
     let mut text = format!(
         "{}: {queries} and {}, {times} each: {}, at most {}\n",
         evaluation.skill.name,
-        count(tasks, "task"),
+        count(evaluation.evals.len(), "task"),
         count(plan.runs.len(), "run"),
         count(turns, "turn")
     );
     for (agent, turns) in &plan.turns {
         let command = match agent {
             Some(name) if name == EMBEDDED => {
-                "built in, without a model: it says nothing of the skill".to_owned()
+                "built in, without a model, so the results do not rate the skill".to_owned()
             }
             Some(name) => {
                 let found = evaluation.agents.iter().find(|agent| agent.name == *name);
                 let words = found.into_iter().flat_map(|agent| &agent.command);
                 words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
             }
-            None => "judges sentences".to_owned(),
+            None => "grades assertions in prose".to_owned(),
         };
         let name = agent.as_deref().unwrap_or("grader");
         let _ = writeln!(text, "  {name}: {} ({command})", count(*turns, "turn"));
@@ -194,14 +197,15 @@ fn announce(evaluation: &Evaluation, plan: &Plan, json: bool) -> anyhow::Result<
     Ok(())
 }
 
-/// An error of the user's world, unless it is ours.
-fn told(error: EvaluationError) -> anyhow::Error {
+/// Returns the error to report. An error in the user's input gets a hint. An error about results that cannot be written is
+/// returned as it is.
+fn usage_error(error: EvaluationError) -> anyhow::Error {
     let hint = match &error {
         EvaluationError::NoCases(_) => Some(
-            "cases are in evals/evals.json and evals/eval_queries.json of the skill; `acp-skills-proxy init NAME` makes a \
-             skill with examples",
+            "add cases in evals/evals.json or evals/eval_queries.json of the skill; `acp-skills-proxy init NAME` creates a skill \
+             with examples",
         ),
-        EvaluationError::Resume { .. } => Some("leave out --resume to begin a new iteration"),
+        EvaluationError::Resume { .. } => Some("leave out --resume to start a new iteration"),
         EvaluationError::Unwritable { .. } => return error.into(),
         _ => None,
     };

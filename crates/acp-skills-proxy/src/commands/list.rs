@@ -25,7 +25,7 @@ use super::{
     skills, table,
 };
 use crate::{
-    args::{CatalogArgs, LogArgs, ProxyArgs, ScriptArgs, ServerArgs, SkillArgs, path},
+    args::{LogArgs, ProxyArgs, SessionArgs, path},
     error::UsageError,
     log, output,
     progress::Progress,
@@ -50,13 +50,7 @@ pub(crate) struct ListArgs {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    skills: SkillArgs,
-    #[command(flatten)]
-    catalog: CatalogArgs,
-    #[command(flatten)]
-    server: ServerArgs,
-    #[command(flatten)]
-    scripts: ScriptArgs,
+    session: SessionArgs,
     #[command(flatten)]
     log: LogArgs,
 }
@@ -129,9 +123,9 @@ struct CatalogSize {
 /// # Errors
 /// The command line, the configuration or a named skill is wrong, or stdout cannot be written.
 pub(crate) fn run(args: ListArgs) -> anyhow::Result<ExitCode> {
-    let ListArgs { paths, json, mut skills, catalog, server, scripts, log } = args;
+    let ListArgs { paths, json, mut session, log } = args;
     for path in &paths {
-        skills.roots.push(match meaning(path, "list")? {
+        session.skills.roots.push(match meaning(path, "list")? {
             Meaning::Skill(file) if !is_skill_file(&file) => {
                 let message = format!("`{}` is no SKILL.md", shown_path(path));
                 return Err(UsageError::new(message)
@@ -142,7 +136,7 @@ pub(crate) fn run(args: ListArgs) -> anyhow::Result<ExitCode> {
             Meaning::Root(dir) => dir,
         });
     }
-    let config = ProxyArgs { skills, catalog, server, scripts, log, ..ProxyArgs::default() }.config()?;
+    let config = ProxyArgs { session, log, ..ProxyArgs::default() }.config()?;
     log::start(&config)?;
     let settings = Settings::resolve(config)?;
     let loaded = skills::load(settings.skills)?;

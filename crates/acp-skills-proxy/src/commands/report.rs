@@ -1,4 +1,4 @@
-//! `report`: what the events of `--events` say, as tables in the terminal and as a page.
+//! `report`: summarizes the events of `--events` as tables in the terminal and as a page.
 
 use std::{
     fmt::Write,
@@ -20,33 +20,33 @@ use crate::{
 };
 use acp_skills::events::read;
 
-/// How many rows a table shows; the page shows all.
+/// The maximum number of rows of a table. The page shows all rows.
 const MAX_ROWS: usize = 30;
-/// How many names of skills are shown that nobody used.
+/// The maximum number of names of unused skills.
 const MAX_NAMES: usize = 40;
 
 /// Flags of `report`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Lines that are no events are counted and named, and do no harm.
+Lines that are not events are listed at the end of the report.
 
 Examples:
   acp-skills-proxy report events.jsonl
   acp-skills-proxy report *.jsonl --html report.html
   zcat old.jsonl.gz | acp-skills-proxy report - events.jsonl")]
 pub(crate) struct ReportArgs {
-    /// Files that `--events` wrote; `-` is stdin.
+    /// The files that `--events` wrote. `-` reads stdin.
     #[arg(required = true, value_name = "FILE", value_parser = path())]
     files: Vec<PathBuf>,
-    /// Also write a page with charts, which opens from disk and loads nothing.
+    /// Also write an HTML page with charts. It opens from disk and loads nothing.
     #[arg(long, value_name = "OUT", value_parser = path())]
     html: Option<PathBuf>,
 }
 
-/// Adds up the files and prints what they say.
+/// Reads the files and prints the report.
 ///
 /// # Errors
-/// A file cannot be read, or the page cannot be written.
+/// Returns an error if a file cannot be read or the page cannot be written.
 pub(crate) fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
     let ReportArgs { files, html } = args;
     let mut summary = Summary::default();
@@ -72,7 +72,7 @@ pub(crate) fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
 
 fn text(summary: &Summary, width: Option<usize>) -> String {
     let Some((first, last)) = summary.span else {
-        let hint = if summary.bad.1 > 0 { "hint: are these files that `--events` wrote?\n" } else { "" };
+        let hint = if summary.bad.1 > 0 { "hint: check that `--events` wrote these files\n" } else { "" };
         return format!("There are no events.\n{}{hint}", rest(summary));
     };
     let mut parts = vec![format!(
@@ -120,7 +120,8 @@ fn skills(summary: &Summary, width: Option<usize>) -> Option<String> {
     for (name, skill) in used.iter().take(MAX_ROWS) {
         let [model, user, proxy] = skill.activations;
         let [_, files, tools, scripts, _] = skill.calls;
-        let numbers = [model, user, proxy, files, tools, scripts, skill.errors].map(|it| it.to_string());
+        let numbers =
+            [model, user, proxy, files, tools, scripts, skill.errors].map(|count| count.to_string());
         let [model, user, proxy, files, tools, scripts, failed] = numbers;
         table.row([
             (*name).to_owned(),
@@ -180,12 +181,11 @@ fn more(count: usize) -> String {
     }
 }
 
-/// Counts, and the lines that are no events.
+/// Returns other counts, and the lines that are not events.
 fn rest(summary: &Summary) -> String {
     let notes = summary.notes().into_iter().map(|(what, count)| format!("{count} {what}\n"));
-    let (named, count) = &summary.bad;
-    let lines = named.iter().map(|line| format!("  {line}\n"));
-    let hidden = count - named.len() as u64;
+    let lines = summary.bad.0.iter().map(|line| format!("  {line}\n"));
+    let hidden = summary.unnamed_lines();
     let hidden = (hidden > 0).then(|| format!("  … and {hidden} more\n"));
     notes.chain(lines).chain(hidden).collect()
 }

@@ -48,7 +48,7 @@ pub(crate) struct SearchArgs {
 /// The configuration or a skill is wrong, or there is no skill at all.
 pub(crate) fn run(args: SearchArgs) -> anyhow::Result<ExitCode> {
     let SearchArgs { words, tags, limit, json, skills } = args;
-    let settings = Settings::resolve(ProxyArgs { skills, ..ProxyArgs::default() }.config()?)?;
+    let settings = Settings::resolve(ProxyArgs { session: skills.into(), ..ProxyArgs::default() }.config()?)?;
     let loaded = skills::load(settings.skills)?;
     if loaded.here.is_empty() {
         return Err(loaded.none("search").into());

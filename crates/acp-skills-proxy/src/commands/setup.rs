@@ -1,11 +1,11 @@
-//! `setup`: puts the proxy in front of agents in the settings of editors, and takes it back.
+//! `setup`: puts the proxy in front of agents in the settings of editors, and reverts that.
 //!
 //! | file | owns |
 //! |---|---|
-//! | `overview` | what is here, and which agents are known |
-//! | `plan` | what is to be changed for what was asked |
-//! | `undo` | taking a change back |
-//! | `show` | changes as people read them, and the question whether to make them |
+//! | `overview` | lists the editors, agents and skills on this machine, and all known agents |
+//! | `plan` | plans the changes for the arguments |
+//! | `undo` | reverts a change |
+//! | `show` | shows a change as a diff, and asks for confirmation |
 
 mod overview;
 mod plan;
@@ -43,55 +43,55 @@ use crate::{
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "switches of a command line")]
 #[command(after_help = "\
-Editors: zed, jetbrains, vscode, vscode-insiders, vscodium, cursor (with the extension ACP Client), acpx; for neovim, emacs and \
-toad it prints what to paste.
+Editors: zed, jetbrains, vscode, vscode-insiders, vscodium, cursor (the last four with the extension ACP Client), acpx. For \
+neovim, emacs and toad, setup prints a text to paste.
 
 Examples:
   acp-skills-proxy setup
-      What is here: editors, agents, skills, and what goes through the proxy already.
+      List your editors, agents and skills, and the agents that use the proxy already.
   acp-skills-proxy setup zed --agent claude
-      Shows the change as a diff, asks, and writes it; `setup zed --undo` takes it back.
+      Show the change as a diff, ask, and write it. Revert it with `setup zed --undo`.
   acp-skills-proxy setup zed
-      Every agent of your own in Zed's settings.
+      Put the proxy in front of each agent in Zed's settings that has a command.
   acp-skills-proxy setup jetbrains --skills ~/skills -- my-agent --acp
-      An agent by its command, with the skills below ~/skills.")]
+      Add an agent by its command, with the skills in ~/skills.")]
 pub(crate) struct SetupArgs {
-    /// Which editor; without one, tells what is here.
+    /// The editor to set up. Without it, setup lists your editors, agents and skills.
     #[arg(value_name = "EDITOR")]
     editor: Option<String>,
-    /// An agent that the settings have, or one by its identifier (`claude-acp`) or a name like `claude`. Without it, all
-    /// agents that the settings have a command of.
+    /// An agent in the settings, or a known agent by its identifier (`claude-acp`) or name (`claude`). The default is all
+    /// agents in the settings that have a command.
     #[arg(long, value_name = "NAME", requires = "editor", conflicts_with = "command")]
     agent: Option<String>,
-    /// What the agent is called in the editor; an agent that is there already is then kept as it is.
+    /// The name of the agent in the editor. With a name, setup adds a new agent instead of changing an existing one.
     #[arg(long, value_name = "NAME", requires = "editor")]
     name: Option<String>,
-    /// The settings file, where it is not in the usual place.
+    /// The path of the settings file, if it is not the usual one.
     #[arg(long, value_name = "FILE", requires = "editor", value_parser = path())]
     file: Option<PathBuf>,
-    /// Only show the change.
+    /// Show the change without writing it.
     #[arg(long, requires = "editor", conflicts_with = "yes")]
     print: bool,
     /// Write without asking.
     #[arg(long, requires = "editor")]
     yes: bool,
-    /// Take the last change back.
+    /// Revert the last change.
     #[arg(long, requires = "editor", conflicts_with_all = ["agent", "name", "command"])]
     undo: bool,
-    /// List the agents that are known by name, and what was seen of each.
+    /// List the agents that are known by name, and the results of testing each.
     #[arg(long, conflicts_with = "editor")]
     agents: bool,
     #[command(flatten)]
     skills: SkillArgs,
-    /// The agent's command.
+    /// The command of the agent.
     #[arg(last = true, value_name = "AGENT", requires = "editor")]
     command: Vec<OsString>,
 }
 
-/// Sets up an editor, or tells what is here.
+/// Sets up an editor. Without one, lists the editors, agents and skills on this machine.
 ///
 /// # Errors
-/// The editor or the agent is not known, or its settings are broken or cannot be written.
+/// Returns an error if the editor or the agent is unknown, or if the settings cannot be parsed or written.
 pub(crate) fn run(args: SetupArgs) -> anyhow::Result<ExitCode> {
     if args.agents {
         output::print(&overview::agents())?;
@@ -105,8 +105,8 @@ pub(crate) fn run(args: SetupArgs) -> anyhow::Result<ExitCode> {
     let editor = editors::find(editor)?;
     match editor.way {
         Way::Paste(_) if args.undo || args.file.is_some() => {
-            let message = format!("setup changes no settings of {}", editor.name);
-            Err(UsageError::new(message).hint("what you pasted is yours to take out").into())
+            let message = format!("setup does not edit the settings of {}", editor.name);
+            Err(UsageError::new(message).hint("remove the text that you pasted by hand").into())
         }
         Way::Paste(snippets) => paste(editor, snippets, &args),
         Way::Settings(settings) => {
@@ -127,7 +127,7 @@ pub(crate) fn run(args: SetupArgs) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Which settings, of whom.
+/// The settings file of an editor.
 struct Place<'a> {
     home: &'a Home,
     editor: &'static Editor,
@@ -135,7 +135,7 @@ struct Place<'a> {
     path: PathBuf,
 }
 
-/// What becomes of a change.
+/// The handling of a change: show it, ask before writing it, or write it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum How {
     Show,
@@ -144,7 +144,7 @@ enum How {
 }
 
 impl Place<'_> {
-    /// The file as people know it.
+    /// Returns the path of the file for messages.
     fn shown(&self) -> String {
         self.home.shown(&self.path)
     }
@@ -156,32 +156,32 @@ impl Place<'_> {
         Ok((file, document))
     }
 
-    /// Settings that nobody can change but their owner.
+    /// Returns the error for settings that cannot be parsed.
     fn broken(&self, error: &SettingsError) -> UsageError {
         UsageError::new(format!("{}:{error}", shown_path(&self.path)))
-            .hint("nothing was changed; correct it in the editor, then run this again")
+            .hint("nothing was changed; fix the error in the editor, then run this again")
     }
 
     fn not_edited(&self, error: &EditError) -> UsageError {
         match error {
             EditError::Settings(error) => self.broken(error),
             other => UsageError::new(format!("{}: {other}", shown_path(&self.path)))
-                .hint("nothing was changed; the README shows what to write by hand"),
+                .hint("nothing was changed; the README shows how to edit the settings by hand"),
         }
     }
 }
 
-/// A file that cannot be read or written.
+/// Returns the error for a file that cannot be read or written, with its hint.
 fn unusable(error: FileError) -> UsageError {
     let hint = error.hint();
-    let told = UsageError::of(error);
+    let error = UsageError::of(error);
     match hint {
-        Some(hint) => told.hint(hint),
-        None => told,
+        Some(hint) => error.hint(hint),
+        None => error,
     }
 }
 
-/// Changes settings as was asked.
+/// Changes settings according to the arguments.
 fn change(place: &Place<'_>, how: How, args: SetupArgs) -> anyhow::Result<ExitCode> {
     let Place { home, editor, settings, .. } = place;
     let (file, document) = place.read()?;
@@ -199,14 +199,14 @@ fn change(place: &Place<'_>, how: How, args: SetupArgs) -> anyhow::Result<ExitCo
         name: args.name.as_deref(),
         command: texts(&args.command)?,
     };
-    let Plan { changes, notes } = plan::plan(&request).map_err(|refused| refused.told(place))?;
+    let Plan { changes, notes } = plan::plan(&request).map_err(|refused| refused.into_error(place))?;
     let mut result = document.clone();
     for change in &changes {
         result = edit::edit(&result, format, change).map_err(|error| place.not_edited(&error))?;
     }
     if result == document {
         let names: Vec<_> =
-            entries.iter().filter(|entry| entry.ours().is_some()).map(|it| it.name.clone()).collect();
+            entries.iter().filter(|entry| entry.ours().is_some()).map(|entry| entry.name.clone()).collect();
         output::print(&format!(
             "Nothing to change in {}: {} already.\n",
             place.shown(),
@@ -220,11 +220,11 @@ fn change(place: &Place<'_>, how: How, args: SetupArgs) -> anyhow::Result<ExitCo
     }
     if let Some(extension) = settings.missing_extension(home) {
         output::note(&format!(
-            "note: {} needs the extension `{extension}` for it, which is not here",
+            "note: {} needs the extension `{extension}`, which is not installed",
             editor.name
         ));
     }
-    if !show::confirmed(how, "Write this?")? {
+    if !show::confirmed(how, "Write this change?")? {
         return Ok(ExitCode::SUCCESS);
     }
     let bytes = result.bytes();
@@ -232,7 +232,7 @@ fn change(place: &Place<'_>, how: How, args: SetupArgs) -> anyhow::Result<ExitCo
         .keep(&home.changes, file.bytes(), &bytes)
         .map_err(|error| {
             let dir = shown_path(&home.changes);
-            let what = format_args!("cannot keep what is there in {dir}, so nothing was changed");
+            let what = format_args!("cannot back up the settings in {dir}, so nothing was changed");
             UsageError::failed(what, error)
         })?;
     if let Err(error) = file.replace(Some(&bytes)) {
@@ -240,21 +240,21 @@ fn change(place: &Place<'_>, how: How, args: SetupArgs) -> anyhow::Result<ExitCo
         return Err(unusable(error).into());
     }
     let before = file.bytes().map_or_else(String::new, |_| {
-        format!("What was there before is in {}. ", home.shown(&record.before_path()))
+        format!("The previous settings are in {}. ", home.shown(&record.before_path()))
     });
     let back = show::command_line(place, "--undo");
-    output::print(&format!("Written. {}\n{before}To take it back: {back}\n", editor.then))?;
+    output::print(&format!("Written. {}\n{before}To revert the change: {back}\n", editor.then))?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints what to paste.
+/// Prints the texts to paste.
 fn paste(editor: &Editor, snippets: &[Snippet], args: &SetupArgs) -> anyhow::Result<ExitCode> {
     let flags = flags(args.skills.clone())?;
     let own = program::our_own(editor.is_desktop)?;
     let (agent, words): (Option<&Agent>, Vec<String>) = match (&args.agent, args.command.is_empty()) {
         (Some(name), _) => {
             let agent = agents::find(name)?;
-            (Some(agent), agent.words(|program| which::which(program).ok())?)
+            (Some(agent), agents::words(agent, |program| which::which(program).ok())?)
         }
         (None, false) => (None, texts(&args.command)?),
         (None, true) => return Err(no_agent(editor, "claude").into()),
@@ -271,8 +271,8 @@ fn paste(editor: &Editor, snippets: &[Snippet], args: &SetupArgs) -> anyhow::Res
     }
     if texts.is_empty() {
         let known = snippets.first().map(|snippet| paste::known(*snippet)).unwrap_or_default();
-        let message = format!("{} has no place for the command of this agent", editor.name);
-        return Err(UsageError::new(message).hint(format!("it has one for {}", known.join(", "))).into());
+        let message = format!("{} does not support the command of this agent", editor.name);
+        return Err(UsageError::new(message).hint(format!("it supports {}", known.join(", "))).into());
     }
     output::print(&texts.join("\n"))?;
     for note in own.notes.iter().chain(&reached.notes).chain(&flags.notes) {
@@ -281,7 +281,7 @@ fn paste(editor: &Editor, snippets: &[Snippet], args: &SetupArgs) -> anyhow::Res
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whether somebody who asks by this name wants the snippet: that of one plug-in, or of all.
+/// Returns true if the snippet is for the plug-in with this name. All other names of an editor stand for all plug-ins.
 fn is_wanted(snippet: Snippet, name: &str) -> bool {
     match name.to_lowercase().as_str() {
         "codecompanion" => snippet == Snippet::CodeCompanion,
@@ -291,21 +291,21 @@ fn is_wanted(snippet: Snippet, name: &str) -> bool {
 }
 
 fn no_agent(editor: &Editor, example: &str) -> UsageError {
-    UsageError::new("which agent?").hint(format!(
-        "`acp-skills-proxy setup {} --agent {example}`, for example; `acp-skills-proxy setup --agents` lists those that are known, \
-         and the command of any other goes after `--`",
+    UsageError::new("no agent was given").hint(format!(
+        "try `acp-skills-proxy setup {} --agent {example}`; `acp-skills-proxy setup --agents` lists the known agents, and the \
+         command of any other agent goes after `--`",
         editor.id
     ))
 }
 
-/// Flags that say which skills, as they are written into settings.
+/// The flags that select skills, as words for settings.
 struct Flags {
-    /// `None` when none were given.
+    /// The words. `None` if no such flags were given.
     words: Option<Vec<String>>,
     notes: Vec<String>,
 }
 
-/// What is written when nobody says which skills: the user's own, unless there is a configuration that says it.
+/// Returns the default flags: the user's own skills, or none if there is a configuration file.
 fn default_flags() -> Vec<String> {
     match ConfigArgs::default().path_to_read() {
         Some(_) => Vec::new(),
@@ -313,7 +313,8 @@ fn default_flags() -> Vec<String> {
     }
 }
 
-/// Reads the flags, and looks whether the proxy would start with them. Those that name no skills mean the user's own.
+/// Checks that the proxy would start with the flags, and returns them as words. If they name no skills, `--discover user` is
+/// added.
 fn flags(mut args: SkillArgs) -> anyhow::Result<Flags> {
     let has_flags = !args.words()?.is_empty();
     let is_named = args.names_skills();
@@ -321,13 +322,13 @@ fn flags(mut args: SkillArgs) -> anyhow::Result<Flags> {
         args.discover = vec![Discover::User];
     }
     let words = if has_flags { Some(texts(&args.words()?)?) } else { None };
-    // What a site has to say changes, and the network may be away now.
+    // Don't fetch sources here, since they may change and we may be offline.
     let here = SkillArgs { sources: Vec::new(), ..args.clone() };
-    let config = ProxyArgs { skills: here, ..ProxyArgs::default() }.config()?;
+    let config = ProxyArgs { session: here.into(), ..ProxyArgs::default() }.config()?;
     let loaded = skills::load(Settings::resolve(config)?.skills)?;
     let notes = match loaded.here.is_empty() && args.sources.is_empty() {
         true if !is_named => vec![
-            "you have no skills yet: put them into ~/.agents/skills, or name a directory with `--skills DIR`"
+            "you have no skills yet; put them into ~/.agents/skills, or name a directory with `--skills DIR`"
                 .to_owned(),
         ],
         true => loaded.why_none(),
@@ -339,7 +340,10 @@ fn flags(mut args: SkillArgs) -> anyhow::Result<Flags> {
 fn texts(words: &[OsString]) -> Result<Vec<String>, UsageError> {
     let text = |word: &OsString| {
         word.to_str().map(str::to_owned).ok_or_else(|| {
-            UsageError::new(format!("`{}` cannot be written into settings: it is no text", word.display()))
+            UsageError::new(format!(
+                "cannot write `{}` into settings, because it is not valid UTF-8",
+                word.display()
+            ))
         })
     };
     words.iter().map(text).collect()

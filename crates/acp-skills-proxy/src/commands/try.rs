@@ -15,10 +15,7 @@ use tokio::sync::oneshot;
 
 use super::{permission, record, skills};
 use crate::{
-    args::{
-        AgentArgs, CatalogArgs, LogArgs, ProxyArgs, RecordArgs, ScriptArgs, ServerArgs, SkillArgs, UserArgs,
-        path,
-    },
+    args::{AgentArgs, LogArgs, ProxyArgs, RecordArgs, SessionArgs, UserArgs, path},
     log, output, runtime,
     words::count,
 };
@@ -55,13 +52,7 @@ pub(crate) struct TryArgs {
     #[arg(long, value_name = "FILE", value_parser = path())]
     events: Option<PathBuf>,
     #[command(flatten)]
-    skills: SkillArgs,
-    #[command(flatten)]
-    catalog: CatalogArgs,
-    #[command(flatten)]
-    server: ServerArgs,
-    #[command(flatten)]
-    scripts: ScriptArgs,
+    session: SessionArgs,
     #[command(flatten)]
     user: UserArgs,
     #[command(flatten)]
@@ -75,10 +66,9 @@ pub(crate) struct TryArgs {
 /// # Errors
 /// As the proxy itself; also when the agent refuses.
 pub(crate) fn run(args: TryArgs) -> anyhow::Result<ExitCode> {
-    let TryArgs { prompt, full, yes, events, skills, catalog, server, scripts, user, log, agent } = args;
+    let TryArgs { prompt, full, yes, events, session, user, log, agent } = args;
     let record = RecordArgs { events, ..RecordArgs::default() };
-    let config =
-        ProxyArgs { skills, catalog, server, scripts, user, record, log, agent, ..ProxyArgs::default() };
+    let config = ProxyArgs { session, user, record, log, agent, ..ProxyArgs::default() };
     let config = config.config()?;
     log::start(&config)?;
     let events = config.events.clone();

@@ -50,7 +50,7 @@ fn not_found(program: &Path, search: Option<&OsStr>) -> String {
         Some(path) => format!("it is not in PATH, which is {}", shown_path(Path::new(path))),
         None => "PATH is not set".to_owned(),
     };
-    let package = agents::find(&shown).ok().and_then(|agent| match (&agent.npx, &agent.uvx) {
+    let package = agents::find(&shown).ok().and_then(|agent| match (agent.npx, agent.uvx) {
         (Some(_), _) => Some((agent, "npx")),
         (None, Some(_)) => Some((agent, "uvx")),
         (None, None) => None,

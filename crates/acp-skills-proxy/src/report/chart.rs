@@ -1,39 +1,85 @@
-//! The page's charts: SVG with classes for its colours, so that the style sheet decides about light and dark.
+//! The charts of a page: SVG with classes instead of colors, so that the style sheet can choose them for light and dark.
 //!
-//! A chart is an image for whoever sees it; the numbers stand in a table beside it.
+//! The functions lay a chart out as [`Mark`]s, and `chart.html` and `mark.html` write these as SVG. A chart is an image to
+//! assistive technology. Its numbers are in a table next to it.
 
-use std::fmt::Write;
-
+use askama::Template;
 use unicode_width::UnicodeWidthStr;
 
-use crate::html::escape;
-
-/// How wide a chart is, in its own units.
+/// The width of a chart in its own units.
 const WIDTH: f64 = 640.0;
-/// How wide a column of text is at most, in the fonts that systems have for pages.
+/// The maximum width of one column of text, in the fonts that systems use for pages.
 const COLUMN: f64 = 8.2;
-/// How much room names have at most when they stand beside their bars. Longer ones stand above.
+/// The maximum width of names that are to the left of their bars. If a name is wider, the names are above the bars.
 const MAX_NAMES: f64 = 200.0;
-/// How high a line is.
+/// The height of a line.
 const LINE: f64 = 26.0;
-/// What is there at all is seen.
+/// The minimum width of a part of a bar, so that it can be seen.
 const MIN_PART: f64 = 1.5;
-/// Between a text and what it belongs to.
+/// The space between a text and what it labels.
 const GAP: f64 = 8.0;
+/// The distance from the bottom of an axis to the middle of its labels.
+const AXIS: f64 = 15.0;
 
-/// How wide `text` is at most.
+/// A chart, which renders as an `<svg>` element.
+#[derive(Debug, Template)]
+#[template(path = "report/chart.html")]
+pub(super) struct Chart {
+    title: &'static str,
+    height: f64,
+    /// The grid and its labels.
+    axes: Vec<Mark>,
+    /// One group for each bar or range, in the order in which they are drawn.
+    groups: Vec<Group>,
+}
+
+/// The marks of a bar or range.
+#[derive(Debug)]
+struct Group {
+    /// The text that a browser shows as a tooltip.
+    title: String,
+    marks: Vec<Mark>,
+}
+
+/// A shape or a text. Coordinates are in the units of the chart.
+#[derive(Debug, Template)]
+#[template(path = "report/mark.html")]
+enum Mark {
+    /// A text whose middle is at `y`. The class decides which end of it is at `x`. A squeezed text is as wide as the chart.
+    Text { class: &'static str, x: f64, y: f64, is_squeezed: bool, text: String },
+    /// A line between two points, each with its x and y.
+    Line { class: &'static str, from: (f64, f64), to: (f64, f64) },
+    /// A rectangle by its top left corner.
+    Box { class: &'static str, x: f64, y: f64, width: f64, height: f64 },
+    /// A disc around a point.
+    Dot { x: f64, y: f64 },
+}
+
+impl Mark {
+    fn text(class: &'static str, x: f64, y: f64, text: impl Into<String>) -> Self {
+        Self::Text { class, x, y, is_squeezed: false, text: text.into() }
+    }
+}
+
+/// Returns the maximum width of `text`.
 fn width_of(text: &str) -> f64 {
     float(text.width() as u64) * COLUMN
 }
 
-/// Rows with a name each: how they are laid out, so that no name is cut.
+#[expect(clippy::cast_precision_loss, reason = "lengths on a screen")]
+fn float(count: u64) -> f64 {
+    count as f64
+}
+
+/// The layout of rows with a name each, which leaves enough room for all names.
 struct Rows {
-    /// Where what the names belong to begins.
+    /// The left end of the bars. It is 0 if the names are above the bars.
     left: f64,
-    /// How high a row is.
+    /// The height of a row.
     height: f64,
-    /// Where in a row its name is, and its bar.
+    /// The middle of the name, from the top of its row.
     name: f64,
+    /// The middle of the bar, from the top of its row.
     bar: f64,
 }
 
@@ -47,156 +93,116 @@ impl Rows {
         }
     }
 
-    /// Writes the name of the row that begins at `top`.
-    fn name(&self, svg: &mut String, text: &str, top: f64) {
-        let (class, x) = if self.left > 0.0 { ("name", self.left - GAP) } else { ("above", 0.0) };
+    /// Returns the name of the row whose top is at `top`.
+    fn name(&self, text: &str, top: f64) -> Mark {
         let y = top + self.name;
-        // What does not fit even there (no name that follows the rules) is made narrower, not cut.
-        let squeezed = if self.left == 0.0 && width_of(text) > WIDTH {
-            format!(" textLength=\"{WIDTH}\" lengthAdjust=\"spacingAndGlyphs\"")
-        } else {
-            String::new()
-        };
-        let _ = write!(
-            svg,
-            "<text class=\"{class}\" x=\"{x:.0}\" y=\"{y:.1}\" dy=\".35em\"{squeezed}>{}</text>",
-            escape(text)
-        );
+        if self.left > 0.0 {
+            return Mark::text("name", self.left - GAP, y, text);
+        }
+        // Names that follow the specification fit. A longer one is squeezed instead of cut.
+        let is_squeezed = width_of(text) > WIDTH;
+        Mark::Text { class: "above", x: 0.0, y, is_squeezed, text: text.to_owned() }
     }
 }
 
 /// A bar of several parts.
 pub(super) struct Bar {
+    /// The name of the bar.
     pub(super) name: String,
-    /// How long each part is, in the order of the series.
+    /// The length of each part, in the order of the series.
     pub(super) parts: Vec<u64>,
-    /// What stands behind it.
+    /// The text at the end of the bar.
     pub(super) label: String,
 }
 
-/// What the parts of bars are: their classes and names.
-pub(super) type Series<'a> = &'a [(&'a str, &'a str)];
+impl Bar {
+    fn total(&self) -> u64 {
+        self.parts.iter().sum()
+    }
 
-fn open(svg: &mut String, height: f64, title: &str) {
-    let _ = write!(
-        svg,
-        "<svg viewBox=\"0 0 {WIDTH} {height:.0}\" role=\"img\" aria-label=\"{0}\"><title>{0}</title>",
-        escape(title)
-    );
+    /// Returns the bar as a sentence: `pdf: model 2, user 1`.
+    fn described(&self, series: Series<'_>) -> String {
+        let parts = self.parts.iter().zip(series).filter(|(part, _)| **part > 0);
+        let parts: Vec<_> = parts.map(|(part, (_, name))| format!("{name} {part}")).collect();
+        format!("{}: {}", self.name, parts.join(", "))
+    }
 }
 
-fn number(svg: &mut String, text: &str, x: f64, middle: f64) {
-    let _ = write!(
-        svg,
-        "<text class=\"num\" x=\"{:.1}\" y=\"{middle:.1}\" dy=\".35em\">{}</text>",
-        x + GAP,
-        escape(text)
-    );
-}
+/// The class and the name of each part of the bars.
+pub(super) type Series<'a> = &'a [(&'static str, &'static str)];
 
-#[expect(clippy::cast_precision_loss, reason = "lengths on a screen")]
-fn float(count: u64) -> f64 {
-    count as f64
-}
-
-/// Horizontal bars; with `shares` each is as long as the others, and its parts are shares of it.
-pub(super) fn bars(title: &str, series: Series<'_>, bars: &[Bar], shares: bool) -> String {
-    let mut svg = String::new();
-    let total = |bar: &Bar| bar.parts.iter().sum::<u64>();
-    let longest = bars.iter().map(total).max().unwrap_or(0).max(1);
+/// Draws horizontal bars. With `shares`, all bars have the same length, and their parts are shares of it.
+pub(super) fn bars(title: &'static str, series: Series<'_>, bars: &[Bar], shares: bool) -> Chart {
+    let longest = bars.iter().map(Bar::total).max().unwrap_or(0).max(1);
     let rows = Rows::for_names(bars.iter().map(|bar| &*bar.name));
-    let numbers = bars.iter().map(|bar| width_of(&bar.label)).fold(0.0, f64::max) + GAP;
-    let room = WIDTH - rows.left - numbers - MIN_PART * float(series.len() as u64);
-    open(&mut svg, rows.height * float(bars.len() as u64), title);
-    for (row, bar) in bars.iter().enumerate() {
+    let labels = bars.iter().map(|bar| width_of(&bar.label)).fold(0.0, f64::max) + GAP;
+    let room = WIDTH - rows.left - labels - MIN_PART * float(series.len() as u64);
+    let group = |(row, bar): (usize, &Bar)| {
         let top = rows.height * float(row as u64);
         let middle = top + rows.bar;
-        let _ = write!(svg, "<g><title>{}</title>", escape(&described(series, bar)));
-        rows.name(&mut svg, &bar.name, top);
-        let whole = if shares { total(bar).max(1) } else { longest };
+        let whole = if shares { bar.total().max(1) } else { longest };
+        let mut marks = vec![rows.name(&bar.name, top)];
         let mut x = rows.left;
         for (part, (class, _)) in bar.parts.iter().zip(series).filter(|(part, _)| **part > 0) {
             let width = (room * float(*part) / float(whole)).max(MIN_PART);
-            let _ = write!(
-                svg,
-                "<rect class=\"{class}\" x=\"{x:.2}\" y=\"{:.1}\" width=\"{:.2}\" height=\"{:.1}\"/>",
-                middle - LINE * 0.34,
-                width,
-                LINE * 0.68,
-            );
+            marks.push(Mark::Box { class, x, y: middle - LINE * 0.34, width, height: LINE * 0.68 });
             x += width;
         }
-        number(&mut svg, &bar.label, x, middle);
-        svg.push_str("</g>");
-    }
-    svg + "</svg>"
+        marks.push(Mark::text("num", x + GAP, middle, &bar.label));
+        Group { title: bar.described(series), marks }
+    };
+    let height = rows.height * float(bars.len() as u64);
+    Chart { title, height, axes: Vec::new(), groups: bars.iter().enumerate().map(group).collect() }
 }
 
-fn described(series: Series<'_>, bar: &Bar) -> String {
-    let parts = bar.parts.iter().zip(series).filter(|(part, _)| **part > 0);
-    let parts: Vec<_> = parts.map(|(part, (_, name))| format!("{name} {part}")).collect();
-    format!("{}: {}", bar.name, parts.join(", "))
-}
-
-/// Vertical bars side by side, for what happens in time. `names` are those of the first, the middle and the last.
-pub(super) fn columns(title: &str, series: Series<'_>, bars: &[Bar]) -> String {
+/// Draws vertical bars side by side, for events over time. Only the first, the middle and the last bar have a label if there
+/// are more than four.
+pub(super) fn columns(title: &'static str, series: Series<'_>, bars: &[Bar]) -> Chart {
     const HEIGHT: f64 = 190.0;
     const BASE: f64 = 160.0;
     const TOP: f64 = 12.0;
-    let mut svg = String::new();
-    open(&mut svg, HEIGHT, title);
-    let highest = bars.iter().map(|bar| bar.parts.iter().sum::<u64>()).max().unwrap_or(0);
-    let top = round_up(highest);
+    let top = round_up(bars.iter().map(Bar::total).max().unwrap_or(0));
     let y_of = |count: u64| BASE - (BASE - TOP) * float(count) / float(top);
-    let marks = if top > 1 { vec![0, top / 2, top] } else { vec![0, top] };
-    let left = marks.iter().map(|count| width_of(&count.to_string())).fold(0.0, f64::max) + GAP;
-    for count in marks {
+    let ticks = if top > 1 { vec![0, top / 2, top] } else { vec![0, top] };
+    let left = ticks.iter().map(|count| width_of(&count.to_string())).fold(0.0, f64::max) + GAP;
+    let mut axes = Vec::new();
+    for count in ticks {
         let y = y_of(count);
-        let _ = write!(
-            svg,
-            "<line class=\"grid\" x1=\"{left:.1}\" x2=\"{WIDTH}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>\
-             <text class=\"name\" x=\"{:.0}\" y=\"{y:.1}\" dy=\".35em\">{count}</text>",
-            left - GAP
-        );
+        axes.push(Mark::Line { class: "grid", from: (left, y), to: (WIDTH, y) });
+        axes.push(Mark::text("name", left - GAP, y, count.to_string()));
     }
     let step = (WIDTH - left) / float(bars.len().max(1) as u64);
     let width = (step * 0.78).min(48.0);
-    for (column, bar) in bars.iter().enumerate() {
-        let x = left + step * (float(column as u64) + 0.5) - width / 2.0;
-        let _ = write!(svg, "<g><title>{}</title>", escape(&described(series, bar)));
-        let mut below = 0;
-        for (part, (class, _)) in bar.parts.iter().zip(series).filter(|(part, _)| **part > 0) {
-            let (bottom, y) = (y_of(below), y_of(below + part));
-            below += part;
-            let _ = write!(
-                svg,
-                "<rect class=\"{class}\" x=\"{x:.2}\" y=\"{y:.2}\" width=\"{width:.2}\" height=\"{:.2}\"/>",
-                (bottom - y).max(0.75),
-            );
-        }
-        svg.push_str("</g>");
-    }
     let center = |column: usize| left + step * (float(column as u64) + 0.5);
-    let places = if bars.len() <= 4 {
-        (0..bars.len()).map(|column| (column, "middle", center(column))).collect()
+    let group = |(column, bar): (usize, &Bar)| {
+        let mut below = 0;
+        let parts = bar.parts.iter().zip(series).filter(|(part, _)| **part > 0);
+        let marks = parts.map(|(part, (class, _))| {
+            let bottom = y_of(below);
+            below += part;
+            let y = y_of(below);
+            Mark::Box { class, x: center(column) - width / 2.0, y, width, height: (bottom - y).max(0.75) }
+        });
+        Group { title: bar.described(series), marks: marks.collect() }
+    };
+    let groups = bars.iter().enumerate().map(group).collect();
+    let labels = if bars.len() <= 4 {
+        (0..bars.len()).map(|column| (column, "axis middle", center(column))).collect()
     } else {
         let middle = bars.len() / 2;
-        vec![(0, "start", left), (middle, "middle", center(middle)), (bars.len() - 1, "end", WIDTH)]
+        vec![
+            (0, "axis start", left),
+            (middle, "axis middle", center(middle)),
+            (bars.len() - 1, "axis end", WIDTH),
+        ]
     };
-    for (at, anchor, x) in places {
-        if let Some(bar) = bars.get(at) {
-            let _ = write!(
-                svg,
-                "<text class=\"axis {anchor}\" x=\"{x:.1}\" y=\"{:.0}\">{}</text>",
-                BASE + 20.0,
-                escape(&bar.label)
-            );
-        }
-    }
-    svg + "</svg>"
+    axes.extend(
+        labels.into_iter().map(|(column, class, x)| Mark::text(class, x, BASE + AXIS, &bars[column].label)),
+    );
+    Chart { title, height: HEIGHT, axes, groups }
 }
 
-/// The next number that looks well at the end of an axis; even, when it is halved.
+/// Returns the next round number for the end of an axis. Its half is an integer, except for 1.
 fn round_up(count: u64) -> u64 {
     let mut power = 1_u64;
     loop {
@@ -213,77 +219,75 @@ fn round_up(count: u64) -> u64 {
     }
 }
 
-/// What took how long: the middle one, and one that nearly all are faster than.
+/// The median and the 95th percentile of durations, in milliseconds.
 pub(super) struct Range {
+    /// The name of the range.
     pub(super) name: String,
-    /// In milliseconds.
+    /// The median.
     pub(super) p50: f64,
+    /// The 95th percentile.
     pub(super) p95: f64,
+    /// The text of the tooltip.
     pub(super) label: String,
 }
 
-/// Ranges on a logarithmic scale: what takes 1 ms and what takes 30 s stand in one picture.
-pub(super) fn ranges(title: &str, ranges: &[Range]) -> String {
-    /// Half of a mark.
+/// Draws ranges on a logarithmic scale, so that 1 ms and 30 s fit into one picture.
+pub(super) fn ranges(title: &'static str, ranges: &[Range]) -> Chart {
+    /// Half of the width of a mark.
     const RIGHT: f64 = 6.0;
-    let mut svg = String::new();
     let rows = Rows::for_names(ranges.iter().map(|range| &*range.name));
     let bottom = rows.height * float(ranges.len() as u64);
-    open(&mut svg, bottom + 26.0, title);
     let log = |ms: f64| ms.max(0.01).log10();
     let lowest = ranges.iter().map(|range| log(range.p50)).fold(f64::INFINITY, f64::min).floor();
     let highest = ranges.iter().map(|range| log(range.p95)).fold(f64::NEG_INFINITY, f64::max).ceil();
     let highest = highest.max(lowest + 1.0);
     let left = rows.left.max(RIGHT);
     let x_of = |log: f64| left + (WIDTH - left - RIGHT) * (log - lowest) / (highest - lowest);
+    let mut axes = Vec::new();
     let mut power = lowest;
     while power <= highest {
         let x = x_of(power);
-        let ms = 10_f64.powf(power);
-        let text = if ms < 1.0 {
-            format!("{ms} ms")
-        } else if ms < 1000.0 {
-            format!("{ms:.0} ms")
-        } else {
-            format!("{:.0} s", ms / 1000.0)
-        };
+        let text = power_of_ten(power);
         let half = width_of(&text) / 2.0;
-        let (anchor, at) = match x {
-            x if x - half < 0.0 => ("start", 0.0),
-            x if x + half > WIDTH => ("end", WIDTH),
-            x => ("middle", x),
+        let (class, at) = match x {
+            x if x - half < 0.0 => ("axis start", 0.0),
+            x if x + half > WIDTH => ("axis end", WIDTH),
+            x => ("axis middle", x),
         };
-        let _ = write!(
-            svg,
-            "<line class=\"grid\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"0\" y2=\"{bottom:.0}\"/>\
-             <text class=\"axis {anchor}\" x=\"{at:.1}\" y=\"{:.0}\">{text}</text>",
-            bottom + 18.0
-        );
+        axes.push(Mark::Line { class: "grid", from: (x, 0.0), to: (x, bottom) });
+        axes.push(Mark::text(class, at, bottom + AXIS, text));
         power += 1.0;
     }
-    for (row, range) in ranges.iter().enumerate() {
+    let group = |(row, range): (usize, &Range)| {
         let top = rows.height * float(row as u64);
         let middle = top + rows.bar;
-        let (from, to) = (x_of(log(range.p50)), x_of(log(range.p95)));
-        let _ = write!(svg, "<g><title>{}</title>", escape(&format!("{}: {}", range.name, range.label)));
-        rows.name(&mut svg, &range.name, top);
-        let _ = write!(
-            svg,
-            "<line class=\"range\" x1=\"{from:.1}\" x2=\"{to:.1}\" y1=\"{middle:.1}\" y2=\"{middle:.1}\"/>\
-             <circle class=\"p50\" cx=\"{from:.1}\" cy=\"{middle:.1}\" r=\"6\"/>\
-             <rect class=\"p95\" x=\"{:.1}\" y=\"{:.1}\" width=\"5\" height=\"16\"/></g>",
-            to - 2.5,
-            middle - 8.0
-        );
+        let from = x_of(log(range.p50));
+        let to = x_of(log(range.p95));
+        let marks = vec![
+            rows.name(&range.name, top),
+            Mark::Line { class: "range", from: (from, middle), to: (to, middle) },
+            Mark::Dot { x: from, y: middle },
+            Mark::Box { class: "p95", x: to - 2.5, y: middle - 8.0, width: 5.0, height: 16.0 },
+        ];
+        Group { title: format!("{}: {}", range.name, range.label), marks }
+    };
+    Chart { title, height: bottom + 26.0, axes, groups: ranges.iter().enumerate().map(group).collect() }
+}
+
+/// Returns the label of 10 to the power of `power` milliseconds.
+fn power_of_ten(power: f64) -> String {
+    match 10_f64.powf(power) {
+        ms if ms < 1.0 => format!("{ms} ms"),
+        ms if ms < 1000.0 => format!("{ms:.0} ms"),
+        ms => format!("{:.0} s", ms / 1000.0),
     }
-    svg + "</svg>"
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Every text of a chart is inside of it, in the widest font.
+    /// Checks that every text of a chart is inside of it, in the widest font.
     fn check_texts(svg: &str) {
         for text in svg.split("<text ").skip(1) {
             let (attributes, rest) = text.split_once('>').unwrap();
@@ -320,7 +324,7 @@ mod tests {
                 };
                 let all: Vec<_> = names.iter().map(bar).collect();
                 let series = [("a", "a"), ("b", "b")];
-                let svg = bars("title", &series, &all, false);
+                let svg = bars("title", &series, &all, false).to_string();
                 check_texts(&svg);
                 for name in names {
                     assert!(svg.contains(&format!(">{name}</text>")), "{name} is cut");
@@ -333,7 +337,7 @@ mod tests {
                 };
                 for p95 in [0.02, 1.0, 99.0, 1e9] {
                     let all: Vec<_> = names.iter().zip([p95; 9]).map(range).collect();
-                    check_texts(&ranges("title", &all));
+                    check_texts(&ranges("title", &all).to_string());
                 }
             }
         }
@@ -343,12 +347,13 @@ mod tests {
                 parts: vec![number * 1_000_000],
                 label: "2026-11-22 08:00".to_owned(),
             };
-            check_texts(&columns("title", &[("a", "a")], &(0..count).map(bar).collect::<Vec<_>>()));
+            let all: Vec<_> = (0..count).map(bar).collect();
+            check_texts(&columns("title", &[("a", "a")], &all).to_string());
         }
     }
 
     #[test]
-    fn ends_of_axes() {
+    fn an_axis_ends_at_a_round_number() {
         let all = [0, 1, 2, 3, 5, 9, 11, 75, 100, 101, u64::MAX].map(round_up);
         assert_eq!(all, [1, 1, 2, 4, 6, 10, 20, 80, 100, 200, u64::MAX]);
     }

@@ -1,18 +1,19 @@
-//! [`Durations`]: how long many things took.
+//! [`Durations`]: the durations of calls and their percentiles.
 
 use acp_skills::events::Millis;
 
-/// Durations, and what can be said of all of them.
+/// A list of durations.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Durations(Vec<Millis>);
 
 impl Durations {
-    /// Adds one.
+    /// Adds a duration.
     pub(crate) fn add(&mut self, one: Millis) {
         self.0.push(one);
     }
 
-    /// The smallest that is at least as long as this share of them; `None` when there are none.
+    /// Returns a percentile by the nearest-rank method: the shortest duration that at least `percent` of all durations do not
+    /// exceed. `None` if there are no durations.
     pub(crate) fn percentile(&self, percent: usize) -> Option<Millis> {
         let mut sorted = self.0.clone();
         sorted.sort_unstable();
@@ -20,13 +21,13 @@ impl Durations {
         sorted.get(rank.saturating_sub(1)).copied()
     }
 
-    /// All of them together, in milliseconds.
+    /// Returns the sum of all durations, in milliseconds.
     pub(crate) fn total(&self) -> f64 {
         self.0.iter().map(|one| one.as_f64()).sum()
     }
 }
 
-/// A duration for people: `0.4 ms`, `120 ms`, `3.4 s`, `12 min`.
+/// Formats a duration in milliseconds: `0.4 ms`, `120 ms`, `3.4 s`, `12 min`.
 pub(super) fn shown(ms: f64) -> String {
     match ms {
         ms if ms < 10.0 => format!("{ms:.1} ms"),
@@ -37,12 +38,12 @@ pub(super) fn shown(ms: f64) -> String {
 }
 
 impl Durations {
-    /// A percentile for people; a dash when there is none.
+    /// Formats a percentile. Returns a dash if there are no durations.
     pub(crate) fn shown(&self, percent: usize) -> String {
         self.percentile(percent).map_or_else(|| "–".to_owned(), |ms| shown(ms.as_f64()))
     }
 
-    /// The sum for people.
+    /// Formats the sum of all durations.
     pub(crate) fn total_shown(&self) -> String {
         shown(self.total())
     }
@@ -55,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn percentiles() {
+    fn percentiles_are_ranks() {
         let mut durations = Durations::default();
         assert_eq!((durations.percentile(50), durations.shown(50)), (None, "–".to_owned()));
         let ms = |ms| Millis::from(Duration::from_millis(ms));

@@ -11,7 +11,7 @@ fn summary(events: &[Value]) -> Summary {
     summary
 }
 
-/// An event `number` minutes after the beginning.
+/// Returns an event `number` minutes after the first one.
 fn event(number: i64, kind: &str, mut fields: Value) -> Value {
     fields["v"] = 1.into();
     fields["time"] = Timestamp::from_second(1_800_000_000 + number * 60).unwrap().to_string().into();
@@ -31,7 +31,7 @@ fn started(skills: &[&str]) -> Value {
 }
 
 #[test]
-fn adding_up() {
+fn events_are_summarized() {
     let summary = summary(&[
         started(&["used", "failed", "never", "other"]),
         activation(1, "used", "model", "ok"),
@@ -66,11 +66,11 @@ fn adding_up() {
         .map(|(name, skill)| (*name, skill.activations, skill.used(), skill.errors))
         .collect();
     assert_eq!(used, [("used", [1, 1, 1], 3, 0), ("other", [0, 0, 0], 1, 0), ("failed", [0, 0, 0], 0, 1)]);
-    // What only failed was not used.
+    // A skill with failed calls only counts as unused.
     assert_eq!(summary.never_used(), ["failed", "late", "never"]);
     assert_eq!(summary.calls[0].outcomes, [3, 1, 1]);
     assert_eq!((summary.events, summary.sessions.len(), summary.started), (12, 1, 1));
-    // Those that nobody wanted any more say nothing about how long it takes.
+    // Cancelled calls don't count for durations.
     assert_eq!(summary.calls[0].time.shown(100), "4.0 ms");
     assert_eq!(
         summary.failures(),
@@ -80,22 +80,22 @@ fn adding_up() {
     expect![[r#"
         1 permission left to the user
         1 session whose agent did not fetch the tools in time
-        1 reload that a session saw
+        1 reload of skills during a session
         7 events that were dropped
-        1 event `moon_landing` of a newer version, passed over
-        1 line that is no event"#]]
+        1 unknown event `moon_landing` of a newer version
+        1 line that is not an event"#]]
     .assert_eq(&notes.join("\n"));
     assert!(summary.bad.0[0].starts_with("x.jsonl:14: "), "{:?}", summary.bad);
 }
 
-/// Every element is closed where it should be; `void` ones are not.
+/// Checks that each element is closed, except for void ones.
 fn check_markup(page: &str) {
     const VOID: [&str; 2] = ["meta", "!doctype"];
     let mut open = Vec::new();
     let (_, mut rest) = page.split_once('<').unwrap();
     loop {
         let (tag, after) = rest.split_once('>').unwrap();
-        assert!(!tag.contains('<'), "an element in an element: {tag}");
+        assert!(!tag.contains('<'), "a tag within a tag: {tag}");
         let name = tag.trim_start_matches('/').split([' ', '/']).next().unwrap();
         if tag.starts_with('/') {
             assert_eq!(open.pop(), Some(name), "{tag}");
@@ -111,7 +111,7 @@ fn check_markup(page: &str) {
 }
 
 #[test]
-fn nothing_gets_out_of_the_page() {
+fn hostile_text_is_escaped() {
     let evil = "</title></style><script>alert(1)</script>\"'&\u{1b}[31m\u{202e}{{sections}}";
     let mut events = vec![started(&[evil, "unused <b>"])];
     events.extend([activation(1, evil, "model", "ok"), activation(2, evil, "user", "error")]);
@@ -124,19 +124,19 @@ fn nothing_gets_out_of_the_page() {
         "<script", "<img", "<link", "<iframe", " style=", " on", "href=", "src=", "url(", "http:", "https:",
         "@import", "\u{1b}", "\u{202e}",
     ] {
-        // Words in texts may begin with `on`, attributes with it may not be there.
+        // Texts may contain ` on`, but no attribute may begin with it.
         let found = match forbidden {
             " on" => page.split('<').any(|tag| tag.split('>').next().unwrap_or_default().contains(" on")),
             _ => page.contains(forbidden),
         };
         assert!(!found, "{forbidden:?} is in the page");
     }
-    assert!(page.contains("&lt;script&gt;") && !page.contains("<b>&"), "it is shown as what it is");
-    assert_eq!(page.matches("<h1>").count(), 1, "what looks like a place is none");
+    assert!(page.contains("&lt;script&gt;") && !page.contains("<b>&"), "the text is shown as text");
+    assert_eq!(page.matches("<h1>").count(), 1, "text is not a template");
 }
 
 #[test]
-fn a_policy_for_its_own_style() {
+fn the_policy_allows_the_style_of_the_page() {
     use base64::{Engine, engine::general_purpose::STANDARD};
     use skills_core::remote::Sha256;
     let page = page(&summary(&[started(&["a"]), activation(1, "a", "user", "ok")]), &["x".to_owned()]);
@@ -145,13 +145,13 @@ fn a_policy_for_its_own_style() {
     let digest = STANDARD.encode(Sha256::of(style.as_bytes()).as_bytes());
     assert!(
         page.contains(&format!("default-src 'none'; style-src 'sha256-{digest}'")),
-        "the style is its own"
+        "the hash is that of the style"
     );
     assert!(style.contains("prefers-color-scheme: dark"));
 }
 
 #[test]
-fn a_table_beside_each_chart() {
+fn each_chart_has_a_table() {
     let mut events = vec![started(&["a"])];
     events.extend((0..5).map(|number| activation(number, "a", "user", "ok")));
     let page = page(&summary(&events), &["x".to_owned()]);
@@ -164,7 +164,7 @@ fn a_table_beside_each_chart() {
 }
 
 #[test]
-fn many_and_none() {
+fn pages_with_many_events_and_with_none() {
     let names: Vec<_> = (0..400).map(|number| format!("skill-{number}")).collect();
     let mut events = vec![started(&names.iter().map(String::as_str).collect::<Vec<_>>())];
     for number in 0..5000_i64 {
@@ -174,14 +174,14 @@ fn many_and_none() {
     let many = page(&summary(&events), &["x".to_owned()]);
     check_markup(&many);
     let (shown, rest) = many.split_once("<details>").unwrap();
-    assert!(shown.matches("<rect").count() < 40, "no wall");
+    assert!(shown.matches("<rect").count() < 40, "the chart shows some of the skills only");
     assert!(
         rest.contains("The other 235 skills") && rest.contains("skill-249") && rest.contains("skill-399")
     );
     let none = page(&Summary::default(), &["x".to_owned()]);
     check_markup(&none);
     assert!(none.contains("There are no events yet") && !none.contains("<svg"));
-    // Times far apart, and one alone.
+    // Two events that are far apart, and a single one.
     for events in
         [&[activation(0, "a", "user", "ok"), activation(9_000_000, "a", "user", "ok")][..], &events[..2]]
     {

@@ -1,5 +1,5 @@
-//! [`Document`]: settings as a text, JSON with comments and trailing commas: which agents they have, and what is wrong with
-//! them, with line and column.
+//! [`Document`]: the text of settings, which is JSON with comments and trailing commas. Returns the agents in it, and errors
+//! with line and column.
 
 use jsonc_parser::{
     CollectOptions, ParseOptions,
@@ -10,7 +10,7 @@ use jsonc_parser::{
 
 use super::{NAME, editors::Format};
 
-/// What editors read: comments and trailing commas, and nothing else that JSON does not have.
+/// Returns the syntax that editors accept: JSON with comments and trailing commas.
 pub(super) fn syntax() -> ParseOptions {
     ParseOptions {
         allow_comments: true,
@@ -26,63 +26,63 @@ pub(super) fn syntax() -> ParseOptions {
     }
 }
 
-/// What is wrong with settings, and where: lines and columns count from 1.
+/// An error in settings. Lines and columns count from 1.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{line}:{column}: {message}")]
 pub(crate) struct SettingsError {
-    /// In which line.
+    /// The line of the error.
     pub line: usize,
-    /// At which character of it.
+    /// The column of the error, in characters.
     pub column: usize,
-    /// What.
+    /// The error without its position.
     pub message: String,
 }
 
-/// Settings, without the mark that some editors begin a text with.
+/// The text of settings. It excludes the byte order mark at the start of some files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Document {
-    /// Whether the file begins with a byte order mark.
+    /// True if the file begins with a byte order mark.
     has_mark: bool,
     text: String,
 }
 
 const MARK: &str = "\u{feff}";
 
-/// An agent as settings have it.
+/// An agent in settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Entry {
-    /// Its name.
+    /// The name of the agent.
     pub name: String,
-    /// How it is started.
+    /// The way in which the editor starts the agent.
     pub start: Start,
-    /// Its environment, where that is text.
+    /// The environment variables of the agent. Variables that are not strings are left out.
     pub env: Vec<(String, String)>,
-    /// Where it is.
+    /// The line of the agent, counted from 1.
     pub line: usize,
 }
 
-/// How an agent is started.
+/// The way in which an editor starts an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Start {
-    /// By a command: the program and its arguments.
+    /// A command: the program and its arguments.
     Command(Vec<String>),
-    /// By the editor's own means, so that there is no command to change.
+    /// The editor installs and starts the agent itself, so there is no command to change.
     Editor,
-    /// In a way that is not understood; says which.
+    /// The command could not be read, with the error.
     Unclear(SettingsError),
 }
 
-/// Which words of a command are ours: those that start us, then flags, then `--` and the agent.
+/// The words of a command that belong to the proxy: the words that start it, then flags, then `--` and the agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Ours {
-    /// How many words start us.
+    /// The number of words that start the proxy.
     pub launcher: usize,
-    /// Where the agent's command begins, behind `--`.
+    /// The index of the first word after `--`, where the agent's command begins. `None` if there is no `--`.
     pub agent: Option<usize>,
 }
 
 impl Entry {
-    /// Its command, if that has one.
+    /// Returns the command of the agent, if the settings have one.
     pub(crate) fn command(&self) -> Option<&[String]> {
         match &self.start {
             Start::Command(words) => Some(words),
@@ -90,13 +90,13 @@ impl Entry {
         }
     }
 
-    /// Which words of its command are ours; `None` when it does not go through the proxy.
+    /// Returns the words of the command that belong to the proxy. `None` if the agent does not run through the proxy.
     pub(crate) fn ours(&self) -> Option<Ours> {
         ours(self.command()?)
     }
 }
 
-/// Which words of a command are ours.
+/// Returns the words of a command that belong to the proxy. `None` if the command does not start the proxy.
 pub(crate) fn ours(words: &[String]) -> Option<Ours> {
     let launcher = match program_name(words.first()?) {
         NAME => 1,
@@ -111,7 +111,7 @@ pub(crate) fn ours(words: &[String]) -> Option<Ours> {
     Some(Ours { launcher, agent })
 }
 
-/// The name of a program by its path on any system.
+/// Returns the file name of a program without its extension. `program` may be a path of any system.
 pub(crate) fn program_name(program: &str) -> &str {
     let name = program.rsplit(['/', '\\']).next().unwrap_or(program);
     let ending =
@@ -120,55 +120,55 @@ pub(crate) fn program_name(program: &str) -> &str {
 }
 
 impl Document {
-    /// What a file says; no file says nothing.
+    /// Decodes the content of a file. An empty slice stands for a file that does not exist.
     ///
     /// # Errors
-    /// It is no text.
+    /// Returns an error if the content is not UTF-8.
     pub(crate) fn new(bytes: &[u8]) -> Result<Self, SettingsError> {
         let text = str::from_utf8(bytes).map_err(|error| {
             let before = String::from_utf8_lossy(&bytes[..error.valid_up_to()]);
-            error_at(before.trim_start_matches(MARK), usize::MAX, "this is no UTF-8 text")
+            error_at(before.trim_start_matches(MARK), usize::MAX, "the text is not valid UTF-8")
         })?;
         let without = text.strip_prefix(MARK);
         Ok(Self { has_mark: without.is_some(), text: without.unwrap_or(text).to_owned() })
     }
 
-    /// The text, without the mark.
+    /// Returns the text without the byte order mark.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
-    /// The same with another text.
+    /// Returns a document with another text, and the same byte order mark.
     pub(crate) fn with(&self, text: String) -> Self {
         Self { text, ..*self }
     }
 
-    /// What the file is to say.
+    /// Returns the content for the file.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let mark = if self.has_mark { MARK } else { "" };
         [mark.as_bytes(), self.text.as_bytes()].concat()
     }
 
-    /// The agents, in the order of the text.
+    /// Returns the agents in the order of the text.
     ///
     /// # Errors
-    /// The text is broken, or it is not clear which agents it has.
+    /// Returns an error if the text cannot be parsed, or if a key that leads to the agents is not an object or occurs twice.
     pub(crate) fn agents(&self, format: &Format) -> Result<Vec<Entry>, SettingsError> {
         let parsed = parse_to_ast(&self.text, &CollectOptions::default(), &syntax()).map_err(|error| {
             SettingsError {
                 line: error.line_display(),
                 column: error.column_display(),
-                message: format!("this is no valid JSON: {}", lower(&error.kind().to_string())),
+                message: format!("invalid JSON: {}", lower(&error.kind().to_string())),
             }
         })?;
         let root = match parsed.value {
             None => return Ok(Vec::new()),
             Some(Value::Object(root)) => root,
-            Some(other) => return Err(self.wrong(other.range(), "the settings are not an object `{ … }`")),
+            Some(other) => return Err(self.wrong(other.range(), "expected an object `{ … }`")),
         };
         let Some(list) = self.only(&root, format.key)? else { return Ok(Vec::new()) };
         let Value::Object(list) = &list.value else {
-            let message = format!("`{}` is not an object `{{ … }}`", format.key);
+            let message = format!("`{}` must be an object `{{ … }}`", format.key);
             return Err(self.wrong(list.value.range(), &message));
         };
         list.properties
@@ -180,7 +180,7 @@ impl Document {
             .collect()
     }
 
-    /// The property with this name. Of two the editor takes one, and nobody knows which.
+    /// Returns the property with this name. A duplicate is an error, because editors differ in which of the two they use.
     fn only<'a, 'b>(
         &self,
         object: &'b Object<'a>,
@@ -191,7 +191,7 @@ impl Document {
         match (first, found.next()) {
             (Some(first), Some(second)) => {
                 let line = error_at(&self.text, first.range.start, "").line;
-                let message = format!("`{name}` is here a second time; the first is in line {line}");
+                let message = format!("duplicate key `{name}`; the first one is in line {line}");
                 Err(self.wrong(second.range, &message))
             }
             _ => Ok(first),
@@ -202,7 +202,7 @@ impl Document {
         let name = agent.name.as_str().to_owned();
         let line = error_at(&self.text, agent.range.start, "").line;
         let Value::Object(object) = &agent.value else {
-            let error = self.wrong(agent.value.range(), &format!("the agent `{name}` is not an object"));
+            let error = self.wrong(agent.value.range(), &format!("the agent `{name}` must be an object"));
             return Entry { name, start: Start::Unclear(error), env: Vec::new(), line };
         };
         let env = object.get_object("env").map(|env| env.properties.as_slice()).unwrap_or_default();
@@ -226,13 +226,13 @@ impl Document {
         let Some(command) = self.only(object, "command")? else { return Ok(Start::Editor) };
         let wrong = |message: String| Err(self.wrong(command.value.range(), &message));
         let Value::StringLit(program) = &command.value else {
-            return wrong(format!("`command` of the agent `{name}` is not a text"));
+            return wrong(format!("`command` of the agent `{name}` must be a string"));
         };
         let args = self.only(object, "args")?;
-        // Where that means a whole command line, its words are the editor's to find.
+        // Here the editor splits `command` into words itself, by rules that we don't know.
         if format.has_argv && program.value.contains(char::is_whitespace) {
             return wrong(format!(
-                "`command` of the agent `{name}` is a whole command line: write it as `argv`"
+                "`command` of the agent `{name}` is a command line; write it as a list in `argv` instead"
             ));
         }
         let mut words = vec![program.value.to_string()];
@@ -244,7 +244,7 @@ impl Document {
 
     fn words(&self, name: &str, key: &str, value: &Value<'_>) -> Result<Vec<String>, SettingsError> {
         let wrong = |value: &Value<'_>| {
-            self.wrong(value.range(), &format!("`{key}` of the agent `{name}` is not a list of texts"))
+            self.wrong(value.range(), &format!("`{key}` of the agent `{name}` must be a list of strings"))
         };
         let Value::Array(list) = value else { return Err(wrong(value)) };
         list.elements
@@ -271,7 +271,7 @@ fn error_at(text: &str, offset: usize, message: &str) -> SettingsError {
     }
 }
 
-/// Messages of the library begin with a capital; ours go on after a colon.
+/// Lowercases the first letter of a parser's message, because we put it after a colon.
 fn lower(message: &str) -> String {
     let mut rest = message.chars();
     rest.next().map_or_else(String::new, |first| first.to_lowercase().chain(rest).collect())

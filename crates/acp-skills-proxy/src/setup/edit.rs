@@ -1,6 +1,6 @@
-//! One agent in the text of settings, added or changed in place. Comments, order, line ends and indentation stay as they are.
+//! Adds, changes or removes one agent in the text of settings. Comments, order, line ends and indentation are kept.
 //!
-//! The result is read again before anybody gets it: all but the one agent must say what it said.
+//! The result is parsed again before it is returned, to verify that only this agent has changed.
 
 use std::ops::Range;
 
@@ -19,37 +19,37 @@ use super::{
     editors::Format,
 };
 
-/// What is changed.
+/// A change of settings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Change {
-    /// A new agent.
+    /// Adds an agent.
     Add {
-        /// Its name.
+        /// The name of the agent.
         name: String,
-        /// Its command.
+        /// The command of the agent.
         words: Vec<String>,
-        /// Its environment.
+        /// The environment variables of the agent.
         env: Vec<(String, String)>,
     },
-    /// Other words at the beginning of an agent's command.
+    /// Replaces words at the beginning of an agent's command.
     Splice {
-        /// Its name.
+        /// The name of the agent.
         name: String,
-        /// The words that are there; at least one.
+        /// The words to replace; at least one.
         before: Vec<String>,
-        /// The words that are to be there; at least one.
+        /// The new words; at least one.
         after: Vec<String>,
     },
-    /// An agent less.
+    /// Removes an agent.
     Remove {
-        /// Its name.
+        /// The name of the agent.
         name: String,
     },
 }
 
 impl Change {
-    /// The agent that is changed.
+    /// Returns the name of the agent.
     pub(crate) fn name(&self) -> &str {
         match self {
             Self::Add { name, .. } | Self::Splice { name, .. } | Self::Remove { name } => name,
@@ -57,21 +57,25 @@ impl Change {
     }
 }
 
-/// Why settings are not changed.
+/// An error that leaves settings unchanged.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum EditError {
-    /// The text is broken.
+    /// The text cannot be parsed.
     #[error(transparent)]
     Settings(#[from] SettingsError),
-    /// The agent is not as the change supposes.
-    #[error("the agent `{0}` is not as it was")]
+    /// The agent differs from what the change expects.
+    #[error("the agent `{0}` has changed in the meantime")]
     Other(String),
-    /// The result says something else than it should: a mistake of ours, which nobody is to pay for.
-    #[error("the change of `{0}` would change something else as well")]
+    /// The result differs in more than this agent, which is a bug in this module.
+    #[error("changing `{0}` would change other settings too")]
     Unsafe(String),
 }
 
-/// The document with the change.
+/// Returns the document with the change.
+///
+/// # Errors
+/// Returns [`EditError::Settings`] if the text cannot be parsed, [`EditError::Other`] if the agent does not match the change,
+/// and [`EditError::Unsafe`] if the result would differ in more than the agent.
 pub(crate) fn edit(document: &Document, format: &Format, change: &Change) -> Result<Document, EditError> {
     let agents = document.agents(format)?;
     let other = || EditError::Other(change.name().to_owned());
@@ -91,18 +95,20 @@ pub(crate) fn edit(document: &Document, format: &Format, change: &Change) -> Res
     Ok(result)
 }
 
-/// The text with an agent more or less.
+/// Returns the text with an agent added or removed.
 fn add_or_remove(document: &Document, format: &Format, change: &Change) -> Option<String> {
     let root = CstRootNode::parse(document.text(), &syntax()).ok()?;
     let list = root.object_value_or_create()?.object_value_or_create(format.key)?;
     match change {
-        Change::Add { name, words, env } => drop(list.append(name, entry(format, words, env))),
+        Change::Add { name, words, env } => {
+            let _ = list.append(name, entry(format, words, env));
+        }
         change => list.get(change.name())?.remove(),
     }
     Some(root.to_string())
 }
 
-/// An agent as the editor wants it.
+/// Returns an agent in the format of the editor.
 fn entry(format: &Format, words: &[String], env: &[(String, String)]) -> CstInputValue {
     let text = |text: &String| CstInputValue::String(text.clone());
     let texts = |words: &[String]| CstInputValue::Array(words.iter().map(text).collect());
@@ -123,7 +129,7 @@ fn entry(format: &Format, words: &[String], env: &[(String, String)]) -> CstInpu
     CstInputValue::Object(members)
 }
 
-/// The text with `words` in place of the first `count` of an agent's command.
+/// Returns the text with the first `count` words of an agent's command replaced by `words`.
 fn splice(
     document: &Document,
     format: &Format,
@@ -141,11 +147,11 @@ fn splice(
     }
     let (program, arguments) = words.split_first()?;
     let command = agent.get("command")?;
-    // From the end on, so that what is in front stays where it is.
+    // Replaces from the end, so that earlier offsets stay valid.
     let text = match agent.get_array("args") {
         Some(args) => {
             let (range, new) = replace_first(text, args, count - 1, arguments)?;
-            // What comes first in the text is not known: two pieces that do not overlap.
+            // `args` may come before `command`, but the two ranges never overlap.
             let program_range = command.value.range();
             let mut pieces = [(range, new), (program_range.start..program_range.end, quoted(program))];
             pieces.sort_by_key(|piece| std::cmp::Reverse(piece.0.start));
@@ -166,7 +172,7 @@ fn splice(
     Some(replaced(&text, range.start..range.end, &quoted(program)))
 }
 
-/// What to write where, so that `words` are in place of the first `count` elements of a list.
+/// Returns the range to replace and its new text, so that `words` replace the first `count` elements of a list.
 fn replace_first(
     text: &str,
     list: &Array<'_>,
@@ -177,7 +183,7 @@ fn replace_first(
     let is_same = |(element, word): &(&Value<'_>, &String)| {
         element.as_string_lit().is_some_and(|text| text.value == word.as_str())
     };
-    // What stays the same is not touched, so that it keeps its comments.
+    // Leading elements that don't change are not touched, so that they keep their comments.
     let same = elements.iter().take(count).zip(words).take_while(is_same).count();
     let range_of = |at: usize| elements.get(at).map(Ranged::range);
     let first = list.range.start + 1;
@@ -195,9 +201,9 @@ fn replace_first(
     let new = new.join(&separator);
     let is_empty = new.is_empty();
     Some(match (range_of(same), range_of(count)) {
-        // In front of what follows.
+        // Elements follow: replace up to the next one.
         (Some(start), Some(next)) => (start.start..next.start, if is_empty { new } else { new + &separator }),
-        // All that there is from here on.
+        // Replace all elements from here to the end.
         (Some(start), None) => {
             let end = range_of(elements.len() - 1)?.end;
             let start = if is_empty && same > 0 { range_of(same - 1)?.end } else { start.start };
@@ -211,7 +217,7 @@ fn replace_first(
     })
 }
 
-/// Whether this is between two elements and nothing else: no comment, for example.
+/// Returns true if the text between two elements is a comma and white space only, without a comment.
 fn is_separator(text: &str) -> bool {
     text.starts_with(',') && text[1..].chars().all(char::is_whitespace)
 }
@@ -228,7 +234,7 @@ fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// Whether the result has the change and nothing else.
+/// Verifies that `after` differs from `before` in the change only.
 fn verify(before: &Document, after: &Document, format: &Format, change: &Change) -> Result<(), EditError> {
     let name = change.name();
     let wrong = || EditError::Unsafe(name.to_owned());
@@ -236,7 +242,7 @@ fn verify(before: &Document, after: &Document, format: &Format, change: &Change)
     let found = agents.iter().find(|agent| agent.name == name);
     let is_made = match change {
         Change::Add { words, env, .. } => {
-            found.is_some_and(|it| it.command() == Some(words) && it.env == *env)
+            found.is_some_and(|agent| agent.command() == Some(words) && agent.env == *env)
         }
         Change::Splice { before: old, after: new, .. } => {
             let agents = before.agents(format)?;
@@ -251,7 +257,7 @@ fn verify(before: &Document, after: &Document, format: &Format, change: &Change)
     if is_made && rest(before)? == rest(after)? { Ok(()) } else { Err(wrong()) }
 }
 
-/// What settings say but for what is changed: an agent that comes or goes, or the command of one.
+/// Returns the settings without the changed part, which is the whole agent or only its command.
 fn rest(document: &Document, format: &Format, change: &Change) -> Option<Json> {
     let value: Option<Json> = parse_to_serde_value(document.text(), &syntax()).ok()?;
     let mut value = value.unwrap_or_else(|| Json::Object(Map::new()));

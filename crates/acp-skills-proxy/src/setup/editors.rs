@@ -1,8 +1,8 @@
-//! [`Editor`]: the programs that can be set up, where their settings are, and what an agent looks like in them.
+//! [`Editor`]: the editors that `setup` supports, the paths of their settings, and the format of an agent in these.
 //!
 //! Sources: Zed's [external agents](https://zed.dev/docs/ai/external-agents) and `crates/paths`; JetBrains'
 //! [ACP](https://www.jetbrains.com/help/ai-assistant/acp.html); [ACP Client](https://github.com/formulahendry/vscode-acp) for
-//! VS Code; [acpx](https://github.com/openclaw/acpx/blob/main/docs/config.md). What the others take is in `paste`.
+//! VS Code; [acpx](https://github.com/openclaw/acpx/blob/main/docs/config.md). The texts for other editors are in `paste`.
 
 use std::{
     fs,
@@ -12,10 +12,10 @@ use std::{
 use super::{home::Home, paste::Snippet};
 use crate::error::UsageError;
 
-/// How alike two names have to be, from 0 to 1, for one to be meant by the other.
+/// The minimum similarity of two names for a suggestion, from 0 to 1.
 const ALIKE: f64 = 0.75;
 
-/// Something that starts agents.
+/// An editor, or another program that starts agents.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Editor {
     /// The name on the command line.
@@ -24,50 +24,50 @@ pub(crate) struct Editor {
     pub aliases: &'static [&'static str],
     /// The name for people.
     pub name: &'static str,
-    /// The programs that tell that it is here.
+    /// The programs whose presence in `PATH` shows that the editor is installed.
     pub programs: &'static [&'static str],
-    /// Whether it is started from a desktop, and so may not know the PATH of a terminal.
+    /// True if the editor is started from a desktop, where `PATH` may differ from that of a terminal.
     pub is_desktop: bool,
-    /// How it is told of agents.
+    /// The way in which agents are added to the editor.
     pub way: Way,
-    /// What people do to see the new agent.
+    /// A sentence that tells users where to find the new agent.
     pub then: &'static str,
 }
 
-/// How an editor is told of agents.
+/// The way in which agents are added to an editor.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Way {
-    /// By a file that can be changed.
+    /// In a settings file that we can edit.
     Settings(Settings),
-    /// By a program that its user writes.
+    /// In a program that the user writes, so we print a text to paste.
     Paste(&'static [Snippet]),
 }
 
 /// A settings file.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Settings {
-    /// What it says.
+    /// The format of agents in the file.
     pub format: Format,
-    /// Where it may be; the first is where a new one goes.
+    /// The possible paths. A new file is created at the first one.
     files: &'static [In],
-    /// The directory and the name of the extension that reads it, if it is an extension's.
+    /// The directory and the name of the extension that reads the file, if the editor needs one.
     extension: Option<(&'static str, &'static str)>,
 }
 
-/// What an agent looks like in the settings.
+/// The format of an agent in settings.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Format {
-    /// The member of the settings that has the agents by name.
+    /// The key of the object that contains the agents by name.
     pub key: &'static str,
-    /// Whether an agent says that it is a custom one.
+    /// True if an agent needs `"type": "custom"`.
     pub has_type: bool,
-    /// Whether a command is one list, `argv`; else it is `command` and `args`.
+    /// True if a command is one list, `argv`. Otherwise, it is `command` and `args`.
     pub has_argv: bool,
-    /// Whether an agent has an environment even if there is nothing in it.
+    /// True if an agent needs `env` even if it is empty.
     pub has_env: bool,
 }
 
-/// A path below a directory of the user's.
+/// A path below one of the user's directories.
 #[derive(Debug, Clone, Copy)]
 enum In {
     Home(&'static str),
@@ -94,11 +94,11 @@ const fn vs_code(
             files,
             extension: Some((extensions, "formulahendry.acp-client")),
         }),
-        then: "Choose it in the panel of ACP Client.",
+        then: "Choose the agent in the panel of ACP Client.",
     }
 }
 
-/// All of them.
+/// All supported editors.
 pub(crate) const ALL: &[Editor] = &[
     Editor {
         id: "zed",
@@ -117,7 +117,7 @@ pub(crate) const ALL: &[Editor] = &[
             },
             extension: None,
         }),
-        then: "Choose it behind the + of the agent panel.",
+        then: "Choose the agent from the + menu of the agent panel.",
     },
     Editor {
         id: "jetbrains",
@@ -140,7 +140,7 @@ pub(crate) const ALL: &[Editor] = &[
             files: &[In::Home(".jetbrains/acp.json")],
             extension: None,
         }),
-        then: "Choose it in the AI chat.",
+        then: "Choose the agent in the AI chat.",
     },
     vs_code("vscode", &["code", "vs-code"], "VS Code", &[In::Config("Code/User/settings.json")], ".vscode"),
     vs_code(
@@ -163,7 +163,7 @@ pub(crate) const ALL: &[Editor] = &[
             files: &[In::Home(".acpx/config.json")],
             extension: None,
         }),
-        then: "Name it behind `acpx`.",
+        then: "Start it with `acpx NAME`.",
     },
     Editor {
         id: "neovim",
@@ -194,28 +194,28 @@ pub(crate) const ALL: &[Editor] = &[
     },
 ];
 
-/// The editor with this name.
+/// Returns the editor with this identifier or alias. Case is ignored.
 ///
 /// # Errors
-/// There is none.
+/// Returns an error with a suggestion if no editor has the name.
 pub(crate) fn find(name: &str) -> Result<&'static Editor, UsageError> {
     let name = name.to_lowercase();
     let names = |editor: &'static Editor| std::iter::once(editor.id).chain(editor.aliases.iter().copied());
     if let Some(found) = ALL.iter().find(|editor| names(editor).any(|known| known == name)) {
         return Ok(found);
     }
-    let alike =
-        ALL.iter().flat_map(|editor| names(editor).map(|it| (strsim::jaro_winkler(&name, it), editor.id)));
+    let alike = ALL
+        .iter()
+        .flat_map(|editor| names(editor).map(|known| (strsim::jaro_winkler(&name, known), editor.id)));
     let best = alike.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|best| best.0 >= ALIKE);
-    // Short names are less alike than they look.
+    // A typo in a short name lowers the similarity a lot, so one edit is always accepted.
     let near = ALL.iter().find(|editor| strsim::osa_distance(&name, editor.id) == 1);
     let best = best.map(|best| best.1).or(near.map(|editor| editor.id));
     let all: Vec<_> = ALL.iter().map(|editor| editor.id).collect();
-    Err(UsageError::new(format!("no editor is known as `{name}`")).hint(match best {
+    Err(UsageError::new(format!("unknown editor `{name}`")).hint(match best {
         Some(id) => format!("did you mean `{id}`?"),
         None => format!(
-            "known are {}; with `--file FILE` a settings file in another place, and everywhere else put \
-             `acp-skills-proxy … --` in front of the agent's command",
+            "supported editors are {}; in any other editor, put `acp-skills-proxy … --` in front of the agent's command",
             all.join(", ")
         ),
     }))
@@ -227,21 +227,21 @@ impl In {
             Self::Home(path) => home.dir.join(path),
             Self::Config(path) => home.config.join(path),
         };
-        // With the separators of the system.
+        // Collecting the components writes the separators of the system.
         path.components().collect()
     }
 }
 
 impl Settings {
-    /// Where the settings may be; the first is where new ones go.
+    /// Returns the possible paths of the settings. A new file is created at the first one.
     pub(crate) fn files(&self, home: &Home) -> Vec<PathBuf> {
         self.files.iter().map(|file| file.path(home)).collect()
     }
 
-    /// The files that are there, or else the one to make.
+    /// Returns the path of the existing settings file, or of the one to create.
     ///
     /// # Errors
-    /// There are several.
+    /// Returns an error if there are several settings files.
     pub(crate) fn file(&self, home: &Home) -> Result<PathBuf, UsageError> {
         let mut files = self.files(home);
         let there: Vec<_> = files.iter().filter(|file| is_there(file)).cloned().collect();
@@ -250,28 +250,28 @@ impl Settings {
             [one] => Ok(one.clone()),
             several => {
                 let shown: Vec<_> = several.iter().map(|file| home.shown(file)).collect();
-                Err(UsageError::new(format!("there are several settings files: {}", shown.join(", ")))
-                    .hint(format!("choose one: `--file {}`", shown[0])))
+                Err(UsageError::new(format!("found several settings files: {}", shown.join(", ")))
+                    .hint(format!("choose one with `--file {}`", shown[0])))
             }
         }
     }
 
-    /// The extension that is needed and is not there.
+    /// Returns the name of the extension that the editor needs, if it is not installed.
     pub(crate) fn missing_extension(&self, home: &Home) -> Option<&'static str> {
         let (dir, extension) = self.extension?;
         let installed = fs::read_dir(home.dir.join(dir).join("extensions")).into_iter().flatten().flatten();
-        let is_it = |name: &str| name.to_lowercase().starts_with(extension);
+        let is_extension = |name: &str| name.to_lowercase().starts_with(extension);
         let mut names = installed.filter_map(|entry| entry.file_name().into_string().ok());
-        (!names.any(|name| is_it(&name))).then_some(extension)
+        (!names.any(|name| is_extension(&name))).then_some(extension)
     }
 
-    /// Whether the editor seems to be here: it has settings, or a directory for them.
+    /// Returns true if the editor seems to be installed, because its settings or the directory for these exist.
     pub(crate) fn is_here(&self, home: &Home) -> bool {
         self.files(home).iter().any(|file| is_there(file) || file.parent().is_some_and(Path::is_dir))
     }
 }
 
-/// Whether there is something, be it a link that leads nowhere.
+/// Returns true if the path exists. A symbolic link without a target counts.
 pub(crate) fn is_there(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }

@@ -1,7 +1,8 @@
-//! [`SettingsFile`]: a settings file as it was read. It is replaced whole or not at all, and only when nobody else has changed
-//! it since.
+//! [`SettingsFile`]: a settings file with the content that was read. It is replaced atomically, and only if no other program
+//! has changed it since.
 //!
-//! A link stays a link: people keep settings in a repository of dotfiles, so what it leads to is replaced.
+//! A symbolic link stays a link, because users keep settings in a repository of dotfiles. The file that it points to is
+//! replaced.
 
 use std::{
     fs::{self, Permissions},
@@ -11,77 +12,78 @@ use std::{
 
 use tempfile::NamedTempFile;
 
-/// No editor's settings are longer, in bytes.
+/// The maximum size of a settings file, in bytes.
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
 
-/// A settings file as it was read, or that there was none.
+/// A settings file with the content that was read. The file may not exist yet.
 #[derive(Debug)]
 pub(crate) struct SettingsFile {
     path: PathBuf,
-    /// What the path leads to.
+    /// The file that `path` points to, after symbolic links.
     target: PathBuf,
-    /// What was read; `None` where there was no file.
+    /// The content that was read. `None` if there was no file.
     read: Option<Vec<u8>>,
     permissions: Option<Permissions>,
 }
 
-/// Why a settings file cannot be read or written.
+/// An error that prevented reading or writing a settings file.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FileError {
-    /// It cannot be read.
+    /// Reading failed.
     #[error("cannot read {}: {source}", path.display())]
     Read {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error of the system.
         source: io::Error,
     },
-    /// It cannot be written.
+    /// Writing failed.
     #[error("cannot write {}: {source}", path.display())]
     Write {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error of the system.
         source: io::Error,
     },
-    /// It is a link to nothing.
-    #[error("{} is a link to {}, which is not there", path.display(), target.display())]
+    /// The file is a symbolic link whose target does not exist.
+    #[error("{} is a symbolic link to {}, which does not exist", path.display(), target.display())]
     Dangling {
         /// The link.
         path: PathBuf,
-        /// Where to.
+        /// The target of the link.
         target: PathBuf,
     },
-    /// It may not be written.
+    /// The file is read-only.
     #[error("{} is read-only", .0.display())]
     ReadOnly(PathBuf),
-    /// It is too long.
-    #[error("{} is longer than any settings are", .0.display())]
+    /// The file is larger than 64 MiB.
+    #[error("{} is too large for a settings file (more than 64 MiB)", .0.display())]
     TooLong(PathBuf),
-    /// Somebody else has changed it.
-    #[error("{} was changed by somebody else in the meantime, so nothing was written", .0.display())]
+    /// Another program has changed the file since it was read.
+    #[error("{} was changed by another program in the meantime, so nothing was written", .0.display())]
     Changed(PathBuf),
 }
 
 impl FileError {
-    /// What to do about it.
+    /// Returns a hint that explains how to resolve the error.
     pub(crate) fn hint(&self) -> Option<&'static str> {
         match self {
-            Self::Changed(_) => Some("run the same again to see the change of what is there now"),
+            Self::Changed(_) => Some("run the same command again to see the change to the new content"),
             Self::ReadOnly(_) => Some(
-                "where a program makes your settings, such as home-manager, the change belongs there: `--print` shows it",
+                "if a program such as home-manager generates your settings, make the change there; `--print` shows it",
             ),
-            Self::Dangling { .. } => Some("restore what it leads to, or remove the link"),
+            Self::Dangling { .. } => Some("restore the target, or remove the link"),
             _ => None,
         }
     }
 }
 
 impl SettingsFile {
-    /// Reads the file.
+    /// Reads the file. A file that does not exist is not an error.
     ///
     /// # Errors
-    /// There is something that cannot be read.
+    /// Returns [`FileError::Dangling`] if the path is a link whose target does not exist, [`FileError::TooLong`] if the file is
+    /// too large, and [`FileError::Read`] if it is not a regular file or cannot be read.
     pub(crate) fn read(path: &Path) -> Result<Self, FileError> {
         let failed = |source| FileError::Read { path: path.to_owned(), source };
         let target = match dunce::canonicalize(path) {
@@ -101,7 +103,7 @@ impl SettingsFile {
         };
         let metadata = fs::metadata(&target).map_err(failed)?;
         if !metadata.is_file() {
-            return Err(failed(io::Error::other("it is no file")));
+            return Err(failed(io::Error::other("not a regular file")));
         }
         if metadata.len() > MAX_BYTES {
             return Err(FileError::TooLong(path.to_owned()));
@@ -115,20 +117,21 @@ impl SettingsFile {
         })
     }
 
-    /// What it says; `None` where there is no file.
+    /// Returns the content that was read. `None` if there was no file.
     pub(crate) fn bytes(&self) -> Option<&[u8]> {
         self.read.as_deref()
     }
 
-    /// Where it really is.
+    /// Returns the path of the file itself, after symbolic links.
     pub(crate) fn target(&self) -> &Path {
         &self.target
     }
 
-    /// Replaces the file; `None` removes it. Its permissions stay as they are.
+    /// Replaces the content of the file, or removes the file if `bytes` is `None`. Permissions are kept.
     ///
     /// # Errors
-    /// It cannot be written, or is not what was read any more; then nothing has changed.
+    /// Returns [`FileError::ReadOnly`] if the file is read-only, [`FileError::Changed`] if it differs from the content that was
+    /// read, and [`FileError::Write`] if it cannot be written. In all cases the file is unchanged.
     pub(crate) fn replace(&self, bytes: Option<&[u8]>) -> Result<(), FileError> {
         let failed = |source| FileError::Write { path: self.path.clone(), source };
         if self.permissions.as_ref().is_some_and(Permissions::readonly) {
@@ -146,7 +149,7 @@ impl SettingsFile {
             new.as_file().set_permissions(permissions.clone()).map_err(failed)?;
         }
         new.as_file().sync_all().map_err(failed)?;
-        // As late as can be; no system swaps files only if one of them is what was read.
+        // Check this as late as possible, since no system can replace a file only if its content is unchanged.
         self.check_unchanged()?;
         let put =
             if self.read.is_some() { new.persist(&self.target) } else { new.persist_noclobber(&self.target) };
@@ -171,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn somebody_else_was_faster() {
+    fn a_file_that_another_program_changed_is_not_replaced() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("settings.json");
         fs::write(&path, "old").unwrap();
@@ -187,11 +190,11 @@ mod tests {
         assert_eq!(file.bytes(), None);
         fs::write(&path, "theirs").unwrap();
         assert!(matches!(file.replace(Some(b"ours")), Err(FileError::Changed(_))));
-        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing is left lying about");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "temporary files are removed");
     }
 
     #[test]
-    fn nothing_is_written_over_what_may_not_be() {
+    fn a_read_only_file_is_not_replaced() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("settings.json");
         fs::write(&path, "old").unwrap();
@@ -205,11 +208,12 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn links_and_permissions_stay() {
+    fn links_and_permissions_are_kept() {
         use std::os::unix::fs::{PermissionsExt, symlink};
 
         let dir = tempfile::tempdir().unwrap();
-        let (real, link) = (dir.path().join("dotfiles/zed.json"), dir.path().join("settings.json"));
+        let real = dir.path().join("dotfiles/zed.json");
+        let link = dir.path().join("settings.json");
         fs::create_dir(dir.path().join("dotfiles")).unwrap();
         fs::write(&real, "old").unwrap();
         fs::set_permissions(&real, Permissions::from_mode(0o640)).unwrap();

@@ -1,4 +1,4 @@
-//! [`Home`]: where on this machine people keep settings.
+//! [`Home`]: the directories of the user on this machine.
 
 use std::{
     env,
@@ -13,27 +13,27 @@ use crate::error::UsageError;
 pub(crate) struct Home {
     /// The home directory.
     pub dir: PathBuf,
-    /// Where programs keep settings: `~/.config`, `~/Library/Application Support`, or `%APPDATA%`.
+    /// The directory for settings: `~/.config`, `~/Library/Application Support`, or `%APPDATA%`.
     pub config: PathBuf,
-    /// Where we remember what was changed.
+    /// The directory in which we keep records of changes.
     pub changes: PathBuf,
 }
 
 impl Home {
-    /// The directories of whoever runs us.
+    /// Returns the directories of the current user.
     ///
     /// # Errors
-    /// It is not known where they are.
+    /// Returns an error if the home directory is unknown.
     pub(crate) fn find() -> Result<Self, UsageError> {
         let dir = env::home_dir().filter(|dir| dir.is_absolute()).ok_or_else(|| {
             let variable = if cfg!(windows) { "USERPROFILE" } else { "HOME" };
-            UsageError::new("it is not known where your home directory is").hint(format!("set {variable}"))
+            UsageError::new("cannot find your home directory").hint(format!("set {variable}"))
         })?;
         Ok(Self::of(dir, |name| env::var_os(name)))
     }
 
     fn of(dir: PathBuf, variable: impl Fn(&str) -> Option<OsString>) -> Self {
-        // A relative path is to be ignored (XDG Base Directory Specification).
+        // Relative paths are ignored, as the XDG Base Directory Specification requires.
         let absolute = |name| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let (config, state) = if cfg!(windows) {
             let roaming = absolute("APPDATA").unwrap_or_else(|| dir.join("AppData").join("Roaming"));
@@ -50,7 +50,7 @@ impl Home {
         Self { changes: state.join(super::NAME).join("setup"), dir, config }
     }
 
-    /// A path as people write it: from the home directory on.
+    /// Returns a path for messages, with `~` for the home directory on Unix.
     pub(crate) fn shown(&self, path: &Path) -> String {
         let shown = match path.strip_prefix(&self.dir) {
             Ok(rest) if cfg!(unix) => Path::new("~").join(rest),
@@ -60,15 +60,17 @@ impl Home {
     }
 }
 
-// Only these systems have directories that variables move.
+// Only Linux has directories that environment variables can move.
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
 
     #[test]
-    fn where_things_are() {
+    fn variables_move_the_directories() {
         let home = |variables: &'static [(&str, &str)]| {
-            let variable = |name: &str| variables.iter().find(|it| it.0 == name).map(|it| it.1.into());
+            let variable = |name: &str| {
+                variables.iter().find(|(known, _)| *known == name).map(|(_, value)| value.into())
+            };
             let home = Home::of("/home/me".into(), variable);
             (home.config, home.changes)
         };

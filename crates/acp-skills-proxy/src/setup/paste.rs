@@ -1,29 +1,29 @@
-//! What to paste where settings are a program that its user writes, or a command line that its user types.
+//! Texts to paste into settings that are programs, such as those of Neovim and Emacs, or into a command line.
 
 use acp_skills::agents::Agent;
 
 /// A text to paste.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Snippet {
-    /// [CodeCompanion](https://github.com/olimorris/codecompanion.nvim), by extending the adapter that it has.
+    /// For [CodeCompanion](https://github.com/olimorris/codecompanion.nvim). Extends its adapter for the agent.
     CodeCompanion,
-    /// [avante](https://github.com/yetone/avante.nvim).
+    /// For [avante](https://github.com/yetone/avante.nvim).
     Avante,
-    /// [agent-shell](https://github.com/xenodium/agent-shell).
+    /// For [agent-shell](https://github.com/xenodium/agent-shell).
     AgentShell,
-    /// [Toad](https://github.com/batrachianai/toad).
+    /// For [Toad](https://github.com/batrachianai/toad).
     Toad,
 }
 
-/// The names that plug-ins have for an agent.
+/// The names of an agent in plug-ins. `None` if the plug-in does not support the agent.
 struct Names {
-    /// Its identifier.
+    /// The identifier in the ACP registry.
     agent: &'static str,
-    /// The adapter of CodeCompanion.
+    /// The name of CodeCompanion's adapter.
     adapter: Option<&'static str>,
-    /// The provider of avante.
+    /// The name of avante's provider.
     provider: Option<&'static str>,
-    /// The variable of agent-shell.
+    /// The variable of agent-shell that contains the command.
     variable: Option<&'static str>,
 }
 
@@ -57,7 +57,7 @@ const NAMES: &[Names] = &[
 ];
 
 impl Snippet {
-    /// What it is for.
+    /// Returns the heading of the text, which says where to paste it.
     pub(crate) fn title(self) -> &'static str {
         match self {
             Self::CodeCompanion => "CodeCompanion, in your init.lua:",
@@ -67,8 +67,8 @@ impl Snippet {
         }
     }
 
-    /// The text that starts `command`, which runs `agent` if that is a known one. `None` where the plug-in does not know
-    /// such an agent and has no way to be told of it in a line.
+    /// Returns the text that makes the plug-in start `command`. `agent` is the agent that the command runs, if it is a known
+    /// one. `None` if the plug-in only supports certain agents, and this is not one of them.
     pub(crate) fn text(self, agent: Option<&Agent>, command: &[String]) -> Option<String> {
         let known = agent.and_then(|agent| NAMES.iter().find(|names| names.agent == agent.id));
         let lua = || command.iter().map(|word| lua(word)).collect::<Vec<_>>();
@@ -83,10 +83,10 @@ impl Snippet {
                 ))
             }
             Self::Avante => {
-                let provider =
-                    known.and_then(|names| names.provider).or(agent.map(|agent| agent.id.as_str()));
+                let provider = known.and_then(|names| names.provider).or(agent.map(|agent| agent.id));
                 let provider = provider.unwrap_or("acp-skills");
-                let (program, arguments) = (lua().remove(0), lua()[1..].join(", "));
+                let program = lua().remove(0);
+                let arguments = lua()[1..].join(", ");
                 Some(format!(
                     "require(\"avante\").setup({{\n  provider = \"{provider}\",\n  acp_providers = {{\n    [\"{provider}\"] = \
                      {{\n      command = {program},\n      args = {{ {arguments} }},\n    }},\n  }},\n}})\n"
@@ -104,7 +104,7 @@ impl Snippet {
     }
 }
 
-/// The agents that the plug-in can be told of.
+/// Returns the identifiers of the agents that the plug-in supports.
 pub(crate) fn known(snippet: Snippet) -> Vec<&'static str> {
     let is_known = |names: &&Names| match snippet {
         Snippet::CodeCompanion => names.adapter.is_some(),
@@ -114,16 +114,17 @@ pub(crate) fn known(snippet: Snippet) -> Vec<&'static str> {
     NAMES.iter().filter(is_known).map(|names| names.agent).collect()
 }
 
-/// A text of Lua. Its escapes for `"`, `\` and line ends are those of most languages.
+/// Returns a string literal of Lua.
 fn lua(text: &str) -> String {
     quoted(text, |c| format!("\\{:03}", u32::from(c)))
 }
 
-/// A text of Emacs Lisp.
+/// Returns a string literal of Emacs Lisp.
 fn lisp(text: &str) -> String {
     quoted(text, |c| format!("\\x{:x}\\ ", u32::from(c)))
 }
 
+/// Returns a string literal with escapes that Lua and Emacs Lisp share. `control` escapes other control characters.
 fn quoted(text: &str, control: impl Fn(char) -> String) -> String {
     let escaped = text.chars().map(|c| match c {
         '"' | '\\' => format!("\\{c}"),
@@ -134,7 +135,7 @@ fn quoted(text: &str, control: impl Fn(char) -> String) -> String {
     format!("\"{}\"", escaped.collect::<String>())
 }
 
-/// A word for a POSIX shell.
+/// Quotes a word for a POSIX shell, if it needs quotes.
 pub(crate) fn shell(word: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "-_./:=@%+,~".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
@@ -150,14 +151,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_names_are_those_of_agents() {
+    fn all_names_belong_to_known_agents() {
         for names in NAMES {
             assert_eq!(agents::find(names.agent).unwrap().id, names.agent);
         }
     }
 
     #[test]
-    fn words_stay_words() {
+    fn words_are_quoted() {
         for (word, in_lua, in_lisp, in_shell) in [
             ("a b", r#""a b""#, r#""a b""#, "'a b'"),
             (r#"C:\x "y""#, r#""C:\\x \"y\"""#, r#""C:\\x \"y\"""#, r#"'C:\x "y"'"#),

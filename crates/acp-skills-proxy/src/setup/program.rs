@@ -1,5 +1,5 @@
-//! How an editor starts us, and finds the agent: editors are started from a desktop, in any directory, and often without the
-//! PATH of a terminal.
+//! Finds commands with which an editor can start the proxy and the agent. Editors are started from a desktop, in any
+//! directory, and often don't inherit the `PATH` of a shell.
 
 use std::{
     env,
@@ -13,8 +13,8 @@ use skills_core::text::shown_path;
 use super::{NAME, document::program_name};
 use crate::error::UsageError;
 
-/// The directories that programs of a desktop find programs in, whatever a shell's start-up files say. Empty where desktop and
-/// terminal have the same.
+/// The `PATH` of programs that are started from a desktop, without what the shell's start-up files add. Empty on systems
+/// where desktop and terminal share one `PATH`.
 const DESKTOP: &[&str] = if cfg!(target_os = "macos") {
     &["/usr/bin", "/bin", "/usr/sbin", "/sbin"]
 } else if cfg!(windows) {
@@ -34,10 +34,11 @@ const DESKTOP: &[&str] = if cfg!(target_os = "macos") {
     ]
 };
 
-/// How many bytes the first line of a script has at most, as Linux has it.
+/// The maximum length of the first line of a script, in bytes. This is the limit of Linux.
 const MAX_SHEBANG_BYTES: u64 = 256;
 
-/// What of a path tells who put a program there, and whether the path will be another after an update.
+/// A path component of each version or package manager, its name, and true if the paths of programs contain a version, so that
+/// an update changes them.
 const MANAGERS: &[(&str, &str, bool)] = &[
     (".nvm", "nvm", true),
     ("fnm", "fnm", true),
@@ -56,23 +57,23 @@ const MANAGERS: &[(&str, &str, bool)] = &[
     (".local", "~/.local", false),
 ];
 
-/// How we are started, and what to know about that.
+/// Words of a command, with notes for the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Words {
     /// The words of the command.
     pub words: Vec<String>,
-    /// What people should know.
+    /// Notes for the user, such as a path that an update will change.
     pub notes: Vec<String>,
 }
 
-/// How an editor starts us: the absolute path of the program that runs now. One that a runner of packages has in a cache
-/// vanishes, and the runner is what stays.
+/// Returns the words with which an editor starts the proxy: the absolute path of the running program. If a package runner such
+/// as npx runs us from its cache, returns a command of the runner instead, because the cache may be cleared.
 ///
 /// # Errors
-/// There is no path that can be written down.
+/// Returns an error if the path of the program is unknown or not UTF-8.
 pub(crate) fn our_own(is_desktop: bool) -> Result<Words, UsageError> {
     let program = env::current_exe()
-        .map_err(|error| UsageError::failed("it is not known which program this is", error))?;
+        .map_err(|error| UsageError::failed("cannot find the path of this program", error))?;
     if let Some((runner, arguments)) = cached(&program) {
         let mut found = reachable(runner, is_desktop)?;
         found.words.extend(arguments.iter().map(|&word| word.to_owned()));
@@ -81,22 +82,22 @@ pub(crate) fn our_own(is_desktop: bool) -> Result<Words, UsageError> {
         found.notes.insert(
             0,
             format!(
-                "this program lies in the cache of {runner} and may vanish, so `{written}` is written; to start faster and \
-                 without a network, install it"
+                "this program is in the cache of {runner}, which may be cleared, so the command is `{written}`; install the program \
+                 to start faster and without a network"
             ),
         );
         return Ok(found);
     }
-    // A link in PATH outlives an update; where it leads to may have a version in its name.
+    // Prefer a link in `PATH`, since it should still work after an update. Its target may have a version in its path.
     let real = dunce::canonicalize(&program).unwrap_or_else(|_| program.clone());
     let link = which::which(NAME).ok().filter(|link| link.is_absolute());
     let stays = link.filter(|link| dunce::canonicalize(link).is_ok_and(|target| target == real));
     Ok(Words { words: vec![text(&stays.unwrap_or(program))?], notes: Vec::new() })
 }
 
-/// Which runner of packages has the program in a cache, and the arguments with which that runs a package.
+/// Returns the package runner whose cache contains the program, and the arguments with which it runs a package.
 fn cached(program: &Path) -> Option<(&'static str, &'static [&'static str])> {
-    let names: Vec<_> = program.components().filter_map(|it| it.as_os_str().to_str()).collect();
+    let names: Vec<_> = program.components().filter_map(|part| part.as_os_str().to_str()).collect();
     let has = |name: &str| names.contains(&name);
     let is_below = |outer: &str, inner: &str| {
         names.windows(2).any(|pair| pair[0] == outer && pair[1].starts_with(inner))
@@ -116,19 +117,21 @@ fn cached(program: &Path) -> Option<(&'static str, &'static [&'static str])> {
     }
 }
 
-/// How an editor finds `program`: by its name where a desktop has it in PATH, else by its absolute path. A script whose
-/// interpreter it would not find either is started by that.
+/// Returns the words with which an editor starts `program`: its name if it is in the `PATH` of a desktop, and its absolute path
+/// otherwise. If `program` is a script and its interpreter is not in that `PATH`, the interpreter comes first.
 ///
 /// # Errors
-/// The path is no text.
+/// Returns an error if the path is not UTF-8.
 pub(crate) fn reachable(program: &str, is_desktop: bool) -> Result<Words, UsageError> {
     let as_it_is = |notes| Words { words: vec![program.to_owned()], notes };
-    // What has a directory is the user's word; `~` is read by us.
+    // A path is kept as the user wrote it. The proxy expands `~` itself.
     let is_name = Path::new(program).components().count() == 1 && !program.starts_with(['~', '$']);
     let path = match which::which(program) {
         Ok(path) => path,
         Err(_) if is_name => {
-            return Ok(as_it_is(vec![format!("`{program}` is not in your PATH: is it installed?")]));
+            return Ok(as_it_is(vec![format!(
+                "`{program}` is not in your PATH; check that it is installed"
+            )]));
         }
         Err(_) => return Ok(as_it_is(Vec::new())),
     };
@@ -140,18 +143,18 @@ pub(crate) fn reachable(program: &str, is_desktop: bool) -> Result<Words, UsageE
     let mut notes = Vec::new();
     let mut words = Vec::new();
     if let Some((found, name)) = interpreter.filter(|(found, _)| !is_on_desktop(found)) {
-        // What lies beside the agent is found, behind all others.
+        // The proxy adds the agent's own directory to the end of `PATH`, so an interpreter in it is found.
         let first = DESKTOP.iter().map(|dir| Path::new(dir).join(&name)).find(|path| path.is_file());
         match (path.with_file_name(&name).is_file(), first) {
             (true, None) => {}
             (true, Some(first)) => notes.push(format!(
-                "in an editor `{program}` may be run by {}, and not by {}",
+                "an editor may run `{program}` with {} instead of {}",
                 shown_path(&first),
                 shown_path(&found)
             )),
             (false, _) => {
                 notes.push(format!(
-                    "`{program}` is run by `{name}`, which an editor may not have in its PATH: {}",
+                    "`{program}` needs `{name}`, which may not be in the PATH of an editor: {}",
                     why(&found)
                 ));
                 words.push(text(&lasting(&found))?);
@@ -162,27 +165,31 @@ pub(crate) fn reachable(program: &str, is_desktop: bool) -> Result<Words, UsageE
         return Ok(as_it_is(notes));
     }
     if is_name && !is_on_desktop(&path) {
-        notes.push(format!("an editor may not have `{program}` in its PATH: {}", why(&path)));
+        notes.push(format!("`{program}` may not be in the PATH of an editor: {}", why(&path)));
     }
     words.push(if is_name { text(&path)? } else { program.to_owned() });
     Ok(Words { words, notes })
 }
 
-/// Who put a program there, and what becomes of its path.
+/// Explains where a program is, which manager installed it, and if an update changes the path.
 fn why(path: &Path) -> String {
     let dir = shown_path(path.parent().unwrap_or(path));
     let is_part =
-        |name: &str| path.components().any(|part| matches!(part, Component::Normal(it) if it == name));
+        |name: &str| path.components().any(|part| matches!(part, Component::Normal(part) if part == name));
     match MANAGERS.iter().find(|(part, ..)| is_part(part)) {
         Some((_, manager, true)) => format!(
-            "it is in {dir}, of {manager}; written with its directory, which another version changes, so run this again then"
+            "it is in {dir} (managed by {manager}), so setup writes its full path; run setup again after an update, because that \
+             changes the path"
         ),
-        Some((_, manager, false)) => format!("it is in {dir}, of {manager}; written with its directory"),
-        None => format!("it is in {dir}; written with its directory"),
+        Some((_, manager, false)) => {
+            format!("it is in {dir} (managed by {manager}), so setup writes its full path")
+        }
+        None => format!("it is in {dir}, so setup writes its full path"),
     }
 }
 
-/// The same program by a path that is still there when this shell is not: fnm makes a directory of links for each.
+/// Returns a path of the same program that stays valid after this shell ends, because fnm creates a directory of links for each
+/// shell.
 fn lasting(path: &Path) -> PathBuf {
     let is_of_shell = path.components().any(|part| part.as_os_str() == "fnm_multishells");
     let real = path.parent().filter(|_| is_of_shell).and_then(|dir| dunce::canonicalize(dir).ok());
@@ -196,7 +203,7 @@ fn is_on_desktop(path: &Path) -> bool {
     path.parent().is_some_and(|dir| DESKTOP.iter().any(|known| dir == Path::new(known)))
 }
 
-/// The program that a script's first line has looked up in PATH: `node` in `#!/usr/bin/env node`.
+/// Returns the interpreter that a script looks up in `PATH`: `node` for `#!/usr/bin/env node`.
 fn interpreter(script: &Path) -> Option<String> {
     let mut start = Vec::new();
     File::open(script).ok()?.take(MAX_SHEBANG_BYTES).read_to_end(&mut start).ok()?;
@@ -211,7 +218,10 @@ fn interpreter(script: &Path) -> Option<String> {
 
 fn text(path: &Path) -> Result<String, UsageError> {
     path.to_str().map(str::to_owned).ok_or_else(|| {
-        UsageError::new(format!("{} cannot be written into settings: it is no text", shown_path(path)))
+        UsageError::new(format!(
+            "cannot write {} into settings, because it is not valid UTF-8",
+            shown_path(path)
+        ))
     })
 }
 
@@ -220,7 +230,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_vanishes() {
+    fn programs_in_caches_of_package_runners_are_recognized() {
         for (path, runner) in [
             ("/home/me/.npm/_npx/0a1b/node_modules/@x/linux-x64/bin/acp-skills-proxy", Some("npx")),
             ("/home/me/.cache/uv/archive-v0/AbC/bin/acp-skills-proxy", Some("uvx")),

@@ -1,7 +1,8 @@
-//! [`Record`]: what was changed in a settings file, in a directory of its own each, so that none replaces an older one.
+//! [`Record`]: a change of a settings file, with the content of the file before and after. Each record has its own directory,
+//! so that it never replaces an older one.
 //!
-//! It lies in the user's state directory and not beside the settings, which may be in a repository; and for the owner alone,
-//! because settings may have keys in them.
+//! Records are in the user's state directory, because settings may be in a repository. Only the owner can read them, because
+//! settings may contain API keys.
 
 use std::{
     fs, io,
@@ -13,7 +14,7 @@ use skills_sources::disk::private;
 
 use super::edit::Change;
 
-/// How many changes of one user are kept at most. Nobody gets there.
+/// The maximum number of records of a user.
 const MAX_RECORDS: u32 = 1_000_000;
 
 const CHANGE: &str = "change.json";
@@ -21,32 +22,32 @@ const BEFORE: &str = "before.json";
 const AFTER: &str = "after.json";
 const UNDONE: &str = "undone";
 
-/// What was changed.
+/// A change of a settings file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Record {
-    /// The editor's name on the command line.
+    /// The identifier of the editor.
     pub editor: String,
-    /// The settings file, where it really is.
+    /// The path of the settings file, after symbolic links.
     pub file: PathBuf,
-    /// The changes, in their order.
+    /// The changes, in the order in which they were made.
     pub changes: Vec<Change>,
     #[serde(skip)]
     dir: PathBuf,
 }
 
 impl Record {
-    /// What was changed.
+    /// Creates a record, which is not on disk yet.
     pub(crate) fn new(editor: &str, file: &Path, changes: Vec<Change>) -> Self {
         Self { editor: editor.to_owned(), file: file.to_owned(), changes, dir: PathBuf::new() }
     }
 
-    /// Writes it below `dir`, with what the file said before and after.
+    /// Writes the record below `dir`, with the content of the file before and after the change.
     ///
     /// # Errors
-    /// As the system says.
+    /// Returns an error if the record cannot be written, or if there are too many records.
     pub(crate) fn keep(mut self, dir: &Path, before: Option<&[u8]>, after: &[u8]) -> io::Result<Self> {
         private::create_dir(dir)?;
-        // Not the number of those that are there: somebody may have removed one.
+        // Don't use the number of existing records, since the user may have removed some of them.
         let last = numbers(dir)?.into_iter().max().unwrap_or(0);
         self.dir = (last + 1..MAX_RECORDS)
             .map(|number| dir.join(format!("{number:04}")))
@@ -55,7 +56,7 @@ impl Record {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => None,
                 Err(error) => Some(Err(error)),
             })
-            .unwrap_or_else(|| Err(io::Error::other("there are too many")))?;
+            .unwrap_or_else(|| Err(io::Error::other("there are too many records")))?;
         match self.write(before, after) {
             Ok(()) => Ok(self),
             Err(error) => {
@@ -73,22 +74,22 @@ impl Record {
         fs::write(self.dir.join(CHANGE), serde_json::to_vec_pretty(self)?)
     }
 
-    /// Forgets it: the file was not changed after all.
+    /// Removes the record, because the file was not changed after all.
     pub(crate) fn forget(self) {
-        // What is left of it is a backup of what is still there.
-        drop(fs::remove_dir_all(self.dir));
+        // If this fails, an unneeded backup is left.
+        let _ = fs::remove_dir_all(self.dir);
     }
 
-    /// The last change of this file that was not taken back.
+    /// Returns the latest change of `file` that was not reverted.
     ///
     /// # Errors
-    /// As the system says.
+    /// Returns an error if `dir` cannot be listed.
     pub(crate) fn last(dir: &Path, file: &Path) -> io::Result<Option<Self>> {
         let mut found = numbers(dir)?;
         found.sort_unstable_by(|a, b| b.cmp(a));
         for number in found {
             let dir = dir.join(format!("{number:04}"));
-            // One that is not whole belongs to a change that was not made.
+            // An incomplete record belongs to a change that was not made.
             let Ok(text) = fs::read(dir.join(CHANGE)) else { continue };
             let Ok(record) = serde_json::from_slice::<Self>(&text) else { continue };
             if record.file == file && !dir.join(UNDONE).exists() {
@@ -98,10 +99,10 @@ impl Record {
         Ok(None)
     }
 
-    /// What the file said before; `None` where there was none.
+    /// Reads the content of the file before the change. `None` if there was no file.
     ///
     /// # Errors
-    /// As the system says.
+    /// Returns an error if the backup cannot be read.
     pub(crate) fn before(&self) -> io::Result<Option<Vec<u8>>> {
         match fs::read(self.before_path()) {
             Ok(bytes) => Ok(Some(bytes)),
@@ -110,29 +111,29 @@ impl Record {
         }
     }
 
-    /// Where that is.
+    /// Returns the path of the backup, which is the content of the file before the change.
     pub(crate) fn before_path(&self) -> PathBuf {
         self.dir.join(BEFORE)
     }
 
-    /// What the file said after the change.
+    /// Reads the content of the file after the change.
     ///
     /// # Errors
-    /// As the system says.
+    /// Returns an error if the copy cannot be read.
     pub(crate) fn after(&self) -> io::Result<Vec<u8>> {
         fs::read(self.dir.join(AFTER))
     }
 
-    /// It was taken back.
+    /// Marks the change as reverted.
     ///
     /// # Errors
-    /// As the system says.
+    /// Returns an error if the mark cannot be written.
     pub(crate) fn undone(&self) -> io::Result<()> {
         fs::write(self.dir.join(UNDONE), "")
     }
 }
 
-/// The numbers of the records that are there.
+/// Returns the numbers of the existing records. Empty if `dir` does not exist.
 fn numbers(dir: &Path) -> io::Result<Vec<u32>> {
     let entries = match fs::read_dir(dir) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),

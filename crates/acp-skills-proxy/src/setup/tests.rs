@@ -1,4 +1,4 @@
-//! Texts of settings, and what becomes of them.
+//! Tests of parsing, editing and reverting settings.
 
 use expect_test::{Expect, expect};
 
@@ -43,7 +43,7 @@ fn check(format: &Format, text: &str, change: &Change, expected: Expect) {
     expected.assert_eq(&result.replace('\r', "␍").replace('\t', "␉").replace('\u{feff}', "␠"));
 }
 
-/// The change goes again: to the byte when nobody has edited the text, and to the byte but for the edit when somebody has.
+/// Checks that the change can be reverted: the previous bytes are restored, and later edits are kept.
 fn check_undo(format: &Format, before: &str, change: &Change, after: &[u8]) {
     let changes = std::slice::from_ref(change);
     let back = |now: &[u8]| match undo(now, Some(before.as_bytes()), after, changes, format).unwrap() {
@@ -53,13 +53,16 @@ fn check_undo(format: &Format, before: &str, change: &Change, after: &[u8]) {
     assert_eq!(back(after), before);
     let edited = [after, b"// mine\n"].concat();
     let back = back(&edited);
-    // Text that had no line of its own at the end is the one that may not merge; then it means the same.
+    // A text without a final line end may not merge. Then the settings are equal, but not the bytes.
     if before.ends_with('\n') && before.lines().count() > 1 {
         assert_eq!(back, format!("{before}// mine\n"));
     }
     let agents = |text: &str| document(text).agents(format).unwrap();
     let commands = |text| {
-        agents(text).iter().map(|it| (it.name.clone(), it.command().map(<[_]>::to_vec))).collect::<Vec<_>>()
+        agents(text)
+            .iter()
+            .map(|agent| (agent.name.clone(), agent.command().map(<[_]>::to_vec)))
+            .collect::<Vec<_>>()
     };
     assert_eq!(commands(back.as_str()), commands(before));
     assert!(back.contains("// mine"), "{back}");
@@ -134,11 +137,16 @@ fn a_new_agent() {
                 }
               },"ttl":300}"#]],
     );
-    check(&ZED, "{\"agent_servers\": {\"New\": {}}}", &add(), expect!["the agent `New` is not as it was"]);
+    check(
+        &ZED,
+        "{\"agent_servers\": {\"New\": {}}}",
+        &add(),
+        expect!["the agent `New` has changed in the meantime"],
+    );
 }
 
 #[test]
-fn an_agent_that_is_there() {
+fn an_existing_agent() {
     check(
         &ZED,
         r#"{
@@ -186,7 +194,7 @@ fn an_agent_that_is_there() {
             }
         "#]],
     );
-    check(&ZED, "{}", &wrap("a", "x"), expect!["the agent `a` is not as it was"]);
+    check(&ZED, "{}", &wrap("a", "x"), expect!["the agent `a` has changed in the meantime"]);
 }
 
 #[test]
@@ -199,32 +207,32 @@ fn words_that_need_escapes() {
 }
 
 #[test]
-fn what_is_broken() {
+fn invalid_settings() {
     for (text, expected) in [
-        ("{\n  \"a\": 1\n  \"b\": 2\n}", "2:9: this is no valid JSON: expected comma"),
-        ("{\n  \"a\": [1, 2\n", "2:8: this is no valid JSON: unterminated array"),
-        ("[]", "1:1: the settings are not an object `{ … }`"),
-        ("{\"agent_servers\": []}", "1:19: `agent_servers` is not an object `{ … }`"),
+        ("{\n  \"a\": 1\n  \"b\": 2\n}", "2:9: invalid JSON: expected comma"),
+        ("{\n  \"a\": [1, 2\n", "2:8: invalid JSON: unterminated array"),
+        ("[]", "1:1: expected an object `{ … }`"),
+        ("{\"agent_servers\": []}", "1:19: `agent_servers` must be an object `{ … }`"),
         (
             "{\n\"agent_servers\": {},\n\"agent_servers\": {}\n}",
-            "3:1: `agent_servers` is here a second time; the first is in line 2",
+            "3:1: duplicate key `agent_servers`; the first one is in line 2",
         ),
         (
             "{\"agent_servers\": {\"a\": {},\n \"a\": {}}}",
-            "2:2: `a` is here a second time; the first is in line 1",
+            "2:2: duplicate key `a`; the first one is in line 1",
         ),
-        ("{'a': 1}", "1:2: this is no valid JSON: single-quoted strings are not allowed"),
+        ("{'a': 1}", "1:2: invalid JSON: single-quoted strings are not allowed"),
     ] {
         assert_eq!(document(text).agents(&ZED).unwrap_err().to_string(), expected, "{text}");
         assert!(matches!(edit(&document(text), &ZED, &add()), Err(EditError::Settings(_))), "{text}");
     }
     let error = Document::new(b"\xef\xbb\xbf{\n  \"\xff\"\n}").unwrap_err();
-    assert_eq!(error.to_string(), "2:4: this is no UTF-8 text");
+    assert_eq!(error.to_string(), "2:4: the text is not valid UTF-8");
     for (agent, expected) in [
-        ("1", "1:27: the agent `a` is not an object"),
-        ("{\"command\": {\"path\": \"x\"}}", "1:39: `command` of the agent `a` is not a text"),
-        ("{\"command\": \"x\", \"args\": \"y\"}", "1:52: `args` of the agent `a` is not a list of texts"),
-        ("{\"command\": \"x\", \"args\": [1]}", "1:53: `args` of the agent `a` is not a list of texts"),
+        ("1", "1:27: the agent `a` must be an object"),
+        ("{\"command\": {\"path\": \"x\"}}", "1:39: `command` of the agent `a` must be a string"),
+        ("{\"command\": \"x\", \"args\": \"y\"}", "1:52: `args` of the agent `a` must be a list of strings"),
+        ("{\"command\": \"x\", \"args\": [1]}", "1:53: `args` of the agent `a` must be a list of strings"),
     ] {
         let text = format!("{{\"agent_servers\": {{  \"a\": {agent}}}}}");
         let agents = document(&text).agents(&ZED).unwrap();
@@ -236,7 +244,7 @@ fn what_is_broken() {
 }
 
 #[test]
-fn which_words_are_ours() {
+fn words_of_the_proxy_are_recognized() {
     for (command, expected) in [
         ("acp-skills-proxy --skill x -- npx y", Some((1, Some(4)))),
         ("/opt/a/acp-skills-proxy --agent claude", Some((1, None))),
@@ -252,9 +260,9 @@ fn which_words_are_ours() {
     }
 }
 
-/// Whatever somebody did to the settings since: what is ours goes, and what is theirs stays.
+/// If the user has edited the settings since the change, `undo` removes our change and keeps the edits.
 #[test]
-fn taken_back_later() {
+fn undo_keeps_later_edits() {
     let before =
         "{\n  \"agent_servers\": {\n    \"a\": { \"command\": \"x\", \"args\": [\"acp\"] }\n  }\n}\n";
     let check = |change: Change, edit_by_user: fn(&str) -> String, expected: Expect| {
@@ -266,7 +274,7 @@ fn taken_back_later() {
             other => format!("{other:?}"),
         });
     };
-    // Another agent right behind ours.
+    // The user has added another agent directly after ours.
     check(
         add(),
         |now| {
@@ -284,7 +292,7 @@ fn taken_back_later() {
             }
         "#]],
     );
-    // Other flags for us.
+    // The user has changed the flags of the proxy.
     check(
         wrap("a", "x"),
         |now| now.replace("\"user\",", "\"user,project\", \"--strict\","),
@@ -296,7 +304,7 @@ fn taken_back_later() {
             }
         "#]],
     );
-    // An environment for the agent.
+    // The user has added environment variables.
     check(
         wrap("a", "x"),
         |now| now.replace("\"acp\"] }", "\"acp\", \"-v\"], \"env\": {} }"),
@@ -308,26 +316,26 @@ fn taken_back_later() {
             }
         "#]],
     );
-    // Taken out by hand already.
+    // The user has removed the proxy by hand.
     check(
         wrap("a", "x"),
         |_| "{ \"agent_servers\": { \"a\": { \"command\": \"x\" } } }".to_owned(),
         expect!["Ok(Nothing)"],
     );
     check(add(), |_| "{}".to_owned(), expect!["Ok(Nothing)"]);
-    // Broken since.
+    // The settings cannot be parsed any more.
     check(
         add(),
         |now| format!("{now}]"),
         expect![[
-            r#"Err(Settings(SettingsError { line: 11, column: 1, message: "this is no valid JSON: text cannot contain more than one JSON value" }))"#
+            r#"Err(Settings(SettingsError { line: 11, column: 1, message: "invalid JSON: text cannot contain more than one JSON value" }))"#
         ]],
     );
 }
 
-/// Nobody waits for long settings, and those that are nested deep end in a message.
+/// Long settings are edited quickly, and deeply nested ones are an error instead of a stack overflow.
 #[test]
-fn long_and_deep() {
+fn long_and_deeply_nested_settings() {
     let line = |n| format!("  \"key{n}\": {{ \"text\": \"{}\" }}, // {n}\n", "x".repeat(200));
     let many = (0..20_000).map(line).collect::<Vec<_>>().concat();
     let text = format!("{{\n{many}  \"agent_servers\": {{}}\n}}\n");
@@ -335,7 +343,7 @@ fn long_and_deep() {
     let start = std::time::Instant::now();
     let result = edit(&document(&text), &ZED, &add()).unwrap();
     assert!(result.text().len() > text.len());
-    // Far from what it takes, and near enough to notice that the time grows with the square.
+    // Much more than the normal time, but a quadratic algorithm would exceed it.
     assert!(start.elapsed().as_secs() < 30, "{:?}", start.elapsed());
     let deep = "[".repeat(100_000);
     assert!(document(&deep).agents(&ZED).unwrap_err().message.contains("nesting"));

@@ -1,5 +1,5 @@
-//! The text without a change that was made: byte for byte what was there before, as long as nobody has edited it since; else
-//! only what is ours goes.
+//! Reverts a change. If the settings were not edited since, this restores the previous bytes. Otherwise, only our change is
+//! removed.
 
 use super::{
     document::{self, Document, SettingsError},
@@ -7,19 +7,19 @@ use super::{
     editors::Format,
 };
 
-/// What is to be in the file.
+/// The result of reverting a change.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Undone {
-    /// This; `None` for no file.
+    /// The new content of the file. `None` if the file should be removed.
     Bytes(Option<Vec<u8>>),
-    /// What is there: the change is not in it any more.
+    /// The settings do not contain the change any more, so nothing has to be done.
     Nothing,
 }
 
-/// Takes `changes`, which made `after` of `before`, out of what the file says now.
+/// Reverts `changes`, which turned `before` into `after`, in the current content `now`.
 ///
 /// # Errors
-/// The text is broken.
+/// Returns [`EditError::Settings`] if `now` cannot be parsed.
 pub(crate) fn undo(
     now: &[u8],
     before: Option<&[u8]>,
@@ -35,14 +35,12 @@ pub(crate) fn undo(
     let is_undone = |document: &Document| -> Result<bool, SettingsError> {
         let agents = document.agents(format)?;
         Ok(changes.iter().all(|change| {
-            let is =
-                agents.iter().find(|agent| agent.name == change.name()).and_then(|agent| agent.command());
-            let was =
-                before_entries.iter().find(|entry| entry.0 == change.name()).and_then(|it| it.1.as_deref());
-            is == was
+            let is = agents.iter().find(|agent| agent.name == change.name());
+            let was = before_entries.iter().find(|entry| entry.0 == change.name());
+            is.and_then(|agent| agent.command()) == was.and_then(|entry| entry.1.as_deref())
         }))
     };
-    // First as texts are merged, which keeps each comma and each line where it was.
+    // Try a three-way merge of the texts first, because it keeps each comma and each line.
     if let (Ok(ours), Ok(ancestor)) = (Document::new(before.unwrap_or_default()), Document::new(after))
         && let Ok(text) = diffy::merge(ancestor.text(), ours.text(), document.text())
     {
@@ -51,7 +49,7 @@ pub(crate) fn undo(
             return Ok(Undone::Bytes(Some(merged.bytes())));
         }
     }
-    // Then as what they mean.
+    // If the texts don't merge, edit the parsed settings, in reverse order.
     let mut is_changed = false;
     for change in changes.iter().rev() {
         if let Some(inverse) = inverse(&document, change, format)? {
@@ -62,7 +60,7 @@ pub(crate) fn undo(
     Ok(if is_changed { Undone::Bytes(Some(document.bytes())) } else { Undone::Nothing })
 }
 
-/// What takes the change back; `None` when it is not there any more.
+/// Returns the change that reverts `change`. `None` if the settings do not contain `change` any more.
 fn inverse(document: &Document, change: &Change, format: &Format) -> Result<Option<Change>, SettingsError> {
     let agents = document.agents(format)?;
     let Some(agent) = agents.into_iter().find(|agent| agent.name == change.name()) else { return Ok(None) };
@@ -74,7 +72,7 @@ fn inverse(document: &Document, change: &Change, format: &Format) -> Result<Opti
         Change::Splice { before, after, .. } if words.starts_with(after) => {
             Some(Change::Splice { name, before: after.clone(), after: before.clone() })
         }
-        // Somebody has given us other flags: all before `--` goes, and the agent's program is what it was.
+        // The user has changed the flags of the proxy: remove all words up to `--`, and restore the agent's program.
         Change::Splice { before, .. } if document::ours(before).is_none() => {
             let agent = ours.agent.filter(|&agent| agent < words.len());
             agent.map(|agent| Change::Splice {
@@ -83,12 +81,12 @@ fn inverse(document: &Document, change: &Change, format: &Format) -> Result<Opti
                 after: before.clone(),
             })
         }
-        // Of a renewal there is nothing left that could be told from what somebody wrote since.
+        // The proxy was there before the change, so our words cannot be distinguished from the user's later edits.
         Change::Splice { .. } | Change::Remove { .. } => None,
     })
 }
 
-/// The agents by name, with their commands; a text that is broken has none.
+/// Returns the agents with their commands. Empty if the text cannot be parsed.
 fn agents_of(bytes: &[u8], format: &Format) -> Vec<(String, Option<Vec<String>>)> {
     let agents = Document::new(bytes).and_then(|document| document.agents(format)).unwrap_or_default();
     agents.into_iter().map(|agent| (agent.name.clone(), agent.command().map(<[String]>::to_vec))).collect()

@@ -1,8 +1,8 @@
-//! Waits until nobody has the other end of a pipe or socket, also while nobody reads what it still holds.
+//! Waits until the other end of a pipe or socket is closed, even if it still holds bytes that we have not read.
 //!
-//! Linux tells that by `poll`, without a word about each message. macOS does not: without an event that it knows, `poll`
-//! registers nothing there ([`poll_nocancel`]), and would be used up by the first message with one. A queue of kernel
-//! events tells both, the end as `EV_EOF` ([`filt_pipe_draincommon`], `filt_soread_common`); so do those of the BSDs.
+//! On Linux, `poll` reports the hangup without waking up for each message. On macOS it cannot: `poll` registers nothing
+//! unless it is asked for an event ([`poll_nocancel`]), and then it returns for the first message. There we use kqueue, which
+//! reports messages and the end, the latter as `EV_EOF` ([`filt_pipe_draincommon`], `filt_soread_common`). The BSDs do the same.
 //!
 //! [`poll_nocancel`]: https://github.com/apple-oss-distributions/xnu/blob/main/bsd/kern/sys_generic.c
 //! [`filt_pipe_draincommon`]: https://github.com/apple-oss-distributions/xnu/blob/main/bsd/kern/sys_pipe.c
@@ -14,10 +14,10 @@ use by_poll as by_system;
 #[cfg(not(target_os = "linux"))]
 use by_queue as by_system;
 
-/// Returns when the other end is closed. Never returns for what cannot be watched, such as a file.
+/// Returns when the other end is closed. Never returns for descriptors that cannot be watched, such as regular files.
 pub(super) fn wait(file: &File) {
     if by_system(file).is_err() {
-        // Never gone, as far as we know.
+        // We treat a descriptor that cannot be watched as always open.
         loop {
             thread::park();
         }
@@ -28,7 +28,8 @@ pub(super) fn wait(file: &File) {
 fn by_poll(file: &File) -> io::Result<()> {
     use rustix::event::{PollFd, PollFlags, poll};
     loop {
-        // A hangup is always told; this is the end of one direction of a socket, which editors use for pipes too.
+        // A hangup is always reported. `RDHUP` adds the end of one direction of a socket, which some editors use instead of a
+        // pipe.
         match poll(&mut [PollFd::new(file, PollFlags::RDHUP)], None) {
             Err(rustix::io::Errno::INTR) | Ok(0) => {}
             Ok(_) => return Ok(()),
@@ -37,7 +38,7 @@ fn by_poll(file: &File) -> io::Result<()> {
     }
 }
 
-// On Linux for its tests, which are the same everywhere.
+// Also compiled on Linux, to run its tests there.
 #[cfg(any(test, not(target_os = "linux")))]
 fn by_queue(file: &File) -> io::Result<()> {
     use std::os::fd::AsRawFd;
@@ -48,7 +49,7 @@ fn by_queue(file: &File) -> io::Result<()> {
     let mut events = Events::with_capacity(1);
     loop {
         match poll.poll(&mut events, None) {
-            // Each message is an event as well, whoever reads it.
+            // Each message is also an event, so check if this one is the end.
             Ok(()) if events.iter().any(Event::is_read_closed) => return Ok(()),
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -71,10 +72,10 @@ mod tests {
 
     use super::*;
 
-    /// The ways that work on this system.
+    /// The implementations that work on this system.
     const WAYS: [fn(&File) -> io::Result<()>; 2] = [by_system, by_queue];
 
-    /// Says something, lets one message be read and the other not, and leaves.
+    /// Writes messages, of which the last one is not read, and closes the writer with `leave`. The wait must end only then.
     fn check<W: Write>(pipe: impl Fn() -> (OwnedFd, W), leave: impl Fn(W) -> Option<W>) {
         for way in WAYS {
             let (reader, mut writer) = pipe();
@@ -82,7 +83,8 @@ mod tests {
             let has_left = Arc::new(AtomicBool::new(false));
             writer.write_all(b"before").unwrap();
             let waits = thread::spawn({
-                let (watched, has_left) = (reader.try_clone().unwrap(), Arc::clone(&has_left));
+                let watched = reader.try_clone().unwrap();
+                let has_left = Arc::clone(&has_left);
                 move || {
                     way(&watched).unwrap();
                     has_left.load(Ordering::SeqCst)
@@ -96,13 +98,13 @@ mod tests {
             }
             has_left.store(true, Ordering::SeqCst);
             let rest = leave(writer);
-            assert!(waits.join().unwrap(), "it was told too early");
+            assert!(waits.join().unwrap(), "the end was reported too early");
             drop(rest);
         }
     }
 
     #[test]
-    fn pipes() {
+    fn the_end_of_a_pipe_is_detected() {
         let pipe = || {
             let (reader, writer) = io::pipe().unwrap();
             (reader.into(), writer)
@@ -111,13 +113,13 @@ mod tests {
     }
 
     #[test]
-    fn sockets() {
+    fn the_end_of_a_socket_is_detected() {
         let pair = || {
             let (ours, theirs) = UnixStream::pair().unwrap();
             (ours.into(), theirs)
         };
         check(pair, |_writer| None);
-        // It goes on listening.
+        // Closes one direction only.
         check(pair, |writer| {
             writer.shutdown(Shutdown::Write).unwrap();
             Some(writer)

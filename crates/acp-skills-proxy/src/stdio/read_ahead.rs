@@ -1,9 +1,10 @@
-//! Reads ahead of whoever reads, so that the end is noticed while nobody takes what was said before it.
+//! Reads ahead of the reader, so that the end of a pipe is detected while earlier bytes are still unread.
 //!
-//! On Windows nothing but a read tells that the other end of a pipe is closed, and the proxy does not read while the agent
-//! takes nothing. The little that editors say then fits into what is read ahead.
+//! On Windows, only a read reports that the other end of a pipe is closed, and the proxy does not read while the agent accepts
+//! no input. Editors send little in that time, so it fits into the read-ahead buffer.
 //!
-//! Nothing is read before somebody asks for it: a start that fails leaves all that was said to whoever answers instead.
+//! Reading starts with the first read of the consumer. If the start of the agent fails, all bytes are left for `refusal`, which
+//! answers the client instead.
 
 use std::{
     collections::VecDeque,
@@ -16,33 +17,33 @@ use std::{
     thread,
 };
 
-/// How much is read at once at most, in bytes.
+/// The maximum size of one read, in bytes.
 const CHUNK_BYTES: usize = 64 * 1024;
-/// How much is kept for the reader, in bytes: then no more is read until it takes some. Bytes are what counts, because whoever
-/// writes short lines may have each of them read alone.
+/// The size of the buffer in bytes. If it is full, reading pauses until the consumer takes some bytes. The limit is not a number
+/// of reads, because each read may return one short line.
 const KEPT_BYTES: usize = 64 * CHUNK_BYTES;
 
-/// Reads `source` from a thread of its own, from the first read on. Returns what reads the same bytes, and what waits for
-/// their end.
+/// Reads `source` in a separate thread, which starts with the first read of the result. Returns a reader of the same bytes, and a
+/// function that blocks until `source` has ended.
 pub(super) fn read_ahead<R: Read + Send + 'static>(source: R) -> (ReadAhead<R>, impl FnOnce() + Send) {
     let (open, end) = channel();
     let wait = move || {
-        // Fails when the thread is over, or will never be there.
+        // This fails if the thread has ended or was never started.
         let _ = end.recv();
     };
     (ReadAhead::Waiting(source, open), wait)
 }
 
-/// What was read ahead, in order.
+/// A reader of the bytes that were read ahead, in order.
 pub(super) enum ReadAhead<R> {
-    /// Nobody has read yet. What is sent nothing, but dropped, tells the end.
+    /// Reading has not started. Dropping the sender signals the end.
     Waiting(R, Sender<()>),
     Running(Taker),
-    /// There can be no thread, which was told.
+    /// The thread could not be started, which was reported as an error of the first read.
     Failed,
 }
 
-/// What is between the thread that reads and the one that takes.
+/// The state that the reading thread and the consumer share.
 #[derive(Default)]
 struct Shared {
     kept: Mutex<Kept>,
@@ -52,9 +53,9 @@ struct Shared {
 #[derive(Default)]
 struct Kept {
     bytes: VecDeque<u8>,
-    /// Nothing more is read; an error is told once, behind the bytes.
+    /// The result of reading once the source has ended. An error is returned once, after the bytes.
     end: Option<io::Result<()>>,
-    /// Nobody takes any more.
+    /// True if the consumer was dropped.
     is_left: bool,
 }
 
@@ -63,13 +64,13 @@ impl Shared {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The same, once `is_ready`.
+    /// Returns the buffer as soon as `is_ready` returns true.
     fn wait(&self, is_ready: impl Fn(&Kept) -> bool) -> MutexGuard<'_, Kept> {
         let guard = self.changed.wait_while(self.kept(), |kept| !is_ready(kept));
         guard.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads until the end, an error, or nobody takes it any more.
+    /// Reads until the end or an error, or until the consumer is dropped.
     fn fill(&self, mut source: impl Read) {
         let mut buffer = vec![0; CHUNK_BYTES];
         let end = loop {
@@ -92,7 +93,7 @@ impl Shared {
     }
 }
 
-/// Takes what is kept.
+/// The consumer of the buffer.
 pub(super) struct Taker(Arc<Shared>);
 
 impl Read for Taker {
@@ -100,7 +101,7 @@ impl Read for Taker {
         let mut kept = self.0.wait(|kept| !kept.bytes.is_empty() || kept.end.is_some());
         let count = kept.bytes.read(buffer)?;
         if kept.bytes.is_empty() {
-            // A flood leaves nothing behind.
+            // Release the memory of a large backlog.
             kept.bytes.shrink_to(CHUNK_BYTES);
             if let (0, Some(end)) = (count, &mut kept.end) {
                 mem::replace(end, Ok(()))?;
@@ -153,10 +154,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_bytes() {
+    fn the_bytes_are_unchanged() {
         let (source, mut writer) = io::pipe().unwrap();
         let (mut reader, end) = read_ahead(source);
-        // More than is kept.
+        // More than fits into the buffer.
         let bytes: Vec<u8> = (0..=u8::MAX).cycle().take(3 * KEPT_BYTES).collect();
         let expected = bytes.clone();
         let writes = thread::spawn(move || writer.write_all(&bytes));
@@ -168,23 +169,23 @@ mod tests {
     }
 
     #[test]
-    fn the_end_is_noticed_before_the_rest_is_read() {
+    fn the_end_is_detected_before_the_rest_is_read() {
         let (source, mut writer) = io::pipe().unwrap();
         let (mut reader, end) = read_ahead(source);
         writer.write_all(b"first").unwrap();
         reader.read_exact(&mut [0; 5]).unwrap();
-        let said = vec![b'x'; 10 * CHUNK_BYTES];
-        writer.write_all(&said).unwrap();
+        let sent = vec![b'x'; 10 * CHUNK_BYTES];
+        writer.write_all(&sent).unwrap();
         drop(writer);
         end();
         let mut read = Vec::new();
         reader.read_to_end(&mut read).unwrap();
-        assert!(read == said, "{} bytes", read.len());
+        assert!(read == sent, "{} bytes", read.len());
     }
 
-    /// Each of which is read alone.
+    /// Each byte is returned by a separate read.
     #[test]
-    fn the_end_is_noticed_behind_many_small_pieces() {
+    fn the_end_is_detected_after_many_small_reads() {
         struct Pieces(usize);
         impl Read for Pieces {
             fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
@@ -202,21 +203,21 @@ mod tests {
         assert_eq!(read.len(), 9_999);
     }
 
-    /// Where the agent does not start, somebody else answers.
+    /// If the agent does not start, `refusal` reads these bytes.
     #[test]
-    fn what_nobody_asked_for_is_left_to_others() {
+    fn without_a_read_no_bytes_are_taken() {
         let (mut source, mut writer) = io::pipe().unwrap();
         writer.write_all(b"said").unwrap();
         let (reader, end) = read_ahead(source.try_clone().unwrap());
         drop(reader);
-        // Nobody waits for ever.
+        // The wait ends when the reader is dropped.
         end();
         let mut read = [0; 4];
         source.read_exact(&mut read).unwrap();
         assert_eq!(&read, b"said");
     }
 
-    /// Says something, and fails.
+    /// Returns some bytes, and then an error.
     struct Failing(&'static [u8]);
 
     impl Read for Failing {
@@ -229,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn failures() {
+    fn errors_come_after_the_bytes() {
         let (mut reader, end) = read_ahead(Failing(b"said"));
         let mut read = vec![0; 1];
         reader.read_exact(&mut read).unwrap();
@@ -238,13 +239,13 @@ mod tests {
         assert_eq!(read, b"said");
     }
 
-    /// A source that would fill any memory.
+    /// Reads a source that never ends.
     #[test]
-    fn what_is_kept_is_bounded() {
+    fn the_buffer_is_bounded() {
         struct Endless(std::sync::mpsc::Sender<()>);
         impl Read for Endless {
             fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-                // Fails when nobody counts any more.
+                // Fails when the test has ended.
                 self.0.send(()).map_err(io::Error::other)?;
                 Ok(buffer.len())
             }
@@ -256,7 +257,7 @@ mod tests {
             reader.read_exact(&mut vec![0; CHUNK_BYTES]).unwrap();
             taken += 1;
         }
-        // What has been taken, what is kept, and the one that waits to be kept.
+        // The reads that were consumed, those in the buffer, and the one that waits for room.
         let most = taken + KEPT_BYTES / CHUNK_BYTES + 1;
         for _ in 0..most {
             reads.recv().unwrap();

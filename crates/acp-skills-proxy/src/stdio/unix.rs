@@ -1,6 +1,6 @@
-//! Descriptors.
+//! Takes the descriptors of stdin and stdout.
 
-#![expect(clippy::disallowed_methods, reason = "the descriptors themselves are what is taken")]
+#![expect(clippy::disallowed_methods, reason = "this module takes the descriptors")]
 
 use std::{fs::File, io, os::fd::AsFd};
 
@@ -8,6 +8,7 @@ use acp_skills_runtime::relay::Ends;
 
 use super::{Spare, hangup};
 
+/// Takes stdin and stdout. From now on, descriptor 1 is stderr.
 pub(super) fn take() -> io::Result<Ends> {
     let Spare { reader, writer } = copies()?;
     rustix::stdio::dup2_stdout(io::stderr().as_fd())?;
@@ -17,7 +18,7 @@ pub(super) fn take() -> io::Result<Ends> {
     Ok(ends)
 }
 
-/// Both, beside those that everybody has.
+/// Duplicates stdin and stdout.
 pub(super) fn copies() -> io::Result<Spare> {
     let reader = File::from(io::stdin().as_fd().try_clone_to_owned()?);
     let writer = File::from(io::stdout().as_fd().try_clone_to_owned()?);

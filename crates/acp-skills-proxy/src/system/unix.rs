@@ -1,41 +1,41 @@
-//! Limits, signals and modes.
+//! Limits, signals and file modes of Unix.
 
 use std::{io, sync::atomic::AtomicBool};
 
 use rustix::{io::Errno, process::Signal};
 use signal_hook::flag;
 
-/// What to do about `error`, where a limit is what is wrong.
+/// Returns a hint for an error that was caused by a limit of the system, and `None` for other errors.
 pub(crate) fn limit_hint(error: &io::Error) -> Option<String> {
-    // `tempfile` says where it failed, in an error that has the kind of the system's and not its number.
+    // Errors of `tempfile` add the path, and have the kind of the system's error but not its number.
     let hint = match error.kind() {
         io::ErrorKind::StorageFull => "the disk is full",
-        io::ErrorKind::QuotaExceeded => "your quota of disk space is used up",
-        io::ErrorKind::FileTooLarge => "files may not be that large here: raise the limit (`ulimit -f`)",
+        io::ErrorKind::QuotaExceeded => "your disk quota is used up",
+        io::ErrorKind::FileTooLarge => {
+            "the file exceeds the maximum size of files; raise the limit (`ulimit -f`)"
+        }
         _ => match Errno::from_io_error(error)? {
             Errno::MFILE => {
-                "this process may open too few files: raise the limit, for example with `ulimit -n 1024`"
+                "too many open files in this process; raise the limit, for example with `ulimit -n 1024`"
             }
-            Errno::NFILE => "too many files are open on this system",
-            Errno::AGAIN => {
-                "there are too many processes and threads: end some, or raise the limit (`ulimit -u`)"
-            }
+            Errno::NFILE => "too many open files on this system",
+            Errno::AGAIN => "too many processes and threads; end some, or raise the limit (`ulimit -u`)",
             _ => return None,
         },
     };
     Some(hint.to_owned())
 }
 
-/// How the file `shown` becomes a program.
+/// Returns a hint that explains how to make the file `shown` executable.
 pub(crate) fn make_executable_hint(shown: &str) -> String {
     format!("make it executable: `chmod +x {shown}`")
 }
 
-/// From now on a file that has reached the limit of the system is an error for whoever writes it, and not the end of this
-/// process. The signal is caught, not ignored: programs that we start would inherit that.
+/// Makes a write that exceeds the file size limit return an error instead of ending this process. `SIGXFSZ` is caught and not
+/// ignored, because programs that we start would inherit an ignored signal.
 pub(crate) fn report_large_files() {
-    // Nobody asks whether it came: the write has failed.
-    static CAME: AtomicBool = AtomicBool::new(false);
-    // Where it cannot be caught, all is as it was.
-    drop(flag::register(Signal::XFSZ.as_raw(), &CAME));
+    // Never read, because the failed write reports the problem.
+    static WAS_RAISED: AtomicBool = AtomicBool::new(false);
+    // If we can't catch the signal, such a write still ends the process.
+    let _ = flag::register(Signal::XFSZ.as_raw(), &WAS_RAISED);
 }

@@ -1,16 +1,16 @@
-//! Little: the system has no such limits, says itself what is wrong, and tells programs by their names.
+//! Windows has no such limits, explains its errors itself, and recognizes programs by their extensions.
 
 use std::io;
 
-/// The system says it itself.
+/// Returns `None`, because the messages of the system are clear enough.
 pub(crate) fn limit_hint(_error: &io::Error) -> Option<String> {
     None
 }
 
-/// What is wrong with the file `shown`.
+/// Returns a hint for a file that cannot be executed.
 pub(crate) fn make_executable_hint(_shown: &str) -> String {
-    "it is no program".to_owned()
+    "the file is not a program".to_owned()
 }
 
-/// Files have no such limit.
+/// Does nothing, because there is no such limit.
 pub(crate) fn report_large_files() {}

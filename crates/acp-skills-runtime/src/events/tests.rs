@@ -31,7 +31,7 @@ fn all() -> Vec<EventKind> {
         EventKind::SkillActivated {
             skill: some("x"),
             path: some("/x"),
-            by: By::Prompt,
+            by: ActivatedBy::Prompt,
             tokens: 3,
             end: end(),
         },

@@ -10,7 +10,7 @@ use skills_core::{
     toolbox::{ACTIVATE_SKILL, Content, READ_SKILL_FILE, RUN_SKILL_SCRIPT, SEARCH_SKILLS},
 };
 
-use crate::events::{By, End, EventKind, Outcome};
+use crate::events::{ActivatedBy, End, EventKind, Outcome};
 
 /// A call of one of our tools, as it begins.
 pub(super) struct Call<'a> {
@@ -52,7 +52,7 @@ impl<'a> Call<'a> {
             ACTIVATE_SKILL => EventKind::SkillActivated {
                 skill,
                 path: found.and_then(path),
-                by: By::Model,
+                by: ActivatedBy::Model,
                 tokens: output.map_or(0, |output| tokens(&output.to_text())),
                 end,
             },
@@ -78,7 +78,7 @@ impl<'a> Call<'a> {
 }
 
 /// The instructions of a skill were given to the model as `text`.
-pub(super) fn activated(skill: &Skill, by: By, text: &str, time: Duration) -> EventKind {
+pub(super) fn activated(skill: &Skill, by: ActivatedBy, text: &str, time: Duration) -> EventKind {
     let bytes = text.len() as u64;
     let end = End { outcome: Outcome::Ok, error: None, bytes, ms: time.into() };
     let skill_name = Some(skill.name.to_string());
@@ -86,7 +86,7 @@ pub(super) fn activated(skill: &Skill, by: By, text: &str, time: Duration) -> Ev
 }
 
 /// The instructions of a skill could not be had.
-pub(super) fn not_activated(skill: &Skill, by: By, time: Duration) -> EventKind {
+pub(super) fn not_activated(skill: &Skill, by: ActivatedBy, time: Duration) -> EventKind {
     let error = Some("ActivationFailed".to_owned());
     let end = End { outcome: Outcome::Error, error, bytes: 0, ms: time.into() };
     EventKind::SkillActivated { skill: Some(skill.name.to_string()), path: path(skill), by, tokens: 0, end }

@@ -10,7 +10,7 @@ use skills_core::{
 };
 
 use super::calls;
-use crate::events::{By, EventKind};
+use crate::events::{ActivatedBy, EventKind};
 use acp_skills_intercept::{Fetched, NotFetched, Wanted};
 
 /// How many skills are put in front of one prompt at most.
@@ -28,7 +28,7 @@ pub(super) async fn text(toolbox: &Toolbox, wanted: Wanted) -> Result<Fetched, N
         Wanted::Skill { name, arguments, tools } => {
             let Some(skill) = toolbox.skills().get(&name) else { return Ok(Fetched::default()) };
             let guide = if tools { Guide::Tools } else { Guide::Files };
-            let (text, what) = activate(toolbox, skill, arguments, guide, By::User).await?;
+            let (text, what) = activate(toolbox, skill, arguments, guide, ActivatedBy::User).await?;
             Ok(Fetched { text: Some(text), activations: vec![what] })
         }
         Wanted::BestFor(words) => Ok(best(toolbox, words).await.unwrap_or_default()),
@@ -40,7 +40,7 @@ async fn activate(
     skill: &Arc<Skill>,
     arguments: String,
     guide: Guide,
-    by: By,
+    by: ActivatedBy,
 ) -> Result<(String, EventKind), NotFetched> {
     let started = Instant::now();
     // The arguments stand in the prompt too, as the user's own words, so they are not repeated behind the text.
@@ -64,7 +64,7 @@ async fn best(toolbox: &Toolbox, words: String) -> Option<Fetched> {
     let mut texts: Vec<String> = Vec::new();
     let mut activations = Vec::new();
     for hit in found.iter().filter(fits) {
-        match activate(toolbox, &hit.skill, String::new(), Guide::Files, By::Prompt).await {
+        match activate(toolbox, &hit.skill, String::new(), Guide::Files, ActivatedBy::Prompt).await {
             Ok((text, what)) if texts.iter().map(String::len).sum::<usize>() + text.len() <= MAX_BYTES => {
                 texts.push(text);
                 activations.push(what);

@@ -12,7 +12,7 @@ use rmcp::{
 use skills_core::{SkillName, Toolbox, catalog::Guide};
 
 use super::calls;
-use crate::events::{By, EventKind};
+use crate::events::{ActivatedBy, EventKind};
 use acp_skills_intercept::spelled;
 
 /// The name of the only argument: what the user writes behind the command.
@@ -52,7 +52,7 @@ pub(super) async fn get(
                 None,
             )
         })?;
-    let what = calls::activated(skill, By::Model, &activation.text, started.elapsed());
+    let what = calls::activated(skill, ActivatedBy::Model, &activation.text, started.elapsed());
     let mut messages = vec![PromptMessage::new_text(Role::User, activation.text)];
     if !words.is_empty() {
         messages.push(PromptMessage::new_text(Role::User, words));

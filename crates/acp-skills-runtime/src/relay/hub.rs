@@ -101,7 +101,7 @@ impl Hub {
 
     /// How long it is worth to wait for the agent to end by itself, where that is known.
     pub(super) fn time_to_leave(&self) -> Option<Duration> {
-        self.interceptor.lock().time_to_leave()
+        self.interceptor.lock().shutdown_grace()
     }
 
     pub(super) fn lane_to(&self, side: Side) -> &Lane {

@@ -3,16 +3,17 @@ use std::collections::HashSet;
 use super::*;
 
 fn words(name: &str, installed: &[&str]) -> Result<String, AgentError> {
-    let here = |program: &str| installed.contains(&program).then(|| PathBuf::from(program));
-    Ok(find(name)?.words(here)?.join(" "))
+    let find_program = |program: &str| installed.contains(&program).then(|| PathBuf::from(program));
+    Ok(super::words(find(name)?, find_program)?.join(" "))
 }
 
 #[test]
-fn the_table_is_sound() {
-    let (mut names, mut infos) = (HashSet::new(), HashSet::new());
+fn rows_are_complete_and_names_are_unique() {
+    let mut seen_names = HashSet::new();
+    let mut seen_infos = HashSet::new();
     for agent in all() {
-        for name in std::iter::once(&agent.id).chain(&agent.aliases) {
-            assert!(names.insert(name), "{name} is there twice");
+        for name in names(agent) {
+            assert!(seen_names.insert(name), "{name} is in the table twice");
             assert!(
                 name.bytes().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'-'),
                 "{name}"
@@ -20,17 +21,17 @@ fn the_table_is_sound() {
         }
         assert!(!agent.program.is_empty() && agent.home.starts_with("https://"), "{}", agent.id);
         if let Some(info) = &agent.info {
-            assert!(infos.insert(info), "{info} is there twice");
+            assert!(seen_infos.insert(info), "{info} is in the table twice");
         }
-        assert!(agent.npx.is_none() || agent.uvx.is_none(), "{}: one way is enough", agent.id);
+        assert!(agent.npx.is_none() || agent.uvx.is_none(), "{}: one package is enough", agent.id);
         for package in agent.npx.iter().chain(&agent.uvx) {
-            assert!(!package[1..].contains(['@', '=']), "{package} would hold people back");
+            assert!(!package[1..].contains(['@', '=']), "{package} would hold users back at one version");
         }
     }
 }
 
 #[test]
-fn commands() {
+fn an_agent_is_started_by_its_program_or_its_package() {
     for (name, installed, expected) in [
         ("claude-acp", &["npx"][..], "npx -y @agentclientprotocol/claude-agent-acp"),
         ("Claude", &["npx", "claude-agent-acp"], "claude-agent-acp"),
@@ -44,7 +45,7 @@ fn commands() {
 }
 
 #[test]
-fn what_is_not_here() {
+fn errors_name_the_agent_and_have_a_hint() {
     for (name, installed, message, hint) in [
         ("claud", &[][..], "no agent is known as `claud`", "did you mean `claude-acp`?"),
         ("qwn-code", &[], "no agent is known as `qwn-code`", "did you mean `qwen-code`?"),
@@ -54,9 +55,9 @@ fn what_is_not_here() {
         (
             "goose",
             &["npx", "uvx"],
-            "`goose` is not in PATH, and `goose` is no package that `npx` or `uvx` could run",
-            "install it from https://block.github.io/goose; when it is not in PATH, give its command after `--`: \
-             `-- /path/to/goose acp`",
+            "`goose` is not in PATH, and `goose` is not a package that `npx` or `uvx` could run",
+            "install it from https://block.github.io/goose; if it is installed outside of PATH, give its command after \
+             `--`: `-- /path/to/goose acp`",
         ),
     ] {
         let error = words(name, installed).unwrap_err();

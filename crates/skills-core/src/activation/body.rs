@@ -1,4 +1,4 @@
-//! Where a body comes from.
+//! [`BodyCache`]: reads and fetches the bodies of skills.
 
 use std::{
     collections::HashMap,
@@ -18,31 +18,32 @@ use crate::{
     text::shown_path,
 };
 
-/// What was fetched: each text once, however many skills, sessions and threads ask. Cheap to clone; clones share.
+/// A cache of fetched instructions. It's cheap to clone, and clones share their content.
 ///
-/// A failure is not kept: the next activation tries again.
+/// Each text is fetched only once, even if several threads request it at the same time. Failures are not cached, so the next
+/// activation tries again.
 #[derive(Debug, Clone, Default)]
 pub struct BodyCache {
     fetched: Arc<Mutex<HashMap<String, Slot>>>,
-    /// What the files of virtual skills said, by their paths.
+    /// The last good texts of virtual skills' files, by path.
     files: Arc<LastGood>,
 }
 
 /// The instructions of a skill.
 pub(super) struct Body {
     pub(super) text: Arc<str>,
-    /// Why these are not what is on disk.
+    /// Set if this is the last good text instead of the file on disk. Says why.
     pub(super) outdated: Option<Diagnostic>,
 }
 
-/// Locked while it is being filled, so that others wait instead of fetching too.
+/// A text that has been fetched, or will be. The lock is held during the fetch, so that other threads wait for the result.
 type Slot = Arc<Mutex<Option<Arc<str>>>>;
 
 impl BodyCache {
-    /// The body of `skill`, without frontmatter, as [`activate`](super::activate) gives it.
+    /// Returns the body of a skill without frontmatter, before any replacements. Blocks while it reads or fetches.
     ///
     /// # Errors
-    /// When it cannot be read or fetched.
+    /// Returns the same errors as [`activate`](super::activate).
     pub fn body(&self, skill: &Skill) -> Result<Arc<str>, ActivationError> {
         self.load(skill).map(|body| body.text)
     }
@@ -58,18 +59,18 @@ impl BodyCache {
                 Instructions::File(path) => return self.file(path),
                 Instructions::Url(url) => self.fetched(url, || fetch(url))?,
             },
-            // Another hash is another text, even at the same address.
+            // The key contains the checksum, because a different checksum means a different text at the same URL.
             #[cfg(feature = "fetch")]
             Source::Remote(remote) => self.fetched(&remote.key(), || Ok(remote.skill_md()?))?,
         };
         Ok(Body { text, outdated: None })
     }
 
-    /// The body in a file, or the last one while the file is gone, empty or half written.
+    /// Returns the body in a file, or the last good one if the file is missing, empty or incomplete.
     fn file(&self, path: &Path) -> Result<Body, ActivationError> {
         let last = self.files.get(path);
         let why = match (read(path), &last) {
-            (Ok(file), Some(last)) if file.is_half_saved(last) => "the file is empty or half written".into(),
+            (Ok(file), Some(last)) if file.is_half_saved(last) => "the file is empty or incomplete".into(),
             (Ok(file), _) => {
                 self.files.used(&path.into(), &file.text);
                 return Ok(Body { text: frontmatter::body(&file.text).into(), outdated: None });
@@ -78,7 +79,7 @@ impl BodyCache {
             (Err(error), Some(_)) => error.to_string(),
         };
         let text = last.as_deref().map(frontmatter::body).unwrap_or_default().into();
-        let message = format!("these are the last good instructions in {}: {why}", shown_path(path));
+        let message = format!("using the last good instructions in {}: {why}", shown_path(path));
         Ok(Body { text, outdated: Some(Diagnostic::warning("instructions-outdated", message)) })
     }
 
@@ -111,7 +112,7 @@ fn fetch(url: &str) -> Result<String, ActivationError> {
     Err(ActivationError::NoFetch { url: url.to_owned() })
 }
 
-/// A file with instructions, as it is on disk.
+/// The content of a file with instructions.
 struct OnDisk {
     text: String,
     modified: Option<SystemTime>,
@@ -124,10 +125,10 @@ impl OnDisk {
     }
 }
 
-/// Reads a file named in a configuration; it may be anywhere.
+/// Reads a file of a virtual skill. The path is trusted, because it comes from code or from a configuration file.
 fn read(path: &Path) -> Result<OnDisk, ActivationError> {
     let failed = |source| ActivationError::Read { path: path.to_owned(), source };
-    // Before it is opened: whoever opens a FIFO waits for somebody who writes.
+    // Check the type before opening the file, because opening a FIFO blocks until another process writes to it.
     let metadata = fs::metadata(path).map_err(failed)?;
     if !metadata.is_file() {
         return Err(failed(io::Error::other("it is not a regular file")));

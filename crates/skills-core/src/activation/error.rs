@@ -1,4 +1,4 @@
-//! [`ActivationError`]: why a skill cannot be activated.
+//! [`ActivationError`]: the error of an activation.
 
 use std::{io, path::PathBuf};
 
@@ -9,46 +9,46 @@ use crate::{
     text::{shown, shown_path},
 };
 
-/// Why a skill cannot be activated.
+/// The error of an activation.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ActivationError {
-    /// The skill's directory or its `SKILL.md` cannot be read.
+    /// The skill's directory or its `SKILL.md` can't be read.
     #[error(transparent)]
     File(#[from] FileError),
-    /// The file with the instructions of a virtual skill cannot be read.
+    /// The file with the instructions of a virtual skill can't be read.
     #[error("cannot read the instructions in {}: {source}", shown_path(path))]
     Read {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// What the operating system says.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// The instructions are larger than what can be loaded.
+    /// The instructions are larger than [`MAX_FILE_BYTES`].
     #[error("the instructions in {} have more than {MAX_FILE_BYTES} bytes", shown_path(path))]
     TooLarge {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
     },
-    /// The instructions cannot be fetched.
+    /// The instructions of a virtual skill can't be fetched.
     #[cfg(feature = "fetch")]
     #[error(transparent)]
     Fetch(#[from] crate::fetch::FetchError),
-    /// What is on disk cannot be used, and the last text that could is not kept.
-    #[error("the instructions in {} cannot be used now: {}", shown_path(path), diagnostic.message)]
+    /// The file on disk is broken or incomplete, and the last good text is not available.
+    #[error("cannot use the instructions in {}: {}", shown_path(path), diagnostic.message)]
     Broken {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem in the file.
         diagnostic: Diagnostic,
     },
-    /// The program is about to end, or reading panicked.
+    /// The runtime is shutting down, or the thread that read the instructions panicked.
     #[error("reading the instructions was interrupted")]
     Interrupted,
-    /// The instructions are behind a URL, and this build cannot fetch.
+    /// The instructions have to be fetched, but the feature `fetch` is disabled.
     #[error("cannot fetch {}: this program was built without the feature `fetch`", shown(url))]
     NoFetch {
-        /// The address.
+        /// The URL of the instructions.
         url: String,
     },
 }

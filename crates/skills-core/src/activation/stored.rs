@@ -1,4 +1,4 @@
-//! The text of a stored skill: what is on disk, or the last good one while that cannot be used.
+//! Reads the text of a stored skill, or returns the last good one if the file on disk can't be used.
 
 use std::{
     sync::Arc,
@@ -15,14 +15,14 @@ use crate::{
     skill::{Skill, Stored},
 };
 
-/// How far apart the pieces of one save are, at most.
+/// The maximum time between two writes of the same save.
 const BETWEEN_PIECES: Duration = Duration::from_millis(20);
 
-/// The text of a `SKILL.md`, and where its body begins.
+/// The text of a `SKILL.md`, with its parsed frontmatter.
 pub(super) struct Text {
     pub(super) whole: Arc<str>,
     parsed: Parsed,
-    /// Why this is the last good text and not the one on disk.
+    /// Set if this is the last good text instead of the file on disk. Says why.
     pub(super) outdated: Option<Diagnostic>,
 }
 
@@ -39,23 +39,23 @@ impl Text {
     }
 }
 
-/// What is on disk.
+/// A file as it was read from disk.
 struct OnDisk {
     text: Arc<str>,
     state: State,
 }
 
-/// What differs when a file has changed between two reads.
+/// A fingerprint of a file, to notice changes between two reads.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct State {
     stamp: u64,
     modified: Option<SystemTime>,
 }
 
-/// Reads the text of `skill`, which is stored there.
+/// Reads the text of a stored skill.
 ///
-/// Discovery found the skill to be good, but by now anything may be on disk. The result is a text that discovery accepted,
-/// or would accept, or else the last such text.
+/// The file may have changed since discovery read it. If discovery would not accept the current text, the last accepted text
+/// is returned.
 pub(super) fn read(skill: &Skill, stored: &Stored) -> Result<Text, ActivationError> {
     let on_disk = read_file(skill, stored);
     if !stored.was_found() {
@@ -74,14 +74,14 @@ pub(super) fn read(skill: &Skill, stored: &Stored) -> Result<Text, ActivationErr
             }
             return Ok(text);
         }
-        // The link may be meant to make another skill of it.
+        // The directory was replaced by a link, perhaps to another skill on purpose, so don't fall back to the old text.
         Err(error @ ActivationError::File(FileError::LinkInPath { .. })) => return Err(error),
         Err(error) => error,
     };
-    // What was seen there last need not be what was approved.
+    // With a guard, the last good text may not be the approved one.
     let last = kept.get(&stored.dir).filter(|_| stored.guard.is_none());
     let Some(last) = last else { return Err(error) };
-    let message = format!("these are the last good instructions of the skill: {error}");
+    let message = format!("using the last good instructions of the skill: {error}");
     let outdated = Diagnostic::warning("instructions-outdated", message).help("save the file again");
     Ok(Text { outdated: Some(outdated), ..Text::new(last, stored) })
 }
@@ -95,14 +95,16 @@ fn read_file(skill: &Skill, stored: &Stored) -> Result<OnDisk, ActivationError> 
     Ok(OnDisk { text, state: State { stamp: head.stamp(), modified: head.modified } })
 }
 
-/// The text of a file that was read, unless it is broken or only half saved.
+/// Parses a file. Returns an error if it's broken or incomplete.
 fn judge(file: OnDisk, stored: &Stored, last: Option<&str>) -> Result<Text, ActivationError> {
     let text = Text::new(file.text, stored);
     if file.state.stamp == stored.stamp {
         return Ok(text);
     }
     let findings = &text.parsed.diagnostics;
-    let is_flaw = |it: &&Diagnostic| it.is_error() || stored.is_complete && frontmatter::is_half_saved(it);
+    let is_flaw = |finding: &&Diagnostic| {
+        finding.is_error() || stored.is_complete && frontmatter::is_half_saved(finding)
+    };
     if let Some(finding) = findings.iter().find(is_flaw) {
         return Err(ActivationError::Broken { path: stored.file(), diagnostic: finding.clone() });
     }
@@ -112,8 +114,8 @@ fn judge(file: OnDisk, stored: &Stored, last: Option<&str>) -> Result<Text, Acti
     Ok(text)
 }
 
-/// Waits a moment if the file was modified just now, to see whether more is written to it: editors save a long text in
-/// several pieces.
+/// If the file was modified within the last second, waits a moment and checks that it doesn't change again, because editors
+/// write long texts in several pieces.
 fn settle(skill: &Skill, stored: &Stored, read: State) -> Result<(), ActivationError> {
     if read.stamp == stored.stamp || !is_recent(read.modified) {
         return Ok(());
@@ -123,6 +125,6 @@ fn settle(skill: &Skill, stored: &Stored, read: State) -> Result<(), ActivationE
 }
 
 fn unfinished(stored: &Stored) -> ActivationError {
-    let diagnostic = Diagnostic::error("unfinished", "the file is just being written");
+    let diagnostic = Diagnostic::error("unfinished", "another program is still writing the file");
     ActivationError::Broken { path: stored.file(), diagnostic }
 }

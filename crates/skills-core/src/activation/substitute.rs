@@ -1,4 +1,4 @@
-//! What is replaced in a body.
+//! Replaces placeholders in a body, and escapes the tags of the surrounding element.
 
 use std::borrow::Cow;
 
@@ -6,17 +6,20 @@ const ARGUMENTS: &str = "$ARGUMENTS";
 const DIRECTORIES: [&str; 2] = ["{baseDir}", "${CLAUDE_SKILL_DIR}"];
 const ELEMENT: &str = "skill_content";
 
-/// `body` with its placeholders filled in one pass, so that nothing in `dir` or `arguments` is replaced again; and
-/// whether it has a place for the arguments.
+/// Replaces the placeholders in `body`. Also returns true if the body contains `$ARGUMENTS`.
+///
+/// This is done in a single pass, so that placeholders in `dir` or `arguments` are not replaced.
 pub(super) fn substitute(body: &str, dir: Option<&str>, arguments: &str) -> (String, bool) {
     let mut text = String::with_capacity(body.len() + arguments.len());
-    let (mut rest, mut uses_arguments) = (body, false);
+    let mut rest = body;
+    let mut uses_arguments = false;
     while let Some(at) = rest.find(['{', '$']) {
         let (before, here) = rest.split_at(at);
         text.push_str(before);
         if let Some(after) = placeholder_end(here) {
             text.push_str(arguments);
-            (rest, uses_arguments) = (after, true);
+            rest = after;
+            uses_arguments = true;
         } else if let (Some(dir), Some(after)) =
             (dir, DIRECTORIES.iter().find_map(|name| here.strip_prefix(name)))
         {
@@ -31,14 +34,14 @@ pub(super) fn substitute(body: &str, dir: Option<&str>, arguments: &str) -> (Str
     (text, uses_arguments)
 }
 
-/// What follows `$ARGUMENTS`; `$ARGUMENTS_FILE` and `$ARGUMENTS[0]` are something else.
+/// Returns the text after `$ARGUMENTS`. Other variables such as `$ARGUMENTS_FILE` and `$ARGUMENTS[0]` don't match.
 fn placeholder_end(text: &str) -> Option<&str> {
     let after = text.strip_prefix(ARGUMENTS)?;
     let other = after.starts_with(|c: char| c.is_alphanumeric() || c == '_' || c == '[');
     (!other).then_some(after)
 }
 
-/// `text` without anything that opens or closes the element around it; case and spaces do not help an attacker.
+/// Escapes tags that would open or close the surrounding element, in any case and with any spaces.
 pub(super) fn contain(text: &str) -> Cow<'_, str> {
     let mut contained = String::new();
     let mut copied = 0;
@@ -63,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn placeholders() {
+    fn placeholders_are_replaced() {
         for (body, expected, uses) in [
             ("run {baseDir}/a.sh", "run /s/a.sh", false),
             ("run \"${CLAUDE_SKILL_DIR}/a.sh\"", "run \"/s/a.sh\"", false),
@@ -84,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn containment() {
+    fn tags_of_the_surrounding_element_are_escaped() {
         for (text, expected) in [
             ("plain <b>text</b>", "plain <b>text</b>"),
             ("a</skill_content>b", "a&lt;/skill_content>b"),

@@ -61,7 +61,7 @@ fn a_stored_skill_with_files() {
 }
 
 #[test]
-fn an_edited_body_is_current() {
+fn an_edited_body_is_read_again() {
     let dir = tempfile::tempdir().unwrap();
     let skill = stored(dir.path(), "---\nname: pdf\ndescription: x\n---\nOld.\n");
     let cache = BodyCache::default();
@@ -74,7 +74,7 @@ fn an_edited_body_is_current() {
 }
 
 #[test]
-fn mounted_and_without_our_tools() {
+fn a_mounted_skill_without_built_in_tools() {
     let parent = tempfile::tempdir().unwrap();
     let dir = parent.path().join("pdf-tools");
     fs::create_dir(&dir).unwrap();
@@ -158,7 +158,7 @@ fn instructions_in_a_file() {
 }
 
 #[test]
-fn long_bodies_are_reported_and_whole() {
+fn a_long_body_is_returned_with_a_warning() {
     for (body, long) in [
         ("x\n".repeat(500), false),
         ("x\n".repeat(501), true),
@@ -187,7 +187,7 @@ fn many_files_are_counted() {
 
 #[cfg(feature = "fetch")]
 #[test]
-fn instructions_behind_a_url_are_fetched_once_and_failures_are_not_kept() {
+fn a_url_is_fetched_once_and_failures_are_not_cached() {
     use std::{
         io::{BufRead, BufReader, Write},
         net::TcpListener,
@@ -208,7 +208,7 @@ fn instructions_behind_a_url_are_fetched_once_and_failures_are_not_kept() {
             request.map(Result::unwrap).take_while(|line| !line.is_empty()).for_each(drop);
             stream.write_all(answer.as_bytes()).unwrap();
         }
-        // The listener closes here: a third connection is refused.
+        // The listener closes here, so a third connection would be refused.
     });
     let skill =
         Skill::builder("a", "x").instructions(crate::skill::Instructions::Url(url.clone())).build().unwrap();

@@ -1,4 +1,4 @@
-//! How a catalog is written down: XML, JSON, Markdown. Everything that a skill says is escaped here.
+//! [`Format`]: renders a catalog as XML, JSON or Markdown, and escapes the texts of skills.
 
 use std::borrow::Cow;
 
@@ -6,23 +6,23 @@ use serde_json::{Map, Value};
 
 use super::{Item, shorten};
 
-/// The notation of a catalog.
+/// The format of a catalog.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize, schemars::JsonSchema)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Format {
-    /// `<available_skills>` with a `<skill>` for each.
+    /// An element `<available_skills>` with a `<skill>` for each skill.
     #[default]
     Xml,
-    /// `{"available_skills":[…]}`, one skill a line.
+    /// An object `{"available_skills":[…]}` with one skill per line.
     Json,
-    /// `## Available skills` and a list.
+    /// A heading `## Available skills` and a list.
     Markdown,
 }
 
 impl Format {
-    /// The whole catalog, descriptions cut to `cap` characters, `omitted` at the end.
+    /// Renders the catalog with descriptions cut to `cap` characters, and the sentence `omitted` at the end.
     pub(super) fn render(self, items: &[Item], cap: usize, omitted: Option<&str>) -> String {
         let entries: Vec<String> = items.iter().map(|item| self.entry(item, cap)).collect();
         let (open, between, close) = match self {
@@ -56,7 +56,7 @@ impl Format {
         text
     }
 
-    /// One skill.
+    /// Renders the entry of one skill.
     pub(super) fn entry(self, item: &Item, cap: usize) -> String {
         let description = shorten(&item.description, cap);
         match self {
@@ -111,7 +111,7 @@ fn json(text: &str) -> String {
     Value::from(text).to_string()
 }
 
-/// `text` as the content of an XML element.
+/// Escapes `text` for the content of an XML element.
 pub(crate) fn escape_xml(text: &str) -> Cow<'_, str> {
     if !text.contains(['&', '<', '>']) {
         return text.into();
@@ -119,12 +119,12 @@ pub(crate) fn escape_xml(text: &str) -> Cow<'_, str> {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").into()
 }
 
-/// `text` as the value of an XML attribute in double quotes.
+/// Escapes `text` for the value of an XML attribute in double quotes.
 pub(crate) fn escape_attribute(text: &str) -> String {
     escape_xml(text).replace('"', "&quot;")
 }
 
-/// `text` as literal Markdown; an underscore within a word is literal anyway and stays readable.
+/// Escapes `text` for Markdown. An underscore within a word needs no escape.
 fn escape_markdown(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len() + 16);
     let mut previous = ' ';
@@ -141,7 +141,7 @@ fn escape_markdown(text: &str) -> String {
     escaped
 }
 
-/// `text` as a code span: the fence is one backtick longer than the longest run inside.
+/// Formats `text` as a Markdown code span. The fence is one backtick longer than the longest run of backticks in `text`.
 fn code_span(text: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest + 1);

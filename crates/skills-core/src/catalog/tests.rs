@@ -21,7 +21,7 @@ fn check(skills: Vec<Skill>, options: CatalogOptions, expected: Expect) {
     expected.assert_eq(&format!("{}\n[{} shown, {} omitted]", catalog.text, catalog.shown, catalog.omitted));
 }
 
-fn nasty() -> Vec<Skill> {
+fn skills_with_special_characters() -> Vec<Skill> {
     vec![
         inline(
             "b<&>\"b\u{202e}",
@@ -34,7 +34,7 @@ fn nasty() -> Vec<Skill> {
 #[test]
 fn xml_escapes_everything_and_keeps_the_order() {
     check(
-        nasty(),
+        skills_with_special_characters(),
         CatalogOptions::default(),
         expect![[r#"
             <available_skills>
@@ -52,9 +52,9 @@ fn xml_escapes_everything_and_keeps_the_order() {
 }
 
 #[test]
-fn json_is_one_skill_a_line() {
+fn json_has_one_skill_per_line() {
     check(
-        nasty(),
+        skills_with_special_characters(),
         CatalogOptions { format: Format::Json, ..CatalogOptions::default() },
         expect![[r#"
             {"available_skills":[
@@ -66,9 +66,9 @@ fn json_is_one_skill_a_line() {
 }
 
 #[test]
-fn markdown_is_literal() {
+fn markdown_is_escaped() {
     check(
-        nasty(),
+        skills_with_special_characters(),
         CatalogOptions { format: Format::Markdown, ..CatalogOptions::default() },
         expect![[r#"
             ## Available skills
@@ -117,7 +117,7 @@ fn names_and_locations() {
 }
 
 #[test]
-fn descriptions_shrink_before_skills_go() {
+fn descriptions_are_shortened_before_skills_are_left_out() {
     let long =
         "Reviews code for bugs, style, security problems and missing tests; use it before each commit.";
     let skills = || vec![inline("one", long), inline("two", "Short."), inline("three", long)];
@@ -171,7 +171,7 @@ fn descriptions_shrink_before_skills_go() {
 }
 
 #[test]
-fn only_listed_skills_and_never_an_empty_list() {
+fn only_listed_skills_are_shown_and_an_empty_list_is_none() {
     let hidden =
         |properties| Skill::builder("hidden", "Is hidden.").body("x").properties(properties).build().unwrap();
     let set: SkillSet = [
@@ -184,7 +184,7 @@ fn only_listed_skills_and_never_an_empty_list() {
 }
 
 #[test]
-fn shortening() {
+fn text_is_shortened_at_word_boundaries() {
     for (text, cap, expected) in [
         ("", 5, ""),
         ("short", 5, "short"),
@@ -213,7 +213,7 @@ proptest! {
             .collect();
         let options = CatalogOptions { format, budget_chars, search: true, ..CatalogOptions::default() };
         let Some(catalog) = Catalog::render(&set, &options) else { return Ok(()) };
-        // One entry alone may be larger when every character needs an escape.
+        // A single entry may exceed the budget if every character needs an escape.
         prop_assert!(catalog.text.chars().count() <= budget_chars || catalog.shown == 1);
         prop_assert_eq!(catalog.shown + catalog.omitted, set.len());
         if format == Format::Json {

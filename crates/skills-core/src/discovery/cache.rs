@@ -1,4 +1,4 @@
-//! [`DiscoveryCache`]: what a search saw, directory by directory, so that the next one looks only into those that changed.
+//! [`DiscoveryCache`]: the directories that a search has read, so that the next search reads only those that changed.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -13,40 +13,41 @@ use crate::{
     skill::Skill,
 };
 
-/// What has changed on disk since the last search. All paths are canonical, on Windows without `\\?\` where that can be (as
-/// `dunce::canonicalize` gives them).
+/// The changes on disk since the last search.
+///
+/// All paths are canonical. On Windows, they have no prefix `\\?\` if possible, as with `dunce::canonicalize`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Changes {
-    /// Directories in which something that counts has changed: their `SKILL.md`, or which directories are in them.
+    /// Directories whose `SKILL.md` or subdirectories have changed.
     pub directories: HashSet<PathBuf>,
-    /// Directories that came, went or were replaced, with all that is below them.
+    /// Directories that were created, removed or replaced, together with everything below them.
     pub trees: HashSet<PathBuf>,
-    /// Anything may have changed.
+    /// True if anything may have changed.
     pub everything: bool,
 }
 
 impl Changes {
-    /// Anything may have changed.
+    /// Returns changes that invalidate the whole cache.
     pub fn everything() -> Self {
         Self { everything: true, ..Self::default() }
     }
 
-    /// Whether nothing has changed.
+    /// Returns true if nothing has changed.
     pub fn is_empty(&self) -> bool {
         !self.everything && self.directories.is_empty() && self.trees.is_empty()
     }
 
-    /// Whether `dir` itself has to be looked at again. Does not look for a tree above it, see [`Changes::replaces`].
+    /// Returns true if `dir` itself has to be read again. Trees above it are not considered ([`Changes::replaces`]).
     pub fn touches(&self, dir: &Path) -> bool {
         self.everything || self.directories.contains(dir) || self.trees.contains(dir)
     }
 
-    /// Whether `path` is one of the trees, or below one.
+    /// Returns true if `path` is a changed tree, or below one.
     pub fn replaces(&self, path: &Path) -> bool {
         self.everything || !self.trees.is_empty() && path.ancestors().any(|dir| self.trees.contains(dir))
     }
 
-    /// Adds others.
+    /// Adds the changes of `others`.
     pub fn extend(&mut self, others: Self) {
         self.directories.extend(others.directories);
         self.trees.extend(others.trees);
@@ -54,27 +55,27 @@ impl Changes {
     }
 }
 
-/// What a search saw of each directory. See [`Discovery::run_incremental`](super::Discovery::run_incremental).
+/// The directories that a search has read. See [`Discovery::run_incremental`](super::Discovery::run_incremental).
 ///
-/// The last version of a skill that could be loaded is kept for as long as there is a `SKILL.md`.
+/// If a `SKILL.md` becomes invalid, the cache keeps the last version that could be loaded.
 #[derive(Debug, Default)]
 pub struct DiscoveryCache {
-    /// By canonical path, which skills share.
+    /// Visits by canonical path. The skills share the paths.
     pub(super) visits: HashMap<Arc<Path>, Arc<Visit>>,
 }
 
-/// A directory that a search has seen.
+/// A directory that a search has read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct VisitedDirectory<'a> {
-    /// Its canonical path, shared with the skill.
+    /// The canonical path, shared with the skill.
     pub dir: &'a Arc<Path>,
-    /// Whether it is a skill; if not, there may be some below it.
+    /// True if the directory is a skill. Otherwise, there may be skills below it.
     pub is_skill: bool,
 }
 
 impl DiscoveryCache {
-    /// The directories that the last search saw, in no order.
+    /// Returns the directories that the last search has read, in no particular order.
     pub fn directories(&self) -> impl Iterator<Item = VisitedDirectory<'_>> {
         self.visits
             .iter()
@@ -82,16 +83,15 @@ impl DiscoveryCache {
     }
 }
 
-/// Compares a visit with the one `before`: a skill that did not change is shared, and one that is broken now stays as it
-/// was.
+/// Merges a visit with the previous one: an unchanged skill is shared, and a broken skill is replaced by its last version.
 pub(super) fn settle(visit: Visit, before: Option<&Arc<Visit>>) -> Arc<Visit> {
     let Some(Visit::Skill { skill: old, diagnostics: old_findings, .. }) = before.map(|before| &**before)
     else {
         return Arc::new(visit);
     };
     let kept = |error: LoadError| {
-        let (skill, diagnostics) = (Arc::clone(old), old_findings.clone());
-        Arc::new(Visit::Skill { skill, diagnostics, broken: Some(error) })
+        let skill = Arc::clone(old);
+        Arc::new(Visit::Skill { skill, diagnostics: old_findings.clone(), broken: Some(error) })
     };
     match visit {
         Visit::Skill { skill, diagnostics, .. } => {
@@ -106,7 +106,9 @@ pub(super) fn settle(visit: Visit, before: Option<&Arc<Visit>>) -> Arc<Visit> {
     }
 }
 
-/// The finding that a file ends in or right after its frontmatter, when that is new: the save has not finished.
+/// Returns the finding that the file has no body or ends within its frontmatter, if the finding is new.
+///
+/// This happens if the file is read in the middle of a save.
 pub(super) fn half_saved(now: &[Diagnostic], before: &[Diagnostic]) -> Option<Diagnostic> {
     let was_so = |now: &Diagnostic| before.iter().any(|before| before.code == now.code);
     let finding = now.iter().find(|finding| is_half_saved(finding) && !was_so(finding))?;

@@ -1,10 +1,13 @@
-//! [`Filter`]: which names to take.
+//! [`Filter`]: selects skills by name.
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
 use crate::{name::SkillName, text::shown};
 
-/// Takes a name that matches a glob to include (any, when there are none) and no glob to exclude. Case does not count.
+/// Selects names with globs, ignoring case.
+///
+/// A name is selected if it matches at least one of the globs to include and none of the globs to exclude. If there are no globs
+/// to include, all names are included.
 ///
 /// ```
 /// use skills_core::{SkillName, discovery::Filter};
@@ -21,22 +24,23 @@ pub struct Filter {
     exclude: Option<GlobSet>,
 }
 
-/// A text that is not a valid glob.
+/// The error for an invalid glob.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{}` is not a glob: {reason}", shown(glob))]
+#[error("invalid glob `{}`: {reason}", shown(glob))]
 #[non_exhaustive]
 pub struct FilterError {
-    /// The text.
+    /// The glob.
     pub glob: String,
-    /// What is wrong with it.
+    /// The reason why it's invalid.
     pub reason: String,
 }
 
 impl Filter {
-    /// A filter over names; `*` matches any characters, `?` one, `[ab]` one of these, `{a,b}` either.
+    /// Creates a filter. In a glob, `*` matches any characters, `?` one character, `[ab]` one of the characters, and `{a,b}`
+    /// either alternative.
     ///
     /// # Errors
-    /// When a text is not a glob.
+    /// Returns [`FilterError`] for the first invalid glob.
     pub fn new<I, E>(include: I, exclude: E) -> Result<Self, FilterError>
     where
         I: IntoIterator<Item: AsRef<str>>,
@@ -45,14 +49,14 @@ impl Filter {
         Ok(Self { include: compile(include)?, exclude: compile(exclude)? })
     }
 
-    /// Whether the skill with this name is taken.
+    /// Returns true if the filter selects this name.
     pub fn takes(&self, name: &SkillName) -> bool {
         self.include.as_ref().is_none_or(|globs| globs.is_match(name.as_str()))
             && !self.exclude.as_ref().is_some_and(|globs| globs.is_match(name.as_str()))
     }
 }
 
-/// `None` for no globs.
+/// Compiles globs. Returns `None` if there are none.
 fn compile<G>(globs: G) -> Result<Option<GlobSet>, FilterError>
 where
     G: IntoIterator<Item: AsRef<str>>,
@@ -65,7 +69,7 @@ where
     let mut any = None;
     for glob in globs {
         let glob = glob.as_ref();
-        // A name is not a path: a backslash escapes on every platform.
+        // Names are not paths, so a backslash is an escape on all platforms.
         let compiled = GlobBuilder::new(glob).case_insensitive(true).backslash_escape(true).build();
         set.add(compiled.map_err(|source| error(glob, &source))?);
         any = Some(glob.to_owned());
@@ -89,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn globs() {
+    fn names_are_selected_by_globs() {
         check(&[], &[], &["pdf", "PDF-Forms", "docx", "code review", "a/b"]);
         check(&["*"], &[], &["pdf", "PDF-Forms", "docx", "code review", "a/b"]);
         check(&["pdf"], &[], &["pdf"]);
@@ -101,9 +105,9 @@ mod tests {
     }
 
     #[test]
-    fn errors() {
+    fn an_invalid_glob_is_named_in_the_error() {
         let error = Filter::new(["a[", "b"], [""; 0]).unwrap_err();
         assert_eq!(error.glob, "a[");
-        assert_eq!(error.to_string(), "`a[` is not a glob: unclosed character class; missing ']'");
+        assert_eq!(error.to_string(), "invalid glob `a[`: unclosed character class; missing ']'");
     }
 }

@@ -1,4 +1,4 @@
-//! One directory: is it a skill, and which?
+//! Loads the skill of a directory.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -16,54 +16,54 @@ use crate::{
     skill::{Scope, Skill, Source},
 };
 
-/// A skill that the user named and that cannot be loaded. At least one of the diagnostics is an error; its code says why.
+/// The error of a skill that can't be loaded. At least one of the diagnostics is an error.
 ///
-/// Displays as `cannot load the skill …/SKILL.md:1:1: error[…]: …`, one line and its remedy for each error.
+/// It's displayed as `cannot load the skill …/SKILL.md:1:1: error[…]: …`, with a line and a hint for each error.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("cannot load the skill {}", errors(path, diagnostics))]
 #[non_exhaustive]
 pub struct LoadError {
-    /// The `SKILL.md`, or the directory that should have one.
+    /// The path of the `SKILL.md`, or of the directory that should contain one.
     pub path: PathBuf,
-    /// Why.
+    /// The problems.
     pub diagnostics: Vec<Diagnostic>,
 }
 
 fn errors(path: &Path, diagnostics: &[Diagnostic]) -> String {
-    let errors = diagnostics.iter().filter(|it| it.is_error());
+    let errors = diagnostics.iter().filter(|diagnostic| diagnostic.is_error());
     errors.map(|error| error.in_file(path)).collect::<Vec<_>>().join("\n")
 }
 
 impl LoadError {
-    /// A skill that cannot be loaded from `path`, and why.
+    /// Creates an error for the skill at `path`.
     pub fn new(path: impl Into<PathBuf>, diagnostics: Vec<Diagnostic>) -> Self {
         Self { path: path.into(), diagnostics }
     }
 
-    /// Whether there is no skill at all, not even a broken one.
+    /// Returns true if the directory or its `SKILL.md` doesn't exist.
     pub fn is_gone(&self) -> bool {
         let gone = ["no-skill-md", "no-such-directory", "not-a-directory"];
         self.diagnostics.iter().any(|finding| gone.contains(&finding.code))
     }
 }
 
-/// What a directory is.
+/// The result of reading a directory.
 #[derive(Debug)]
 pub(super) enum Visit {
-    /// A skill.
+    /// The directory is a skill.
     Skill {
         skill: Arc<Skill>,
         diagnostics: Vec<Diagnostic>,
-        /// Why the file cannot be loaded any more; the skill is as it was before that.
+        /// Set if the file can't be loaded any more, and `skill` is its last version.
         broken: Option<LoadError>,
     },
-    /// Not a skill, but its subdirectories may have some. When it has a `SKILL.md` that cannot be loaded,
-    /// the error says why.
+    /// The directory is not a skill, but its subdirectories may be. The error is set if it has a `SKILL.md` that can't be
+    /// loaded.
     Plain(Option<LoadError>, Vec<Child>),
 }
 
 impl Visit {
-    /// The directory of a skill.
+    /// Returns the path of the directory if it's a skill.
     pub(super) fn dir(&self) -> Option<&Arc<Path>> {
         match self {
             Self::Skill { skill, .. } => match &skill.source {
@@ -77,22 +77,22 @@ impl Visit {
 
 type Loaded = Result<(Box<Skill>, Vec<Diagnostic>), LoadError>;
 
-/// A directory in a directory, where there may be skills.
+/// A subdirectory that may have skills.
 #[derive(Debug, Clone)]
 pub(super) struct Child {
     pub(super) name: OsString,
     pub(super) is_link: bool,
 }
 
-/// Loads the skill in `dir`, which may also be the path of its `SKILL.md`.
+/// Loads the skill in `dir`, which can also be the path of its `SKILL.md`. Returns the skill and its diagnostics.
 ///
 /// # Errors
-/// When there is nothing that can be loaded: no such directory, no `SKILL.md` in it, no frontmatter, or no
-/// description. Everything else is a diagnostic beside the skill.
+/// Returns [`LoadError`] if the directory can't be read, if it has no `SKILL.md`, or if the file has no frontmatter or no
+/// description. Other problems are diagnostics.
 pub fn load_dir(dir: &Path) -> Result<(Skill, Vec<Diagnostic>), LoadError> {
     let fail = |diagnostic| LoadError { path: dir.to_owned(), diagnostics: vec![diagnostic] };
     let real = dunce::canonicalize(dir).map_err(|error| fail(unreadable(&error)))?;
-    // A link may have another name than its target, and the skill is known by the former.
+    // If `dir` is a link, the skill has the name of the link instead of its target.
     let (real, dir_name) = match real.parent() {
         Some(parent) if real.is_file() && skill_file_name(real.file_name()).is_some() => {
             (parent.to_owned(), None)
@@ -101,22 +101,22 @@ pub fn load_dir(dir: &Path) -> Result<(Skill, Vec<Diagnostic>), LoadError> {
     };
     let dir_name = dir_name.or_else(|| real.file_name().map(ToOwned::to_owned)).unwrap_or_default();
     match visit(&real, &dir_name, Scope::Named) {
-        // Nothing else holds it yet.
+        // The skill is not shared yet, so this doesn't clone it.
         Ok(Visit::Skill { skill, diagnostics, .. }) => Ok((Arc::unwrap_or_clone(skill), diagnostics)),
         Ok(Visit::Plain(Some(error), _)) => Err(error),
         Ok(Visit::Plain(None, _)) => {
-            let diagnostic = Diagnostic::error("no-skill-md", "there is no SKILL.md in this directory");
+            let diagnostic = Diagnostic::error("no-skill-md", "the directory has no SKILL.md");
             Err(fail(
-                diagnostic.help("name the directory of one skill; a directory with many has to be scanned"),
+                diagnostic.help("name the directory of one skill; scan a directory that has several skills"),
             ))
         }
         Err(error) => Err(fail(unreadable(&error))),
     }
 }
 
-/// Looks into the directory `real` (canonical), which is known as `dir_name`, for a skill of this scope.
+/// Reads the directory with the canonical path `real` and the name `dir_name`, and returns its skill with this scope.
 ///
-/// The directory is listed only when it has no `SKILL.md`: most directories that are visited are skills.
+/// We list the directory only if it has no `SKILL.md`, because most visited directories are skills.
 pub(super) fn visit(real: &Path, dir_name: &OsStr, scope: Scope) -> io::Result<Visit> {
     let files = match SkillFiles::open_canonical(real) {
         Ok(files) => files,
@@ -140,7 +140,7 @@ pub(super) fn visit(real: &Path, dir_name: &OsStr, scope: Scope) -> io::Result<V
             children.push(Child { name: entry.file_name(), is_link: kind.is_symlink() });
         }
         if !kind.is_dir() {
-            // `skill.md` before `Skill.md`, whatever the order of the directory.
+            // Prefer `skill.md` to `Skill.md`, independently of the order of the entries.
             other_spelling = other_spelling.max(skill_file_name(Some(&entry.file_name())));
         }
     }
@@ -155,7 +155,7 @@ pub(super) fn visit(real: &Path, dir_name: &OsStr, scope: Scope) -> io::Result<V
     })
 }
 
-/// Loads the skill from the file with this name; `None` when there is no such file.
+/// Loads the skill from the file with this name. Returns `None` if the file doesn't exist.
 fn load(files: &SkillFiles, real: &Path, dir_name: &OsStr, file_name: &'static str) -> Option<Loaded> {
     let broken = |diagnostics| Some(Err(LoadError { path: real.join(file_name), diagnostics }));
     let head = match files.head_if_exists(file_name.as_ref(), frontmatter::MAX_FRONTMATTER_BYTES as u64) {
@@ -171,14 +171,15 @@ fn load(files: &SkillFiles, real: &Path, dir_name: &OsStr, file_name: &'static s
     let is_complete = parsed.is_complete();
     let (skill, mut diagnostics) = parsed.into_stored(real, file_name);
     if spelled != SKILL_FILE_NAMES[0] {
-        let message = format!("the file is named {}, and most agents will not find it", spelled.display());
+        let message = format!("the file is named {}, so most agents won't find it", spelled.display());
         diagnostics.push(Diagnostic::warning("file-name", message).help("rename it to SKILL.md"));
     }
-    diagnostics.sort_by_key(|it| (it.line, it.column));
+    diagnostics.sort_by_key(|diagnostic| (diagnostic.line, diagnostic.column));
     match skill {
         Some(mut skill) => {
             if let Source::Stored(stored) = &mut skill.source {
-                (stored.stamp, stored.is_complete) = (head.stamp(), is_complete);
+                stored.stamp = head.stamp();
+                stored.is_complete = is_complete;
                 if is_complete && head.complete {
                     let text = frontmatter::decode(&head.bytes);
                     LastGood::of_found_skills().found(&stored.dir, &text, head.modified);
@@ -190,7 +191,7 @@ fn load(files: &SkillFiles, real: &Path, dir_name: &OsStr, file_name: &'static s
     }
 }
 
-/// The name of a skill's file that `name` is.
+/// Returns `name` if it's a spelling of `SKILL.md` that is accepted.
 pub(super) fn skill_file_name(name: Option<&OsStr>) -> Option<&'static str> {
     SKILL_FILE_NAMES.into_iter().find(|known| name.is_some_and(|name| name == *known))
 }

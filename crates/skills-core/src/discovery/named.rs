@@ -1,4 +1,4 @@
-//! [`NamedSkill`]: a skill that the user named, whatever becomes of its file.
+//! [`NamedSkill`]: a skill that the user named, which survives while its file is broken.
 
 use std::{
     path::{Path, PathBuf},
@@ -12,8 +12,10 @@ use crate::{
     skill::Skill,
 };
 
-/// A skill that the user named. When it can no longer be loaded, it stays as it was; when its `SKILL.md` is gone, so is
-/// the skill, until there is one again.
+/// A skill that the user named.
+///
+/// If it can't be loaded any more, its last version is kept. If its `SKILL.md` is removed, the skill is removed too, until the
+/// file exists again.
 #[derive(Debug, Clone)]
 pub struct NamedSkill {
     path: PathBuf,
@@ -22,20 +24,23 @@ pub struct NamedSkill {
 }
 
 impl NamedSkill {
-    /// The skill in the directory `path`, as it was loaded.
+    /// Creates the record of a skill that was loaded from the directory `path`.
     pub fn new(path: impl Into<PathBuf>, skill: Skill, diagnostics: Vec<Diagnostic>) -> Self {
         Self { path: path.into(), loaded: Some((Arc::new(skill), diagnostics)), broken: None }
     }
 
-    /// The directory, as it was named.
+    /// Returns the path of the directory, as the user wrote it.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Takes what came of loading it again.
+    /// Updates the skill with the result of loading it again.
     pub fn update(&mut self, result: Result<(Skill, Vec<Diagnostic>), LoadError>) {
         match self.judge(result) {
-            Ok(loaded) => (self.loaded, self.broken) = (Some(loaded), None),
+            Ok(loaded) => {
+                self.loaded = Some(loaded);
+                self.broken = None;
+            }
             Err(error) => {
                 if error.is_gone() {
                     self.loaded = None;
@@ -45,7 +50,7 @@ impl NamedSkill {
         }
     }
 
-    /// Shares the skill with the previous one when nothing changed; a half-saved file counts as broken.
+    /// Returns the previous skill if nothing changed, and an error if the file was read in the middle of a save.
     fn judge(
         &self,
         result: Result<(Skill, Vec<Diagnostic>), LoadError>,
@@ -59,7 +64,7 @@ impl NamedSkill {
         Ok((skill, diagnostics))
     }
 
-    /// Adds the skill to a set, or says there why it is missing.
+    /// Adds the skill to a set, or reports there why it's missing.
     pub fn add_to(&self, skills: &mut SkillSetBuilder) {
         let errors = || self.broken.iter().flat_map(|error| error.diagnostics.iter().cloned());
         match (&self.loaded, &self.broken) {

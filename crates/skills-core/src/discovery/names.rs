@@ -1,11 +1,11 @@
-//! Which directories are searched, by their names.
+//! Decides by their names which directories are searched.
 
 use std::ffi::OsStr;
 
-/// Hidden directories in which agents keep skills.
+/// Hidden directories that agents use for skills.
 const OF_AGENTS: [&str; 3] = [".agents", ".claude", ".skills"];
 
-/// Directories that belong to version control, package managers, build tools or a desktop. Sorted.
+/// Directories of version control, package managers, build tools and desktops, sorted. They are never searched.
 const OF_TOOLS: [&str; 48] = [
     ".Trash",
     ".Trashes",
@@ -57,12 +57,13 @@ const OF_TOOLS: [&str; 48] = [
     "target",
 ];
 
-/// Whether a directory may have skills at all.
+/// Returns true if a directory may have skills.
 pub(super) fn may_have_skills(name: &OsStr) -> bool {
     name.to_str().is_none_or(|name| OF_TOOLS.binary_search(&name).is_err())
 }
 
-/// Whether a directory is hidden and not one in which agents keep skills: searched only below a root that the user named.
+/// Returns true if a directory is hidden and not used by agents for skills. Such directories are searched only below a root
+/// that the user named.
 pub(super) fn is_hidden(name: &OsStr) -> bool {
     name.as_encoded_bytes().starts_with(b".") && !OF_AGENTS.iter().any(|known| name == *known)
 }
@@ -72,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn directories() {
+    fn directories_are_classified_by_name() {
         assert!(OF_TOOLS.is_sorted());
         for (name, may_have, hidden) in [
             ("skills", true, false),

@@ -1,4 +1,4 @@
-//! [`Root`]: a directory to scan, and the places where agents keep their skills.
+//! [`Root`]: a directory to search for skills, and the usual directories of projects and users.
 
 use std::{
     env,
@@ -7,54 +7,56 @@ use std::{
 
 use crate::skill::Scope;
 
-/// A directory to scan for skills.
+/// A directory to search for skills.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Root {
-    /// The directory; a skill itself, or skills are somewhere below.
+    /// The path of the directory. The directory can be a skill itself, or have skills below it.
     pub path: PathBuf,
-    /// The scope of what is found there.
+    /// The scope of the skills that are found.
     pub scope: Scope,
-    /// Links are followed to what is in this directory; `None` follows them anywhere.
+    /// The directory that links must not lead out of. With `None`, all links are followed.
     pub boundary: Option<PathBuf>,
 }
 
 impl Root {
-    /// A directory with skills of this scope.
+    /// Creates a root without a boundary.
     pub fn new(scope: Scope, path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), scope, boundary: None }
     }
 
-    /// The same, but links that lead out of `boundary` are not followed, not even one in `path` itself. For directories that
-    /// the user did not name.
+    /// Sets the boundary: links that lead out of it are not followed, including a link in the root's own path.
+    ///
+    /// Use this for directories that the user did not name.
     #[must_use]
     pub fn within(self, boundary: impl Into<PathBuf>) -> Self {
         Self { boundary: Some(boundary.into()), ..self }
     }
 
-    /// A directory that the user named, to be scanned.
+    /// Creates a root for a directory that the user named, with [`Scope::Scanned`].
     pub fn scanned(path: impl Into<PathBuf>) -> Self {
         Self::new(Scope::Scanned, path)
     }
 }
 
-/// Where skills are in a project, the most important place first.
+/// The directories for skills in a project, in the order of precedence.
 const IN_PROJECT: [&str; 3] = [".skills", ".agents/skills", ".claude/skills"];
 
-/// Where skills are in a home directory, the most important place first.
+/// The directories for skills in a home directory, in the order of precedence.
 const IN_HOME: [&str; 2] = [".agents/skills", ".claude/skills"];
 
-/// The places of the user who runs this process: `~/.agents/skills`, `~/.claude/skills` and
-/// `$XDG_CONFIG_HOME/agents/skills`. They need not exist.
+/// Returns the directories for skills of the current user: `~/.agents/skills`, `~/.claude/skills` and
+/// `$XDG_CONFIG_HOME/agents/skills`. They may not exist.
 pub fn user_roots() -> Vec<Root> {
     let config = env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);
     user_roots_in(env::home_dir().as_deref(), config.as_deref())
 }
 
-/// The same for a home directory and a configuration directory (by default `.config` in `home`).
+/// Returns the directories for skills in a home directory and a configuration directory. The default for the latter is
+/// `.config` in `home`.
 ///
-/// Relative paths are ignored, as the [specification](https://specifications.freedesktop.org/basedir-spec/latest/) of
-/// the variable asks for.
+/// Relative paths are ignored, as the [XDG specification](https://specifications.freedesktop.org/basedir-spec/latest/)
+/// requires.
 pub fn user_roots_in(home: Option<&Path>, config: Option<&Path>) -> Vec<Root> {
     let home = home.filter(|path| path.is_absolute());
     let config = config.filter(|path| path.is_absolute()).map(Path::to_owned);
@@ -64,15 +66,15 @@ pub fn user_roots_in(home: Option<&Path>, config: Option<&Path>) -> Vec<Root> {
     in_home.chain(in_config).map(|path| Root::new(Scope::User, path)).collect()
 }
 
-/// The places of a project: `.skills`, `.agents/skills` and `.claude/skills` in `cwd` and in each directory above it up
-/// to the root of the repository (where there is a `.git`), the nearest first. Outside of a repository only `cwd` counts.
-/// They need not exist.
+/// Returns the directories for skills of a project: `.skills`, `.agents/skills` and `.claude/skills` in `cwd` and in each parent
+/// directory up to the root of the repository, which contains `.git`. The nearest come first. Outside of a repository, only
+/// those in `cwd` are returned. They may not exist.
 ///
-/// Whoever can write to the project decides what is there: ask the user before these are scanned. Links are followed
-/// within the repository, or `cwd`, alone: one that leads to `/` would offer whatever is on the machine.
+/// Ask the user before you load skills from these directories, because they contain whatever the authors of the project put
+/// there. Links that lead out of the repository (or `cwd`) are not followed.
 pub fn project_roots(cwd: &Path) -> Vec<Root> {
     let cwd = dunce::canonicalize(cwd).unwrap_or_else(|_| cwd.to_owned());
-    // In a worktree or submodule `.git` is a file.
+    // In a worktree or a submodule, `.git` is a file.
     let levels = cwd.ancestors().position(|dir| dir.join(".git").exists()).map_or(1, |above| above + 1);
     let project = cwd.ancestors().nth(levels - 1).unwrap_or(&cwd);
     let places = cwd.ancestors().take(levels).flat_map(|dir| IN_PROJECT.map(|place| dir.join(place)));
@@ -94,9 +96,10 @@ mod tests {
     }
 
     #[test]
-    fn users() {
+    fn user_directories() {
         let base = tempfile::tempdir().unwrap();
-        let (home, config) = (base.path().join("home"), base.path().join("config"));
+        let home = base.path().join("home");
+        let config = base.path().join("config");
         let roots = user_roots_in(Some(&home), None);
         check(
             &roots,
@@ -117,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn projects() {
+    fn project_directories_up_to_the_repository() {
         let base = tempfile::tempdir().unwrap();
         let base = dunce::canonicalize(base.path()).unwrap();
         let cwd = base.join("repo/a");
@@ -143,12 +146,12 @@ mod tests {
     }
 
     #[test]
-    fn boundaries() {
+    fn links_are_confined_to_the_repository() {
         let base = tempfile::tempdir().unwrap();
         let base = dunce::canonicalize(base.path()).unwrap();
         let cwd = base.join("repo/a");
         fs::create_dir_all(&cwd).unwrap();
-        let boundaries = || -> Vec<_> { project_roots(&cwd).into_iter().map(|it| it.boundary).collect() };
+        let boundaries = || -> Vec<_> { project_roots(&cwd).into_iter().map(|root| root.boundary).collect() };
         assert_eq!(boundaries(), vec![Some(cwd.clone()); 3]);
         fs::create_dir(base.join("repo/.git")).unwrap();
         assert_eq!(boundaries(), vec![Some(base.join("repo")); 6]);

@@ -1,4 +1,8 @@
-//! Trees and what is found in them.
+//! Trees of files, and the skills that are found in them.
+
+#[cfg(unix)]
+mod links;
+mod single;
 
 use std::{fs, path::Path};
 
@@ -8,7 +12,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::skill::Skill;
 
-/// A tree of files; `name=x` in place of a text writes a skill of that name.
+/// Writes a tree of files. The text `name=x` stands for a skill with this name.
 fn tree(files: &[(&str, &str)]) -> TempDir {
     let root = tempfile::tempdir().unwrap();
     for (path, text) in files {
@@ -23,7 +27,7 @@ fn tree(files: &[(&str, &str)]) -> TempDir {
     root
 }
 
-/// One line for each skill, shadowed skill, and diagnostic; paths relative to `base`.
+/// Formats each skill, shadowed skill and diagnostic as a line. Paths are relative to `base`.
 fn show(set: &SkillSet, base: &Path) -> String {
     let base = dunce::canonicalize(base).unwrap();
     let relative = |path: &Path| {
@@ -36,7 +40,7 @@ fn show(set: &SkillSet, base: &Path) -> String {
         .entries()
         .iter()
         .map(|entry| {
-            let codes: Vec<_> = entry.diagnostics.iter().map(|it| it.code).collect();
+            let codes: Vec<_> = entry.diagnostics.iter().map(|finding| finding.code).collect();
             let line = format!(
                 "{} {} {} {}",
                 entry.skill.scope,
@@ -48,7 +52,8 @@ fn show(set: &SkillSet, base: &Path) -> String {
         })
         .collect();
     for shadowed in set.shadowed() {
-        let (path, by) = (shadowed.path.as_deref().unwrap(), shadowed.by.as_deref().unwrap());
+        let path = shadowed.path.as_deref().unwrap();
+        let by = shadowed.by.as_deref().unwrap();
         lines.push(format!("shadowed {} {} by {}", shadowed.name, relative(path), relative(by)));
     }
     for skipped in set.skipped() {
@@ -67,14 +72,14 @@ fn check(files: &[(&str, &str)], limits: Limits, expected: Expect) {
 }
 
 #[test]
-fn nested_skills() {
+fn nested_directories_are_searched() {
     check(
         &[
             ("b/SKILL.md", "name=b"),
             ("a/SKILL.md", "name=a"),
             ("group/c/SKILL.md", "name=c"),
             ("group/README.md", "no skill"),
-            // Not inside another skill.
+            // Not found, because it's within another skill.
             ("a/examples/inner/SKILL.md", "name=inner"),
             (".claude/skills/d/SKILL.md", "name=d"),
             (".agents/skills/e/SKILL.md", "name=e"),
@@ -102,7 +107,7 @@ fn nested_skills() {
     );
 }
 
-/// A copy in a hidden directory does not shadow the skill itself.
+/// A copy in a hidden directory must not shadow the skill itself.
 #[test]
 fn hidden_directories_come_last() {
     check(
@@ -113,7 +118,7 @@ fn hidden_directories_come_last() {
             scanned b .b name-not-directory
             shadowed a .backup/a/SKILL.md by a/SKILL.md"#]],
     );
-    // Nor do hidden directories use up the limits.
+    // Hidden directories don't use up the limits either.
     check(
         &[(".a/x", ""), (".b/x", ""), ("c/x", ""), ("d/SKILL.md", "name=d")],
         Limits { max_dirs: 3, ..Limits::default() },
@@ -139,15 +144,15 @@ fn hidden_directories_of_projects_and_users() {
         project d .agents/skills/.claude/skills/d"#]]
     .assert_eq(&show(&set, &base));
 
-    // What one root passes over another one finds, also with a memory of what was seen.
+    // A hidden directory that one root skips can be another root, with a cache too.
     let search = Discovery::new([
         Root::new(Scope::Project, base.join(".skills")),
         Root::scanned(base.join(".skills/.curated")),
     ]);
-    let mut visits = DiscoveryCache::default();
+    let mut cache = DiscoveryCache::default();
     for _ in 0..3 {
         let mut skills = SkillSet::builder();
-        search.run_incremental(&mut visits, &Changes::default(), &mut skills);
+        search.run_incremental(&mut cache, &Changes::default(), &mut skills);
         let names: Vec<_> = skills.build().iter().map(|skill| skill.name.to_string()).collect();
         assert_eq!(names, ["b", "a"]);
     }
@@ -163,7 +168,7 @@ fn a_root_may_be_a_skill() {
 }
 
 #[test]
-fn depth() {
+fn the_depth_is_limited() {
     check(
         &[("1/2/3/4/5/6/SKILL.md", "name=six"), ("1/2/3/4/5/x/7/SKILL.md", "name=seven")],
         Limits::default(),
@@ -181,7 +186,7 @@ fn depth() {
 }
 
 #[test]
-fn broken_skills_are_reported_and_searched() {
+fn broken_skills_are_reported_and_their_subdirectories_searched() {
     check(
         &[
             ("SKILL.md", "# A list of my skills\n"),
@@ -216,7 +221,7 @@ fn names_are_compared_without_case_and_the_first_wins() {
 }
 
 #[test]
-fn limits() {
+fn the_number_of_skills_and_directories_is_limited() {
     let files: Vec<(String, String)> =
         (0..40).map(|i| (format!("s{i:02}/SKILL.md"), format!("name=s{i:02}"))).collect();
     let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
@@ -228,7 +233,7 @@ fn limits() {
         scanned s01 s01
         skipped : too-many-skills"#]],
     );
-    // A skill is not counted as a directory.
+    // Skills don't count as directories.
     let root = tree(&files);
     let limits = Limits { max_dirs: 1, ..Limits::default() };
     let set = Discovery { limits, ..Discovery::new([Root::scanned(root.path())]) }.find();
@@ -242,7 +247,7 @@ fn limits() {
 }
 
 #[test]
-fn precedence() {
+fn scopes_decide_the_precedence() {
     let root = tree(&[
         ("named/x/SKILL.md", "name=x"),
         ("project/.claude/skills/x/SKILL.md", "name=x"),
@@ -273,7 +278,7 @@ fn precedence() {
         shadowed z one/z/SKILL.md by home/.agents/skills/z/SKILL.md"#]]
     .assert_eq(&show(&together, &base));
 
-    // The same from two searches that were made apart.
+    // Merging the results of two separate searches gives the same set.
     let (project, rest): (Vec<_>, Vec<_>) = roots.into_iter().partition(|root| root.scope == Scope::Project);
     let mut base_set = SkillSet::builder();
     let (skill, diagnostics) = load_dir(&base.join("named/x")).unwrap();
@@ -288,7 +293,7 @@ fn precedence() {
 }
 
 #[test]
-fn filters() {
+fn names_are_filtered() {
     let root =
         tree(&[("a/SKILL.md", "name=pdf-a"), ("b/SKILL.md", "name=PDF-b"), ("c/SKILL.md", "name=docx")]);
     let filter = Filter::new(["pdf-*"], ["*-A"]).unwrap();
@@ -297,7 +302,7 @@ fn filters() {
 }
 
 #[test]
-fn roots_that_do_not_exist() {
+fn missing_roots_are_reported_if_the_user_named_them() {
     let root = tree(&[("file", "")]);
     let base = dunce::canonicalize(root.path()).unwrap();
     let search = Discovery::new([
@@ -313,7 +318,7 @@ fn roots_that_do_not_exist() {
 }
 
 #[test]
-fn a_tree_on_many_threads_is_found_in_order() {
+fn a_large_tree_is_always_found_in_the_same_order() {
     let root = tempfile::tempdir().unwrap();
     for index in 0..600 {
         let dir = root.path().join(format!("g{}/s{index:03}", index % 7));
@@ -341,221 +346,4 @@ fn only_the_beginning_of_a_file_is_read() {
         scanned long long
         skipped huge/SKILL.md: file-too-large"#]],
     );
-}
-
-fn check_load(files: &[(&str, &str)], dir: &str, expected: Expect) {
-    let root = tree(files);
-    let base = dunce::canonicalize(root.path()).unwrap();
-    let shown = match load_dir(&base.join(dir)) {
-        Ok((skill, diagnostics)) => {
-            let mut set = SkillSet::builder();
-            set.add(skill, diagnostics);
-            show(&set.build(), &base)
-        }
-        Err(error) => error.to_string().replace(base.to_str().unwrap(), "…").replace('\\', "/"),
-    };
-    expected.assert_eq(&shown);
-}
-
-#[test]
-fn one_directory() {
-    let files = [
-        ("ok/SKILL.md", "name=ok"),
-        ("lower/skill.md", "name=lower"),
-        ("none/README.md", ""),
-        ("nothing/SKILL.md", "Just text.\n"),
-        ("silent/SKILL.md", "---\nname: silent\n---\n"),
-        ("nameless/SKILL.md", "---\ndescription: Has no name.\n---\n"),
-    ];
-    for (dir, expected) in [
-        ("ok", expect!["named ok ok"]),
-        ("ok/", expect!["named ok ok"]),
-        ("none/../ok", expect!["named ok ok"]),
-        ("ok/.", expect!["named ok ok"]),
-        ("ok/SKILL.md", expect!["named ok ok"]),
-        ("lower", expect!["named lower lower file-name"]),
-        ("nameless", expect!["named nameless nameless name-missing body-empty"]),
-        (
-            "none",
-            expect![[r#"
-            cannot load the skill …/none: error[no-skill-md]: there is no SKILL.md in this directory
-              help: name the directory of one skill; a directory with many has to be scanned"#]],
-        ),
-        (
-            "nothing",
-            expect![[r#"
-            cannot load the skill …/nothing/SKILL.md:1:1: error[frontmatter-missing]: the file does not begin with frontmatter
-              help: begin the file with a line `---`, `name:` and `description:` lines, and a line `---`"#]],
-        ),
-        (
-            "silent",
-            expect![[r#"
-                cannot load the skill …/silent/SKILL.md:1: error[description-missing]: the skill has no description
-                  help: add `description:` with what the skill does and when to use it"#]],
-        ),
-        (
-            "missing",
-            expect!["cannot load the skill …/missing: error[no-such-directory]: there is no such directory"],
-        ),
-        (
-            "none/README.md",
-            expect![
-                "cannot load the skill …/none/README.md: error[not-a-directory]: this is not a directory"
-            ],
-        ),
-    ] {
-        check_load(&files, dir, expected);
-    }
-}
-
-#[cfg(unix)]
-mod unix {
-    use std::os::unix::fs::symlink;
-
-    use super::*;
-
-    fn linked(files: &[(&str, &str)], links: &[(&str, &str)], scan: &str, expected: Expect) {
-        let root = tree(files);
-        let base = dunce::canonicalize(root.path()).unwrap();
-        for (target, link) in links {
-            symlink(target, base.join(link)).unwrap();
-        }
-        let set = Discovery::new([Root::scanned(base.join(scan))]).find();
-        expected.assert_eq(&show(&set, &base));
-    }
-
-    #[test]
-    fn links_are_followed_once() {
-        linked(
-            &[("skills/a/SKILL.md", "name=a"), ("elsewhere/b/SKILL.md", "name=b"), ("skills/file", "")],
-            &[
-                ("../elsewhere/b", "skills/b"),
-                ("../elsewhere/b", "skills/b2"),
-                ("a", "skills/z"),
-                ("..", "skills/up"),
-                (".", "skills/self"),
-                ("gone", "skills/dangling"),
-                ("file", "skills/to-file"),
-                ("loop", "skills/loop"),
-            ],
-            "skills",
-            expect![[r#"
-                scanned a skills/a
-                scanned b elsewhere/b"#]],
-        );
-    }
-
-    #[test]
-    fn a_skill_goes_by_the_name_of_the_link() {
-        linked(
-            &[("store/0123-abc/SKILL.md", "---\ndescription: D.\n---\n"), ("skills/x", "")],
-            &[("../store/0123-abc", "skills/pretty")],
-            "skills",
-            expect!["scanned pretty store/0123-abc name-missing body-empty"],
-        );
-    }
-
-    #[test]
-    fn a_root_may_be_a_link() {
-        linked(
-            &[("real/a/SKILL.md", "name=a"), ("real/b/c/SKILL.md", "name=c")],
-            &[("real", "link")],
-            "link",
-            expect![[r#"
-                scanned a real/a
-                scanned c real/b/c"#]],
-        );
-    }
-
-    /// A repository comes from strangers; links in it must not make skills of what else is on the machine.
-    #[test]
-    fn links_out_of_a_project_are_not_followed() {
-        let root = tree(&[
-            ("elsewhere/a/SKILL.md", "name=a"),
-            ("elsewhere/.skills/b/SKILL.md", "name=b"),
-            ("repo/.git/HEAD", ""),
-            ("repo/.skills/own/SKILL.md", "name=own"),
-            ("repo/packages/x/skill/SKILL.md", "name=skill"),
-            ("repo/work/file", ""),
-        ]);
-        let base = dunce::canonicalize(root.path()).unwrap();
-        let find = || Discovery::new(project_roots(&base.join("repo/work"))).find();
-        let check = |expected: Expect| {
-            let set = find();
-            let messages: Vec<_> =
-                set.skipped().iter().map(|it| it.diagnostics[0].in_file(&it.path)).collect();
-            let shown = format!("{}\n{}", show(&set, &base), messages.join("\n"));
-            expected.assert_eq(&shown.replace(base.to_str().unwrap(), "[BASE]"));
-        };
-        // What stays in the repository is followed: such links keep one copy for several agents.
-        fs::create_dir(base.join("repo/.claude")).unwrap();
-        symlink("../.skills", base.join("repo/.claude/skills")).unwrap();
-        symlink("../packages/x/skill", base.join("repo/.skills/linked")).unwrap();
-        check(expect![[r#"
-            project skill repo/packages/x/skill name-not-directory
-            project own repo/.skills/own
-        "#]]);
-
-        symlink("/", base.join("repo/.skills/root")).unwrap();
-        check(expect![[r#"
-            project skill repo/packages/x/skill name-not-directory
-            project own repo/.skills/own
-            skipped repo/.skills: link-out-of-project
-            [BASE]/repo/.skills: error[link-out-of-project]: [BASE]/repo/.skills/root leads out of the project, to /, and is not followed
-              help: if it is yours, give the directory that it leads to as one to scan"#]]);
-
-        // By two links, through the parent, with the name of a skill, in the place of the whole root, or of one above it.
-        symlink("../../elsewhere", base.join("repo/packages/out")).unwrap();
-        symlink("../packages/out", base.join("repo/.skills/twice")).unwrap();
-        symlink("../../elsewhere/a", base.join("repo/.skills/a")).unwrap();
-        symlink("../../..", base.join("repo/.skills/up")).unwrap();
-        symlink(base.join("elsewhere/.skills"), base.join("repo/work/.skills")).unwrap();
-        symlink("../../elsewhere", base.join("repo/work/.agents")).unwrap();
-        fs::create_dir(base.join("elsewhere/skills")).unwrap();
-        check(expect![[r#"
-            project skill repo/packages/x/skill name-not-directory
-            project own repo/.skills/own
-            skipped repo/work/.skills: link-out-of-project
-            skipped repo/work/.agents/skills: link-out-of-project
-            skipped repo/.skills: link-out-of-project
-            [BASE]/repo/work/.skills: error[link-out-of-project]: [BASE]/repo/work/.skills leads out of the project, to [BASE]/elsewhere/.skills, and is not followed
-              help: if it is yours, give the directory that it leads to as one to scan
-            [BASE]/repo/work/.agents/skills: error[link-out-of-project]: [BASE]/repo/work/.agents/skills leads out of the project, to [BASE]/elsewhere/skills, and is not followed
-              help: if it is yours, give the directory that it leads to as one to scan
-            [BASE]/repo/.skills: error[link-out-of-project]: 4 links lead out of the project and are not followed, for example [BASE]/repo/.skills/a to [BASE]/elsewhere/a
-              help: if it is yours, give the directory that it leads to as one to scan"#]]);
-
-        // A directory that the user names is followed wherever it leads.
-        let named = Discovery::new([Root::scanned(base.join("repo/.skills/twice"))]).find();
-        assert_eq!(named.iter().map(|skill| skill.name.as_str()).collect::<Vec<_>>(), ["b", "a"]);
-        // A directory whose name merely begins with that of the boundary is outside of it.
-        let beside = Root::new(Scope::Project, base.join("repo/.skills")).within(base.join("rep"));
-        assert!(Discovery::new([beside]).find().is_empty());
-    }
-
-    #[test]
-    fn files_that_are_not_read() {
-        let files = [
-            ("skills/a/x", ""),
-            ("skills/b/real.md", "name=b"),
-            ("skills/fifo/x", ""),
-            ("secret.md", "name=secret"),
-        ];
-        let links = [("../../secret.md", "skills/a/SKILL.md"), ("real.md", "skills/b/SKILL.md")];
-        linked(
-            &files,
-            &links,
-            "skills",
-            expect![[r#"
-            scanned b skills/b
-            skipped skills/a/SKILL.md: outside-skill"#]],
-        );
-
-        let root = tree(&[("fifo/x", "")]);
-        let base = dunce::canonicalize(root.path()).unwrap();
-        let made = std::process::Command::new("mkfifo").arg(base.join("fifo/SKILL.md")).status().unwrap();
-        assert!(made.success());
-        expect!["skipped fifo/SKILL.md: not-a-file"]
-            .assert_eq(&show(&Discovery::new([Root::scanned(&base)]).find(), &base));
-    }
 }

@@ -1,4 +1,4 @@
-//! The walk below one root: level by level, on a few threads, with the same result as on one.
+//! Walks the directories below a root, level by level. It uses several threads, but the result is always the same.
 
 use std::{
     borrow::Borrow,
@@ -16,7 +16,7 @@ use std::{
 use super::{
     Changes, Discovery, Root,
     cache::settle,
-    load::{Child, Visit, unreadable, visit},
+    load::{Child, LoadError, Visit, unreadable, visit},
     may_be_absent,
     names::is_hidden,
 };
@@ -26,23 +26,23 @@ use crate::{
     skill::{Scope, Skill},
 };
 
-/// Directories that are visited before the limits are checked again.
+/// The number of directories that are visited before the limits are checked again.
 const BATCH: usize = 1024;
 
-/// Directories that a thread takes at a time.
+/// The number of directories that a thread takes at a time.
 const CHUNK: usize = 16;
 
-/// More threads than this wait for the file system, not for each other.
+/// The maximum number of threads. More threads would only wait for the file system.
 const MAX_THREADS: usize = 8;
 
-/// What one root has, sorted by path; skills in hidden directories come last.
+/// The skills of a root, sorted by path. Skills in hidden directories come last.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub(super) skills: Vec<(Arc<Skill>, Vec<Diagnostic>)>,
     pub(super) skipped: Vec<Skipped>,
 }
 
-/// Where a skill comes among those of a root.
+/// The sort key of a skill within a root.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
     is_hidden: bool,
@@ -52,17 +52,17 @@ struct Place {
 /// A directory to visit.
 #[derive(Debug)]
 struct Candidate {
-    /// Its path as a user would type it, by which it is sorted and named.
+    /// The path as a user would write it. It's used for sorting and for the name.
     path: PathBuf,
-    /// Its canonical path, if that differs.
+    /// The canonical path, if it's different.
     real: Option<PathBuf>,
-    /// It is in a directory that came or was replaced.
+    /// True if the directory is in a tree that was created or replaced.
     is_new: bool,
-    /// It is hidden, or in a hidden directory.
+    /// True if the directory is hidden, or within a hidden directory.
     is_hidden: bool,
 }
 
-/// What the search before this one saw, what has changed since, and what this one sees.
+/// The visits of the previous search, the changes since then, and the visits of this search.
 pub(super) struct Memory<'a> {
     pub(super) before: HashMap<Arc<Path>, Arc<Visit>>,
     pub(super) changes: &'a Changes,
@@ -78,7 +78,7 @@ impl Candidate {
         visit(self.real(), self.path.file_name().unwrap_or_default(), scope)
     }
 
-    /// A directory in this one, by its name or by a link; `None` for a link that leads to no directory.
+    /// Returns a subdirectory, which may be a link. Returns `None` if the link doesn't lead to a directory.
     fn child(&self, child: &Child, memory: Option<&Memory<'_>>) -> Option<Self> {
         let path = self.path.join(&child.name);
         let real = if child.is_link {
@@ -93,7 +93,7 @@ impl Candidate {
     }
 }
 
-/// Visits what is below `root`; each canonical directory once, as `seen` knows.
+/// Visits the directories below `root`, except those whose canonical paths are in `seen`. Finds at most `space` skills.
 pub(super) fn walk(
     root: &Root,
     search: &Discovery,
@@ -101,11 +101,20 @@ pub(super) fn walk(
     seen: &mut HashSet<PathBuf>,
     memory: Option<&mut Memory<'_>>,
 ) -> Found {
-    let (skills, skipped) = (Vec::new(), Vec::new());
     let boundary = root.boundary.as_deref();
     let boundary = boundary.map(|dir| dunce::canonicalize(dir).unwrap_or_else(|_| dir.to_owned()));
-    let mut walk =
-        Walk { root, boundary, search, space, seen, memory, plain: 0, leading_out: None, skills, skipped };
+    let mut walk = Walk {
+        root,
+        boundary,
+        search,
+        space,
+        seen,
+        memory,
+        plain: 0,
+        leading_out: None,
+        skills: Vec::new(),
+        skipped: Vec::new(),
+    };
     match dunce::canonicalize(&root.path) {
         Ok(real) if walk.leads_out(&real) => walk.refuse(root.path.clone(), real),
         Ok(real) => walk.run(real),
@@ -117,33 +126,33 @@ pub(super) fn walk(
 
 struct Walk<'a, 'm> {
     root: &'a Root,
-    /// The canonical directory that no link may lead out of.
+    /// The canonical path of the directory that links must not lead out of.
     boundary: Option<PathBuf>,
     search: &'a Discovery,
     space: usize,
     seen: &'a mut HashSet<PathBuf>,
     memory: Option<&'a mut Memory<'m>>,
-    /// How many directories turned out not to be skills.
+    /// The number of visited directories that are not skills.
     plain: usize,
-    /// The links that were not followed.
+    /// The links that were not followed because they lead out of the boundary.
     leading_out: Option<LeadingOut>,
     skills: Vec<(Place, Arc<Skill>, Vec<Diagnostic>)>,
     skipped: Vec<Skipped>,
 }
 
-/// Links that lead out of the boundary: how many, and the first of them with where it leads.
+/// The number of links that lead out of the boundary, with the first link and its target.
 struct LeadingOut {
     number: usize,
     link: PathBuf,
     target: PathBuf,
 }
 
-/// A limit that ends the walk.
+/// The diagnostic of a limit that ends the walk.
 struct LimitReached(Diagnostic);
 
 impl Walk<'_, '_> {
     fn run(&mut self, real: PathBuf) {
-        // The root goes by the name it was given, which may be that of a link.
+        // A root that is a link keeps the name of the link.
         let path = if self.root.path.file_name() == real.file_name() {
             real.clone()
         } else {
@@ -156,7 +165,8 @@ impl Walk<'_, '_> {
             let mut next = Vec::new();
             let mut candidates = level.into_iter();
             loop {
-                let new = candidates.by_ref().filter(|it| self.seen.insert(it.real().to_owned()));
+                let new =
+                    candidates.by_ref().filter(|candidate| self.seen.insert(candidate.real().to_owned()));
                 let batch: Vec<_> = new.take(BATCH).collect();
                 if batch.is_empty() {
                     break;
@@ -165,18 +175,18 @@ impl Walk<'_, '_> {
                     return self.report(&self.root.path, diagnostic);
                 }
             }
-            // Hidden directories must not use up the limits before the others have been visited.
-            next.sort_by_key(|it| it.is_hidden);
+            // Visit hidden directories last, so that they don't use up the limits.
+            next.sort_by_key(|candidate| candidate.is_hidden);
             level = next;
         }
-        level.retain(|it| !self.seen.contains(it.real()));
+        level.retain(|candidate| !self.seen.contains(candidate.real()));
         if let Some(first) = level.first() {
             let diagnostic = self.too_deep(level.len(), &first.path);
             self.report(&self.root.path, diagnostic);
         }
     }
 
-    /// Visits directories and schedules those in them.
+    /// Visits directories and adds their subdirectories to `next`.
     fn visit_batch(&mut self, batch: &[Candidate], next: &mut Vec<Candidate>) -> Result<(), LimitReached> {
         for (candidate, visited) in batch.iter().zip(self.visit_all(batch)) {
             match visited.as_deref() {
@@ -194,10 +204,10 @@ impl Walk<'_, '_> {
                     continue;
                 }
                 Ok(Visit::Plain(broken, children)) => {
-                    let broken = broken.iter();
-                    self.skipped.extend(broken.map(|it| Skipped::new(&it.path, it.diagnostics.clone())));
+                    let skipped = |error: &LoadError| Skipped::new(&error.path, error.diagnostics.clone());
+                    self.skipped.extend(broken.iter().map(skipped));
                     let hidden_too = matches!(self.root.scope, Scope::Scanned | Scope::Remote);
-                    for child in children.iter().filter(|it| hidden_too || !is_hidden(&it.name)) {
+                    for child in children.iter().filter(|child| hidden_too || !is_hidden(&child.name)) {
                         match candidate.child(child, self.memory.as_deref()) {
                             Some(child) if self.leads_out(child.real()) => {
                                 let Candidate { path, real, .. } = child;
@@ -218,19 +228,19 @@ impl Walk<'_, '_> {
         Ok(())
     }
 
-    /// What is in each of these directories, in their order: as the last search saw it where nothing has changed.
+    /// Visits directories, and returns the results in the same order. Unchanged directories are taken from the cache.
     fn visit_all(&mut self, batch: &[Candidate]) -> Vec<io::Result<Arc<Visit>>> {
         let scope = self.root.scope;
         let Some(memory) = &mut self.memory else {
             return visit_all(batch, scope).into_iter().map(|visit| visit.map(Arc::new)).collect();
         };
-        let is_known = |it: &Candidate| {
-            let known =
-                memory.before.get(it.real()).filter(|_| !it.is_new && !memory.changes.touches(it.real()));
-            known.is_some_and(|visit| is_of(visit, scope, it))
+        let is_known = |candidate: &Candidate| {
+            let is_unchanged = !candidate.is_new && !memory.changes.touches(candidate.real());
+            let known = memory.before.get(candidate.real()).filter(|_| is_unchanged);
+            known.is_some_and(|visit| is_of(visit, scope, candidate))
         };
         let known: Vec<bool> = batch.iter().map(is_known).collect();
-        let unknown = batch.iter().zip(&known).filter(|(_, known)| !**known).map(|(it, _)| it);
+        let unknown = batch.iter().zip(&known).filter(|(_, known)| !**known).map(|(candidate, _)| candidate);
         let mut visited = visit_all(&unknown.collect::<Vec<_>>(), scope).into_iter();
         let visits = batch.iter().zip(known).map(|(candidate, is_known)| {
             let (dir, before) = memory.before.remove_entry(candidate.real()).unzip();
@@ -254,7 +264,7 @@ impl Walk<'_, '_> {
         visits.collect()
     }
 
-    /// Whether a canonical path is beyond the directory that no link may lead out of.
+    /// Returns true if a canonical path is outside of the boundary.
     fn leads_out(&self, real: &Path) -> bool {
         self.boundary.as_ref().is_some_and(|boundary| !real.starts_with(boundary))
     }
@@ -265,27 +275,27 @@ impl Walk<'_, '_> {
 
     fn too_deep(&self, number: usize, example: &Path) -> Diagnostic {
         let message = format!(
-            "{number} {} more than {} levels below were not searched, for example {}",
+            "{number} {} more than {} levels below the root were not searched, for example {}",
             if number == 1 { "directory" } else { "directories" },
             self.search.limits.max_depth,
             example.display()
         );
-        Diagnostic::warning("too-deep", message).help("give a directory nearer to the skills")
+        Diagnostic::warning("too-deep", message).help("search a directory that is closer to the skills")
     }
 
     fn too_many_skills(&self) -> LimitReached {
         let message =
-            format!("there are more than {} skills; the others were left out", self.search.limits.max_skills);
-        let help = "raise `max_skills`, or include fewer names";
+            format!("found more than {} skills; the rest was left out", self.search.limits.max_skills);
+        let help = "increase `max_skills`, or select fewer skills by name";
         LimitReached(Diagnostic::warning("too-many-skills", message).help(help))
     }
 
     fn too_many_directories(&self) -> LimitReached {
         let message = format!(
-            "more than {} directories here are no skills; the rest was not searched",
+            "found more than {} directories that are not skills; the rest was not searched",
             self.search.limits.max_dirs
         );
-        let help = "give a directory nearer to the skills";
+        let help = "search a directory that is closer to the skills";
         LimitReached(Diagnostic::warning("too-many-directories", message).help(help))
     }
 
@@ -295,15 +305,18 @@ impl Walk<'_, '_> {
 
     fn finish(mut self) -> Found {
         if let Some(LeadingOut { number, link, target }) = self.leading_out.take() {
-            let (link, target) = (link.display(), target.display());
+            let link = link.display();
+            let target = target.display();
             let message = match number {
-                1 => format!("{link} leads out of the project, to {target}, and is not followed"),
+                1 => format!(
+                    "the link {link} was not followed, because it leads out of the project to {target}"
+                ),
                 _ => format!(
-                    "{number} links lead out of the project and are not followed, for example {link} to {target}"
+                    "{number} links were not followed, because they lead out of the project, for example {link} to {target}"
                 ),
             };
             let diagnostic = Diagnostic::error("link-out-of-project", message);
-            let help = "if it is yours, give the directory that it leads to as one to scan";
+            let help = "if you trust the target, add it as a directory to scan";
             self.report(&self.root.path, diagnostic.help(help));
         }
         self.skills.sort_by(|a, b| a.0.cmp(&b.0));
@@ -313,7 +326,7 @@ impl Walk<'_, '_> {
     }
 }
 
-/// Whether this is what a visit would find: the name and the scope that a directory is known by are part of that.
+/// Returns true if a cached visit is valid for this candidate: the scope is the same, and the name is that of the directory.
 fn is_of(visit: &Visit, scope: Scope, candidate: &Candidate) -> bool {
     match visit {
         Visit::Skill { skill, .. } => {
@@ -323,12 +336,12 @@ fn is_of(visit: &Visit, scope: Scope, candidate: &Candidate) -> bool {
     }
 }
 
-/// Visits all, in parallel when it pays; the results are in the order of `batch`.
+/// Visits directories, in parallel if there are many. The results are in the order of `batch`.
 fn visit_all<C: Borrow<Candidate> + Sync>(batch: &[C], scope: Scope) -> Vec<io::Result<Visit>> {
     let threads =
         thread::available_parallelism().map_or(1, NonZero::get).min(MAX_THREADS).min(batch.len() / CHUNK);
     if threads < 2 {
-        return batch.iter().map(|it| it.borrow().visit(scope)).collect();
+        return batch.iter().map(|candidate| candidate.borrow().visit(scope)).collect();
     }
     let chunks: Vec<&[C]> = batch.chunks(CHUNK).collect();
     let next = AtomicUsize::new(0);
@@ -337,11 +350,14 @@ fn visit_all<C: Borrow<Candidate> + Sync>(batch: &[C], scope: Scope) -> Vec<io::
         loop {
             let index = next.fetch_add(1, Ordering::Relaxed);
             let Some(chunk) = chunks.get(index) else { return done };
-            done.push((index, chunk.iter().map(|it| it.borrow().visit(scope)).collect::<Vec<_>>()));
+            done.push((
+                index,
+                chunk.iter().map(|candidate| candidate.borrow().visit(scope)).collect::<Vec<_>>(),
+            ));
         }
     };
     let mut done = thread::scope(|scope| {
-        // Where there can be no more threads, those that are there do it all.
+        // If no more threads can be started, the existing threads do all the work.
         let spawn = |_| thread::Builder::new().spawn_scoped(scope, work).ok();
         let others: Vec<_> = (1..threads).filter_map(spawn).collect();
         let mut done = work();

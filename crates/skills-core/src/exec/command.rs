@@ -1,4 +1,4 @@
-//! [`CommandTool`]: a tool of a virtual skill that is a program.
+//! [`CommandTool`]: a tool of a virtual skill that runs a program.
 
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 
@@ -8,10 +8,11 @@ use serde_json::Value;
 use super::{CapturedText, Completed, Environment, Executor, Invocation, Limits, Outcome, find_program};
 use crate::tool::{CallContext, ToolError, ToolHandler};
 
-/// Runs a program: the input arrives as JSON on its standard input, its standard output is the answer.
+/// A tool handler that runs a program.
 ///
-/// Output that is JSON is given as JSON, other output as text. No input is an empty standard input, so that it can be
-/// told from `null`. Anything but exit code 0 is an error with what the program wrote to its standard error.
+/// The program receives the tool's input as JSON on its standard input, and its standard output is the result. If the output
+/// is valid JSON, the result is that JSON value, otherwise it's a string. If the tool is called without input, standard input
+/// is empty (and not `null`). Any exit code except 0 is an error that contains the program's standard error.
 ///
 /// ```
 /// use skills_core::{Skill, SkillTool, exec::CommandTool};
@@ -23,24 +24,24 @@ use crate::tool::{CallContext, ToolError, ToolHandler};
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct CommandTool {
-    /// A name that is looked up on the search path, or a path.
+    /// The program: a name to find on the search path, or a path.
     pub program: PathBuf,
-    /// Its arguments, as they are.
+    /// The arguments. They are passed unchanged; there is no shell that could expand them.
     pub args: Vec<OsString>,
-    /// The working directory; by default that of the session.
+    /// The working directory. The default (`None`) is the working directory of the session.
     pub cwd: Option<PathBuf>,
-    /// Variables to set.
+    /// Environment variables to set, in addition to the inherited ones.
     pub env: Vec<(OsString, OsString)>,
-    /// Which of our own variables it gets.
+    /// The variables to inherit. The default is all of them.
     pub environment: Environment,
-    /// Time and output limits.
+    /// The timeout and the output limit.
     pub limits: Limits,
-    /// What runs it, and with whom it shares the number of programs at once.
+    /// The executor that runs the program. The default is the shared executor of this process.
     pub executor: Executor,
 }
 
 impl CommandTool {
-    /// A tool that runs `program` without arguments.
+    /// Creates a tool that runs `program` without arguments and with default settings.
     pub fn new(program: impl Into<PathBuf>) -> Self {
         Self {
             program: program.into(),
@@ -74,21 +75,21 @@ impl CommandTool {
         self
     }
 
-    /// Sets a variable.
+    /// Sets an environment variable.
     #[must_use]
     pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         self.env.push((name.into(), value.into()));
         self
     }
 
-    /// Sets the time limit.
+    /// Sets the timeout.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.limits.timeout = timeout;
         self
     }
 
-    /// Why the tool cannot work, when its program does not exist; fits [`SkillTool::missing`](crate::SkillTool).
+    /// Checks that the program exists. Returns a message for [`SkillTool::missing`](crate::SkillTool) if it doesn't.
     pub fn missing(&self) -> Option<String> {
         match find_program(&self.program, self.cwd.as_deref()) {
             Some(_) => None,
@@ -120,14 +121,14 @@ impl ToolHandler for CommandTool {
                 ..Invocation::default()
             };
             match tool.executor.run(invocation, tool.limits).await {
-                Ok(completed) => answer(&name, &completed),
-                Err(error) => Err(format!("the program `{name}` cannot be started: {error}").into()),
+                Ok(completed) => result_of(&name, &completed),
+                Err(error) => Err(format!("cannot start the program `{name}`: {error}").into()),
             }
         })
     }
 }
 
-fn answer(name: &str, completed: &Completed) -> Result<Value, ToolError> {
+fn result_of(name: &str, completed: &Completed) -> Result<Value, ToolError> {
     let problem = match completed.outcome {
         Outcome::Exit(0) => {
             let text = completed.stdout.marked();
@@ -135,13 +136,13 @@ fn answer(name: &str, completed: &Completed) -> Result<Value, ToolError> {
                 .unwrap_or_else(|_| Value::String(text.strip_suffix('\n').unwrap_or(&text).to_owned())));
         }
         Outcome::Exit(code) => format!("the program `{name}` failed with exit code {code}"),
-        Outcome::Signal(signal) => format!("the program `{name}` was ended by signal {signal}"),
+        Outcome::Signal(signal) => format!("the program `{name}` was killed by signal {signal}"),
         Outcome::Timeout(limit) => {
-            format!("the program `{name}` was stopped after its time limit of {} s", limit.as_secs_f64())
+            format!("the program `{name}` was stopped after its timeout of {} s", limit.as_secs_f64())
         }
     };
-    let said = [&completed.stderr, &completed.stdout].map(CapturedText::marked);
-    match said.iter().map(|text| text.trim()).find(|text| !text.is_empty()) {
+    let outputs = [&completed.stderr, &completed.stdout].map(CapturedText::marked);
+    match outputs.iter().map(|text| text.trim()).find(|text| !text.is_empty()) {
         Some(text) => Err(format!("{problem}:\n{text}").into()),
         None => Err(problem.into()),
     }

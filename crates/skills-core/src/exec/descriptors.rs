@@ -1,7 +1,8 @@
-//! [`Descriptors`]: what a program finds open beside its standard streams.
+//! [`Descriptors`]: the file descriptors that a program receives in addition to its standard streams.
 //!
-//! On Linux a program inherits whatever was opened without close-on-exec, and we inherit what the program that started us
-//! forgot: a connection of an editor can end up in a script. Such descriptors are `/dev/null` for the program.
+//! On Linux, a program inherits all descriptors without the close-on-exec flag. This includes descriptors that we inherited
+//! ourselves, for example a connection of the editor that started us. To keep them from scripts, we replace each of them by
+//! `/dev/null` in the child.
 
 use std::{
     ffi::OsString,
@@ -14,12 +15,12 @@ use std::{
 
 use command_fds::{CommandFdExt, FdMapping};
 
-/// The first number behind the standard streams.
+/// The first descriptor after the standard streams.
 const FIRST: RawFd = 3;
-/// `O_CLOEXEC`, as the kernel shows it.
+/// `O_CLOEXEC`, as it appears in the flags in `/proc/self/fdinfo`.
 const CLOSE_ON_EXEC: u32 = libc::O_CLOEXEC.cast_unsigned();
 
-/// Exactly the descriptors that a program gets.
+/// The complete set of descriptors that a program receives.
 #[derive(Debug, Clone)]
 pub(super) struct Descriptors {
     inputs: Vec<(&'static str, Arc<[u8]>)>,
@@ -27,8 +28,10 @@ pub(super) struct Descriptors {
 }
 
 impl Descriptors {
-    /// For each input a descriptor from which the bytes can be read, its number behind the option; `kept` has the number
-    /// that it has here. An input must fit into a pipe: at most 4,096 bytes.
+    /// Describes a set with one pipe for each of `inputs`, and with `kept`.
+    ///
+    /// For each input, the command gets the option and the number of a descriptor from which it can read the bytes. They must
+    /// fit in the buffer of a pipe, so at most 4,096 bytes. `kept` keeps the number that it has in this process.
     pub(super) fn new(
         inputs: impl IntoIterator<Item = (&'static str, Arc<[u8]>)>,
         kept: Option<Arc<File>>,
@@ -36,11 +39,11 @@ impl Descriptors {
         Self { inputs: inputs.into_iter().collect(), kept }
     }
 
-    /// Gives them to `command`, as its next arguments.
-    pub(super) fn give(&self, command: &mut Command) -> io::Result<()> {
-        // Before we open any ourselves.
+    /// Passes the descriptors to `command`, and appends their options as its next arguments.
+    pub(super) fn apply(&self, command: &mut Command) -> io::Result<()> {
         let null = File::options().read(true).write(true).open("/dev/null")?;
         let mut mappings = Vec::new();
+        // List them before we create the pipes below.
         for child_fd in inheritable()? {
             mappings.push(FdMapping { parent_fd: null.try_clone()?.into(), child_fd });
         }
@@ -60,13 +63,13 @@ impl Descriptors {
     }
 }
 
-/// The numbers of the descriptors, behind the standard streams, that a program would inherit.
+/// Lists the descriptors that a program would inherit, without the standard streams.
 fn inheritable() -> io::Result<Vec<RawFd>> {
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc/self/fdinfo")? {
         let entry = entry?;
         let Some(number) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
-        // It may have been closed meanwhile.
+        // Another thread may have closed the descriptor in the meantime.
         let Ok(info) = fs::read_to_string(entry.path()) else { continue };
         if number >= FIRST && !closes_on_exec(&info) {
             found.push(number);

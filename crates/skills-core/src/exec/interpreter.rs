@@ -1,8 +1,10 @@
-//! [`Interpreter`]: what runs a script. The executable bit does not matter: nine of ten scripts in the wild lack it.
+//! [`Interpreter`]: the program that runs a script. The executable bit is ignored, because nine of ten published scripts lack
+//! it.
 //!
-//! In this order: `uv` for Python with inline metadata ([PEP 723](https://peps.python.org/pep-0723/)), the `#!` line, the
-//! extension. What the last two mean differs between systems, and is decided in `unix` and `windows`; both are tested
-//! everywhere, with made-up machines.
+//! The choice depends on, in this order: inline metadata of Python
+//! ([PEP 723](https://peps.python.org/pep-0723/), run with `uv`), the `#!` line, and the file extension. The meaning of the
+//! last two differs between systems, so it is in `unix` and `windows`. Tests run both on each system, with a simulated
+//! machine.
 
 mod shebang;
 mod unix;
@@ -12,13 +14,13 @@ use std::{ffi::OsString, fs, path::PathBuf};
 
 use shebang::Shebang;
 
-/// How much of a script decides what runs it, in bytes.
+/// The number of bytes at the beginning of a script that we read to choose its interpreter.
 pub(super) const HEAD_BYTES: u64 = 16 * 1024;
 
-/// What runs a script, and what stands before the path of the script.
+/// A program that runs a script, and the arguments before the path of the script.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Interpreter {
-    /// `None` where the script is the program.
+    /// The interpreter; `None` if the script itself is the program.
     pub(super) program: Option<PathBuf>,
     pub(super) args: Vec<OsString>,
     pub(super) env: Vec<(OsString, OsString)>,
@@ -28,12 +30,12 @@ pub(super) struct Interpreter {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum InterpreterError {
     /// The script's `#!` line or extension names a language, but none of its interpreters is installed.
-    #[error("`{path}` needs {programs}, which is not installed{}{advice}", if advice.is_empty() { "" } else { ": " })]
+    #[error("`{path}` needs {programs}, which is not installed; {advice}")]
     NotInstalled {
         path: String,
         /// The names of the interpreters, quoted and joined with "or".
         programs: String,
-        /// An additional sentence for this system; empty if there is none.
+        /// Advice for the model or the user.
         advice: &'static str,
     },
     /// The script has neither a `#!` line nor a known extension.
@@ -41,61 +43,62 @@ pub(super) enum InterpreterError {
     Unknown { path: String },
 }
 
-/// What the choice depends on: which programs and files a machine has.
+/// The programs, variables and files of a machine, on which the choice depends.
 trait Machine {
-    /// Every program that a shell would find under `name`, the first one first. A path finds itself.
+    /// Lists all programs called `name` on the search path, in its order. If `name` is a path, it is returned if it exists.
     fn programs(&self, name: &str) -> Vec<PathBuf>;
 
-    /// The value of an environment variable.
+    /// Returns the value of an environment variable.
     fn variable(&self, name: &str) -> Option<String>;
 
-    /// The names in a directory; none when there is no such directory.
+    /// Lists the names in a directory. The list is empty if the directory doesn't exist.
     fn names(&self, dir: &str) -> Vec<String>;
 
-    /// Whether there is a file at this path.
+    /// Returns true if there is a file at this path.
     fn has_file(&self, path: &str) -> bool;
 }
 
-/// Which interpreters a system has, and where.
+/// The rules for finding interpreters on an operating system.
 trait Platform {
+    /// Returns the known languages.
     fn languages(&self) -> &'static [Language];
 
-    /// Where the program of a candidate is.
+    /// Returns the path of a candidate's program if it is installed.
     fn locate(&self, place: Place, machine: &dyn Machine) -> Option<PathBuf>;
 
-    /// What a `#!` line means.
+    /// Returns the interpreter that a `#!` line names if it is installed.
     fn interpreter_of(&self, shebang: &Shebang, machine: &dyn Machine) -> Option<Interpreter>;
 }
 
 /// A language that scripts are written in.
 struct Language {
     extensions: &'static [&'static str],
-    /// The names that its interpreters have in `#!` lines.
+    /// The names of its interpreters in `#!` lines.
     interpreters: &'static [&'static str],
-    /// Whether the options of a `#!` line mean the same to all candidates.
+    /// True if all candidates understand the options of a `#!` line.
     takes_options: bool,
-    /// The preferred one first; none where the scripts are programs themselves.
+    /// The interpreters, preferred first. Empty if the scripts are programs themselves.
     candidates: &'static [Candidate],
-    /// Variables that its interpreters need.
+    /// Environment variables that the interpreters need.
     env: &'static [(&'static str, &'static str)],
-    /// What somebody should know who has none of the candidates.
+    /// Advice for the error if none of the candidates is installed. The default is [`INSTALL`].
     advice: Option<&'static str>,
 }
 
-/// An interpreter, and what stands before the path of the script.
+/// An interpreter, and the arguments before the path of the script.
 struct Candidate {
     place: Place,
     args: &'static [&'static str],
 }
 
-/// Where to look for a program.
+/// A place to look for a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// On the search path, under this name.
+    /// A name on the search path.
     SearchPath(&'static str),
-    /// Below the directory that a variable names.
+    /// A variable that contains a directory, and a path under that directory.
     Below(&'static str, &'static str),
-    /// Below the directory into which Git is installed.
+    /// A path under the directory in which Git is installed.
     BelowGit(&'static str),
 }
 
@@ -107,10 +110,13 @@ const fn on_search_path(name: &'static str, args: &'static [&'static str]) -> Ca
     Candidate { place: Place::SearchPath(name), args }
 }
 
+/// The default advice if an interpreter is missing.
+const INSTALL: &str = "ask the user to install it";
+
 const POWERSHELL: &[&str] = &["-NoProfile", "-NonInteractive", "-ExecutionPolicy", "Bypass", "-File"];
 
 impl Interpreter {
-    /// What runs the script `path`, which begins with `head`, on this machine. The error is for the model.
+    /// Chooses the interpreter of the script at `path`, which begins with `head`, on this machine.
     pub(super) fn choose(path: &str, head: &[u8]) -> Result<Self, InterpreterError> {
         let platform: &dyn Platform = if cfg!(windows) { &windows::Windows } else { &unix::Unix };
         choose(path, head, platform, &ThisMachine)
@@ -147,24 +153,28 @@ fn choose(
         return Ok(interpreter);
     }
     let languages = platform.languages();
-    if let Some(language) = languages.iter().find(|it| it.extensions.contains(&extension.as_str())) {
+    if let Some(language) =
+        languages.iter().find(|language| language.extensions.contains(&extension.as_str()))
+    {
         return language.first(platform, machine).ok_or_else(|| language.missing(path));
     }
     Err(match &shebang {
-        Some(shebang) => match languages.iter().find(|it| it.interpreters.contains(&shebang.name())) {
-            Some(language) => language.missing(path),
-            None => InterpreterError::NotInstalled {
-                path: path.to_owned(),
-                programs: format!("`{}`", shebang.program),
-                advice: "",
-            },
-        },
+        Some(shebang) => {
+            match languages.iter().find(|language| language.interpreters.contains(&shebang.name())) {
+                Some(language) => language.missing(path),
+                None => InterpreterError::NotInstalled {
+                    path: path.to_owned(),
+                    programs: format!("`{}`", shebang.program),
+                    advice: INSTALL,
+                },
+            }
+        }
         None => InterpreterError::Unknown { path: path.to_owned() },
     })
 }
 
 impl Language {
-    /// The first candidate that is there.
+    /// Returns the first candidate that is installed.
     fn first(&self, platform: &dyn Platform, machine: &dyn Machine) -> Option<Interpreter> {
         let env = self.env.iter().map(|(name, value)| (name.into(), value.into())).collect();
         if self.candidates.is_empty() {
@@ -182,17 +192,17 @@ impl Language {
             Place::Below(..) | Place::BelowGit(_) => None,
         });
         let programs = names.collect::<Vec<_>>().join(" or ");
-        let advice = self.advice.unwrap_or_default();
+        let advice = self.advice.unwrap_or(INSTALL);
         InterpreterError::NotInstalled { path: path.to_owned(), programs, advice }
     }
 }
 
-/// `# /// script` on a line of its own.
+/// Returns true if the script has inline metadata, which starts with `# /// script` on a line of its own.
 fn has_inline_metadata(head: &[u8]) -> bool {
     head.split(|&byte| byte == b'\n').any(|line| line.trim_ascii_end() == b"# /// script")
 }
 
-/// The one that we run on.
+/// The machine on which this program runs.
 struct ThisMachine;
 
 impl Machine for ThisMachine {
@@ -210,7 +220,7 @@ impl Machine for ThisMachine {
     }
 
     fn has_file(&self, path: &str) -> bool {
-        fs::metadata(path).is_ok_and(|it| it.is_file())
+        fs::metadata(path).is_ok_and(|metadata| metadata.is_file())
     }
 }
 

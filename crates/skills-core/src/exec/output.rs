@@ -1,11 +1,11 @@
-//! [`Capture`]: the beginning of a stream, read to its end.
+//! [`Capture`]: reads an output stream to its end, but keeps only the beginning.
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// What stands where output was cut.
+/// The marker at the end of truncated output.
 pub const TRUNCATED: &str = "[output truncated]";
 
-/// Keeps the first bytes of a stream and drains the rest, so that a child that writes much never blocks.
+/// A buffer for the first bytes of a stream. The rest is read and discarded, so that the writer never blocks on a full pipe.
 #[derive(Debug)]
 pub(super) struct Capture {
     bytes: Vec<u8>,
@@ -14,16 +14,16 @@ pub(super) struct Capture {
 }
 
 impl Capture {
-    /// Keeps at most `max` bytes.
+    /// Creates a buffer of at most `max` bytes.
     pub(super) fn new(max: usize) -> Self {
         Self { bytes: Vec::new(), max, truncated: false }
     }
 
-    /// Reads to the end of `stream`; what was read so far stays when the future is dropped.
+    /// Reads to the end of `stream`. If the future is dropped earlier, the bytes read so far are kept.
     pub(super) async fn drain(&mut self, stream: Option<impl AsyncRead + Unpin>) {
         let Some(mut stream) = stream else { return };
         let mut chunk = vec![0; 16 * 1024];
-        // A read error is the end of the stream too: the writer is gone.
+        // Treat a read error like the end of the stream, because the writer is gone.
         while let Ok(count @ 1..) = stream.read(&mut chunk).await {
             let room = self.max - self.bytes.len();
             self.bytes.extend_from_slice(&chunk[..count.min(room)]);
@@ -31,18 +31,18 @@ impl Capture {
         }
     }
 
-    /// The text, cut between two characters; bytes that are no UTF-8 are replaced.
+    /// Returns the captured text. It ends between two characters, and invalid UTF-8 becomes U+FFFD.
     pub(super) fn into_text(self) -> CapturedText {
         let mut bytes = &self.bytes[..];
         if self.truncated
             && let Some(last) = bytes.utf8_chunks().last()
-            && is_cut(last.invalid())
+            && is_incomplete(last.invalid())
         {
             bytes = &bytes[..bytes.len() - last.invalid().len()];
         }
         let mut text = String::from_utf8_lossy(bytes).into_owned();
         let mut truncated = self.truncated;
-        // A replacement character is longer than the byte it stands for.
+        // A replacement character takes three bytes, so the text can be longer than the bytes it was decoded from.
         if text.len() > self.max {
             let end = (0..=self.max).rev().find(|&index| text.is_char_boundary(index)).unwrap_or(0);
             text.truncate(end);
@@ -52,22 +52,22 @@ impl Capture {
     }
 }
 
-/// Whether `bytes` are the beginning of a character.
-fn is_cut(bytes: &[u8]) -> bool {
+/// Returns true if `bytes` are the beginning of a UTF-8 sequence.
+fn is_incomplete(bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes).is_err_and(|error| error.error_len().is_none())
 }
 
-/// What a stream said.
+/// The captured beginning of an output stream.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CapturedText {
-    /// Its beginning.
+    /// The text, at most as long as the limit in bytes.
     pub text: String,
-    /// Whether there was more.
+    /// True if the stream had more output than that.
     pub truncated: bool,
 }
 
 impl CapturedText {
-    /// The text for a reader, with [`TRUNCATED`] where it was cut.
+    /// Returns the text, followed by [`TRUNCATED`] on a line of its own if output is missing.
     pub fn marked(&self) -> String {
         match (self.truncated, self.text.ends_with('\n') || self.text.is_empty()) {
             (false, _) => self.text.clone(),
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn cuts_between_characters() {
+    async fn output_is_truncated_between_characters() {
         for (input, max, expected) in [
             (&b""[..], 4, ""),
             (b"abcd", 4, "abcd"),

@@ -1,8 +1,8 @@
-//! [`ProcessGroup`]: a child process together with everything that it starts. What differs by system is in `unix` and
-//! `windows`.
+//! [`ProcessGroup`]: a child process together with all processes that it starts.
 //!
-//! On Unix a process group, on Windows a job object. A group never outlives its value: dropping it kills it. It does
-//! outlive this process where that is killed on Unix; what could end it then is told by a [`ProcessObserver`].
+//! The group is a process group on Unix and a job object on Windows. Dropping the value kills the group. If this process is
+//! killed on Unix, however, the group keeps running. A [`ProcessObserver`] can pass the group's number to another process,
+//! which can then kill it. The code for each system is in `process/unix.rs` and `process/windows.rs`.
 
 #[cfg_attr(unix, path = "process/unix.rs")]
 #[cfg_attr(windows, path = "process/windows.rs")]
@@ -15,43 +15,46 @@ use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
 
 pub(super) use system::{ESSENTIAL_VARIABLES, signal};
 
-/// Learns which programs run, so that something outside of this process can end them when this process is gone.
+/// A callback that receives the start and end of each program.
 ///
-/// The functions are called where programs are started and ended, and must not block.
+/// An observer can tell a watchdog process which groups to kill if this process dies. The methods are called on the thread
+/// that starts or ends the program, so they must not block, except for a moment in [`starting`](Self::starting).
 pub trait ProcessObserver: fmt::Debug + Send + Sync {
-    /// A program is about to be started. Whoever has to be ready for it first may block here for a moment.
+    /// Called before a program is started. May block for a moment, for example until a watchdog is ready.
     ///
-    /// What it is told of afterwards, it does not learn when this process is killed in between. So it may name a process
-    /// group that exists, and that it watches already, for the program to join (Unix).
+    /// If this process is killed between starting a program and calling [`started`](Self::started), the observer never hears
+    /// about the program. To close this gap on Unix, return the number of an existing process group that is already watched:
+    /// the program is then started in that group. The default implementation returns `None`, for a new group.
     fn starting(&self) -> Option<u32> {
         None
     }
 
-    /// A program has been started. `group` is what [`starting`](Self::starting) named; `id` is the program's process, and on
-    /// Unix the group that it leads, where it did not join one or has left it to make its own.
+    /// Called after a program has been started. `group` is the return value of [`starting`](Self::starting), and `id` is the
+    /// process ID of the program. On Unix, `id` is also the number of the program's group if it leads one: if `group` is
+    /// `None`, or if the program left that group to create its own.
     fn started(&self, group: Option<u32>, id: u32);
 
-    /// All of it has been killed, or was never started (no `id`). From now on the numbers may be those of others; ending
-    /// these would be an accident.
+    /// Called after the group has been killed, or if the program could not be started (then `id` is `None`). The system may
+    /// now reuse the numbers, so the observer must not kill them any more.
     fn ended(&self, group: Option<u32>, id: Option<u32>);
 }
 
-/// A running child and its descendants. Needs a tokio runtime around it.
+/// A running child process and its descendants. Must be created within a tokio runtime.
 #[derive(Debug)]
 pub struct ProcessGroup {
     child: Box<dyn ChildWrapper>,
-    /// The group that it was started in, where that is not its own.
+    /// The existing group in which the child was started; `None` if it leads its own.
     joined: Option<u32>,
-    /// The number of the leader, until the group is killed. Later it may be somebody else's.
+    /// The process ID of the leader. Taken when the group is killed, because the system may then reuse the number.
     id: Option<u32>,
     observer: Option<Arc<dyn ProcessObserver>>,
 }
 
 impl ProcessGroup {
-    /// Starts `command` in the group that `observer` has for it, or as the leader of a new one.
+    /// Starts `command` in the group that `observer` returns, or as the leader of a new group.
     ///
     /// # Errors
-    /// The program cannot be started.
+    /// Returns the system's error if the program can't be started.
     pub fn spawn(command: Command, observer: Option<Arc<dyn ProcessObserver>>) -> io::Result<Self> {
         let joined = observer.as_ref().and_then(|observer| observer.starting());
         let mut wrap = CommandWrap::from(command);
@@ -68,26 +71,26 @@ impl ProcessGroup {
         Ok(Self { child, joined, id, observer })
     }
 
-    /// The pipes to and from the leader, once.
+    /// Takes the pipes of the leader: standard input, output and error. Each is `None` if it isn't piped or was taken before.
     pub fn pipes(&mut self) -> (Option<ChildStdin>, Option<ChildStdout>, Option<ChildStderr>) {
         (self.child.stdin().take(), self.child.stdout().take(), self.child.stderr().take())
     }
 
-    /// Waits for the leader; the others may still run.
+    /// Waits until the leader has exited. Its descendants may still be running.
     ///
     /// # Errors
-    /// The system does not tell.
+    /// Returns the system's error if the exit status is not available.
     pub async fn exited(&mut self) -> io::Result<ExitStatus> {
-        // The wrapper's own `wait` waits for the whole group, for as long as any descendant likes to live.
+        // The wrapper's own `wait` waits for the whole group, and a descendant can live for as long as it likes.
         self.child.inner_mut().wait().await
     }
 
-    /// Asks all members to end; `false` where the system has no way to ask.
+    /// Asks all processes of the group to terminate. Returns false if the system has no way to ask (Windows).
     pub fn terminate(&self) -> bool {
         system::terminate(&*self.child, self.joined)
     }
 
-    /// Ends all members that are left.
+    /// Kills all remaining processes of the group. Does nothing if they were killed before.
     pub fn kill(&mut self) {
         let Some(id) = self.id.take() else { return };
         system::kill(&mut *self.child, self.joined);

@@ -1,27 +1,29 @@
-//! [`Sandbox`]: scripts inside [bubblewrap](https://github.com/containers/bubblewrap), which exists for Linux.
+//! [`Sandbox`]: runs scripts inside [bubblewrap](https://github.com/containers/bubblewrap), which exists only for Linux.
 //!
-//! What a script in it may do, whoever runs it and wherever it works:
+//! The sandbox enforces these rules for every user, including root, and in every working directory:
 //!
-//! - It reads what its user may read, and writes its working directory and an empty `/tmp`. The skill is read-only, even
-//!   below the working directory, where everything on the way to it is, from the first directory on.
-//! - It has no capabilities and gains none, has processes, mounts, hostname and IPC of its own, and makes no further user
-//!   namespaces. Where root runs it, it is root of a user namespace without capabilities, and cannot write to `/proc/sys`
-//!   and `/sys`.
-//! - It has no network unless it is allowed.
-//! - It reaches no Unix socket of the host, by path or abstract, with the network or without: `/run`, `/tmp` and the
-//!   user's runtime directory are empty, the variables that name sockets are gone, and the kernel refuses to make Unix
-//!   sockets. Socket pairs work. Programs that talk to themselves over a named Unix socket do not (`multiprocessing` of
-//!   Python with `forkserver`; `spawn` and `fork` do).
-//! - It leaves no program that would run as somebody else: no file becomes set-user-ID or set-group-ID, and no directory
-//!   set-group-ID.
-//! - It cannot open the terminal that we were started from.
-//! - Nothing survives the script, nor the process group that it was started in.
+//! - **Files.** The script can read all files that its user can read. It can write only to its working directory and to an
+//!   empty `/tmp`. The skill is read-only. If the skill is under the working directory, all directories on the path to the
+//!   skill are read-only, too.
+//! - **Privileges.** The script has no capabilities and cannot gain any. It has its own processes, mounts, hostname and IPC,
+//!   and cannot create further user namespaces. If root runs it, it is root only in a user namespace without capabilities,
+//!   and cannot write to `/proc/sys` or `/sys`.
+//! - **Network.** The script has no network unless the sandbox was created with it.
+//! - **Unix sockets.** The script cannot reach any Unix socket of the host, neither by path nor abstract, even with network
+//!   access: `/run`, `/tmp` and the user's runtime directory are empty, variables that name sockets are removed, and the
+//!   kernel refuses to create Unix sockets. Socket pairs work. Programs that connect to themselves over a named Unix socket
+//!   don't, for example Python's `multiprocessing` with `forkserver` (`spawn` and `fork` work).
+//! - **Set-user-ID.** The script cannot leave behind a program that runs as another user: no file can become set-user-ID or
+//!   set-group-ID, and no directory set-group-ID.
+//! - **Terminal.** The script cannot open the terminal from which this program was started.
+//! - **Processes.** All processes of the script end when the script ends, or when the process group ends in which it was
+//!   started.
 //!
-//! What it does not do: hide files that the user may read, keep a script from FIFOs that the user may write and from locks
-//! on files (read-only mounts do not), limit memory, or keep a script with the network from services that listen on this
-//! machine. With a bubblewrap that takes no directory as a descriptor (before 0.10.0, apart from what
-//! distributions have added), whoever can swap the working directory for a link while a script starts decides where it
-//! writes.
+//! The sandbox does *not* hide files that the user can read, prevent writing to the user's FIFOs or locking files (read-only
+//! mounts don't affect either), limit memory, or block services on this machine for a script with network access. Some
+//! versions of bubblewrap cannot receive the working directory as a descriptor (before 0.10.0, unless the distribution added
+//! it). With such a version, a process that replaces the working directory by a link while a script starts can choose where
+//! the script writes.
 
 #[cfg_attr(not(target_os = "linux"), path = "sandbox/unsupported.rs")]
 mod bwrap;
@@ -40,85 +42,88 @@ use std::{
 use super::Invocation;
 use bwrap::Bwrap;
 
-/// A sandbox that is known to work here.
+/// A sandbox that has been tested on this machine.
 #[derive(Debug, Clone)]
 pub struct Sandbox(Bwrap);
 
-/// Why scripts cannot be run in a sandbox.
+/// The reason that scripts cannot run in a sandbox.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SandboxError {
-    /// There is no `bwrap`.
-    #[error("bubblewrap (`bwrap`) is not installed; it exists for Linux, as the package `bubblewrap`")]
+    /// `bwrap` is not installed, or this system is not Linux.
+    #[error("bubblewrap (`bwrap`) is not installed; on Linux, install the package `bubblewrap`")]
     NotFound,
-    /// `bwrap` is there, but does not have what the sandbox needs. Its version.
-    #[error("bubblewrap (`bwrap`) is too old here: it is {0}, and the sandbox needs 0.6.0 or newer")]
+    /// `bwrap` is installed, but lacks features that the sandbox needs. Contains its version.
+    #[error("bubblewrap (`bwrap`) {0} is too old; the sandbox needs 0.6.0 or newer")]
     TooOld(String),
-    /// `bwrap` is there, but the system does not let it work.
+    /// `bwrap` is installed, but fails to run. Contains its message.
     #[error(
-        "bubblewrap (`bwrap`) does not work here: {0}; the system must allow user namespaces (see `sysctl \
+        "bubblewrap (`bwrap`) does not work on this system: {0}; the system must allow user namespaces (see `sysctl \
          user.max_user_namespaces kernel.apparmor_restrict_unprivileged_userns`)"
     )]
     NotWorking(String),
-    /// It would be no sandbox for the user root.
+    /// This process runs as root, and root can only be confined in a user namespace, which the system doesn't allow. Contains
+    /// the message of `bwrap`.
     #[error(
-        "a sandbox that root runs needs a user namespace, and there is none here: {0}; run as another user, or allow user \
-         namespaces (see `sysctl user.max_user_namespaces`, or the profile of the container)"
+        "for root, the sandbox needs a user namespace, which the system does not allow: {0}; run as another user, or allow \
+         user namespaces (see `sysctl user.max_user_namespaces`, or the profile of the container)"
     )]
     Root(String),
-    /// A program in it could still do more than it may.
-    #[error("bubblewrap (`bwrap`) does not confine programs here: {0}; update it, or leave the sandbox out")]
-    NotConfined(String),
-    /// The filter of system calls does not know this kind of processor.
-    #[error("the sandbox works on x86_64, aarch64 and riscv64, and this is {0}")]
-    Architecture(&'static str),
-    /// Scripts must not be given this working directory.
+    /// A test program in the sandbox had more privileges than it should. Contains the first unexpected privilege.
     #[error(
-        "scripts in the sandbox may not work in {}: {problem}; work in the directory of a project, or let scripts run in the \
-         directory of their skill", directory.display()
+        "bubblewrap (`bwrap`) does not confine programs on this system: {0}; update it, or turn the sandbox off"
+    )]
+    NotConfined(String),
+    /// The system call filter doesn't support this processor architecture. Contains its name.
+    #[error("the sandbox does not support the processor architecture {0}, only x86_64, aarch64 and riscv64")]
+    Architecture(&'static str),
+    /// Write access to this working directory would defeat the sandbox.
+    #[error(
+        "sandboxed scripts may not use the working directory {}: {problem}; work in the directory of a project, or let \
+         scripts run in the directory of their skill", directory.display()
     )]
     Directory {
-        /// The directory, links resolved.
+        /// The directory, with links resolved.
         directory: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         problem: DirectoryProblem,
     },
-    /// A directory that the sandbox needs cannot be looked at.
-    #[error("cannot look at {}: {source}", path.display())]
+    /// A directory that the sandbox needs can't be opened.
+    #[error("cannot open the directory {}: {source}", path.display())]
     Io {
         /// The directory.
         path: PathBuf,
-        /// What the operating system says.
+        /// The system's error.
         source: std::io::Error,
     },
 }
 
-/// Why a working directory would undo the sandbox. Displays as a clause about the directory.
+/// The reason that write access to a directory would defeat the sandbox. Displays as a clause about the directory.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DirectoryProblem {
-    /// It is one of the system's, or below one.
+    /// The directory is a system directory, such as `/etc`, or under one.
     #[error("it belongs to the system")]
     System,
-    /// It contains something that scripts must not change, or that they must not see.
+    /// The directory contains a path that scripts must not change or see. Contains that path.
     #[error("it contains {}", .0.display())]
     Contains(PathBuf),
-    /// It contains home directories.
+    /// The directory contains the user's home directory. Contains the path of that directory.
     #[error("it contains your home directory {}", .0.display())]
     ContainsHome(PathBuf),
-    /// It is the directory in which the skill lies, with others maybe.
-    #[error("it is the directory of the skill `{0}`, whose neighbours could be rewritten")]
+    /// The directory is the parent of the skill, so it may contain other skills. Contains the name of the skill's directory.
+    #[error("it contains the skill `{0}` directly, so scripts could change other skills in it")]
     DirectoryOfSkills(String),
-    /// It is another name of a directory that it must not be: somebody has mounted that twice.
-    #[error("it is {} under another name", .0.display())]
+    /// The directory is a second mount of a forbidden directory. Contains that directory.
+    #[error("it is another mount of {}", .0.display())]
     OtherName(PathBuf),
 }
 
-/// What a person should know of a working directory that is allowed.
+/// A warning about a working directory that is allowed. Displays as a sentence for the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SandboxWarning {
-    /// It is the home directory, so that scripts can change what runs at the next login.
+    /// The directory is the user's home directory, so scripts can change programs that run at the next login.
     HomeDirectory(PathBuf),
 }
 
@@ -127,8 +132,8 @@ impl std::fmt::Display for SandboxWarning {
         match self {
             Self::HomeDirectory(directory) => write!(
                 f,
-                "the sandbox lets scripts change everything in your home directory {}, also what runs at your next \
-                 login; work in the directory of a project instead",
+                "the sandbox lets scripts change all files in your home directory {}, including programs that run at \
+                 your next login; work in the directory of a project instead",
                 directory.display()
             ),
         }
@@ -136,31 +141,42 @@ impl std::fmt::Display for SandboxWarning {
 }
 
 impl Sandbox {
-    /// Checks that bubblewrap works here, by looking from inside at what a program may do. Blocks for some milliseconds.
+    /// Creates a sandbox with or without network access, and tests it by running a program inside. Blocks for some
+    /// milliseconds.
     ///
     /// # Errors
-    /// When it is not installed, not allowed to make namespaces, or does not keep what it promises.
+    /// - [`SandboxError::NotFound`] if `bwrap` is not installed.
+    /// - [`SandboxError::TooOld`] if the test fails and `bwrap` is older than 0.6.0.
+    /// - [`SandboxError::NotWorking`] (or [`SandboxError::Root`] for root) if the test program doesn't start, for example
+    ///   because the system doesn't allow user namespaces.
+    /// - [`SandboxError::NotConfined`] if the test program has privileges that it should not have.
+    /// - [`SandboxError::Architecture`] on an unsupported processor.
     pub fn bwrap(network: bool) -> Result<Self, SandboxError> {
         Bwrap::find(network).map(Self)
     }
 
-    /// Whether scripts may work in `directory`, as far as that does not depend on the skill, and what a person should
-    /// know about it. For hosts, when a session begins; each run is checked again. Blocks on the file system.
+    /// Checks `directory` as a working directory, and returns a warning for the user if there is one.
+    ///
+    /// Hosts can call this when a session starts. Each run checks its directory again, and also checks its relation to the
+    /// skill. Blocks on the file system.
     ///
     /// # Errors
-    /// [`SandboxError::Directory`] when scripts will not be run there.
+    /// Returns [`SandboxError::Directory`] if scripts may not use the directory, and [`SandboxError::Io`] if it can't be
+    /// opened.
     pub fn check_directory(&self, directory: &Path) -> Result<Option<SandboxWarning>, SandboxError> {
         self.0.check_directory(directory)
     }
 
-    /// The command line of a program inside the sandbox that is no script of a skill, such as an agent: it writes
-    /// `directory`, where it works, and the home directory, where agents keep logins and sessions; it sees `readable`
-    /// (canonical) wherever that lies. `/run`, `/tmp` and the runtime directory are empty, but unlike a script it may make
-    /// Unix sockets, and reaches abstract ones where it has the network. Blocks on the file system.
+    /// Returns a command line that runs `command` in a sandbox for programs other than scripts, such as an agent.
+    ///
+    /// The program can write to `directory`, which is its working directory, and to the home directory, where agents store
+    /// logins and sessions. The paths in `readable` must be canonical; they are visible and read-only, even inside
+    /// directories that are otherwise empty. `/run`, `/tmp` and the runtime directory are empty. Unlike a script, the program
+    /// can create Unix sockets, and can reach abstract ones if it has network access. Blocks on the file system.
     ///
     /// # Errors
-    /// [`SandboxError::Directory`] when that directory would undo the sandbox, [`SandboxError::Io`] when it cannot be
-    /// looked at.
+    /// Returns [`SandboxError::Directory`] if write access to `directory` would defeat the sandbox, and [`SandboxError::Io`]
+    /// if it can't be opened.
     pub fn command(
         &self,
         command: &[OsString],
@@ -170,7 +186,7 @@ impl Sandbox {
         self.0.command(command, directory, readable)
     }
 
-    /// The same invocation inside the sandbox; `skill_dir` must be canonical.
+    /// Wraps an invocation so that it runs inside the sandbox. `skill_dir` must be canonical.
     pub(super) fn wrap(&self, invocation: Invocation, skill_dir: &Path) -> Result<Invocation, SandboxError> {
         self.0.wrap(invocation, skill_dir)
     }

@@ -1,4 +1,4 @@
-//! [`run_script`]: a script that comes with a stored skill.
+//! [`run_script`]: runs a script of a stored skill.
 
 use std::{ffi::OsString, fs, path::PathBuf, sync::Arc};
 
@@ -14,18 +14,18 @@ use crate::{
     tool::CallContext,
 };
 
-/// How scripts are run, by whoever allowed them.
+/// The settings with which scripts are run.
 #[derive(Debug, Clone, Default)]
 pub struct ScriptOptions {
-    /// Which of our own variables a script gets, beside `SKILL_DIR` and `SKILL_NAME`.
+    /// The variables that a script inherits. `SKILL_DIR` and `SKILL_NAME` are always set. The default is all variables.
     pub environment: Environment,
-    /// Where it runs.
+    /// The working directory. The default is the directory of the session.
     pub cwd: ScriptCwd,
-    /// Time and output limits.
+    /// The timeout and the output limit.
     pub limits: Limits,
-    /// What keeps it from the rest of the machine, if anything does.
+    /// The sandbox to run scripts in. The default (`None`) runs them with all rights of the user.
     pub sandbox: Option<Sandbox>,
-    /// What runs it, and with whom it shares the number of programs at once.
+    /// The executor that runs scripts. The default is the shared executor of this process.
     pub executor: Executor,
 }
 
@@ -35,66 +35,67 @@ pub struct ScriptOptions {
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum ScriptCwd {
-    /// That of the session; that of the skill when there is none.
+    /// The working directory of the session, or the directory of the skill if the session has none.
     #[default]
     Session,
-    /// The skill's directory.
+    /// The directory of the skill.
     Skill,
 }
 
-/// One run.
+/// A request to run a script.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ScriptCall {
-    /// The path of the script below the skill's directory.
+    /// The path of the script, relative to the skill's directory and separated by `/`.
     pub script: String,
-    /// Its arguments, as they are.
+    /// The arguments. They are passed unchanged; there is no shell that could expand them.
     pub args: Vec<String>,
-    /// Its standard input; empty when there is none.
+    /// The text for the script's standard input. `None` is the same as an empty text.
     pub stdin: Option<String>,
 }
 
-/// How a run ended. Serializes to `{"success","exitCode","stdout","stderr","durationMs"}`, and `"error"` and `"message"`
-/// when it failed.
+/// The result of running a script.
+///
+/// Serializes to `{"success","exitCode","stdout","stderr","durationMs"}`, plus `"error"` and `"message"` if the run failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ScriptResult {
-    /// Whether it ended with exit code 0.
+    /// True if the script ended with exit code 0.
     pub success: bool,
-    /// Its exit code, unless it never ran, or a signal or the time limit ended it.
+    /// The exit code. `None` if the script was not started, was killed by a signal, or exceeded its timeout.
     pub exit_code: Option<i32>,
-    /// The beginning of its standard output, with a mark where it was cut.
+    /// The beginning of standard output, followed by [`TRUNCATED`](super::TRUNCATED) if output is missing.
     pub stdout: String,
-    /// The beginning of its standard error.
+    /// The beginning of standard error, truncated like `stdout`.
     pub stderr: String,
-    /// How long it ran, in milliseconds.
+    /// The duration of the run in milliseconds. Zero if the script was not started.
     pub duration_ms: u64,
-    /// What kind of failure it was.
+    /// The kind of failure; `None` if the run succeeded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<ScriptError>,
-    /// What went wrong, and what to do next.
+    /// A description of the failure for the model; `None` if the run succeeded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }
 
-/// The kinds of failure.
+/// The kind of failure of a [`ScriptResult`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[non_exhaustive]
 pub enum ScriptError {
-    /// There is no such skill.
+    /// No skill has the requested name.
     SkillNotFound,
-    /// The skill has no such script.
+    /// The skill has no file with the requested path.
     ScriptNotFound,
-    /// The path is not one that may be run.
+    /// Scripts at this path, or of this skill, may not be run.
     ScriptNotAllowed,
-    /// The time limit ended it.
+    /// The script exceeded its timeout.
     ExecutionTimeout,
-    /// It could not be started, or did not end with exit code 0.
+    /// The script could not be started, was killed by a signal, or ended with an exit code other than 0.
     ExecutionFailed,
 }
 
 impl ScriptError {
-    /// Its name, as in the JSON of a [`ScriptResult`].
+    /// Returns the name of this kind, as in the JSON of a [`ScriptResult`].
     pub fn code(self) -> &'static str {
         match self {
             Self::SkillNotFound => "SkillNotFound",
@@ -107,7 +108,7 @@ impl ScriptError {
 }
 
 impl ScriptResult {
-    /// A run that never began.
+    /// Creates the result of a script that was not started.
     pub fn failed(error: ScriptError, message: impl Into<String>) -> Self {
         Self {
             success: false,
@@ -125,17 +126,23 @@ impl ScriptResult {
             Outcome::Exit(0) => (Some(0), None),
             Outcome::Exit(code) => (
                 Some(code),
-                Some((ScriptError::ExecutionFailed, format!("the script ended with exit code {code}"))),
+                Some((
+                    ScriptError::ExecutionFailed,
+                    format!("the script failed with exit code {code}; see `stdout` and `stderr`"),
+                )),
             ),
             Outcome::Signal(signal) => (
                 None,
-                Some((ScriptError::ExecutionFailed, format!("the script was ended by signal {signal}"))),
+                Some((ScriptError::ExecutionFailed, format!("the script was killed by signal {signal}"))),
             ),
             Outcome::Timeout(limit) => (
                 None,
                 Some((
                     ScriptError::ExecutionTimeout,
-                    format!("the script was stopped after its time limit of {} s", limit.as_secs_f64()),
+                    format!(
+                        "the script was stopped after its timeout of {} s; give it less work, or ask the user to raise the timeout",
+                        limit.as_secs_f64()
+                    ),
                 )),
             ),
         };
@@ -152,12 +159,14 @@ impl ScriptResult {
     }
 }
 
-/// Runs a script of `skill`. Dropping the future kills it, with all that it started.
+/// Runs a script of `skill`. All failures are part of the result, so this function returns no error.
 ///
-/// The script must be a file inside the skill, looked at through the directory's handle. It is then run by its path: who
-/// can swap it at that moment can write into the skill, and could as well have edited it.
+/// The script must be a file inside the skill's directory; this is checked through a handle of the directory. The script is
+/// then run by its path. A process that could replace the file in between has write access to the skill, so it could also
+/// have edited the script.
 ///
-/// Whatever goes wrong is in the result. Needs a tokio runtime with time and I/O.
+/// Dropping the future kills the script and all processes that it started. Needs a tokio runtime with the time and I/O
+/// drivers enabled.
 pub async fn run_script(
     skill: &Arc<Skill>,
     call: ScriptCall,
@@ -165,23 +174,29 @@ pub async fn run_script(
     context: &CallContext,
 ) -> ScriptResult {
     let prepared = {
-        let (skill, options, context) = (Arc::clone(skill), options.clone(), context.clone());
+        let skill = Arc::clone(skill);
+        let options = options.clone();
+        let context = context.clone();
         tokio::task::spawn_blocking(move || prepare(&skill, call, &options, &context)).await
     };
     let invocation = match prepared {
         Ok(Ok(invocation)) => invocation,
         Ok(Err(failed)) => return failed,
-        Err(_) => return ScriptResult::failed(ScriptError::ExecutionFailed, "the call was interrupted"),
+        Err(_) => {
+            let message = "the call was interrupted before the script was started";
+            return ScriptResult::failed(ScriptError::ExecutionFailed, message);
+        }
     };
     match options.executor.run(invocation, options.limits).await {
         Ok(completed) => ScriptResult::completed(completed),
         Err(error) => {
-            let message = format!("the script cannot be started: {error}");
+            let message = format!("cannot start the script: {error}");
             ScriptResult::failed(ScriptError::ExecutionFailed, message)
         }
     }
 }
 
+/// Checks the call and builds the command. Blocks on the file system.
 fn prepare(
     skill: &Skill,
     call: ScriptCall,
@@ -203,14 +218,14 @@ fn prepare(
     #[cfg(feature = "fetch")]
     if let crate::skill::Source::Remote(remote) = &skill.source {
         let message = format!(
-            "skill `{}` is on the web ({}), and scripts from there are not run; read the script with `read_skill_file`",
+            "scripts of skill `{}` are not run, because it is a remote skill ({}); read the script with `read_skill_file`",
             skill.name, remote.url
         );
         return Err(ScriptResult::failed(ScriptError::ScriptNotAllowed, message));
     }
     let files = SkillFiles::of(skill).map_err(|error| refused(&error))?;
     let head = files.head(&call.script, HEAD_BYTES).map_err(|error| refused(&error))?;
-    // It may read or run what lies beside it.
+    // The script may read or run any other file of the skill, so check all of them.
     files.check_all(Bounds::SKILL).map_err(|error| refused(&error))?;
     let interpreter =
         Interpreter::choose(&call.script, &head.bytes).map_err(|error| failed(error.to_string()))?;
@@ -219,16 +234,17 @@ fn prepare(
         ScriptCwd::Session => context.cwd.as_deref().unwrap_or(dir),
         ScriptCwd::Skill => dir,
     };
-    if !fs::metadata(cwd).is_ok_and(|it| it.is_dir()) {
+    if !fs::metadata(cwd).is_ok_and(|metadata| metadata.is_dir()) {
         return Err(failed(format!("the working directory {} does not exist", cwd.display())));
     }
     let dir = match &options.sandbox {
-        // There, a link in the path may lead to nothing.
-        Some(_) => &*dunce::canonicalize(dir)
-            .map_err(|error| failed(format!("the directory {}: {error}", dir.display())))?,
+        // A link in the path might not resolve inside the sandbox.
+        Some(_) => &*dunce::canonicalize(dir).map_err(|error| {
+            failed(format!("cannot resolve the skill's directory {}: {error}", dir.display()))
+        })?,
         None => dir,
     };
-    // With the separators of the system: programs of Windows take `/` for the start of an option.
+    // Collecting the components uses the separators of the system. Windows programs take `/` for the start of an option.
     let script: PathBuf = dir.join(&call.script).components().collect();
     let mut args = interpreter.args;
     let program = match interpreter.program {

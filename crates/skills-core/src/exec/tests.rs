@@ -1,4 +1,4 @@
-//! Real programs: `sh`, `cat` and `sleep` exist on every Unix.
+//! Runs real programs. Every Unix has `sh`, `cat` and `sleep`.
 
 use std::{fs, sync::Mutex};
 
@@ -6,17 +6,17 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
 use super::*;
-use crate::tool::{CallContext, ToolHandler};
+use crate::tool::{CallContext, ToolError, ToolHandler};
 
 fn sh(script: &str) -> CommandTool {
     CommandTool::new("sh").arg("-c").arg(script)
 }
 
-/// One of our own variables that programs can do without.
+/// Returns the name of an inherited variable that programs don't need.
 pub(super) fn some_variable() -> String {
     let mut names = std::env::vars().map(|(name, _)| name);
     let plain = |name: &String| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-    // `sh` sets these itself.
+    // `sh` sets these variables itself.
     let shell = ["PWD", "OLDPWD", "SHLVL", "_", "IFS", "PS1", "PS2", "PS4", "PPID", "OPTIND"];
     names
         .find(|name| {
@@ -27,12 +27,12 @@ pub(super) fn some_variable() -> String {
         .expect("a variable of our own")
 }
 
-async fn call(tool: &CommandTool, input: Option<Value>) -> Result<Value, String> {
-    tool.call(input, CallContext::default()).await.map_err(|error| error.to_string())
+async fn call(tool: &CommandTool, input: Option<Value>) -> Result<Value, ToolError> {
+    tool.call(input, CallContext::default()).await
 }
 
 #[tokio::test]
-async fn input_and_answers() {
+async fn input_is_json_and_output_becomes_the_result() {
     for (script, input, expected) in [
         ("cat", Some(json!({"a": [1, null]})), Ok(json!({"a": [1, null]}))),
         ("cat", Some(Value::Null), Ok(Value::Null)),
@@ -44,21 +44,21 @@ async fn input_and_answers() {
         ("echo out; echo err >&2; exit 3", None, Err("the program `sh` failed with exit code 3:\nerr")),
         ("echo out; exit 3", None, Err("the program `sh` failed with exit code 3:\nout")),
         ("exit 3", None, Err("the program `sh` failed with exit code 3")),
-        ("kill -9 $$", None, Err("the program `sh` was ended by signal 9")),
+        ("kill -9 $$", None, Err("the program `sh` was killed by signal 9")),
     ] {
-        let actual = call(&sh(script), input).await;
+        let actual = call(&sh(script), input).await.map_err(|error| error.to_string());
         assert_eq!(actual, expected.map_err(str::to_owned), "{script}");
     }
 }
 
 #[tokio::test]
-async fn arguments_are_no_shell_text() {
+async fn arguments_are_not_expanded_by_a_shell() {
     let tool = CommandTool::new("printf").args(["%s|", "a b", "$HOME", "; exit 1", "*"]);
-    assert_eq!(call(&tool, None).await, Ok(json!("a b|$HOME|; exit 1|*|")));
+    assert_eq!(call(&tool, None).await.unwrap(), json!("a b|$HOME|; exit 1|*|"));
 }
 
 #[tokio::test]
-async fn directory_and_environment() {
+async fn a_program_gets_its_directory_and_environment() {
     let dir = tempfile::tempdir().unwrap();
     let real = dir.path().canonicalize().unwrap();
     let context = || CallContext::in_directory(&real);
@@ -68,39 +68,40 @@ async fn directory_and_environment() {
 
     let ours = some_variable();
     let mut tool = sh(&format!("echo ${{{ours}+ours}} $MINE ${{PATH:+path}}")).env("MINE", "mine");
-    assert_eq!(call(&tool, None).await, Ok(json!("ours mine path")));
+    assert_eq!(call(&tool, None).await.unwrap(), json!("ours mine path"));
     tool.environment = Environment::Clean;
-    assert_eq!(call(&tool, None).await, Ok(json!("mine path")));
+    assert_eq!(call(&tool, None).await.unwrap(), json!("mine path"));
 }
 
 #[tokio::test]
-async fn missing_programs() {
+async fn a_missing_program_is_reported() {
     let tool = CommandTool::new("no-such-program-anywhere");
     assert_eq!(tool.missing().as_deref(), Some("the program `no-such-program-anywhere` was not found"));
-    assert_eq!(call(&tool, None).await.unwrap_err(), "the program `no-such-program-anywhere` was not found");
+    let error = call(&tool, None).await.unwrap_err().to_string();
+    assert_eq!(error, "the program `no-such-program-anywhere` was not found");
     assert_eq!(sh("").missing(), None);
-    let error = call(&sh("true").cwd("/no/such/directory"), None).await.unwrap_err();
-    assert!(error.starts_with("the program `sh` cannot be started: "), "{error}");
+    let error = call(&sh("true").cwd("/no/such/directory"), None).await.unwrap_err().to_string();
+    assert!(error.starts_with("cannot start the program `sh`: "), "{error}");
 }
 
 #[tokio::test]
-async fn a_program_that_does_not_read_its_input() {
+async fn a_program_may_leave_its_input_unread() {
     let big = json!("x".repeat(1 << 20));
-    assert_eq!(call(&sh("exec <&-; echo fine"), Some(big)).await, Ok(json!("fine")));
+    assert_eq!(call(&sh("exec <&-; echo fine"), Some(big)).await.unwrap(), json!("fine"));
 }
 
 #[tokio::test]
-async fn endless_output_is_drained_until_the_time_limit() {
+async fn endless_output_is_drained_until_the_timeout() {
     let mut tool = sh("trap 'exit 0' TERM; while :; do echo 日本日本日本日本; done");
     tool.limits = Limits { timeout: Duration::from_secs(1), max_output_bytes: 1000 };
-    let error = call(&tool, None).await.unwrap_err();
-    assert!(error.starts_with("the program `sh` was stopped after its time limit of 1 s:\n日"), "{error}");
+    let error = call(&tool, None).await.unwrap_err().to_string();
+    assert!(error.starts_with("the program `sh` was stopped after its timeout of 1 s:\n日"), "{error}");
     assert!(error.ends_with(TRUNCATED), "{error}");
     assert!(error.len() < 1200, "{}", error.len());
 }
 
 #[tokio::test]
-async fn much_output_on_both_streams_does_not_block() {
+async fn large_output_on_both_streams_does_not_block() {
     let tool = sh("i=0; while [ $i -lt 20000 ]; do echo 0123456789; echo 0123456789 >&2; i=$((i+1)); done");
     let text = call(&tool, None).await.unwrap();
     assert!(text.as_str().unwrap().ends_with(TRUNCATED));
@@ -111,19 +112,19 @@ async fn much_output_on_both_streams_does_not_block() {
 async fn a_program_that_ignores_sigterm_is_killed() {
     let mut tool = sh("trap '' TERM; echo ready; while :; do sleep 0.05; done");
     tool.limits.timeout = Duration::from_secs(1);
-    let error = call(&tool, None).await.unwrap_err();
+    let error = call(&tool, None).await.unwrap_err().to_string();
     assert!(error.ends_with("ready"), "{error}");
 }
 
 #[tokio::test]
-async fn a_program_may_say_goodbye() {
+async fn a_program_can_write_output_during_the_grace_period() {
     let mut tool = sh("trap 'echo bye >&2; exit 0' TERM; while :; do sleep 0.02; done");
     tool.limits.timeout = Duration::from_secs(1);
-    let error = call(&tool, None).await.unwrap_err();
-    assert!(error.contains("time limit") && error.contains("bye"), "{error}");
+    let error = call(&tool, None).await.unwrap_err().to_string();
+    assert!(error.contains("timeout") && error.contains("bye"), "{error}");
 }
 
-/// A program that leaves `marker` open in a descendant, as a FIFO whose other end reports when all writers are gone.
+/// A FIFO that a program and its descendants hold open. Reading it ends when all of them are gone.
 struct Leftover {
     dir: tempfile::TempDir,
 }
@@ -137,19 +138,19 @@ impl Leftover {
         Self { dir }
     }
 
-    /// `script` with `$FIFO` set; a descendant opens it for writing, writes a line and stays.
+    /// Returns a tool that runs `script` with the path of the FIFO in `$FIFO`. The script opens it for writing.
     fn tool(&self, script: &str) -> CommandTool {
         sh(script).env("FIFO", self.dir.path().join("fifo"))
     }
 
-    /// Ends when every process that had the FIFO open for writing is gone.
+    /// Returns a receiver that resolves when no process has the FIFO open for writing any more.
     fn gone(&self) -> oneshot::Receiver<()> {
         let fifo = self.dir.path().join("fifo");
         let (sender, receiver) = oneshot::channel();
-        // Not a task: a runtime would wait for it when the test fails.
+        // Use a thread, because the runtime would wait for a blocking task if the test fails.
         std::thread::spawn(move || {
             fs::read(fifo).unwrap();
-            sender.send(())
+            let _ = sender.send(());
         });
         receiver
     }
@@ -163,10 +164,10 @@ async fn children_that_outlive_their_parent_are_killed() {
         "(exec 3>\"$FIFO\"; : >\"$FIFO.open\"; sleep 600) & (sleep 600) &
          while [ ! -e \"$FIFO.open\" ]; do sleep 0.01; done; echo parent is done",
     );
-    // The second child holds our pipe open: only a killed group lets this end.
+    // The second child holds our pipe open, so the call only returns if the whole group is killed.
     let answer = timeout(Duration::from_secs(20), call(&tool, None)).await.unwrap();
-    assert_eq!(answer, Ok(json!("parent is done")));
-    timeout(Duration::from_secs(20), gone).await.expect("the child is gone").unwrap();
+    assert_eq!(answer.unwrap(), json!("parent is done"));
+    timeout(Duration::from_secs(20), gone).await.expect("the child should be killed").unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -187,13 +188,13 @@ async fn dropping_the_call_kills_the_group() {
         }
     })
     .await
-    .expect("the program starts");
+    .expect("the program should start");
     running.abort();
     assert!(running.await.unwrap_err().is_cancelled());
-    timeout(Duration::from_secs(20), gone).await.expect("the group is gone").unwrap();
+    timeout(Duration::from_secs(20), gone).await.expect("the group should be killed").unwrap();
 }
 
-/// Remembers what it was told.
+/// An observer that records all calls.
 #[derive(Debug, Default)]
 struct Log(Mutex<Vec<(&'static str, u32)>>);
 
@@ -216,17 +217,17 @@ impl ProcessObserver for Log {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_observer_learns_of_every_group() {
+async fn an_observer_is_told_of_each_group() {
     let observed = |mut tool: CommandTool| {
         let log = Arc::new(Log::default());
         tool.executor = tool.executor.observed_by(log.clone());
         (tool, log)
     };
-    // The number is that of the process, and of its group.
+    // The observer's number is the ID of the process and of its group.
     let (tool, log) = observed(sh("ps -o pid= -o pgid= -p $$"));
     let answer = call(&tool, None).await.unwrap();
     let numbers: Vec<u32> =
-        answer.as_str().unwrap().split_whitespace().map(|it| it.parse().unwrap()).collect();
+        answer.as_str().unwrap().split_whitespace().map(|number| number.parse().unwrap()).collect();
     assert_eq!(log.entries(), [("started", numbers[0]), ("ended", numbers[0])]);
     assert_eq!(numbers[0], numbers[1]);
 
@@ -242,7 +243,7 @@ async fn an_observer_learns_of_every_group() {
         }
     })
     .await
-    .expect("it is told at once");
+    .expect("the observer should be told when the program starts");
     running.abort();
     assert!(running.await.unwrap_err().is_cancelled());
     let id = log.entries()[0].1;
@@ -250,7 +251,7 @@ async fn an_observer_learns_of_every_group() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_thousand_calls_at_once_and_never_more_than_four() {
+async fn a_thousand_concurrent_calls_never_run_more_than_four_programs() {
     let dir = tempfile::tempdir().unwrap();
     let mut tool =
         sh("mkdir \"$D/$$\" && set -- \"$D\"/*/ && cat && rmdir \"$D/$$\" && echo $# >>\"$D/seen\"")
@@ -262,10 +263,10 @@ async fn a_thousand_calls_at_once_and_never_more_than_four() {
     });
     for finished in futures::future::join_all(calls).await {
         let (number, answer) = finished.unwrap();
-        assert_eq!(answer, Ok(json!(number)));
+        assert_eq!(answer.unwrap(), json!(number));
     }
     let seen = fs::read_to_string(dir.path().join("seen")).unwrap();
     let most = seen.lines().map(|line| line.parse::<usize>().unwrap()).max().unwrap();
     assert_eq!(seen.lines().count(), 1000);
-    assert!((2..=4).contains(&most), "{most} at once");
+    assert!((2..=4).contains(&most), "{most} programs ran at the same time");
 }

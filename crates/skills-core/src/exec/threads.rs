@@ -9,7 +9,7 @@ use std::{io, sync::RwLock, thread};
 /// other programs start threads, too, and the system may count an ended thread for a moment longer.
 ///
 /// # Errors
-/// Returns the system's error if one of the threads cannot be started. No thread is left running in this case, either.
+/// Returns the system's error if one of the threads can't be started. No thread is left running in this case, either.
 pub fn probe_threads(count: usize) -> io::Result<()> {
     let gate = RwLock::new(());
     thread::scope(|scope| {

@@ -1,25 +1,26 @@
-//! The files of a skill, wherever they are: below a directory, or on the web.
+//! Lists and reads the files of a skill, both for skills in a directory and for remote skills.
 
 use super::{FileContent, FileError, ReadOptions, SkillFiles};
 use crate::skill::Skill;
 
-/// The files that come with a skill.
+/// The files of a skill, apart from its `SKILL.md`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Bundled {
-    /// Path and size in bytes, where it is known; sorted by path. The names are a stranger's: escape them where they are
-    /// shown.
+    /// The path and, if known, the size in bytes of each file, sorted by path. Paths are untrusted: escape them before you
+    /// show them to a person.
     pub files: Vec<(String, Option<u64>)>,
-    /// How many files there are beyond these.
+    /// The number of further files that are not in `files`.
     pub more: usize,
-    /// Whether these are all that can be read; if not, `more` is a lower bound.
+    /// True if all readable files were counted. If false, `more` is a lower bound.
     pub complete: bool,
 }
 
-/// What comes with `skill`, without its `SKILL.md`; the first `max` files. Blocks, but fetches nothing.
+/// Lists the first `max` files of `skill`, without its `SKILL.md`. Blocks on the file system, but sends no requests.
 ///
 /// # Errors
-/// [`FileError::NoFiles`] for a virtual skill, [`FileError::Directory`] when the directory cannot be opened.
+/// Returns [`FileError::NoFiles`] for a virtual skill, and [`FileError::Directory`] or [`FileError::LinkInPath`] if the
+/// directory can't be opened.
 pub fn bundled(skill: &Skill, max: usize) -> Result<Bundled, FileError> {
     #[cfg(feature = "fetch")]
     if let crate::skill::Source::Remote(remote) = &skill.source {
@@ -33,11 +34,13 @@ pub fn bundled(skill: &Skill, max: usize) -> Result<Bundled, FileError> {
     Ok(Bundled { files, more: listing.more, complete: listing.complete })
 }
 
-/// Reads the file at `path`, relative to where the skill is and separated by `/`. Blocks, and fetches the files of a
-/// remote skill.
+/// Reads the file of `skill` at `path`, which is relative to the skill's directory or URL and separated by `/`.
+///
+/// Blocks. The file of a remote skill is fetched.
 ///
 /// # Errors
-/// A [`FileError`] that says why the path is not served.
+/// Returns [`FileError::NoFiles`] for a virtual skill, and otherwise the errors of [`SkillFiles::read`], or of
+/// [`Remote::read`](crate::skill::Remote::read) for a remote skill.
 pub fn read(skill: &Skill, path: &str, options: ReadOptions) -> Result<FileContent, FileError> {
     match &skill.source {
         #[cfg(feature = "fetch")]

@@ -1,4 +1,4 @@
-//! What a file contains: text, an image, or something that a model cannot read.
+//! Reads the content of a file and classifies it as text, an image, or other binary data.
 
 use std::{
     borrow::Cow,
@@ -9,59 +9,60 @@ use memchr::memchr;
 
 use super::{FileError, HARD_CAP_BYTES, SOFT_CAP_BYTES};
 
-/// How much of a file decides what it is.
+/// The number of bytes at the beginning of a file that decide its type.
 pub(crate) const SNIFF_BYTES: u64 = 8 * 1024;
 
-/// The images that models and hosts can show.
+/// The image types that models and hosts support.
 const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
-/// Which part of a text to read. The default is the whole of it, up to the soft cap.
+/// The lines of a text to read. The default is the whole text, up to [`SOFT_CAP_BYTES`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ReadOptions {
-    /// The first line, from 1. Zero means 1.
+    /// The number of the first line to read, starting at 1. Zero means the same as 1.
     pub offset: Option<u64>,
-    /// How many lines, at most. Zero means all.
+    /// The maximum number of lines to read. Zero means no limit.
     pub limit: Option<u64>,
 }
 
-/// What is in a file.
+/// The content of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FileContent {
     /// Text.
     Text {
-        /// The lines that were asked for, with their line ends; bytes that are not UTF-8 are replaced.
+        /// The requested lines, including their line ends. Invalid UTF-8 is replaced by U+FFFD.
         text: String,
-        /// The number of the first line in `text`, from 1.
+        /// The number of the first line in `text`, starting at 1.
         first_line: u64,
-        /// How many lines the file has.
+        /// The number of lines in the whole file.
         total_lines: u64,
-        /// What is missing and how to read on, or what was replaced.
+        /// A note for the model if lines are missing (including how to read them) or if bytes were replaced.
         note: Option<String>,
     },
-    /// An image of a kind that models can see.
+    /// An image of a supported type.
     Image {
-        /// For example `image/png`.
+        /// The media type, such as `image/png`.
         media_type: &'static str,
-        /// The whole file.
+        /// The bytes of the whole file.
         data: Vec<u8>,
     },
-    /// Something else, or an image that is too large to show.
+    /// Other binary data, or an image with more than [`SOFT_CAP_BYTES`].
     Binary {
-        /// What it seems to be; `application/octet-stream` when nothing is known.
+        /// The probable media type; `application/octet-stream` if it is unknown.
         media_type: &'static str,
-        /// In bytes.
+        /// The size of the file in bytes.
         size: u64,
     },
 }
 
-/// What the first bytes say.
+/// The type of a file according to its first bytes. Contains the media type.
 pub(crate) enum Kind {
     Text,
     Image(&'static str),
     Binary(&'static str),
 }
 
+/// Reads and classifies `file`. `path` is used in errors only, and `size` is the size of the whole file in bytes.
 pub(crate) fn read(
     path: &str,
     mut file: impl Read,
@@ -74,7 +75,7 @@ pub(crate) fn read(
     match sniff(&start) {
         Kind::Image(media_type) if size <= SOFT_CAP_BYTES => {
             let mut data = start;
-            // It may have grown since it was opened.
+            // Limit the read, because the file may have grown since it was opened.
             file.take(SOFT_CAP_BYTES).read_to_end(&mut data).map_err(io)?;
             Ok(FileContent::Image { media_type, data })
         }
@@ -89,7 +90,8 @@ pub(crate) fn read(
     }
 }
 
-/// Text first: the magic numbers of some formats are common words (`BM`, `II*`).
+/// Determines the type of a file by its first bytes. Text is checked first, because the magic numbers of some formats are
+/// also common words (`BM`, `II*`).
 pub(crate) fn sniff(start: &[u8]) -> Kind {
     let has_control = start.iter().any(|byte| matches!(byte, 0..=6 | 0xE..=0x1A | 0x1C..=0x1F | 0x7F));
     let text = &start[..char_boundary(start)];
@@ -108,12 +110,12 @@ pub(crate) fn sniff(start: &[u8]) -> Kind {
         Some(kind) if IMAGES.contains(&kind.mime_type()) => Kind::Image(kind.mime_type()),
         Some(kind) => Kind::Binary(kind.mime_type()),
         None if has_control => Kind::Binary("application/octet-stream"),
-        // Some other encoding; most of it will be readable.
+        // The text has another encoding, but most of it will be readable.
         None => Kind::Text,
     }
 }
 
-/// The length of `bytes` without an incomplete character at its end.
+/// Returns the length of `bytes` without an incomplete UTF-8 sequence at its end.
 pub(super) fn char_boundary(bytes: &[u8]) -> usize {
     for back in 1..=3.min(bytes.len()) {
         let at = bytes.len() - back;
@@ -129,19 +131,19 @@ pub(super) fn char_boundary(bytes: &[u8]) -> usize {
     bytes.len()
 }
 
-/// The lines that were asked for, and what is known of the others.
+/// The requested lines of a text, and the number of all lines.
 struct Lines {
     bytes: Vec<u8>,
     first: u64,
-    /// The line after the last one in `bytes`.
+    /// The number of the line after the last one in `bytes`.
     next: u64,
     total: u64,
-    /// Whether the last line in `bytes` lacks its end, because it alone is beyond the soft cap.
+    /// True if the only line in `bytes` is truncated, because it exceeds the soft cap by itself.
     cut: bool,
 }
 
 impl Lines {
-    /// Reads the whole file, so that the number of lines is known, and keeps what was asked for.
+    /// Reads the whole file to count its lines, but keeps only the requested ones.
     fn read(path: &str, source: impl Read, options: ReadOptions) -> Result<Self, FileError> {
         let first = options.offset.unwrap_or(1).max(1);
         let end =
@@ -149,7 +151,11 @@ impl Lines {
         let cap = usize::try_from(SOFT_CAP_BYTES).unwrap_or(usize::MAX);
         let mut lines = Self { bytes: Vec::new(), first, next: first, total: 0, cut: false };
         let mut reader = BufReader::with_capacity(64 * 1024, source);
-        let (mut line, mut line_start, mut read, mut full, mut at_start) = (1, 0, 0_u64, false, true);
+        let mut line = 1;
+        let mut line_start = 0;
+        let mut read = 0_u64;
+        let mut full = false;
+        let mut at_start = true;
         loop {
             let chunk =
                 reader.fill_buf().map_err(|source| FileError::Io { path: path.to_owned(), source })?;
@@ -187,7 +193,7 @@ impl Lines {
         Ok(lines)
     }
 
-    /// Drops the line that did not fit, or the end of it when it is the only one.
+    /// Removes the last line, which didn't fit. If it is the only line, only its end is removed.
     fn cut_back(&mut self, line: u64, line_start: usize) {
         self.cut = line_start == 0;
         if self.cut {
@@ -200,8 +206,11 @@ impl Lines {
 
     fn into_content(self, path: &str, options: ReadOptions) -> Result<FileContent, FileError> {
         if self.first > self.total && options.offset.is_some_and(|offset| offset > 1) {
-            let (offset, total_lines) = (self.first, self.total);
-            return Err(FileError::PastEnd { path: path.to_owned(), offset, total_lines });
+            return Err(FileError::PastEnd {
+                path: path.to_owned(),
+                offset: self.first,
+                total_lines: self.total,
+            });
         }
         let bytes = match self.bytes.strip_prefix(b"\xEF\xBB\xBF") {
             Some(rest) if self.first == 1 => rest,
@@ -214,14 +223,14 @@ impl Lines {
         }
         if self.cut {
             notes.push(format!(
-                "Line {} is longer than {} MiB; the rest of it is left out.",
+                "Line {} is longer than {} MiB, so the rest of it is missing.",
                 self.first,
                 SOFT_CAP_BYTES >> 20
             ));
         }
         if self.next <= self.total {
             notes.push(format!(
-                "These are lines {} to {} of {}; read on with `offset` {}.",
+                "These are lines {} to {} of {}; to read the next lines, use `offset` {}.",
                 self.first,
                 self.next - 1,
                 self.total,
@@ -257,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn lines() {
+    fn requested_lines_are_returned() {
         check(b"", 0, 0, expect![[r#""" from 1 of 0"#]]);
         check(b"a", 0, 0, expect![[r#""a" from 1 of 1"#]]);
         check(b"a\nb\n", 0, 0, expect![[r#""a\nb\n" from 1 of 2"#]]);
@@ -265,26 +274,30 @@ mod tests {
             b"a\r\nb",
             1,
             1,
-            expect![[r#""a\r\n" from 1 of 2 These are lines 1 to 1 of 2; read on with `offset` 2."#]],
+            expect![[
+                r#""a\r\n" from 1 of 2 These are lines 1 to 1 of 2; to read the next lines, use `offset` 2."#
+            ]],
         );
         check(
             b"a\nb\nc\n",
             2,
             1,
-            expect![[r#""b\n" from 2 of 3 These are lines 2 to 2 of 3; read on with `offset` 3."#]],
+            expect![[
+                r#""b\n" from 2 of 3 These are lines 2 to 2 of 3; to read the next lines, use `offset` 3."#
+            ]],
         );
         check(b"a\nb\nc\n", 3, 9, expect![[r#""c\n" from 3 of 3"#]]);
-        check(b"a\nb\n", 3, 0, expect!["past-end: `f` has 2 lines, so nothing can be read from line 3 on"]);
+        check(b"a\nb\n", 3, 0, expect!["past-end: `f` has only 2 lines, so use an `offset` below 3"]);
         check(
             b"a\nb\n",
             u64::MAX,
             u64::MAX,
-            expect!["past-end: `f` has 2 lines, so nothing can be read from line 18446744073709551615 on"],
+            expect!["past-end: `f` has only 2 lines, so use an `offset` below 18446744073709551615"],
         );
     }
 
     #[test]
-    fn encodings() {
+    fn invalid_utf8_is_replaced() {
         check(b"\xEF\xBB\xBFa\n", 0, 0, expect![[r#""a\n" from 1 of 1"#]]);
         check(
             b"caf\xE9\n",
@@ -297,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds() {
+    fn content_is_classified() {
         check(b"BMW is a car\n", 0, 0, expect![[r#""BMW is a car\n" from 1 of 1"#]]);
         check(b"<html></html>", 0, 0, expect![[r#""<html></html>" from 1 of 1"#]]);
         check(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", 0, 0, expect!["image image/png 16"]);
@@ -312,17 +325,19 @@ mod tests {
     }
 
     #[test]
-    fn an_image_beyond_the_soft_cap_is_described() {
+    fn an_image_larger_than_the_soft_cap_is_only_described() {
         let size = SOFT_CAP_BYTES + 1;
         let content = read("f", &b"\x89PNG\r\n\x1a\n\0"[..], size, ReadOptions::default()).unwrap();
         assert_eq!(content, FileContent::Binary { media_type: "image/png", size });
     }
 
     #[test]
-    fn a_long_text_is_cut_between_lines_and_read_on_from_there() {
+    fn a_long_text_is_split_between_lines_and_can_be_read_in_parts() {
         let line = format!("{}\n", "x".repeat(999));
         let whole = line.repeat(3_000);
-        let (mut offset, mut joined, mut reads) = (1, String::new(), 0);
+        let mut offset = 1;
+        let mut joined = String::new();
+        let mut reads = 0;
         loop {
             let options = ReadOptions { offset: Some(offset), limit: None };
             let content = read("f", whole.as_bytes(), whole.len() as u64, options).unwrap();
@@ -332,25 +347,25 @@ mod tests {
             joined += &text;
             reads += 1;
             let Some(note) = note else { break };
-            assert!(note.ends_with(&format!("read on with `offset` {offset}.")), "{note}");
+            assert!(note.ends_with(&format!("to read the next lines, use `offset` {offset}.")), "{note}");
         }
         assert_eq!(reads, 2);
-        assert!(joined == whole, "something was lost or repeated");
+        assert!(joined == whole, "the parts must add up to the whole text");
     }
 
     #[test]
-    fn a_line_beyond_the_soft_cap_is_cut_between_characters() {
+    fn a_line_longer_than_the_soft_cap_is_truncated_between_characters() {
         let whole = format!("{}\nlast\n", "€".repeat(1_000_000));
         let content = read("f", whole.as_bytes(), whole.len() as u64, ReadOptions::default()).unwrap();
         let FileContent::Text { text, note, .. } = content else { panic!() };
         assert!(text.chars().all(|c| c == '€'));
         assert!(text.len() as u64 > SOFT_CAP_BYTES - 3 && text.len() as u64 <= SOFT_CAP_BYTES);
-        expect![[r"Line 1 is longer than 2 MiB; the rest of it is left out. These are lines 1 to 1 of 2; read on with `offset` 2."]]
+        expect![[r"Line 1 is longer than 2 MiB, so the rest of it is missing. These are lines 1 to 1 of 2; to read the next lines, use `offset` 2."]]
             .assert_eq(&note.unwrap());
     }
 
     #[test]
-    fn a_file_that_grows_beyond_the_hard_cap_is_refused() {
+    fn a_file_that_grows_beyond_the_hard_cap_is_an_error() {
         let endless = std::io::repeat(b'a');
         let error = read("f", endless, 10, ReadOptions::default()).unwrap_err();
         assert_eq!(error.code(), "too-large");

@@ -1,13 +1,13 @@
-//! Opens a directory by a path in which no component may be a link.
+//! Opens a directory by its path, and fails if any component of the path is a link.
 //!
-//! Discovery knows a skill by its canonical path. By the time it is read, a link may have taken the place of the skill's
-//! directory or of one above it. Following links and comparing paths afterwards would be a race: the link can be gone
-//! again when the paths are compared. So the open itself refuses links, by a flag of the kernel where there is one, and
-//! otherwise by opening each component relative to the handle of its parent.
+//! Discovery stores the canonical path of a skill. When the skill is read later, the directory or one of its parents may have
+//! been replaced by a link. Following links and comparing paths afterwards would be a race, because the link can disappear
+//! before the comparison. Therefore the open itself rejects links: with a flag of the kernel if there is one, otherwise by
+//! opening each component relative to the handle of its parent.
 
 #[cfg(target_os = "linux")]
 mod linux;
-// On Linux for its tests, which are the same everywhere.
+// Also compiled for tests on Linux, which test all implementations.
 #[cfg(any(test, not(target_os = "linux")))]
 mod other;
 
@@ -29,19 +29,20 @@ mod tests {
             #[cfg(target_os = "linux")]
             linux::open_by_steps(path),
         ];
-        for (way, opened) in opened.into_iter().enumerate() {
+        for (implementation, opened) in opened.into_iter().enumerate() {
             match (opened, expected) {
-                (Ok(dir), Ok(())) => assert!(dir.exists("file"), "{} {way}", path.display()),
+                (Ok(dir), Ok(())) => assert!(dir.exists("file"), "{} {implementation}", path.display()),
                 (Err(error), Err(expected)) => {
-                    assert!(error.to_string().contains(expected), "{} {way}: {error}", path.display());
+                    let error = error.to_string();
+                    assert!(error.contains(expected), "{} {implementation}: {error}", path.display());
                 }
-                (opened, _) => panic!("{} {way}: {opened:?}", path.display()),
+                (opened, _) => panic!("{} {implementation}: {opened:?}", path.display()),
             }
         }
     }
 
     #[test]
-    fn directories() {
+    fn only_directories_can_be_opened() {
         let base = tempfile::tempdir().unwrap();
         let base = dunce::canonicalize(base.path()).unwrap();
         fs::create_dir_all(base.join("a/b")).unwrap();
@@ -56,10 +57,10 @@ mod tests {
         assert!(open_without_links(base.ancestors().last().unwrap()).is_ok());
     }
 
-    /// A home directory that others may pass but not list is no obstacle.
+    /// For example a home directory that other users may traverse, but not list.
     #[cfg(target_os = "linux")]
     #[test]
-    fn directories_that_cannot_be_read() {
+    fn parents_need_not_be_readable() {
         use std::os::unix::fs::PermissionsExt;
         let base = tempfile::tempdir().unwrap();
         let base = dunce::canonicalize(base.path()).unwrap();
@@ -74,7 +75,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn links() {
+    fn a_link_in_the_path_is_an_error() {
         use std::os::unix::fs::symlink;
         let base = tempfile::tempdir().unwrap();
         let base = dunce::canonicalize(base.path()).unwrap();
@@ -85,7 +86,7 @@ mod tests {
         symlink(base.join("a/b"), base.join("absolute")).unwrap();
         symlink("gone", base.join("dangling")).unwrap();
         for path in ["above/b", "a/last", "absolute", "dangling", "above/last"] {
-            check(&base.join(path), Err("there is a link in its path now"));
+            check(&base.join(path), Err("its path now contains a link"));
         }
         check(&base.join("a/b"), Ok(()));
     }

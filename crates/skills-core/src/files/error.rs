@@ -1,117 +1,120 @@
-//! [`FileError`]: why a file of a skill is not served, and what to ask for instead.
+//! [`FileError`]: the errors of reading a file of a skill.
 
 use std::{io, path::PathBuf};
 
 use crate::{diagnostic::Diagnostic, name::SkillName, text::shown_path};
 
-/// Why a file cannot be read. The texts are written for the model that asked.
+/// An error while reading a file of a skill. The messages are written for the model that requested the file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileError {
-    /// The skill's own directory cannot be opened.
+    /// The skill's own directory can't be opened.
     #[error("cannot open the skill's directory {}: {source}", shown_path(dir))]
     Directory {
         /// The directory.
         dir: PathBuf,
-        /// What the operating system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// There is a link in the path of the skill's directory, which had none when the skill was found.
+    /// The path of the skill's directory now contains a link, but contained none when discovery found the skill.
     #[error(
-        "cannot open the skill's directory {}: there is a link in its path now; look for the skills again",
+        "cannot open the skill's directory {}: its path now contains a link; reload the skills",
         shown_path(dir)
     )]
     LinkInPath {
         /// The directory.
         dir: PathBuf,
     },
-    /// The skill is virtual.
-    #[error("skill `{0}` is defined in code or configuration and has no files")]
+    /// The skill is not stored in a directory.
+    #[error("skill `{0}` has no files, because it is defined in code or configuration")]
     NoFiles(SkillName),
-    /// The path has a form that can never name a file of a skill.
-    #[error("`{}` is not a path to a file of the skill: {reason}", path.escape_debug())]
+    /// The path can never name a file of a skill, for example because it is absolute.
+    #[error("`{}` is not a path of a file of the skill: {reason}", path.escape_debug())]
     Invalid {
-        /// The path as it was given.
+        /// The requested path.
         path: String,
-        /// What is wrong with it, and what is right.
+        /// The problem, and what to use instead.
         reason: &'static str,
     },
-    /// The path, or a symbolic link on it, leads out of the skill's directory; absolute links always count as such.
-    #[error("`{}` leads outside of the skill's directory, and only files inside can be read", path.escape_debug())]
+    /// The path, or a symbolic link on it, leads out of the skill's directory. Absolute links always count as leading out.
+    #[error("`{}` is outside of the skill's directory; only files inside can be read", path.escape_debug())]
     Outside {
-        /// The path as it was given.
+        /// The requested path.
         path: String,
     },
-    /// It is not what the user approved: it has changed since, or is new.
-    #[error("`{}` is not as the user approved it, so that it is not read; ask them to look at it", path.escape_debug())]
+    /// The file has changed since the user approved the skill, or is new.
+    #[error(
+        "`{}` has changed since the user approved the skill, so it cannot be read; ask the user to review it",
+        path.escape_debug()
+    )]
     NotApproved {
-        /// The path as it was given.
+        /// The requested path.
         path: String,
     },
-    /// There is no such file.
+    /// The file doesn't exist.
     #[error("the skill has no file `{}`{}", path.escape_debug(), did_you_mean(similar))]
     NotFound {
-        /// The path as it was given.
+        /// The requested path.
         path: String,
-        /// Files that were perhaps meant, best first.
+        /// Existing files with a similar path, best match first. May be empty.
         similar: Vec<String>,
     },
     /// The path names a directory.
     #[error("`{}` is a directory; {}", path.escape_debug(), contents(entries, *more))]
     IsDirectory {
-        /// The path as it was given.
+        /// The requested path.
         path: String,
-        /// Names of its entries, sorted; directories end with `/`.
+        /// The sorted names of its entries. Names of directories end with `/`.
         entries: Vec<String>,
-        /// How many entries there are beyond these.
+        /// The number of further entries that are not in `entries`.
         more: usize,
     },
     /// The path names a FIFO, a device or a socket.
-    #[error("`{}` is not a regular file", path.escape_debug())]
+    #[error("`{}` is not a regular file; only regular files can be read", path.escape_debug())]
     NotAFile {
-        /// The path as it was given.
+        /// The requested path.
         path: String,
     },
-    /// The file is beyond the hard cap.
+    /// The file is larger than the hard cap.
     #[error("`{}` has {size} bytes, more than the {cap} that can be read", path.escape_debug())]
     TooLarge {
-        /// The path as it was given.
+        /// The requested path.
         path: String,
-        /// Its size in bytes, as far as it is known.
+        /// The size of the file in bytes. A lower bound if the file is still growing.
         size: u64,
-        /// The most that is read, in bytes.
+        /// The maximum size in bytes.
         cap: u64,
     },
-    /// The `offset` is beyond the last line.
-    #[error("`{}` has {total_lines} lines, so nothing can be read from line {offset} on", path.escape_debug())]
+    /// The `offset` is after the last line.
+    #[error("`{}` has only {total_lines} lines, so use an `offset` below {offset}", path.escape_debug())]
     PastEnd {
-        /// The path as it was given.
+        /// The requested path.
         path: String,
-        /// The line that was asked for.
+        /// The requested line, starting at 1.
         offset: u64,
-        /// How many lines there are.
+        /// The number of lines in the file.
         total_lines: u64,
     },
-    /// A file of a remote skill cannot be fetched, or is not what its index says.
+    /// A file of a remote skill can't be fetched, or its checksum doesn't match the index.
     #[error("cannot read `{}`: {source}", path.escape_debug())]
     Fetch {
-        /// The path as it was given.
+        /// The requested path.
         path: String,
-        /// Why; it names the address.
+        /// The reason; its message contains the URL.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// Opening or reading failed.
+    /// Opening or reading the file failed.
     #[error("cannot read `{}`: {source}", path.escape_debug())]
     Io {
-        /// The path as it was given.
+        /// The requested path.
         path: String,
-        /// What the operating system says.
+        /// The system's error.
         source: io::Error,
     },
 }
 
 impl FileError {
-    /// A stable, kebab-case identifier such as `not-found`.
+    /// Returns a stable identifier in kebab case, such as `not-found`.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Directory { .. } => "skill-directory-unreadable",
@@ -130,7 +133,7 @@ impl FileError {
         }
     }
 
-    /// The same as what is wrong with a skill, for people.
+    /// Converts the error to a diagnostic, for tools that check skills.
     pub fn to_diagnostic(&self) -> Diagnostic {
         let diagnostic = Diagnostic::error(self.code(), self.to_string());
         match self {
@@ -151,8 +154,8 @@ fn did_you_mean(similar: &[String]) -> String {
 fn contents(entries: &[String], more: usize) -> String {
     match (entries, more) {
         ([], _) => "it is empty".to_owned(),
-        (entries, 0) => format!("it has {}", quoted(entries, ", ")),
-        (entries, more) => format!("it has {} and {more} more", quoted(entries, ", ")),
+        (entries, 0) => format!("it contains {}", quoted(entries, ", ")),
+        (entries, more) => format!("it contains {} and {more} more", quoted(entries, ", ")),
     }
 }
 

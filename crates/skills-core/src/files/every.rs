@@ -1,4 +1,5 @@
-//! Everything below a directory, for whoever has to judge it: also what a listing passes over.
+//! Walks everything under a directory, including hidden files and other entries that a [`Listing`](super::Listing) skips.
+//! Scans and approvals use this walk.
 
 use std::{
     collections::VecDeque,
@@ -15,68 +16,72 @@ use super::{
 };
 use crate::text::shown;
 
-/// Directories below the root that the walk descends, at most.
+/// The maximum depth of the walk, in directories under the root.
 const MAX_DEPTH: usize = 32;
 
-/// The name of a directory that is not looked into: objects of git are compressed, and no one's instructions.
+/// The name of a directory that the walk doesn't enter: git objects are compressed and not read by agents.
 const REPOSITORY: &str = ".git";
 
-/// What is at a path below a directory.
+/// The type of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A regular file, or a link to one inside.
     File,
-    /// A link to a directory inside, and what is written in it.
+    /// A link to a directory inside the root. Contains the target as it is stored in the link.
     LinkIn(PathBuf),
-    /// A link that leads out of the directory, or to nothing inside, and what is written in it.
+    /// A link that leads out of the root or has no target. Contains the target as it is stored in the link.
     LinkOut(PathBuf),
     /// A FIFO, a socket or a device.
     Special,
-    /// A directory of git, which was not looked into.
+    /// A `.git` directory, which the walk didn't enter.
     Repository,
-    /// A directory that was not looked into for another reason, or something with a name that nobody can ask for.
+    /// A directory that is too deep or can't be read, or an entry whose name is not Unicode.
     Unread,
 }
 
-/// One thing below a directory.
+/// An entry under the root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Entry {
-    /// Relative to the directory, separated by `/`; what is not Unicode in it is U+FFFD.
+    /// The path relative to the root, separated by `/`. Invalid Unicode is replaced by U+FFFD.
     pub path: String,
     pub kind: Kind,
 }
 
-/// Is shown what is at a path, and its content where it is a file.
+/// A callback that receives the path of each entry, and the content if the entry is a file.
 pub type VisitEntry<'a> = dyn FnMut(&str, Option<&mut dyn Read>) -> io::Result<()> + 'a;
 
-/// What a look at all files of a skill may cost.
+/// The limits for reading all files of a skill, or of several skills together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
-    /// Files and directories, at most.
+    /// The maximum number of entries, such as files and links.
     pub entries: usize,
-    /// Bytes of all files together, at most.
+    /// The maximum size of all files together, in bytes.
     pub bytes: u64,
 }
 
 impl Bounds {
-    /// More than any skill has that somebody means to have: 10,000 files and 256 MiB.
+    /// Limits that no reasonable skill exceeds: 10,000 entries and 256 MiB.
     pub const SKILL: Self = Self { entries: 10_000, bytes: 256 * 1024 * 1024 };
 }
 
 impl SkillFiles {
-    /// Everything below the directory with its `SKILL.md`, hidden directories and links that lead out, and whether that
-    /// is all; at most `max` entries.
+    /// Lists up to `max` entries under the directory, including `SKILL.md`, hidden files and links that lead out. The second
+    /// value is true if the list is complete.
     pub(crate) fn every(&self, max: usize) -> (Vec<Entry>, bool) {
         every(&self.dir, max)
     }
 
-    /// Shows `visit` everything below the directory, hidden or not, sorted by path: a file with its content, and without one
-    /// whatever is no file to read: a device, a directory of git, and as `PATH -> "TARGET"` a link that leads out or to a
-    /// directory. What was looked at is taken from `bounds`, also when that fails.
+    /// Calls `visit` for each entry under the directory, including hidden ones, sorted by path.
+    ///
+    /// A file is passed with its content. Other entries have no content: devices, `.git` directories, and links that lead out
+    /// of the root or to a directory. The path of such a link is passed as `PATH -> "TARGET"`.
+    ///
+    /// The entries and bytes are subtracted from `bounds`, even if this method fails later, so that several calls can share
+    /// one limit.
     ///
     /// # Errors
-    /// There is more than `bounds` allow, of which nothing is read then; a file or directory cannot be read, or `visit` fails. No
-    /// two things are shown by one path, so a name that is not Unicode is an error, too.
+    /// Returns an error before reading any file if the skill exceeds `bounds`. Also returns an error if a file or directory
+    /// can't be read, if `visit` fails, or if a name is not Unicode (because two such names could appear as the same path).
     pub fn visit(&self, bounds: &mut Bounds, visit: &mut VisitEntry<'_>) -> io::Result<()> {
         let (entries, is_all) = self.every(bounds.entries);
         if !is_all {
@@ -84,7 +89,7 @@ impl SkillFiles {
         }
         let allowed = bounds.bytes;
         let too_long = || io::Error::other(format!("its files have more than {allowed} bytes"));
-        // Before any is read: many skills that are each too much must not cost as much each.
+        // Check the total before reading any file, so that many oversized skills don't cost much time.
         let files = entries.iter().filter(|entry| entry.kind == Kind::File);
         let size = |entry: &Entry| self.dir.metadata(&entry.path).map_or(0, |metadata| metadata.len());
         if files.map(size).fold(0, u64::saturating_add) > allowed {
@@ -104,7 +109,7 @@ impl SkillFiles {
                 }
                 Kind::Unread => {
                     let path = shown(&entry.path);
-                    return Err(io::Error::other(format!("`{path}` in it cannot be looked at")));
+                    return Err(io::Error::other(format!("it contains `{path}`, which cannot be read")));
                 }
             }
             let Opened::File(file, metadata) = open_any(&self.dir, Path::new(&entry.path))? else {
@@ -112,19 +117,21 @@ impl SkillFiles {
                 continue;
             };
             bounds.bytes = bounds.bytes.checked_sub(metadata.len()).ok_or_else(too_long)?;
-            // Not more than it said, should it grow meanwhile.
+            // Don't read more than the size that was counted, in case the file is growing.
             visit(&entry.path, Some(&mut file.take(metadata.len())))?;
         }
         Ok(())
     }
 }
 
-/// What is below `root`, sorted by path, and whether that is all: the walk looks at `max` entries. Links to directories
-/// inside are not followed, because what they lead to is met on its own.
+/// Walks up to `max` entries below `root` and returns them sorted by path. The second value is true if the walk is complete.
+/// Links to directories inside are not followed, because the walk reaches their targets anyway.
 fn every(root: &Dir, max: usize) -> (Vec<Entry>, bool) {
-    let (mut found, mut complete, mut seen) = (Vec::new(), true, 0);
+    let mut found = Vec::new();
+    let mut complete = true;
+    let mut seen = 0;
     let Ok(top) = root.try_clone() else { return (found, false) };
-    // Breadth first, so that a bounded walk sees what is near.
+    // Walk breadth-first, so that a walk that reaches its limit has seen the files near the root.
     let mut dirs = VecDeque::from([(top, String::new(), 0)]);
     'walk: while let Some((dir, prefix, depth)) = dirs.pop_front() {
         let Ok(entries) = dir.entries() else {
@@ -143,13 +150,13 @@ fn every(root: &Dir, max: usize) -> (Vec<Entry>, bool) {
             };
             let name = entry.file_name();
             let path = format!("{prefix}{}", name.to_string_lossy());
-            let written = || dir.read_link_contents(&name).unwrap_or_default();
+            let target = || dir.read_link_contents(&name).unwrap_or_default();
             let kind = match entry.file_type() {
-                // Two names that are not Unicode would be one path here.
+                // Two names that are not Unicode could have the same lossy path.
                 _ if name.to_str().is_none() => Kind::Unread,
                 Ok(kind) if kind.is_dir() && name == REPOSITORY => Kind::Repository,
                 Ok(kind) if kind.is_dir() => {
-                    // Not through a link, even if the entry has become one since it was listed.
+                    // Don't follow a link, even if the entry has been replaced by one since it was listed.
                     match dir.open_dir_nofollow(&name) {
                         Ok(child) if depth < MAX_DEPTH => {
                             dirs.push_back((child, path + "/", depth + 1));
@@ -159,10 +166,10 @@ fn every(root: &Dir, max: usize) -> (Vec<Entry>, bool) {
                     }
                 }
                 Ok(kind) if kind.is_symlink() => match root.metadata(&path) {
-                    Ok(metadata) if metadata.is_dir() => Kind::LinkIn(written()),
+                    Ok(metadata) if metadata.is_dir() => Kind::LinkIn(target()),
                     Ok(metadata) if metadata.is_file() => Kind::File,
                     Ok(_) => Kind::Special,
-                    Err(_) => Kind::LinkOut(written()),
+                    Err(_) => Kind::LinkOut(target()),
                 },
                 Ok(kind) if kind.is_file() => Kind::File,
                 _ => Kind::Special,
@@ -174,8 +181,8 @@ fn every(root: &Dir, max: usize) -> (Vec<Entry>, bool) {
     (found, complete)
 }
 
-/// What a link is shown as to whoever sees all there is.
-#[expect(clippy::unnecessary_debug_formatting, reason = "no two targets are written the same")]
+/// Formats a link for [`VisitEntry`], so that its target is part of the path.
+#[expect(clippy::unnecessary_debug_formatting, reason = "different targets never have the same debug format")]
 fn link_path(path: &str, target: &Path) -> String {
     format!("{path} -> {target:?}")
 }

@@ -1,4 +1,4 @@
-//! What is served of skills with a [`Guard`](crate::skill::Guard): the very bytes that it has allowed.
+//! Reads files of skills with a [`Guard`](crate::skill::Guard), which allows or rejects each file by its content.
 
 use std::{
     io::{self, Read},
@@ -16,24 +16,25 @@ use crate::{
     skill::{Skill, Source},
 };
 
-/// Held while a large file is in memory to be compared: many at a time would be too much. Nothing else is locked meanwhile.
+/// Limits memory: the lock is held while a large file is in memory, so that only one such file is read at a time. No other
+/// lock is taken while it is held.
 static LARGE: Mutex<()> = Mutex::new(());
 
-/// Content that was compared.
-struct Compared {
+/// Content that the guard has allowed.
+struct AllowedContent {
     bytes: io::Cursor<Vec<u8>>,
     _large: Option<MutexGuard<'static, ()>>,
 }
 
-impl Read for Compared {
+impl Read for AllowedContent {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.bytes.read(buffer)
     }
 }
 
 impl SkillFiles {
-    /// The content, if it may be served. What is served is what was looked at, whoever writes into the file meanwhile: it is
-    /// read once.
+    /// Returns the content of `file` if the guard allows it. The file is read only once, so the returned content is exactly
+    /// what the guard has checked, even if another process changes the file at the same time.
     pub(super) fn checked(
         &self,
         path: &str,
@@ -60,18 +61,19 @@ impl SkillFiles {
         if !guard.allows(&parts.join("/"), Some(&mut bytes.as_slice())).map_err(failed)? {
             return Err(FileError::NotApproved { path: path.to_owned() });
         }
-        Ok(Box::new(Compared { bytes: io::Cursor::new(bytes), _large: large }))
+        Ok(Box::new(AllowedContent { bytes: io::Cursor::new(bytes), _large: large }))
     }
 
-    /// Whether everything below the directory may be served: for whoever runs a program that reads the rest by itself.
+    /// Checks all files of the skill with the guard. Needed before running a script, which can read other files by itself.
     ///
     /// # Errors
-    /// [`FileError::NotApproved`] names the first file that may not.
+    /// Returns [`FileError::NotApproved`] with the first rejected file, and [`FileError::Io`] if a file can't be read or the
+    /// skill exceeds `bounds`.
     #[cfg(feature = "exec")]
     pub(crate) fn check_all(&self, mut bounds: Bounds) -> Result<(), FileError> {
         let Some(guard) = &self.guard else { return Ok(()) };
         let mut refused = None;
-        let seen = self.visit(&mut bounds, &mut |path, content| {
+        let visited = self.visit(&mut bounds, &mut |path, content| {
             if !guard.allows(path, content)? && refused.is_none() {
                 refused = Some(path.to_owned());
             }
@@ -79,16 +81,17 @@ impl SkillFiles {
         });
         match refused {
             Some(path) => Err(FileError::NotApproved { path }),
-            None => seen.map_err(|source| FileError::Io { path: ".".to_owned(), source }),
+            None => visited.map_err(|source| FileError::Io { path: ".".to_owned(), source }),
         }
     }
 }
 
-/// Whether the `SKILL.md` of a stored skill still begins as when discovery read it, so that the skill's name and description
-/// are what it says. Where the skill is [guarded](Skill::guarded), it is read as the guard allows it. True of all other skills.
+/// Returns true if the `SKILL.md` of a stored skill still starts with the same frontmatter as when discovery read it, so that
+/// the skill's name and description are still correct. Always true for skills that are not stored in a directory.
 ///
 /// # Errors
-/// The file cannot be read, or the guard does not allow it.
+/// Returns the errors of [`SkillFiles::head`]. If the skill is [guarded](Skill::guarded), these include
+/// [`FileError::NotApproved`].
 pub fn is_unchanged(skill: &Skill) -> Result<bool, FileError> {
     let Source::Stored(stored) = &skill.source else { return Ok(true) };
     let head = SkillFiles::of(skill)?.head(stored.file_name, MAX_FRONTMATTER_BYTES as u64)?;

@@ -1,4 +1,4 @@
-//! What there is below a directory.
+//! Lists the files of a skill for the model.
 
 use std::collections::VecDeque;
 
@@ -8,39 +8,41 @@ use serde::Serialize;
 
 use super::{FileError, SKILL_FILE_NAMES};
 
-/// Entries that one listing looks at, at most.
+/// The maximum number of entries that one listing reads.
 const MAX_ENTRIES: usize = 10_000;
 
-/// Directories below the root that a listing descends, at most.
+/// The maximum depth of a listing, in directories under the root.
 const MAX_DEPTH: usize = 16;
 
-/// Entries of a directory that an error names.
-const MAX_NAMED: usize = 50;
+/// The maximum number of directory entries that an error lists.
+const MAX_LISTED_ENTRIES: usize = 50;
 
-/// One file of a skill.
+/// A file of a skill.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct FileEntry {
-    /// Relative to the skill's directory, separated by `/`. The name is a stranger's: escape it where it is shown.
+    /// The path relative to the skill's directory, separated by `/`. It is untrusted: escape it before you show it to a
+    /// person.
     pub path: String,
-    /// In bytes.
+    /// The size in bytes.
     pub size: u64,
 }
 
-/// The files of a skill.
+/// A list of the files of a skill.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Listing {
-    /// Sorted by path.
+    /// The files, sorted by path.
     pub files: Vec<FileEntry>,
-    /// How many files there are beyond these.
+    /// The number of further files that are not in `files`.
     pub more: usize,
-    /// Whether the walk saw everything. It stops after 10,000 entries and 16 levels; then `more` is a lower bound.
+    /// True if the walk covered the whole directory. It stops after 10,000 entries, and does not go deeper than 16 levels. If
+    /// false, `more` is a lower bound.
     pub complete: bool,
 }
 
 impl Listing {
-    /// How many files there are, listed or not.
+    /// Returns the number of all files, including those that are not in `files`.
     pub fn total(&self) -> usize {
         self.files.len() + self.more
     }
@@ -52,7 +54,7 @@ pub(super) fn list(root: &Dir, max: usize) -> Listing {
     let Ok(top) = root.try_clone() else {
         return Listing { complete: false, ..listing };
     };
-    // Breadth first, so that a bounded walk sees what is near.
+    // Walk breadth-first, so that a walk that reaches its limit has seen the files near the root.
     let mut dirs = VecDeque::from([(top, String::new(), 0)]);
     while let Some((dir, prefix, depth)) = dirs.pop_front() {
         let Ok(entries) = dir.entries() else {
@@ -71,7 +73,7 @@ pub(super) fn list(root: &Dir, max: usize) -> Listing {
                 break;
             };
             let Ok(name) = entry.file_name().into_string() else {
-                // Nobody can ask for it, but it is there.
+                // The model cannot request a file whose name is not Unicode, but count it.
                 listing.more += 1;
                 continue;
             };
@@ -80,7 +82,7 @@ pub(super) fn list(root: &Dir, max: usize) -> Listing {
                 if name.starts_with('.') || name == "node_modules" || name == "__pycache__" {
                     continue;
                 }
-                // Not through a link, even if the entry has become one since it was listed.
+                // Don't follow a link, even if the entry has been replaced by one since it was listed.
                 match dir.open_dir_nofollow(&name) {
                     Ok(child) if depth < MAX_DEPTH => {
                         dirs.push_back((child, format!("{prefix}{name}/"), depth + 1));
@@ -105,7 +107,7 @@ pub(super) fn list(root: &Dir, max: usize) -> Listing {
     listing
 }
 
-/// The size of a file, or of the file inside that a link leads to; `None` for everything else.
+/// Returns the size of a file, or of the target if the entry is a link to a file inside the skill. Returns `None` otherwise.
 fn size_of(root: &Dir, entry: &DirEntry, path: &str) -> Option<u64> {
     let metadata = entry.metadata().ok()?;
     // `DirEntry::metadata` does not follow links; `Dir::metadata` follows them within `root` only.
@@ -113,7 +115,7 @@ fn size_of(root: &Dir, entry: &DirEntry, path: &str) -> Option<u64> {
     metadata.is_file().then(|| metadata.len())
 }
 
-/// The error for reading a directory: it names what is in it.
+/// Returns the error for reading a directory, which lists its entries.
 pub(super) fn directory_error(path: &str, dir: &Dir) -> FileError {
     let mut entries: Vec<String> = dir
         .entries()
@@ -128,7 +130,7 @@ pub(super) fn directory_error(path: &str, dir: &Dir) -> FileError {
         })
         .collect();
     entries.sort_unstable();
-    let more = entries.len().saturating_sub(MAX_NAMED);
-    entries.truncate(MAX_NAMED);
+    let more = entries.len().saturating_sub(MAX_LISTED_ENTRIES);
+    entries.truncate(MAX_LISTED_ENTRIES);
     FileError::IsDirectory { path: path.to_owned(), entries, more }
 }

@@ -1,4 +1,4 @@
-//! Opens what is at a path below a directory, confined to it and without blocking, and only then looks what it is.
+//! Opens a path under a directory without blocking, and checks its type after that.
 
 #[cfg_attr(windows, path = "open/windows.rs")]
 #[cfg_attr(not(windows), path = "open/unix.rs")]
@@ -8,16 +8,17 @@ use std::{io, path::Path};
 
 use cap_std::fs::{Dir, File, Metadata};
 
-pub(super) use platform::in_plain_words;
+pub(super) use platform::explain_sharing_violation;
 
-/// What an open gave.
+/// An opened file or directory.
 pub(super) enum Opened {
     File(File, Metadata),
     Dir(Dir),
+    /// A FIFO, a socket or a device.
     Special,
 }
 
-/// Opens `path`, which is relative to `dir` and cannot lead out of it.
+/// Opens `path` relative to `dir`. Fails if the path leads out of `dir`.
 pub(super) fn open_any(dir: &Dir, path: &Path) -> io::Result<Opened> {
     let file = platform::open(dir, path)?;
     let metadata = file.metadata()?;

@@ -1,38 +1,45 @@
-//! The form of a path that a model sends, and what it may have meant.
+//! Checks the form of requested paths, and suggests similar files.
 //!
-//! The checks here make good error messages; the confinement does not depend on them.
+//! Confinement does not depend on these checks; they only improve the error messages.
 
 use std::path::PathBuf;
 
 use super::{FileError, Listing};
 
-/// How many files are looked at for a similar one.
+/// The maximum number of files to compare with a requested path.
 pub(super) const MAX_CANDIDATES: usize = 1_000;
 
-/// Names that are suggested at most.
+/// The maximum number of suggestions.
 const MAX_SIMILAR: usize = 3;
 
-/// What is wrong with a path from the root on.
-const ABSOLUTE: &str = "it is absolute; give it relative to the skill's directory";
+/// The problem with an absolute path.
+const ABSOLUTE: &str = "it is absolute; use a path relative to the skill's directory";
 
-/// How alike two paths must be to be taken for each other, from 0 to 1.
-const ALIKE: f64 = 0.7;
+/// The minimum similarity of a suggestion, from 0 to 1.
+const MIN_SIMILARITY: f64 = 0.7;
 
-/// `path` as a relative path of this platform.
+/// Converts `path` to a relative path of this platform.
+///
+/// # Errors
+/// Returns [`FileError::Invalid`] or [`FileError::Outside`] if the path cannot name a file of a skill on this platform.
 pub(super) fn check(path: &str) -> Result<PathBuf, FileError> {
     let invalid = |reason| Err(FileError::Invalid { path: path.to_owned(), reason });
     check_form(path)?;
     if has_drive(path) {
         return invalid(ABSOLUTE);
     }
-    // On Windows a colon names another stream of a file, or another drive.
+    // On Windows, a colon names an alternate stream of a file, or a drive.
     if cfg!(windows) && path.contains(':') {
-        return invalid("it contains a colon");
+        return invalid("it contains a colon, which Windows does not allow in file names");
     }
     Ok(PathBuf::from(path))
 }
 
-/// Whether `path` has the form of a path to a file of a skill, wherever the skill is: on this machine or on the web.
+/// Checks the rules for paths that are the same for local and remote skills.
+///
+/// # Errors
+/// Returns [`FileError::Invalid`] if the path is empty, absolute, or contains a NUL or a backslash, and
+/// [`FileError::Outside`] if `..` leads out.
 pub(crate) fn check_form(path: &str) -> Result<(), FileError> {
     let invalid = |reason| Err(FileError::Invalid { path: path.to_owned(), reason });
     if path.trim().is_empty() {
@@ -59,28 +66,30 @@ pub(crate) fn check_form(path: &str) -> Result<(), FileError> {
     Ok(())
 }
 
-/// Whether `path` starts like `C:`.
+/// Returns true if `path` starts with a drive, such as `C:`.
 fn has_drive(path: &str) -> bool {
     matches!(path.as_bytes(), [drive, b':', ..] if drive.is_ascii_alphabetic())
 }
 
-/// The files in `listing` that `path` may have meant, best first.
+/// Returns the files in `listing` with the most similar paths, best match first.
 pub(crate) fn similar(path: &str, listing: &Listing) -> Vec<String> {
     let wanted = path.trim_start_matches("./").to_lowercase();
     let mut scored: Vec<(f64, &str)> = listing
         .files
         .iter()
-        .map(|file| (likeness(&wanted, &file.path.to_lowercase()), file.path.as_str()))
-        .filter(|(score, _)| *score >= ALIKE)
+        .map(|file| (similarity(&wanted, &file.path.to_lowercase()), file.path.as_str()))
+        .filter(|(score, _)| *score >= MIN_SIMILARITY)
         .collect();
     scored.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(b.1)));
     scored.into_iter().take(MAX_SIMILAR).map(|(_, path)| path.to_owned()).collect()
 }
 
-/// From 0 to 1. The file's name counts most: models invent or forget directories more often than names.
-fn likeness(wanted: &str, path: &str) -> f64 {
+/// Returns the similarity of two paths, from 0 to 1. The file name counts most, because models get directories wrong more
+/// often than names.
+fn similarity(wanted: &str, path: &str) -> f64 {
     let name = |path: &'_ str| path.rsplit('/').next().unwrap_or_default().to_owned();
-    let (wanted_name, path_name) = (name(wanted), name(path));
+    let wanted_name = name(wanted);
+    let path_name = name(path);
     let whole = strsim::normalized_damerau_levenshtein(wanted, path);
     let names = if wanted_name == path_name {
         0.95
@@ -109,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn forms() {
+    fn relative_paths_are_accepted() {
         check_form(
             &[
                 "a",
@@ -135,12 +144,12 @@ mod tests {
                 ..a ok
                 ~/a ok
                 a b/ü.md ok
-                `x:y/z` is not a path to a file of the skill: it is absolute; give it relative to the skill's directory"]],
+                `x:y/z` is not a path of a file of the skill: it is absolute; use a path relative to the skill's directory"]],
         );
     }
 
     #[test]
-    fn attacks() {
+    fn absolute_and_escaping_paths_are_rejected() {
         check_form(
             &[
                 "",
@@ -165,31 +174,31 @@ mod tests {
                 "a\\..\\..\\b",
             ],
             expect![[r"
-                `` is not a path to a file of the skill: it is empty
-                `  ` is not a path to a file of the skill: it is empty
-                `\0` is not a path to a file of the skill: it contains a NUL character
-                `a\0b` is not a path to a file of the skill: it contains a NUL character
-                `/etc/passwd` is not a path to a file of the skill: it is absolute; give it relative to the skill's directory
-                `//etc/passwd` is not a path to a file of the skill: it is absolute; give it relative to the skill's directory
-                `..` leads outside of the skill's directory, and only files inside can be read
-                `../SKILL.md` leads outside of the skill's directory, and only files inside can be read
-                `./../a` leads outside of the skill's directory, and only files inside can be read
-                `a/../..` leads outside of the skill's directory, and only files inside can be read
-                `a/../../b` leads outside of the skill's directory, and only files inside can be read
-                `references/../../../../etc/passwd` leads outside of the skill's directory, and only files inside can be read
-                `C:\\Windows` is not a path to a file of the skill: it contains a backslash; separate the parts with `/`
-                `C:/Windows` is not a path to a file of the skill: it is absolute; give it relative to the skill's directory
-                `c:` is not a path to a file of the skill: it is absolute; give it relative to the skill's directory
-                `\\\\server\\share` is not a path to a file of the skill: it contains a backslash; separate the parts with `/`
-                `//server/share` is not a path to a file of the skill: it is absolute; give it relative to the skill's directory
-                `\\\\?\\C:\\a` is not a path to a file of the skill: it contains a backslash; separate the parts with `/`
-                `..\\a` is not a path to a file of the skill: it contains a backslash; separate the parts with `/`
-                `a\\..\\..\\b` is not a path to a file of the skill: it contains a backslash; separate the parts with `/`"]],
+                `` is not a path of a file of the skill: it is empty
+                `  ` is not a path of a file of the skill: it is empty
+                `\0` is not a path of a file of the skill: it contains a NUL character
+                `a\0b` is not a path of a file of the skill: it contains a NUL character
+                `/etc/passwd` is not a path of a file of the skill: it is absolute; use a path relative to the skill's directory
+                `//etc/passwd` is not a path of a file of the skill: it is absolute; use a path relative to the skill's directory
+                `..` is outside of the skill's directory; only files inside can be read
+                `../SKILL.md` is outside of the skill's directory; only files inside can be read
+                `./../a` is outside of the skill's directory; only files inside can be read
+                `a/../..` is outside of the skill's directory; only files inside can be read
+                `a/../../b` is outside of the skill's directory; only files inside can be read
+                `references/../../../../etc/passwd` is outside of the skill's directory; only files inside can be read
+                `C:\\Windows` is not a path of a file of the skill: it contains a backslash; separate the parts with `/`
+                `C:/Windows` is not a path of a file of the skill: it is absolute; use a path relative to the skill's directory
+                `c:` is not a path of a file of the skill: it is absolute; use a path relative to the skill's directory
+                `\\\\server\\share` is not a path of a file of the skill: it contains a backslash; separate the parts with `/`
+                `//server/share` is not a path of a file of the skill: it is absolute; use a path relative to the skill's directory
+                `\\\\?\\C:\\a` is not a path of a file of the skill: it contains a backslash; separate the parts with `/`
+                `..\\a` is not a path of a file of the skill: it contains a backslash; separate the parts with `/`
+                `a\\..\\..\\b` is not a path of a file of the skill: it contains a backslash; separate the parts with `/`"]],
         );
     }
 
     #[test]
-    fn suggestions() {
+    fn similar_paths_are_suggested() {
         let paths =
             ["assets/fixture.json", "references/REFERENCE.md", "references/forms.md", "scripts/echo.sh"];
         let files = paths.map(|path| FileEntry { path: path.to_owned(), size: 1 }).to_vec();

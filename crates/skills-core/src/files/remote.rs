@@ -38,7 +38,7 @@ impl Remote {
     /// # Errors
     /// Returns [`FileError::Invalid`] or [`FileError::Outside`] if the path cannot name a file of the skill,
     /// [`FileError::NotFound`] if the index doesn't list it or the server answers 404 or 410, [`FileError::IsDirectory`] if
-    /// the index lists files below it, and [`FileError::Fetch`] if the request fails or the checksum doesn't match.
+    /// the index lists files under it, and [`FileError::Fetch`] if the request fails or the checksum doesn't match.
     pub fn read(&self, path: &str, options: ReadOptions) -> Result<FileContent, FileError> {
         let wanted = canonical(path)?;
         let (url, sha256, max_bytes) = if SKILL_FILE_NAMES.contains(&wanted.as_str()) {

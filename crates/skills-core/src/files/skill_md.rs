@@ -1,4 +1,4 @@
-//! [`SkillMd`]: the file of a skill as it is on disk, for checkers that quote it.
+//! [`SkillMd`]: the raw content of a `SKILL.md`, for checkers that quote its lines.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -8,14 +8,14 @@ use std::{
 use super::{FileError, SkillFiles};
 use crate::frontmatter::MAX_FILE_BYTES;
 
-/// A character of UTF-8 has at most this many bytes.
+/// The maximum length of a UTF-8 sequence in bytes.
 const MAX_CHAR_BYTES: usize = 4;
 
-/// A `SKILL.md`, read from disk, that may be anything: well formed, broken, or not a skill's file at all.
+/// The raw content of a `SKILL.md`. It may be well-formed, broken, or not a skill's file at all.
 ///
-/// A checker quotes the lines it complains about, often in the public log of a pull request. So that it cannot be made to
-/// quote another file, this is read like every file of a skill: a link that leads out of the directory is refused, and so
-/// is anything but a regular file. The directory itself may be reached by a link.
+/// A checker quotes lines with errors, often in the public log of a pull request. To prevent a skill from publishing another
+/// file in this way, the file is read like all files of a skill: it must be a regular file, and must not be a link that leads
+/// out of its directory. The path of the directory itself may contain links.
 ///
 /// ```
 /// use skills_core::files::SkillMd;
@@ -29,21 +29,22 @@ const MAX_CHAR_BYTES: usize = 4;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SkillMd {
-    /// The name of the file as its directory spells it; on a file system that ignores case, that may differ from the name
-    /// in the path that was given.
+    /// The name of the file as it is spelled in the directory. It can differ from the requested name on a file system that
+    /// ignores case.
     pub name: String,
-    /// What is in it. A file with more than [`MAX_FILE_BYTES`] is cut a little beyond that.
+    /// The content. If the file has more than [`MAX_FILE_BYTES`], it is truncated up to 4 bytes after that.
     pub bytes: Vec<u8>,
     /// The size of the whole file in bytes.
     pub size: u64,
 }
 
 impl SkillMd {
-    /// Reads the file at `path`, whatever its name.
+    /// Reads the file at `path`. The file may have any name.
     ///
     /// # Errors
-    /// [`FileError::Outside`] when the file is a link that leads out of its directory, [`FileError::Directory`] when that
-    /// directory cannot be opened, and otherwise as [`SkillFiles::head`]. [`FileError::to_diagnostic`] says it to people.
+    /// Returns [`FileError::Outside`] if the file is a link that leads out of its directory, [`FileError::Directory`] if that
+    /// directory can't be opened, and otherwise the errors of [`SkillFiles::head`]. Use [`FileError::to_diagnostic`] to show
+    /// them to a person.
     pub fn read(path: &Path) -> Result<Self, FileError> {
         let name = path.file_name().unwrap_or_default();
         let dir = match path.parent() {
@@ -57,13 +58,13 @@ impl SkillMd {
         };
         let spelled = files.other_spelling(name);
         let name = spelled.as_deref().unwrap_or(name).to_string_lossy().into_owned();
-        // It may have grown since it was opened.
+        // The file may have grown since it was opened.
         let size = head.size.max(head.bytes.len() as u64);
         Ok(Self { name, bytes: head.bytes, size })
     }
 }
 
-/// The same name with small letters for capital ones and the other way round; `None` when it has no letters.
+/// Swaps lowercase and uppercase ASCII letters. Returns `None` if the name has no letters.
 pub(super) fn swap_case(name: &OsStr) -> Option<OsString> {
     let name = name.to_str()?;
     let swap = |c: char| if c.is_ascii_lowercase() { c.to_ascii_uppercase() } else { c.to_ascii_lowercase() };
@@ -71,7 +72,7 @@ pub(super) fn swap_case(name: &OsStr) -> Option<OsString> {
     (swapped != name).then(|| swapped.into())
 }
 
-/// Which of the names in a directory `name` has found, when it is written differently.
+/// Finds the name in a directory that equals `name` except for its case. Returns `None` if `name` itself exists.
 pub(super) fn other_spelling(names: impl Iterator<Item = OsString>, name: &OsStr) -> Option<OsString> {
     let mut other = None;
     for spelled in names.filter(|spelled| spelled.eq_ignore_ascii_case(name)) {
@@ -88,20 +89,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn swapped() {
+    fn case_is_swapped() {
         for (name, swapped) in [("SKILL.md", Some("skill.MD")), ("a1-É", Some("A1-É")), ("1.2", None)] {
             assert_eq!(swap_case(name.as_ref()), swapped.map(OsString::from), "{name}");
         }
     }
 
     #[test]
-    fn spellings() {
+    fn the_actual_spelling_is_found() {
         for (names, name, expected) in [
             (&["SKILL.md", "a"][..], "SKILL.md", None),
             (&["a", "skill.md"], "SKILL.md", Some("skill.md")),
             (&["Skill.MD"], "SKILL.md", Some("Skill.MD")),
             (&["skill.md"], "SKILL.MD", Some("skill.md")),
-            // Two files where case counts.
+            // Two files on a file system that distinguishes case.
             (&["skill.md", "SKILL.md"], "SKILL.md", None),
             (&["SKILL.md", "skill.md"], "skill.md", None),
             (&["SKILL.md.txt", "XSKILL.md"], "SKILL.md", None),

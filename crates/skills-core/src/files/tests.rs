@@ -1,4 +1,4 @@
-//! Confinement: what is below the directory is served and nothing else, whatever the path and however files move.
+//! Tests of confinement: files under the directory can be read, and no other files, for all paths and while files are moved.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ use super::*;
 const INSIDE: &str = "inside\n";
 const SECRET: &str = "SECRET\n";
 
-/// A skill beside a secret: `root/secret.txt`, `root/outside/secret.txt`, `root/skill/…`.
+/// Creates a skill in `root/skill`, and secrets next to it: `root/secret.txt` and `root/outside/secret.txt`.
 fn tree() -> (TempDir, SkillFiles) {
     let root = tempfile::tempdir().unwrap();
     let skill = root.path().join("skill");
@@ -42,7 +42,7 @@ fn check(files: &SkillFiles, paths: &[&str], expected: Expect) {
 }
 
 #[test]
-fn reads() {
+fn paths_inside_are_read() {
     let (_root, files) = tree();
     check(
         &files,
@@ -67,9 +67,9 @@ fn reads() {
             "inside\n"
             "inside\n"
             "inside\n"
-            is-directory: `references` is a directory; it has `b.md`, `deep/`
-            is-directory: `references/` is a directory; it has `b.md`, `deep/`
-            is-directory: `.` is a directory; it has `.env`, `.git/`, `SKILL.md`, `a.txt`, `node_modules/`, `references/`
+            is-directory: `references` is a directory; it contains `b.md`, `deep/`
+            is-directory: `references/` is a directory; it contains `b.md`, `deep/`
+            is-directory: `.` is a directory; it contains `.env`, `.git/`, `SKILL.md`, `a.txt`, `node_modules/`, `references/`
             not-found: the skill has no file `a.txt/x`; did you mean `a.txt`?
             not-found: the skill has no file `refrences/b.md`; did you mean `references/b.md`?
             not-found: the skill has no file `nothing`"#]],
@@ -77,7 +77,7 @@ fn reads() {
 }
 
 #[test]
-fn listing() {
+fn files_are_listed_up_to_a_maximum() {
     let (_root, files) = tree();
     let shown = |max| serde_json::to_string(&files.list(max)).unwrap();
     expect![[r#"{"files":[{"path":".env","size":7},{"path":"a.txt","size":7},{"path":"references/b.md","size":7},{"path":"references/deep/c.md","size":7}],"more":0,"complete":true}"#]]
@@ -99,7 +99,7 @@ fn a_listing_is_bounded() {
 }
 
 #[test]
-fn heads() {
+fn a_head_ends_between_characters() {
     let root = tempfile::tempdir().unwrap();
     fs::write(root.path().join("f"), "aé€").unwrap();
     let files = SkillFiles::open(root.path()).unwrap();
@@ -113,7 +113,7 @@ fn heads() {
 }
 
 #[test]
-fn a_file_beyond_the_hard_cap_is_refused_unread() {
+fn a_file_larger_than_the_hard_cap_is_not_read() {
     let (root, files) = tree();
     let file = fs::File::create(root.path().join("skill/huge")).unwrap();
     file.set_len(HARD_CAP_BYTES + 1).unwrap();
@@ -125,11 +125,11 @@ fn a_file_beyond_the_hard_cap_is_refused_unread() {
 }
 
 #[test]
-fn what_has_no_directory() {
+fn a_missing_directory_and_a_virtual_skill_are_errors() {
     let missing = SkillFiles::open(Path::new("no/such/skill")).unwrap_err();
     assert!(missing.to_string().contains("no/such/skill"), "{missing}");
     let skill = Skill::builder("greet", "Greets.").body("Say hello.").build().unwrap();
-    expect!["skill `greet` is defined in code or configuration and has no files"]
+    expect!["skill `greet` has no files, because it is defined in code or configuration"]
         .assert_eq(&SkillFiles::of(&skill).unwrap_err().to_string());
 }
 
@@ -144,7 +144,7 @@ mod unix {
     use super::*;
 
     #[test]
-    fn links() {
+    fn links_are_followed_only_inside() {
         let (root, files) = tree();
         let skill = root.path().join("skill");
         symlink("a.txt", skill.join("in")).unwrap();
@@ -178,13 +178,13 @@ mod unix {
                 "inside\n"
                 "inside\n"
                 "inside\n"
-                outside-skill: `out` leads outside of the skill's directory, and only files inside can be read
-                outside-skill: `out-absolute` leads outside of the skill's directory, and only files inside can be read
-                outside-skill: `in-absolute` leads outside of the skill's directory, and only files inside can be read
-                outside-skill: `out-dir/secret.txt` leads outside of the skill's directory, and only files inside can be read
-                outside-skill: `out-twice/secret.txt` leads outside of the skill's directory, and only files inside can be read
-                outside-skill: `out-dir` leads outside of the skill's directory, and only files inside can be read
-                outside-skill: `in-dir/../../secret.txt` leads outside of the skill's directory, and only files inside can be read
+                outside-skill: `out` is outside of the skill's directory; only files inside can be read
+                outside-skill: `out-absolute` is outside of the skill's directory; only files inside can be read
+                outside-skill: `in-absolute` is outside of the skill's directory; only files inside can be read
+                outside-skill: `out-dir/secret.txt` is outside of the skill's directory; only files inside can be read
+                outside-skill: `out-twice/secret.txt` is outside of the skill's directory; only files inside can be read
+                outside-skill: `out-dir` is outside of the skill's directory; only files inside can be read
+                outside-skill: `in-dir/../../secret.txt` is outside of the skill's directory; only files inside can be read
                 not-found: the skill has no file `dangling`"#]],
         );
         assert_eq!(files.read("loop", ReadOptions::default()).unwrap_err().code(), "unreadable");
@@ -196,7 +196,7 @@ mod unix {
     }
 
     #[test]
-    fn special_files_are_refused_at_once() {
+    fn special_files_are_rejected_without_blocking() {
         let (root, files) = tree();
         let fifo = root.path().join("skill/fifo");
         let made = std::process::Command::new("mkfifo").arg(&fifo).status().unwrap();
@@ -206,20 +206,20 @@ mod unix {
             &files,
             &["fifo", "socket"],
             expect![[r"
-                not-a-file: `fifo` is not a regular file
-                not-a-file: `socket` is not a regular file"]],
+                not-a-file: `fifo` is not a regular file; only regular files can be read
+                not-a-file: `socket` is not a regular file; only regular files can be read"]],
         );
         assert_eq!(files.list(99).total(), 4);
     }
 
     #[test]
-    fn unreadable_files_say_so() {
+    fn an_unreadable_file_is_an_error() {
         use std::os::unix::fs::PermissionsExt;
         let (root, files) = tree();
         let path = root.path().join("skill/a.txt");
         fs::set_permissions(&path, fs::Permissions::from_mode(0o0)).unwrap();
         if fs::read(&path).is_ok() {
-            return; // The superuser reads everything.
+            return; // Root can read all files.
         }
         check(
             &files,
@@ -228,9 +228,9 @@ mod unix {
         );
     }
 
-    /// Whoever exchanges a directory or a file for a link while it is read, gains nothing.
+    /// Replacing a directory or a file by a link while it is read must not give access to files outside.
     #[test]
-    fn a_swapped_link_never_wins() {
+    fn a_link_that_replaces_a_file_never_leads_out() {
         let (root, files) = tree();
         let skill = root.path().join("skill");
         fs::write(skill.join("references/secret.txt"), INSIDE).unwrap();
@@ -243,7 +243,8 @@ mod unix {
         };
         put("references", "dir");
         put("secret.txt", "file");
-        let (mut inside, mut refused) = (0, 0);
+        let mut inside = 0;
+        let mut refused = 0;
         thread::scope(|scope| {
             scope.spawn(|| {
                 while !done.load(Ordering::Relaxed) {
@@ -254,7 +255,7 @@ mod unix {
                 }
             });
             let mut round = 0;
-            // Until both sides of the race have run often; the last bound only ends a hopeless test.
+            // Run until both outcomes have occurred. The last limit only ends a test that cannot succeed.
             while round < 20_000 || (inside.min(refused) == 0 && round < 2_000_000) {
                 round += 1;
                 let path = if round % 2 == 0 { "dir/secret.txt" } else { "file" };
@@ -271,7 +272,7 @@ mod unix {
         });
         assert!(
             inside > 0 && refused > 0,
-            "both sides of the race must have run: {inside} inside, {refused} refused"
+            "both outcomes of the race must occur: {inside} reads inside, {refused} rejected"
         );
     }
 }
@@ -328,10 +329,10 @@ proptest! {
     }
 }
 
-/// A skill is known by its canonical directory, so a link in the place of it, or above it, leads elsewhere.
+/// Discovery stores canonical paths, so a link in such a path must have been created later, and may lead anywhere.
 #[cfg(unix)]
 #[test]
-fn a_directory_that_became_a_link() {
+fn a_directory_that_was_replaced_by_a_link_is_rejected() {
     use std::os::unix::fs::symlink;
     for moved in ["skill", "."] {
         let root = tempfile::tempdir().unwrap();
@@ -352,9 +353,9 @@ fn a_directory_that_became_a_link() {
     }
 }
 
-/// Editors, `git checkout` and installers put a new directory in the place of an old one.
+/// Editors, `git checkout` and installers replace an old directory by a new one.
 #[test]
-fn a_directory_that_was_replaced() {
+fn a_directory_that_was_replaced_by_a_new_one_is_read() {
     let root = tempfile::tempdir().unwrap();
     let base = dunce::canonicalize(root.path()).unwrap();
     for (dir, text) in [("skill", "old"), ("next", "new")] {
@@ -372,23 +373,24 @@ fn a_directory_that_was_replaced() {
     assert_eq!(read(), "\"new\"");
 }
 
-/// What a look at everything costs is known before it is paid.
+/// The size of all files is checked before any of them is read.
 #[test]
-fn bounds_of_a_look() {
+fn a_visit_respects_its_bounds() {
     let dir = tempfile::tempdir().unwrap();
     for name in ["a", "b", "c"] {
         fs::write(dir.path().join(name), [0; 100]).unwrap();
     }
     let files = SkillFiles::open(dir.path()).unwrap();
-    let look = |bytes, fails_at: &str| {
-        let (mut bounds, mut seen) = (Bounds { entries: 10, bytes }, String::new());
-        let looked = files.visit(&mut bounds, &mut |path, _| {
+    let visit = |bytes, fails_at: &str| {
+        let mut bounds = Bounds { entries: 10, bytes };
+        let mut seen = String::new();
+        let visited = files.visit(&mut bounds, &mut |path, _| {
             seen += path;
             if path == fails_at { Err(io::ErrorKind::Other.into()) } else { Ok(()) }
         });
-        (looked.is_ok(), seen, bounds.entries, bounds.bytes)
+        (visited.is_ok(), seen, bounds.entries, bounds.bytes)
     };
-    assert_eq!(look(300, ""), (true, "abc".to_owned(), 7, 0));
-    assert_eq!(look(299, ""), (false, String::new(), 10, 299));
-    assert_eq!(look(1000, "b"), (false, "ab".to_owned(), 7, 800));
+    assert_eq!(visit(300, ""), (true, "abc".to_owned(), 7, 0));
+    assert_eq!(visit(299, ""), (false, String::new(), 10, 299));
+    assert_eq!(visit(1000, "b"), (false, "ab".to_owned(), 7, 800));
 }

@@ -1,4 +1,4 @@
-//! A whole file: its bytes, its two parts, and the way from strict YAML to recovery.
+//! Parses a whole file: decodes it, splits it, and parses the YAML or recovers fields from it.
 
 use std::borrow::Cow;
 
@@ -12,10 +12,10 @@ use super::{
 };
 use crate::diagnostic::Diagnostic;
 
-/// Reads the bytes of a file, or its beginning.
+/// Parses the bytes of a file, or of its beginning.
 pub(super) fn read_bytes(bytes: &[u8], context: &ParseContext<'_>, verdict: Verdict) -> Parsed {
     let mut findings = Findings::new(verdict);
-    // A file that is refused for its size is not decoded before.
+    // Don't decode more than the maximum, because a larger file is rejected anyway.
     let decoded = text::decode(&bytes[..bytes.len().min(MAX_FILE_BYTES)]);
     match decoded.fault {
         Some(Fault::Invalid { offset }) => {
@@ -23,64 +23,35 @@ pub(super) fn read_bytes(bytes: &[u8], context: &ParseContext<'_>, verdict: Verd
             findings.broken(
                 Diagnostic::warning(
                     "invalid-utf8",
-                    "this line is not UTF-8; what cannot be read was replaced by U+FFFD",
+                    "the line contains invalid UTF-8, which was replaced by U+FFFD",
                 )
                 .at(u32::try_from(line).unwrap_or(u32::MAX), 0)
                 .help("save the file as UTF-8"),
             );
         }
         Some(Fault::Utf16) => {
-            findings
-                .broken(Diagnostic::warning("utf16", "the file is UTF-16").help("save the file as UTF-8"));
+            findings.broken(
+                Diagnostic::warning("utf16", "the file is encoded in UTF-16").help("save the file as UTF-8"),
+            );
         }
         None => {}
     }
     read_text(&decoded.text, bytes.len(), context, findings)
 }
 
-/// Reads the text of a file, or its beginning.
+/// Parses the text of a file, or of its beginning.
 pub(super) fn read(text: &str, context: &ParseContext<'_>, verdict: Verdict) -> Parsed {
     read_text(text, text.len(), context, Findings::new(verdict))
 }
 
-/// Reads `text`, which was `given` bytes before it was decoded.
+/// Parses `text`, which had `given` bytes before it was decoded.
 fn read_text(text: &str, given: usize, context: &ParseContext<'_>, mut findings: Findings) -> Parsed {
     let size = context.file_bytes.unwrap_or(given as u64);
     let is_beginning = size > given as u64;
-    let nothing = |findings: Findings| Parsed {
-        frontmatter: None,
-        body_start: 0,
-        body_line: 1,
-        diagnostics: findings.list,
+    let Some(Start { mark, window, mut split }) = find_frontmatter(text, size, is_beginning, &mut findings)
+    else {
+        return Parsed { frontmatter: None, body_start: 0, body_line: 1, diagnostics: findings.list };
     };
-    if size > MAX_FILE_BYTES as u64 {
-        findings.fatal(too_large(size));
-        return nothing(findings);
-    }
-    let window = beginning(text);
-    let (mark, window) = match window.strip_prefix('\u{FEFF}') {
-        Some(rest) => ('\u{FEFF}'.len_utf8(), rest),
-        None => (0, window),
-    };
-    if mark > 0 {
-        findings.advice(
-            Diagnostic::warning("byte-order-mark", "the file begins with a byte order mark").at(1, 1),
-        );
-    }
-    let Some(mut split) = split::split(window) else {
-        findings.fatal(
-            Diagnostic::error("frontmatter-missing", "the file does not begin with frontmatter")
-                .at(1, 1)
-                .help("begin the file with a line `---`, `name:` and `description:` lines, and a line `---`"),
-        );
-        return nothing(findings);
-    };
-    if split.end == End::Cut && (is_beginning || mark + window.len() < text.len()) {
-        let message = format!("the frontmatter does not end within {MAX_FRONTMATTER_BYTES} bytes");
-        findings
-            .fatal(Diagnostic::error("frontmatter-too-large", message).help("close it with a line `---`"));
-        return nothing(findings);
-    }
 
     let (mut yaml, mut dropped) = text::printable(split.yaml);
     let mut composed = yaml::compose(&yaml);
@@ -89,19 +60,16 @@ fn read_text(text: &str, given: usize, context: &ParseContext<'_>, mut findings:
     {
         let (other, also_dropped) = text::printable(earlier.yaml);
         if yaml::compose(&other).is_ok() {
-            (split, yaml, dropped) = (earlier, other, also_dropped);
+            split = earlier;
+            yaml = other;
+            dropped = also_dropped;
             composed = yaml::compose(&yaml);
         }
     }
     report_split(&split, &mut findings);
     findings.lines_before = split.line - 1;
     if let Some(offset) = dropped {
-        let line = split::lines(&split.yaml[..offset], 0).count().max(1);
-        findings.broken(
-            Diagnostic::warning("control-character", "a control character in the frontmatter is left out")
-                .at(u32::try_from(line).unwrap_or(u32::MAX).saturating_add(findings.lines_before), 0)
-                .help("remove it"),
-        );
+        report_control_character(&split, offset, &mut findings);
     }
 
     if let Err(problem) = &composed
@@ -109,9 +77,9 @@ fn read_text(text: &str, given: usize, context: &ParseContext<'_>, mut findings:
         && let Some(fixed) = yaml::indent_quoted(&yaml, problem)
     {
         findings.broken(
-            Diagnostic::warning("invalid-yaml", "a quoted text goes on here without indentation")
+            Diagnostic::warning("invalid-yaml", "a quoted text continues here without indentation")
                 .at(problem.line + findings.lines_before, problem.column)
-                .help("indent the lines of the text, or write it in one line"),
+                .help("indent the lines of the text, or put it in one line"),
         );
         yaml = Cow::Owned(fixed);
         composed = yaml::compose(&yaml);
@@ -123,23 +91,74 @@ fn read_text(text: &str, given: usize, context: &ParseContext<'_>, mut findings:
         findings.advice(
             Diagnostic::warning("body-empty", "the skill has no instructions")
                 .at(split.end_line, 0)
-                .help("write below the frontmatter what to do"),
+                .help("add instructions below the frontmatter"),
         );
     }
     let body_line = split.end_line + u32::from(matches!(split.end, End::Fence | End::IndentedFence));
     Parsed { frontmatter, body_start, body_line, diagnostics: findings.list }
 }
 
-/// What is said of a file with `size` bytes.
-pub(super) fn too_large(size: u64) -> Diagnostic {
-    Diagnostic::error(
-        "file-too-large",
-        format!("the file has {size} bytes; at most {MAX_FILE_BYTES} are read"),
-    )
-    .help("move details into files below `references/`")
+/// The beginning of a file.
+struct Start<'a> {
+    /// The length of the byte order mark.
+    mark: usize,
+    /// The part of the text that may contain the frontmatter, without the byte order mark.
+    window: &'a str,
+    split: Split<'a>,
 }
 
-/// The first [`MAX_FRONTMATTER_BYTES`] of `text`, without a character that this cuts.
+/// Finds the frontmatter at the beginning of `text`. Returns `None` if the file can't be loaded, and reports why.
+fn find_frontmatter<'a>(
+    text: &'a str,
+    size: u64,
+    is_beginning: bool,
+    findings: &mut Findings,
+) -> Option<Start<'a>> {
+    if size > MAX_FILE_BYTES as u64 {
+        findings.fatal(too_large(size));
+        return None;
+    }
+    let window = beginning(text);
+    let (mark, window) = match window.strip_prefix('\u{FEFF}') {
+        Some(rest) => ('\u{FEFF}'.len_utf8(), rest),
+        None => (0, window),
+    };
+    if mark > 0 {
+        let message = "the file starts with a byte order mark";
+        findings.advice(Diagnostic::warning("byte-order-mark", message).at(1, 1));
+    }
+    let Some(split) = split::split(window) else {
+        let help =
+            "start the file with a line `---`, lines with `name:` and `description:`, and another line `---`";
+        let finding =
+            Diagnostic::error("frontmatter-missing", "the file does not start with frontmatter").at(1, 1);
+        findings.fatal(finding.help(help));
+        return None;
+    };
+    if split.end == End::Cut && (is_beginning || mark + window.len() < text.len()) {
+        let message = format!("the frontmatter does not end within {MAX_FRONTMATTER_BYTES} bytes");
+        let finding = Diagnostic::error("frontmatter-too-large", message);
+        findings.fatal(finding.help("close it with a line `---`"));
+        return None;
+    }
+    Some(Start { mark, window, split })
+}
+
+/// Reports that the control character at `offset` of the YAML is ignored.
+fn report_control_character(split: &Split<'_>, offset: usize, findings: &mut Findings) {
+    let line = split::lines(&split.yaml[..offset], 0).count().max(1);
+    let line = u32::try_from(line).unwrap_or(u32::MAX).saturating_add(findings.lines_before);
+    let message = "the frontmatter contains a control character, which is ignored";
+    findings.broken(Diagnostic::warning("control-character", message).at(line, 0).help("remove it"));
+}
+
+/// Returns the diagnostic for a file that is too large. `size` is in bytes.
+pub(super) fn too_large(size: u64) -> Diagnostic {
+    Diagnostic::error("file-too-large", format!("the file has {size} bytes; the maximum is {MAX_FILE_BYTES}"))
+        .help("move details to files in `references/`")
+}
+
+/// Returns at most the first [`MAX_FRONTMATTER_BYTES`] of `text`, without a partial character at the end.
 fn beginning(text: &str) -> &str {
     if text.len() <= MAX_FRONTMATTER_BYTES {
         return text;
@@ -148,10 +167,11 @@ fn beginning(text: &str) -> &str {
     &text[..end.unwrap_or_default()]
 }
 
+/// Reports deviations from the layout that the specification requires.
 fn report_split(split: &Split<'_>, findings: &mut Findings) {
     if split.leading_blank {
         findings.broken(
-            Diagnostic::warning("leading-blank-lines", "blank lines stand before the frontmatter")
+            Diagnostic::warning("leading-blank-lines", "there are blank lines before the frontmatter")
                 .at(1, 0)
                 .help("remove them: the first line must be `---`"),
         );
@@ -160,7 +180,7 @@ fn report_split(split: &Split<'_>, findings: &mut Findings) {
         findings.broken(
             Diagnostic::warning("indented-fence", "the opening `---` is indented")
                 .at(split.line - 1, 1)
-                .help("remove the blanks before it"),
+                .help("remove the spaces before it"),
         );
     }
     match split.end {
@@ -168,12 +188,12 @@ fn report_split(split: &Split<'_>, findings: &mut Findings) {
         End::IndentedFence => findings.broken(
             Diagnostic::warning("indented-fence", "the closing `---` is indented")
                 .at(split.end_line, 1)
-                .help("remove the blanks before it"),
+                .help("remove the spaces before it"),
         ),
         End::Prose | End::Cut => findings.broken(
             Diagnostic::warning(
                 "frontmatter-not-closed",
-                "the frontmatter is not closed; it seems to end here",
+                "the frontmatter is not closed; it probably ends here",
             )
             .at(split.end_line, 0)
             .help("add a line `---` between the frontmatter and the body"),
@@ -181,7 +201,7 @@ fn report_split(split: &Split<'_>, findings: &mut Findings) {
     }
 }
 
-/// The fields of the frontmatter, read as a whole or one by one; `None` when it has none.
+/// Returns the fields of the frontmatter, or `None` if there are none. If the YAML is invalid, fields are recovered one by one.
 fn entries<'a>(
     yaml: &'a str,
     composed: Result<yaml::Composed<'a>, yaml::Problem>,
@@ -201,7 +221,7 @@ fn entries<'a>(
                 Some(root) => yaml::Problem {
                     line: root.start.line,
                     column: root.start.column,
-                    message: Cow::Borrowed("it is no mapping"),
+                    message: Cow::Borrowed("it is not a mapping"),
                     cause: Cause::Syntax,
                 },
             }
@@ -216,7 +236,7 @@ fn entries<'a>(
                 format!("the frontmatter has no `key: value` line: {}", problem.message),
             )
             .at(problem.line + findings.lines_before, problem.column)
-            .help("write `name:` and `description:` lines between the two `---`"),
+            .help("add lines with `name:` and `description:` between the two `---`"),
         );
         return None;
     }

@@ -1,4 +1,6 @@
-//! What the fields of a frontmatter mean: entries in, a [`Frontmatter`] and findings out.
+//! Converts the entries of a YAML mapping to a [`Frontmatter`].
+
+mod metadata;
 
 use std::borrow::Cow;
 
@@ -8,7 +10,7 @@ use serde_json::Value;
 use super::{
     Frontmatter, MAX_COMPATIBILITY_CHARS, MAX_DESCRIPTION_CHARS, ParseContext,
     findings::Findings,
-    keys::{Field, honour, kebab, scalar, split_tools},
+    keys::{Field, apply, kebab, split_tools},
     recover::{Entries, literal_after},
     text::readable,
     yaml::{Kind, Node},
@@ -16,11 +18,11 @@ use super::{
 use crate::{
     diagnostic::Diagnostic,
     name::{MAX_LOADED_NAME_CHARS, NameRule, SkillName},
-    skill::{Properties, Usage},
+    skill::Properties,
     text::has_hidden,
 };
 
-/// Reads `entries`, which stand in `source`; `None` when there is nothing to tell the model.
+/// Converts `entries`, whose positions refer to `source`. Returns `None` if the skill has no name or no description.
 pub(super) fn read(
     entries: &Entries<'_>,
     source: &str,
@@ -39,13 +41,13 @@ pub(super) fn read(
 struct Reader<'r, 'a> {
     entries: &'r Entries<'a>,
     source: &'r str,
-    /// The entry of each field.
+    /// The index of each field's entry.
     slots: [Option<usize>; Field::COUNT],
     findings: &'r mut Findings,
 }
 
 impl<'r, 'a> Reader<'r, 'a> {
-    /// Finds the entry of each field, exact spellings first; returns how many entries have a field.
+    /// Finds the entry of each field, exact spellings first. Returns the number of entries that are known fields.
     fn assign(&mut self) -> usize {
         let mut exact = 0;
         for (index, (key, _)) in self.entries.iter().enumerate() {
@@ -66,9 +68,11 @@ impl<'r, 'a> Reader<'r, 'a> {
                 self.slots[field as usize] = Some(index);
                 exact += 1;
                 if field.in_specification() {
-                    let finding =
-                        Diagnostic::warning("field-spelling", format!("`{text}` is spelled `{spelled}`"))
-                            .help(format!("write `{spelled}:`"));
+                    let finding = Diagnostic::warning(
+                        "field-spelling",
+                        format!("the field `{text}` must be spelled `{spelled}`"),
+                    )
+                    .help(format!("use `{spelled}:`"));
                     self.findings.broken(self.findings.at(key.start, finding));
                 }
             }
@@ -80,7 +84,8 @@ impl<'r, 'a> Reader<'r, 'a> {
         self.slots[field as usize].map(|index| &self.entries[index])
     }
 
-    /// The text of `field`: its literal text where YAML would make something else of it; `None` for no value.
+    /// Returns the text of `field`. If YAML would interpret it differently, this is the literal text in the file. Returns `None`
+    /// if there is no value.
     fn text(&mut self, field: Field) -> Option<Cow<'r, str>> {
         let (key, value) = self.entry(field)?;
         let source = self.source;
@@ -91,24 +96,26 @@ impl<'r, 'a> Reader<'r, 'a> {
         let name = key.text().unwrap_or_default();
         match &value.kind {
             Kind::Text { .. } if value.is_null() && !value.marked => {
-                // `description: #1 tool for …` is a comment to YAML, and all that the file has to say.
+                // In `description: #1 tool for …`, the value is a comment for YAML. We use it, because there is no other value.
                 let text = literal().filter(|text| text.starts_with('#'))?;
-                self.cut(value, name, "a blank and `#` begin a comment in YAML, so there is no value");
+                self.cut(value, name, "in YAML, `#` after a space starts a comment, so the value is empty");
                 Some(text)
             }
             Kind::Text { text, plain } if !value.marked => {
                 if *plain && is_cut(source, value) {
-                    self.cut(value, name, "a blank and `#` begin a comment in YAML, so the value ends there");
+                    self.cut(
+                        value,
+                        name,
+                        "in YAML, `#` after a space starts a comment, so the value ends there",
+                    );
                 }
                 Some(Cow::Borrowed(text.as_ref()))
             }
             _ => {
                 let message = if value.marked {
-                    format!(
-                        "a YAML tag or anchor would eat a part of `{name}`; its text is taken as it stands"
-                    )
+                    format!("a part of `{name}` is a YAML tag or anchor; the literal text is used")
                 } else {
-                    format!("`{name}` must be text; what is there is taken as text")
+                    format!("`{name}` must be a text; the literal text is used")
                 };
                 let finding = Diagnostic::warning("not-text", message).help("put the value in quotes");
                 self.findings.broken(self.findings.at(value.start, finding));
@@ -149,7 +156,7 @@ impl<'r, 'a> Reader<'r, 'a> {
             self.findings.fatal(missing.help("add `name:` with lower-case letters, digits and hyphens"));
             return None;
         };
-        self.findings.broken(missing.help(format!("add `name: {name}`, after the directory")));
+        self.findings.broken(missing.help(format!("add `name: {name}`, the name of the directory")));
         Some(name)
     }
 
@@ -158,10 +165,10 @@ impl<'r, 'a> Reader<'r, 'a> {
             self.text(Field::Description).map(|text| readable(&text)).filter(|text| !text.is_empty());
         let Some(description) = description else {
             let finding = Diagnostic::error("description-missing", "the skill has no description")
-                .help("add `description:` with what the skill does and when to use it");
+                .help("add `description:` and say what the skill does and when to use it");
             let finding = match self.entry(Field::Description) {
                 Some((key, _)) => self.findings.at(key.start, finding),
-                // The line that opens the frontmatter.
+                // The line of the opening fence.
                 None => finding.at(self.findings.lines_before, 0),
             };
             self.findings.fatal(finding);
@@ -171,7 +178,7 @@ impl<'r, 'a> Reader<'r, 'a> {
         if !description.is_ascii() && has_hidden(&description) {
             let finding = Diagnostic::warning(
                 "deceptive-characters",
-                "the description has invisible or text-reordering characters; catalogs leave them out",
+                "the description contains invisible or text-reordering characters; catalogs remove them",
             );
             let (_, value) = self.entry(Field::Description)?;
             self.findings.advice(self.findings.at(value.start, finding));
@@ -190,8 +197,8 @@ impl<'r, 'a> Reader<'r, 'a> {
         {
             let name = key.text().unwrap_or_default();
             let finding =
-                Diagnostic::warning(code, format!("`{name}` has {count} characters; {max} are allowed"))
-                    .help("shorten it; details belong into the body");
+                Diagnostic::warning(code, format!("`{name}` has {count} characters; the maximum is {max}"))
+                    .help("shorten it, and move details to the body");
             self.findings.broken(self.findings.at(value.start, finding));
         }
     }
@@ -214,7 +221,7 @@ impl<'r, 'a> Reader<'r, 'a> {
         ] {
             if let Some((key, value)) = self.entry(field)
                 && !value.is_null()
-                && let Err(expected) = honour(&mut properties, field, &value.to_value())
+                && let Err(expected) = apply(&mut properties, field, &value.to_value())
             {
                 self.unusable(key, value, expected);
             }
@@ -224,7 +231,8 @@ impl<'r, 'a> Reader<'r, 'a> {
     }
 
     fn unusable(&mut self, key: &Node<'_>, value: &Node<'_>, expected: &str) {
-        let message = format!("`{}` must be {expected}; this is left out", key.text().unwrap_or_default());
+        let message =
+            format!("`{}` must be {expected}; the value is ignored", key.text().unwrap_or_default());
         self.findings.advice(self.findings.at(value.start, Diagnostic::warning("field-left-out", message)));
     }
 
@@ -233,7 +241,7 @@ impl<'r, 'a> Reader<'r, 'a> {
         Some(readable(&text)).filter(|text| !text.is_empty()).map(Into::into)
     }
 
-    /// `[file] [--fast]` is how hints look, and a list only to YAML.
+    /// Returns the argument hint. A hint such as `[file] [--fast]` is a list in YAML, so the literal text is used.
     fn argument_hint(&mut self) -> Option<Box<str>> {
         let (key, value) = self.entry(Field::ArgumentHint)?;
         match &value.kind {
@@ -245,8 +253,8 @@ impl<'r, 'a> Reader<'r, 'a> {
     fn compatibility(&mut self) -> Option<Box<str>> {
         let (key, _) = self.entry(Field::Compatibility)?;
         let Some(text) = self.short(Field::Compatibility) else {
-            let finding = Diagnostic::warning("compatibility-empty", "`compatibility` has no text")
-                .help("say what the skill needs, or remove the field");
+            let finding = Diagnostic::warning("compatibility-empty", "`compatibility` is empty")
+                .help("describe what the skill requires, or remove the field");
             self.findings.broken(self.findings.at(key.start, finding));
             return None;
         };
@@ -278,80 +286,15 @@ impl<'r, 'a> Reader<'r, 'a> {
         if !separated && self.findings.wants_spec() {
             let finding = Diagnostic::warning(
                 "allowed-tools-format",
-                "`allowed-tools` is not a text separated by spaces",
+                "`allowed-tools` must be a text with tools separated by spaces",
             )
-            .help(format!("write `allowed-tools: {}`", tools.join(" ")));
+            .help(format!("use `allowed-tools: {}`", tools.join(" ")));
             self.findings.broken(self.findings.at(value.start, finding));
         }
         tools
     }
 
-    fn metadata(&mut self, properties: &mut Properties) {
-        let Some((key, node)) = self.entry(Field::Metadata) else {
-            return;
-        };
-        if node.is_null() {
-            return;
-        }
-        let value = node.to_value();
-        match &node.kind {
-            Kind::Map { entries, .. } if self.findings.wants_spec() => {
-                for (key, value) in entries {
-                    if value.text().is_none() {
-                        let message = format!("`metadata.{}` is no text", key.text().unwrap_or("…"));
-                        let finding = Diagnostic::warning("metadata-not-text", message)
-                            .help("the specification maps strings to strings");
-                        let finding = self.findings.at(value.start, finding);
-                        // These we read, whatever the specification says.
-                        if matches!(key.text(), Some("parameters" | "examples")) {
-                            self.findings.advice(finding);
-                        } else {
-                            self.findings.broken(finding);
-                        }
-                    }
-                }
-            }
-            Kind::Map { .. } => {}
-            _ => {
-                let finding = Diagnostic::warning("metadata-not-a-mapping", "`metadata` is no mapping")
-                    .help("write indented `key: value` lines below it");
-                self.findings.broken(self.findings.at(node.start, finding));
-            }
-        }
-        if let Value::Object(map) = &value {
-            for (name, value) in map {
-                if let Some(field) = Field::named(&kebab(name))
-                    && !field.in_specification()
-                    && self.slots[field as usize].is_none()
-                    && !value.is_null()
-                {
-                    match (field, scalar(value)) {
-                        (Field::Version, Some(text)) => properties.version = Some(text.into()),
-                        (Field::ArgumentHint, Some(text)) => properties.argument_hint = Some(text.into()),
-                        (Field::Version | Field::ArgumentHint, None) => {}
-                        _ => {
-                            if let Err(expected) = honour(properties, field, value) {
-                                self.unusable(
-                                    key,
-                                    node,
-                                    &format!("a mapping in which `{name}` is {expected}"),
-                                );
-                            }
-                        }
-                    }
-                }
-            }
-        }
-        let (usage, unusable) = Usage::in_metadata(&value);
-        properties.usage = usage;
-        for name in unusable {
-            let each = if name == "parameters" { "a `name`" } else { "a `scenario`" };
-            self.unusable(key, node, &format!("a mapping in which each of `{name}` has {each}"));
-        }
-        properties.metadata = Some(Box::new(value));
-    }
-
-    /// Every entry without a field, in order.
+    /// Returns the entries that are not known fields, in order.
     fn extra(&mut self, assigned: usize) -> Option<Box<IndexMap<String, Value>>> {
         if self.findings.wants_spec() {
             self.unknown_fields();
@@ -377,10 +320,12 @@ impl<'r, 'a> Reader<'r, 'a> {
                 let help = match Field::misspelled(name).filter(|_| field.is_none()) {
                     Some(meant) => format!("did you mean `{meant}`?"),
                     None => {
-                        format!("some clients refuse it; `metadata` may hold it: `metadata:` / `  {name}: …`")
+                        format!(
+                            "some clients reject it; move it into `metadata`: `metadata:` / `  {name}: …`"
+                        )
                     }
                 };
-                let message = format!("the specification does not know the field `{name}`");
+                let message = format!("the field `{name}` is not in the specification");
                 let finding = Diagnostic::warning("unknown-field", message).help(help);
                 self.findings.advice(self.findings.at(key.start, finding));
             }
@@ -388,7 +333,7 @@ impl<'r, 'a> Reader<'r, 'a> {
     }
 }
 
-/// Whether a comment follows `value` in its line.
+/// Returns true if a comment follows `value` in the same line.
 fn is_cut(source: &str, value: &Node<'_>) -> bool {
     let rest = source.get(value.end..).unwrap_or_default();
     rest.trim_start_matches([' ', '\t']).starts_with('#')

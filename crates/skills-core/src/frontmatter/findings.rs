@@ -1,15 +1,15 @@
-//! Collects diagnostics and weighs each of them by the verdict that is asked for.
+//! [`Findings`]: collects diagnostics, with severities that depend on the [`Verdict`].
 
 use super::{Verdict, yaml::Position};
 use crate::diagnostic::{Diagnostic, Severity};
 
-/// Most findings that are kept beside a fatal one; a file with more has said enough.
+/// The maximum number of findings, in addition to fatal ones. Further findings are dropped.
 const MAX_FINDINGS: usize = 100;
 
 /// The diagnostics of one parse.
 pub(super) struct Findings {
     verdict: Verdict,
-    /// Lines before the YAML: positions in it are counted from its own start.
+    /// The number of lines before the YAML, because positions in the YAML are relative to its start.
     pub lines_before: u32,
     pub list: Vec<Diagnostic>,
 }
@@ -19,23 +19,23 @@ impl Findings {
         Self { verdict, lines_before: 0, list: Vec::new() }
     }
 
-    /// Whether the rules of the specification were asked for.
+    /// Returns true if the file is checked against the specification.
     pub(super) fn wants_spec(&self) -> bool {
         self.verdict != Verdict::Load
     }
 
-    /// Nothing can be loaded.
+    /// Adds an error, because the skill can't be loaded.
     pub(super) fn fatal(&mut self, finding: Diagnostic) {
         self.list.push(Diagnostic { severity: Severity::Error, ..finding });
     }
 
-    /// A rule of the specification is broken: an error against the specification, a warning for a loader.
+    /// Adds a finding about a broken rule of the specification. It's an error for [`Verdict::Spec`] and otherwise a warning.
     pub(super) fn broken(&mut self, finding: Diagnostic) {
         let severity = if self.wants_spec() { Severity::Error } else { Severity::Warning };
         self.push(Diagnostic { severity, ..finding });
     }
 
-    /// No rule is broken, but the author should know.
+    /// Adds a warning about something that the specification allows.
     pub(super) fn advice(&mut self, finding: Diagnostic) {
         self.push(Diagnostic { severity: Severity::Warning, ..finding });
     }
@@ -46,12 +46,12 @@ impl Findings {
         }
     }
 
-    /// The place in the file of a place in the YAML.
+    /// Converts a position in the YAML to a line and column of the file.
     pub(super) fn place(&self, position: Position) -> (u32, u32) {
         (position.line + self.lines_before, position.column)
     }
 
-    /// `finding` at a place in the YAML.
+    /// Sets the position of `finding` to a position in the YAML.
     pub(super) fn at(&self, position: Position, finding: Diagnostic) -> Diagnostic {
         let (line, column) = self.place(position);
         finding.at(line, column)

@@ -1,4 +1,4 @@
-//! Which keys mean something, and what their values mean.
+//! [`Field`]: the known keys of a frontmatter, and the types of their values.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::text::readable;
 use crate::skill::Properties;
 
-/// The fields that mean something to us.
+/// A known field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Field {
     Name,
@@ -16,7 +16,7 @@ pub(super) enum Field {
     Compatibility,
     Metadata,
     AllowedTools,
-    // From here on the specification does not know them; clients do.
+    // The following fields are not in the specification, but clients support them.
     Version,
     ArgumentHint,
     Tags,
@@ -29,7 +29,7 @@ pub(super) enum Field {
 impl Field {
     pub(super) const COUNT: usize = Self::HideFromDiscovery as usize + 1;
 
-    /// The field with exactly this name.
+    /// Returns the field with exactly this name.
     pub(super) fn named(key: &str) -> Option<Self> {
         Some(match key {
             "name" => Self::Name,
@@ -49,9 +49,9 @@ impl Field {
         })
     }
 
-    /// The name of a field that `key`, which is none, is nearly written like.
+    /// Returns the name of the field that is most similar to an unknown `key`, if it's similar enough.
     pub(super) fn misspelled(key: &str) -> Option<&'static str> {
-        /// How alike the two have to be, from 0 to 1.
+        /// The minimum similarity, from 0 to 1.
         const ALIKE: f64 = 0.75;
         const NAMES: [&str; 6] =
             ["name", "description", "license", "compatibility", "metadata", "allowed-tools"];
@@ -61,7 +61,7 @@ impl Field {
         (best.0 >= ALIKE).then_some(best.1)
     }
 
-    /// Whether the value is text and nothing else.
+    /// Returns true if the value of the field is a text.
     pub(super) fn is_text(self) -> bool {
         matches!(
             self,
@@ -74,12 +74,13 @@ impl Field {
         )
     }
 
+    /// Returns true if the field is part of the specification.
     pub(super) fn in_specification(self) -> bool {
         (self as usize) <= Self::AllowedTools as usize
     }
 }
 
-/// `userInvocable`, `user_invocable` and `User-Invocable` as `user-invocable`.
+/// Converts a key such as `userInvocable`, `user_invocable` or `User-Invocable` to `user-invocable`.
 pub(super) fn kebab(key: &str) -> Cow<'_, str> {
     if !key.bytes().any(|byte| byte.is_ascii_uppercase() || byte == b'_') {
         return Cow::Borrowed(key);
@@ -101,8 +102,11 @@ pub(super) fn kebab(key: &str) -> Cow<'_, str> {
     Cow::Owned(kebab)
 }
 
-/// Sets the property of `field`; an error says what the value should be.
-pub(super) fn honour(properties: &mut Properties, field: Field, value: &Value) -> Result<(), &'static str> {
+/// Sets the property of `field`.
+///
+/// # Errors
+/// Returns a description of the expected type if the value has another type.
+pub(super) fn apply(properties: &mut Properties, field: Field, value: &Value) -> Result<(), &'static str> {
     const BOOLEAN: &str = "`true` or `false`";
     match field {
         Field::Tags => properties.tags = tags(value).ok_or("a list of words")?,
@@ -120,7 +124,7 @@ pub(super) fn honour(properties: &mut Properties, field: Field, value: &Value) -
     Ok(())
 }
 
-/// A scalar as text.
+/// Converts a scalar to text.
 pub(super) fn scalar(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(readable(text)),
@@ -149,12 +153,13 @@ fn tags(value: &Value) -> Option<Vec<String>> {
     }
 }
 
-/// The patterns in `text`, separated by blanks or commas outside of parentheses; and whether blanks did it alone.
+/// Splits `text` into patterns at spaces and commas outside of parentheses. Also returns true if there were no commas.
 pub(super) fn split_tools(text: &str) -> (Vec<String>, bool) {
     let mut tools = Vec::new();
     let mut tool = String::new();
-    let (mut depth, mut commas) = (0_usize, false);
-    // A parenthesis that is never closed protects nothing.
+    let mut depth = 0_usize;
+    let mut commas = false;
+    // If the parentheses are unbalanced, treat them as normal characters.
     let balanced = text.matches('(').count() == text.matches(')').count();
     for c in text.chars().filter(|&c| c == '\n' || c == '\t' || !c.is_control()) {
         match c {
@@ -200,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn misspellings() {
+    fn misspelled_fields_are_recognised() {
         for (key, meant) in [
             ("descripton", Some("description")),
             ("Desciption", Some("description")),
@@ -216,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn spellings() {
+    fn other_spellings_of_fields_are_recognised() {
         for key in ["userInvocable", "user_invocable", "User-Invocable", "UserInvocable", "USER_INVOCABLE"] {
             assert_eq!(Field::named(&kebab(key)), Some(Field::UserInvocable), "{key}");
         }

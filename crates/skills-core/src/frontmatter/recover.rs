@@ -1,8 +1,8 @@
-//! Recovers what it can from frontmatter that is not valid YAML: one field at a time, and text as it stands.
+//! Recovers fields from frontmatter that is not valid YAML.
 //!
-//! A field is a `key:` line with everything below it up to the next one. Each is read alone, so that one unquoted
-//! colon costs nothing but its own quotes. Text that YAML refuses becomes the literal text of the file; a list or
-//! mapping that it refuses is recovered entry by entry where it has some, and left out otherwise.
+//! A field is a line `key:` and everything up to the next such line. Each field is parsed separately, so that an error in one
+//! field doesn't affect the others. If the value of a text field is invalid YAML, the literal text is used. An invalid mapping is
+//! recovered entry by entry, and other invalid values are left out.
 
 use std::{borrow::Cow, collections::HashSet, ops::Range};
 
@@ -17,26 +17,27 @@ use crate::diagnostic::Diagnostic;
 /// The fields of a mapping, in the order of the file.
 pub(super) type Entries<'a> = Vec<(Node<'a>, Node<'a>)>;
 
-/// Most fields that are read one by one.
+/// The maximum number of fields that are parsed separately.
 const MAX_FIELDS: usize = 512;
-/// Mappings are recovered in the top level and one below it (`metadata`).
+/// The number of levels at which mappings are recovered: the top level, and the one below for `metadata`.
 const MAX_LEVELS: u32 = 2;
 
-/// What can be read of `source`, which `problem` keeps from being read as a whole.
+/// Parses the fields of `source`, which can't be parsed as a whole because of `problem`.
 pub(super) fn recover<'a>(source: &'a str, problem: &Problem, findings: &mut Findings) -> Entries<'a> {
     let before = findings.list.len();
     let entries = level(source, 0..source.len(), 1, 1, findings);
     if findings.list.len() == before && !entries.is_empty() {
-        // No field is to blame alone, so say what the parser said.
+        // If no field is invalid by itself, report the problem of the whole text.
         findings.broken(
-            invalid(&format!("the frontmatter is no valid YAML: {}", problem.message))
+            invalid(&format!("the frontmatter is invalid YAML: {}", problem.message))
                 .at(problem.line + findings.lines_before, problem.column),
         );
     }
     entries
 }
 
-/// The literal text behind `key`, which begins a line of `source`; what YAML reads of it does not count.
+/// Returns the literal text after the key at `key_start`, without interpreting it as YAML. Returns `None` if the key is not at
+/// the beginning of a line.
 pub(super) fn literal_after(source: &str, key_start: Position) -> Option<Cow<'_, str>> {
     let line_start = source.get(..key_start.byte)?.rfind(['\n', '\r']).map_or(0, |at| at + 1);
     let indent = key_start.byte - line_start;
@@ -49,14 +50,16 @@ pub(super) fn literal_after(source: &str, key_start: Position) -> Option<Cow<'_,
     Some(literal(&source[start..end.map_or(source.len(), |line| line.start)]))
 }
 
+/// A field: a line `key:` and everything up to the next key.
 struct Block<'a> {
     key: &'a str,
     start: Position,
-    /// The value, in `source`.
+    /// The range of the value in `source`.
     value: Range<usize>,
     line: u32,
 }
 
+/// Parses the fields of one level. `range` is their range in `source`, and `first` the number of its first line.
 fn level<'a>(
     source: &'a str,
     range: Range<usize>,
@@ -70,7 +73,9 @@ fn level<'a>(
     if fields.len() > MAX_FIELDS {
         findings.broken(findings.at(
             fields[MAX_FIELDS].start,
-            invalid(&format!("only the first {MAX_FIELDS} fields of invalid YAML are read")),
+            invalid(&format!(
+                "the YAML is invalid and has many fields; only the first {MAX_FIELDS} are used"
+            )),
         ));
     }
     for field in fields.into_iter().take(MAX_FIELDS) {
@@ -85,17 +90,15 @@ fn level<'a>(
     entries
 }
 
-/// Reports a key that stands twice.
+/// Reports a duplicate key.
 pub(super) fn duplicate(position: Position, key: &str, findings: &mut Findings) {
-    let finding = Diagnostic::warning(
-        "duplicate-key",
-        format!("`{key}` stands here a second time; the first one counts"),
-    )
-    .help("remove one of the two");
+    let finding =
+        Diagnostic::warning("duplicate-key", format!("duplicate field `{key}`; the first one is used"))
+            .help("remove one of them");
     findings.broken(findings.at(position, finding));
 }
 
-/// The value of `field`; `None` when nothing can be made of it.
+/// Parses the value of `field`. Returns `None` if it can't be used.
 fn value<'a>(source: &'a str, field: &Block<'a>, depth: u32, findings: &mut Findings) -> Option<Node<'a>> {
     let shift = Position { line: field.line - 1, column: 0, byte: line_start(source, field.start.byte) };
     let problem = match compose(&source[shift.byte..field.value.end]) {
@@ -109,18 +112,19 @@ fn value<'a>(source: &'a str, field: &Block<'a>, depth: u32, findings: &mut Find
                     move_node(&mut value, shift);
                     return Some(value);
                 }
-                // `name:value`, which is one word to YAML.
+                // In YAML, `name:value` is a single word.
                 _ => Problem {
                     line: 1,
                     column: field.start.column,
-                    message: Cow::Borrowed("a blank is missing behind the colon"),
+                    message: Cow::Borrowed("there is no space after the colon"),
                     cause: Cause::Syntax,
                 },
             }
         }
         Err(problem) => problem,
     };
-    let (line, column) = (problem.line + shift.line + findings.lines_before, problem.column);
+    let line = problem.line + shift.line + findings.lines_before;
+    let column = problem.column;
     let text = &source[field.value.clone()];
     let is_text = Field::named(&kebab(field.key)).is_some_and(Field::is_text);
     if problem.cause == Cause::Limit || (!is_text && is_structured(text)) {
@@ -134,12 +138,11 @@ fn value<'a>(source: &'a str, field: &Block<'a>, depth: u32, findings: &mut Find
                 return Some(Node { kind, start: field.start, end: field.value.end, marked: false });
             }
         }
-        let message =
-            format!("the value of `{}` cannot be read and is left out: {}", field.key, problem.message);
+        let message = format!("the value of `{}` is invalid and is ignored: {}", field.key, problem.message);
         findings.broken(Diagnostic::warning("field-left-out", message).at(line, column));
         return None;
     }
-    let message = format!("the value of `{}` is no valid YAML: {}", field.key, problem.message);
+    let message = format!("the value of `{}` is invalid YAML: {}", field.key, problem.message);
     findings.broken(invalid(&message).at(line, column));
     let start = Position { byte: field.value.start, ..field.start };
     Some(Node::literal(literal(text), start))
@@ -147,17 +150,17 @@ fn value<'a>(source: &'a str, field: &Block<'a>, depth: u32, findings: &mut Find
 
 fn invalid(message: &str) -> Diagnostic {
     Diagnostic::warning("invalid-yaml", message)
-        .help("put the text in quotes, or on indented lines below `>-`; until then it is taken as it stands")
+        .help("put the text in quotes, or in indented lines below `>-`; for now, the literal text is used")
 }
 
-/// Whether `value` is meant as a list or a mapping, so that its literal text says nothing.
+/// Returns true if `value` looks like a list or a mapping, so that its literal text is useless.
 fn is_structured(value: &str) -> bool {
     let inline = value.trim_start_matches([' ', '\t']);
     if inline.starts_with(['\n', '\r']) {
         let first = value.trim_start();
         return first.starts_with("- ") || key(first.lines().next().unwrap_or_default()).is_some();
     }
-    // `[Beta] text` and `{{x}}` are text; a closed or never closed collection is not.
+    // `[Beta] text` and `{{x}}` are text. If the bracket is closed at the end or not at all, it's a collection.
     match inline.as_bytes().first() {
         Some(b'[') => inline.trim_end().ends_with(']') || !inline.contains(']'),
         Some(b'{') => {
@@ -167,21 +170,24 @@ fn is_structured(value: &str) -> bool {
     }
 }
 
-/// The fields in `source` from the byte `from` on, which is in the line `first`.
+/// Finds the fields in `source`, starting at the byte offset `from`, which is in line `first`.
 fn fields<'a>(source: &'a str, from: usize, first: u32, findings: &mut Findings) -> Vec<Block<'a>> {
     let mut fields: Vec<Block<'a>> = Vec::new();
-    let (mut indent, mut reported) = (None, false);
+    let mut indent = None;
+    let mut reported = false;
     for (line, number) in lines(source, from).zip(first..) {
         let column = line.text.len() - line.text.trim_start_matches(' ').len();
         let here = *indent.get_or_insert(column);
         let Some((key, colon)) = key_at(line.text, here) else {
             if fields.is_empty() {
-                // The first field decides.
+                // The first field determines the indentation.
                 indent = None;
                 let text = line.text.trim_start();
                 if !text.is_empty() && !text.starts_with('#') && !std::mem::replace(&mut reported, true) {
-                    let finding =
-                        Diagnostic::warning("not-a-field", "this line is no `key: value` and is left out");
+                    let finding = Diagnostic::warning(
+                        "not-a-field",
+                        "the line is not a `key: value` pair and is ignored",
+                    );
                     findings.broken(finding.at(number + findings.lines_before, 0));
                 }
             }
@@ -203,7 +209,7 @@ fn fields<'a>(source: &'a str, from: usize, first: u32, findings: &mut Findings)
     fields
 }
 
-/// The key that begins behind `indent` blanks, and the byte behind its colon.
+/// Returns the key that starts after exactly `indent` spaces, and the byte offset after its colon.
 fn key_at(line: &str, indent: usize) -> Option<(&str, usize)> {
     let blanks = line.len() - line.trim_start_matches(' ').len();
     if blanks != indent {
@@ -211,7 +217,7 @@ fn key_at(line: &str, indent: usize) -> Option<(&str, usize)> {
     }
     let text = line[indent..].split(['\n', '\r']).next()?;
     let (key, colon) = key(text).or_else(|| {
-        // Nothing but these two is worth a guess without a blank behind the colon.
+        // Accept a missing space after the colon only for these two fields, which every skill needs.
         ["name", "description"].into_iter().find_map(|known| {
             text.strip_prefix(known)?.starts_with(':').then(|| (&text[..known.len()], known.len() + 1))
         })
@@ -219,7 +225,7 @@ fn key_at(line: &str, indent: usize) -> Option<(&str, usize)> {
     Some((key, indent + colon))
 }
 
-/// The text that the author of `value` meant.
+/// Returns the text that the author of `value` probably meant.
 fn literal(value: &str) -> Cow<'_, str> {
     let trimmed = value.trim();
     let mut rest = trimmed.lines();
@@ -237,7 +243,7 @@ fn literal(value: &str) -> Cow<'_, str> {
     unquote(folded)
 }
 
-/// Without the quotes around it, closed or not; `"a" and "b"` keeps them.
+/// Removes surrounding quotes, even if they are not closed. Text such as `"a" and "b"` is kept.
 fn unquote(text: Cow<'_, str>) -> Cow<'_, str> {
     let Some(quote) = text.chars().next().filter(|c| matches!(c, '"' | '\'')) else {
         return text;
@@ -250,7 +256,7 @@ fn unquote(text: Cow<'_, str>) -> Cow<'_, str> {
     Cow::Owned(if quote == '"' { inner.replace("\\\"", "\"") } else { inner.replace("''", "'") })
 }
 
-/// Whether the first `quote` in `inner` reads as a closing one: behind a word, and not inside it as in `it's`.
+/// Returns true if the first `quote` in `inner` looks like a closing quote: after a word, and not within it as in `it's`.
 fn closes_early(inner: &str, quote: char) -> bool {
     inner.find(quote).is_some_and(|at| {
         let before = inner[..at].chars().next_back();
@@ -260,7 +266,7 @@ fn closes_early(inner: &str, quote: char) -> bool {
     })
 }
 
-/// Lines joined by blanks; an empty line stays a line break.
+/// Joins lines with spaces. An empty line becomes a line break.
 fn fold(text: &str) -> String {
     let mut folded = String::with_capacity(text.len());
     for line in text.lines().map(str::trim) {
@@ -276,6 +282,7 @@ fn fold(text: &str) -> String {
     folded
 }
 
+/// Removes the common indentation of all lines.
 fn dedent(text: &str) -> String {
     let indent = |line: &str| line.len() - line.trim_start_matches(' ').len();
     let shared = text.lines().filter(|line| !line.trim().is_empty()).map(indent).min().unwrap_or_default();

@@ -1,8 +1,8 @@
-//! What `skills-ref validate`, the reference validator of the specification, says.
+//! Predicts the findings of `skills-ref validate`, the specification's reference validator.
 //!
-//! It is stricter than the specification, and in places just different: it cuts the file at every `---`, also inside
-//! a line, and reads the part between with StrictYAML, which refuses flow style, tags, anchors and uneven indentation
-//! and where every scalar is text. Messages other than those about YAML are its own words, so that both can be compared.
+//! It differs from the specification: it splits the file at each `---`, even within a line, and parses the frontmatter with
+//! StrictYAML, which rejects flow style, tags, anchors and uneven indentation. All scalars are text. Except for those about
+//! YAML, the messages are those of the validator, so that the results can be compared.
 
 use std::{borrow::Cow, ops::Range};
 
@@ -17,10 +17,10 @@ use crate::{
 };
 
 const FENCE: &str = "---";
-/// Sorted, as the reference prints them.
+/// The allowed fields, sorted as the reference prints them.
 const ALLOWED: [&str; 6] = ["allowed-tools", "compatibility", "description", "license", "metadata", "name"];
 
-/// The findings of the reference over the text of a file.
+/// Returns the findings of the reference for the text of a file.
 pub(super) fn validate(text: &str, context: &ParseContext<'_>) -> Vec<Diagnostic> {
     let mut parts = text.splitn(3, FENCE);
     if parts.next() != Some("") {
@@ -31,7 +31,7 @@ pub(super) fn validate(text: &str, context: &ParseContext<'_>) -> Vec<Diagnostic
         let message = "SKILL.md frontmatter not properly closed with ---";
         return vec![Diagnostic::error("frontmatter-not-closed", message).at(1, 0)];
     };
-    // The YAML begins behind the fence, in its line.
+    // The YAML starts in the line of the fence, after the fence.
     let place = |position: Position| {
         (position.line, if position.line == 1 { position.column + 3 } else { position.column })
     };
@@ -88,7 +88,7 @@ pub(super) fn validate(text: &str, context: &ParseContext<'_>) -> Vec<Diagnostic
     located.collect()
 }
 
-/// The first thing in `node` that StrictYAML does not allow.
+/// Returns the first construct in `node` that StrictYAML rejects.
 fn disallowed(node: &Node<'_>) -> Option<(Position, &'static str)> {
     if node.marked {
         return Some((node.start, "Found disallowed tag or anchor tokens"));
@@ -108,8 +108,8 @@ fn disallowed(node: &Node<'_>) -> Option<(Position, &'static str)> {
                 disallowed(key).or_else(|| disallowed(value))
             });
             inside.or_else(|| {
-                let mut maps =
-                    entries.iter().map(|(_, value)| value).filter(|it| matches!(it.kind, Kind::Map { .. }));
+                let values = entries.iter().map(|(_, value)| value);
+                let mut maps = values.filter(|value| matches!(value.kind, Kind::Map { .. }));
                 let column = maps.next()?.start.column;
                 let uneven = maps.find(|map| map.start.column != column)?;
                 Some((uneven.start, "Found mapping with indentation inconsistent with previous mapping"))
@@ -118,8 +118,8 @@ fn disallowed(node: &Node<'_>) -> Option<(Position, &'static str)> {
     }
 }
 
-/// The first tab that is not inside quotes, a block text or a comment: the scanner of the reference knows no other place
-/// for one.
+/// Returns the position of the first tab outside of quotes, block texts and comments, where the scanner of the reference
+/// rejects it.
 fn stray_tab(yaml: &str, root: Option<&Node<'_>>) -> Option<Position> {
     if !yaml.contains('\t') {
         return None;
@@ -158,7 +158,7 @@ fn stray_tab(yaml: &str, root: Option<&Node<'_>>) -> Option<Position> {
     None
 }
 
-/// Collects the ranges of the texts in `node` that are quoted or blocks.
+/// Collects the ranges of quoted texts and block texts in `node`.
 fn protect(node: &Node<'_>, ranges: &mut Vec<Range<usize>>) {
     match &node.kind {
         Kind::Text { plain: true, .. } => {}
@@ -205,7 +205,7 @@ impl<'r, 'a> Fields<'r, 'a> {
         self.error(Some(first), "unexpected-field", message);
     }
 
-    /// The text of a required field, which must be there and not empty.
+    /// Returns the text of a required field. Reports a missing or empty field.
     fn required(&mut self, name: &str, missing: &'static str) -> Option<(&'r Node<'a>, &'r str)> {
         let Some(node) = self.get(name) else {
             self.error(None, missing, format!("Missing required field in frontmatter: {name}"));

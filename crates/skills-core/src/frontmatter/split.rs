@@ -1,39 +1,40 @@
-//! Where the frontmatter ends and the body begins.
+//! Splits a file into frontmatter and body.
 //!
-//! The specification wants `---` in the first line and again behind the YAML. Files in the wild have a byte order
-//! mark, blank lines before it, an indented fence, or none at the end; each of them has one obvious reading.
+//! The [specification](https://agentskills.io/specification) requires a line `---` at the beginning of the file and another one
+//! after the YAML. Files in the wild also start with a byte order mark or blank lines, indent a fence, or have no closing fence.
+//! All of these can be read unambiguously.
 
 use memchr::memchr2;
 
-/// A text in two parts.
+/// A text that was split into frontmatter and body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Split<'a> {
-    /// What stands between the fences.
+    /// The text between the fences.
     pub yaml: &'a str,
-    /// The line on which `yaml` begins, from 1.
+    /// The first line of `yaml`, starting at 1.
     pub line: u32,
-    /// The line of the closing fence, or of the first line of the body where there is none.
+    /// The line of the closing fence, or the first line of the body if there is no closing fence.
     pub end_line: u32,
-    /// The byte at which the body begins.
+    /// The byte offset of the body.
     pub body: usize,
-    /// Whether blank lines stand before the opening fence.
+    /// True if there are blank lines before the opening fence.
     pub leading_blank: bool,
-    /// Whether the opening fence is indented.
+    /// True if the opening fence is indented.
     pub indented_open: bool,
-    /// What ended the frontmatter.
+    /// The end of the frontmatter.
     pub end: End,
 }
 
-/// What ended the frontmatter.
+/// The end of the frontmatter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
-    /// `---` at the start of a line.
+    /// A line `---`.
     Fence,
-    /// `---` behind blanks.
+    /// An indented line `---`.
     IndentedFence,
-    /// A blank line, followed by text that is no `key:`.
+    /// A blank line, followed by a line that isn't a `key:`.
     Prose,
-    /// Nothing; the text ends.
+    /// The end of the text.
     Cut,
 }
 
@@ -41,13 +42,13 @@ pub(super) enum End {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Line<'a> {
     pub text: &'a str,
-    /// The byte at which the line begins.
+    /// The byte offset of the line.
     pub start: usize,
-    /// The byte at which the next one begins.
+    /// The byte offset of the next line.
     pub next: usize,
 }
 
-/// The lines of `text` from the byte `from` on; LF, CRLF and CR end a line.
+/// Returns the lines of `text`, starting at the byte offset `from`. Lines end with LF, CRLF or CR.
 pub(super) fn lines(text: &str, from: usize) -> impl Iterator<Item = Line<'_>> + Clone {
     let mut start = from;
     std::iter::from_fn(move || {
@@ -64,7 +65,7 @@ pub(super) fn lines(text: &str, from: usize) -> impl Iterator<Item = Line<'_>> +
     })
 }
 
-/// Splits `text`, which has no byte order mark; `None` when it does not begin with a fence.
+/// Splits `text`, which must not have a byte order mark. Returns `None` if it doesn't start with a fence.
 pub(super) fn split(text: &str) -> Option<Split<'_>> {
     let mut number = 0;
     let mut all = lines(text, 0);
@@ -110,7 +111,7 @@ pub(super) fn split(text: &str) -> Option<Split<'_>> {
     Some(build(End::Cut, text.len(), text.len(), number + 1))
 }
 
-/// The same text, split at the first indented fence before the one that [`split`] found.
+/// Splits the same text at the first indented fence before the end that [`split`] found.
 pub(super) fn split_earlier<'a>(text: &'a str, found: &Split<'a>) -> Option<Split<'a>> {
     let start = found.yaml.as_ptr() as usize - text.as_ptr() as usize;
     let (line, number) = lines(&text[..start + found.yaml.len()], start)
@@ -125,9 +126,9 @@ pub(super) fn split_earlier<'a>(text: &'a str, found: &Split<'a>) -> Option<Spli
     })
 }
 
-/// The key of a line that reads `key:` or `key: value`, as written and without quotes, and the byte behind the colon.
+/// Parses a line `key:` or `key: value`. Returns the key without quotes, and the byte offset after the colon.
 ///
-/// A key is one word of letters, digits, `_`, `-` and `.`: prose such as `Note that: …` is not a key.
+/// A key is a word of letters, digits, `_`, `-` and `.`, so that prose such as `Note that: …` is not a key.
 pub(super) fn key(line: &str) -> Option<(&str, usize)> {
     let (quote, inner) = match line.as_bytes().first() {
         Some(quote @ (b'"' | b'\'')) => (Some(char::from(*quote)), &line[1..]),
@@ -150,25 +151,28 @@ mod tests {
     use super::*;
     use expect_test::{Expect, expect};
 
-    #[expect(clippy::needless_pass_by_value, reason = "the form in which expect-test updates snapshots")]
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "`expect-test` updates snapshots that are passed by value"
+    )]
     fn check(text: &str, expect: Expect) {
         let actual = split(text).map_or_else(
             || "none".to_owned(),
-            |it| {
+            |split| {
                 let mut flags = String::new();
-                if it.leading_blank {
+                if split.leading_blank {
                     flags += " blank";
                 }
-                if it.indented_open {
+                if split.indented_open {
                     flags += " indented";
                 }
                 format!(
                     "{:?}{flags} {}..{} {:?} | {:?}",
-                    it.end,
-                    it.line,
-                    it.end_line,
-                    it.yaml,
-                    &text[it.body..]
+                    split.end,
+                    split.line,
+                    split.end_line,
+                    split.yaml,
+                    &text[split.body..]
                 )
             },
         );
@@ -176,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn fences() {
+    fn closed_frontmatter() {
         check("---\nname: a\n---\nBody\n", expect![[r#"Fence 2..3 "name: a\n" | "Body\n""#]]);
         check("---\r\nname: a\r\n---\r\nBody", expect![[r#"Fence 2..3 "name: a\r\n" | "Body""#]]);
         check("---\rname: a\r---\rBody", expect![[r#"Fence 2..3 "name: a\r" | "Body""#]]);
@@ -196,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn unclosed() {
+    fn unclosed_frontmatter() {
         check("---\nname: a\n\n# Title\ntext", expect![[r##"Prose 2..4 "name: a\n\n" | "# Title\ntext""##]]);
         check(
             "---\na: b\n\nc: d\n\nText: is no key here\n",
@@ -217,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn keys() {
+    fn keys_of_lines() {
         assert_eq!(key("name: a"), Some(("name", 5)));
         assert_eq!(key("name:"), Some(("name", 5)));
         assert_eq!(key("\"name\" : a"), Some(("name", 8)));

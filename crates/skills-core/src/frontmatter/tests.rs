@@ -1,115 +1,159 @@
-//! The tables of cases, and the tests that are not tables.
+//! Tests of the parser and the validator. The modules have the tables of cases.
 
 mod fields;
 mod malformed;
+mod recovery;
+
+use std::fmt::Write as _;
 
 use expect_test::{Expect, expect};
 
 use super::*;
 use crate::name::MAX_LOADED_NAME_CHARS;
 
+/// Parses the `SKILL.md` of a directory `pdf`, and compares the fields that differ from the default, and the diagnostics.
+fn check_pdf(text: &str, expect: Expect) {
+    let context = ParseContext::in_directory("pdf");
+    let parsed = parse(text, &context);
+    let mut actual = String::new();
+    if let Some(frontmatter) = &parsed.frontmatter {
+        writeln!(actual, "{:?}: {:?}", frontmatter.name.as_str(), frontmatter.description).unwrap();
+        let properties = format!("{:?}", frontmatter.properties);
+        let default = format!("{:?}", Properties::default());
+        if properties != default {
+            let differs = |line: &&str| !default.contains(*line);
+            writeln!(actual, "{}", properties.split(", ").filter(differs).collect::<Vec<_>>().join(", "))
+                .unwrap();
+        }
+        if parsed.body(text) != "Body" {
+            writeln!(actual, "body {:?}", parsed.body(text)).unwrap();
+        }
+    }
+    for diagnostic in &parsed.diagnostics {
+        let short = Diagnostic { help: None, ..diagnostic.clone() };
+        writeln!(actual, "{short}").unwrap();
+    }
+    expect.assert_eq(&actual);
+    // An error means that nothing was loaded. Parsing the bytes gives the same result.
+    let has_error = parsed.diagnostics.iter().any(Diagnostic::is_error);
+    assert_eq!(
+        parsed.frontmatter.is_none(),
+        has_error,
+        "there is an error if and only if nothing was loaded"
+    );
+    assert_eq!(parse_bytes(text.as_bytes(), &context).frontmatter, parsed.frontmatter);
+}
+
+/// Validates the `SKILL.md` of a directory `pdf` against the specification.
+fn check_spec(text: &str, expect: Expect) {
+    let found = validate(text, &ParseContext::in_directory("pdf"), Verdict::Spec);
+    let lines: Vec<String> = found.iter().map(ToString::to_string).collect();
+    expect.assert_eq(&lines.join("\n"));
+}
+
 #[test]
-fn rules_of_the_specification() {
-    let check = |text: &str, expect: Expect| {
-        let found = validate(text, &ParseContext::in_directory("pdf"), Verdict::Spec);
-        let lines: Vec<String> = found.iter().map(ToString::to_string).collect();
-        expect.assert_eq(&lines.join("\n"));
-    };
+fn rules_for_fields() {
+    let check = check_spec;
     let long = "long ".repeat(300);
     check("---\nname: pdf\ndescription: d\n---\nBody", expect![""]);
     check(
         &format!("---\nname: pdf\ndescription: {long}\ncompatibility: {long}\n---\nBody"),
         expect![[r#"
-        3:14: error[description-too-long]: `description` has 1499 characters; 1024 are allowed
-          help: shorten it; details belong into the body
-        4:16: error[compatibility-too-long]: `compatibility` has 1499 characters; 500 are allowed
-          help: shorten it; details belong into the body"#]],
+            3:14: error[description-too-long]: `description` has 1499 characters; the maximum is 1024
+              help: shorten it, and move details to the body
+            4:16: error[compatibility-too-long]: `compatibility` has 1499 characters; the maximum is 500
+              help: shorten it, and move details to the body"#]],
     );
     check(&format!("---\nname: pdf\ndescription: {}\n---\nBody", "é".repeat(1024)), expect![""]);
     check(
         &format!("---\nname: {}\ndescription: d\n---\nBody", "é".repeat(65)),
         expect![[r#"
-        2:7: error[name-too-long]: the name has 65 characters; 64 are allowed
-          help: use at most 64 lower-case letters, digits and single hyphens
-        2:7: error[name-not-directory]: the name `ééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééé` is not that of its directory `pdf`
-          help: change the name to `pdf`"#]],
+            2:7: error[name-too-long]: the name has 65 characters; the maximum is 64
+              help: use at most 64 lower-case letters, digits and single hyphens
+            2:7: error[name-not-directory]: the name `ééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééé` differs from the name of its directory, `pdf`
+              help: change the name to `pdf`"#]],
     );
     check(
         "---\nName: PDF\n---\nBody",
         expect![[r#"
             1: error[description-missing]: the skill has no description
-              help: add `description:` with what the skill does and when to use it
-            2:1: error[field-spelling]: `Name` is spelled `name`
-              help: write `name:`
-            2:7: error[name-not-lowercase]: the name `PDF` has upper-case letters
-              help: write `pdf`
-            2:7: error[name-not-directory]: the name `PDF` is not that of its directory `pdf`
+              help: add `description:` and say what the skill does and when to use it
+            2:1: error[field-spelling]: the field `Name` must be spelled `name`
+              help: use `name:`
+            2:7: error[name-not-lowercase]: the name `PDF` contains upper-case letters
+              help: use `pdf`
+            2:7: error[name-not-directory]: the name `PDF` differs from the name of its directory, `pdf`
               help: rename the directory to `pdf`, or change the name"#]],
     );
     check(
         "---\nname: pdf\ndescription: d\nallowed-tools: [Read, Write]\nmetadata:\n  a:\n    b: c\n---\nBody",
         expect![[r#"
-            4:16: error[allowed-tools-format]: `allowed-tools` is not a text separated by spaces
-              help: write `allowed-tools: Read Write`
-            7:5: error[metadata-not-text]: `metadata.a` is no text
-              help: the specification maps strings to strings"#]],
+            4:16: error[allowed-tools-format]: `allowed-tools` must be a text with tools separated by spaces
+              help: use `allowed-tools: Read Write`
+            7:5: error[metadata-not-text]: `metadata.a` must be a text
+              help: put the value in quotes; in the specification, `metadata` maps strings to strings"#]],
     );
     check(
         "---\nname: pdf\ndescription: d\nversion: 1\nuserInvocable: false\n---\nBody",
         expect![[r#"
-        4:1: warning[unknown-field]: the specification does not know the field `version`
-          help: some clients refuse it; `metadata` may hold it: `metadata:` / `  version: …`
-        5:1: warning[unknown-field]: the specification does not know the field `userInvocable`
-          help: some clients refuse it; `metadata` may hold it: `metadata:` / `  userInvocable: …`"#]],
+            4:1: warning[unknown-field]: the field `version` is not in the specification
+              help: some clients reject it; move it into `metadata`: `metadata:` / `  version: …`
+            5:1: warning[unknown-field]: the field `userInvocable` is not in the specification
+              help: some clients reject it; move it into `metadata`: `metadata:` / `  userInvocable: …`"#]],
     );
+}
+
+#[test]
+fn rules_for_the_layout_and_yaml() {
+    let check = check_spec;
     check(
         "\n---\nname: pdf\ndescription: a: b",
         expect![[r#"
-        1: error[leading-blank-lines]: blank lines stand before the frontmatter
-          help: remove them: the first line must be `---`
-        4:15: error[invalid-yaml]: the value of `description` is no valid YAML: mapping values are not allowed in this context
-          help: put the text in quotes, or on indented lines below `>-`; until then it is taken as it stands
-        5: error[frontmatter-not-closed]: the frontmatter is not closed; it seems to end here
-          help: add a line `---` between the frontmatter and the body
-        5: warning[body-empty]: the skill has no instructions
-          help: write below the frontmatter what to do"#]],
+            1: error[leading-blank-lines]: there are blank lines before the frontmatter
+              help: remove them: the first line must be `---`
+            4:15: error[invalid-yaml]: the value of `description` is invalid YAML: mapping values are not allowed in this context
+              help: put the text in quotes, or in indented lines below `>-`; for now, the literal text is used
+            5: error[frontmatter-not-closed]: the frontmatter is not closed; it probably ends here
+              help: add a line `---` between the frontmatter and the body
+            5: warning[body-empty]: the skill has no instructions
+              help: add instructions below the frontmatter"#]],
     );
     check(
         "---\nname: pdf\ndescription: 'a\nb'\n---\nBody",
         expect![[r#"
-        4:1: error[invalid-yaml]: a quoted text goes on here without indentation
-          help: indent the lines of the text, or write it in one line"#]],
+            4:1: error[invalid-yaml]: a quoted text continues here without indentation
+              help: indent the lines of the text, or put it in one line"#]],
     );
     check("---\nname: ｐｄｆ\ndescription: d\n---\nBody", expect![""]);
     check(
         "---\nname: हिन्दी\ndescription: d\n---\nBody",
         expect![[r#"
-            2:7: error[name-invalid-characters]: the name `हिन्दी` has the character "ि"
+            2:7: error[name-invalid-characters]: the name `हिन्दी` contains the character "ि", which is not allowed
               help: use at most 64 lower-case letters, digits and single hyphens
-            2:7: error[name-not-directory]: the name `हिन्दी` is not that of its directory `pdf`
+            2:7: error[name-not-directory]: the name `हिन्दी` differs from the name of its directory, `pdf`
               help: change the name to `pdf`"#]],
     );
 }
 
 #[test]
-fn bytes() {
+fn bytes_are_decoded_and_limited() {
     let check = |bytes: &[u8], expect: Expect| {
         let parsed = parse_bytes(bytes, &ParseContext::default());
-        let description = parsed.frontmatter.map(|it| it.description);
+        let description = parsed.frontmatter.map(|frontmatter| frontmatter.description);
         let found: Vec<String> = parsed.diagnostics.iter().map(ToString::to_string).collect();
         expect.assert_eq(&format!("{description:?} {}", found.join("\n")));
     };
     check(
         b"---\nname: a\ndescription: caf\xE9\n---\nBody",
         expect![[r#"
-        Some("caf�") 3: warning[invalid-utf8]: this line is not UTF-8; what cannot be read was replaced by U+FFFD
-          help: save the file as UTF-8"#]],
+            Some("caf�") 3: warning[invalid-utf8]: the line contains invalid UTF-8, which was replaced by U+FFFD
+              help: save the file as UTF-8"#]],
     );
     check(
         b"---\nname: a\ndescription: d\n---\nBody\nca\xFF",
         expect![[r#"
-        Some("d") 6: warning[invalid-utf8]: this line is not UTF-8; what cannot be read was replaced by U+FFFD
-          help: save the file as UTF-8"#]],
+            Some("d") 6: warning[invalid-utf8]: the line contains invalid UTF-8, which was replaced by U+FFFD
+              help: save the file as UTF-8"#]],
     );
     check(b"---\nname: a\ndescription: d\n---\nBody \xC3", expect![[r#"Some("d") "#]]);
     let utf16: Vec<u8> = "\u{FEFF}---\r\nname: a\r\ndescription: é\r\n---\r\nBody"
@@ -119,20 +163,20 @@ fn bytes() {
     check(
         &utf16,
         expect![[r#"
-        Some("é") warning[utf16]: the file is UTF-16
-          help: save the file as UTF-8"#]],
+            Some("é") warning[utf16]: the file is encoded in UTF-16
+              help: save the file as UTF-8"#]],
     );
     check(
         &vec![b'-'; MAX_FILE_BYTES + 1],
         expect![[r#"
-        None error[file-too-large]: the file has 1048577 bytes; at most 1048576 are read
-          help: move details into files below `references/`"#]],
+            None error[file-too-large]: the file has 1048577 bytes; the maximum is 1048576
+              help: move details to files in `references/`"#]],
     );
 }
 
-/// Catalogs show names whole.
+/// Catalogs don't shorten names, so there is a maximum.
 #[test]
-fn a_name_without_end() {
+fn a_very_long_name_is_an_error() {
     let check = |count: usize, expect: Expect| {
         let name = "é".repeat(count);
         let parsed =
@@ -143,14 +187,14 @@ fn a_name_without_end() {
     check(
         MAX_LOADED_NAME_CHARS,
         expect![[r#"
-        true 2:7: warning[name-too-long]: the name has 256 characters; 64 are allowed
-          help: use at most 64 lower-case letters, digits and single hyphens"#]],
+            true 2:7: warning[name-too-long]: the name has 256 characters; the maximum is 64
+              help: use at most 64 lower-case letters, digits and single hyphens"#]],
     );
     check(
         MAX_LOADED_NAME_CHARS + 1,
         expect![[r#"
-        false 2:7: error[name-too-long]: the name has 257 characters; 64 are allowed
-          help: use at most 64 lower-case letters, digits and single hyphens"#]],
+            false 2:7: error[name-too-long]: the name has 257 characters; the maximum is 64
+              help: use at most 64 lower-case letters, digits and single hyphens"#]],
     );
 }
 
@@ -158,7 +202,10 @@ fn a_name_without_end() {
 fn the_beginning_of_a_larger_file() {
     let context = ParseContext { file_bytes: Some(100_000), ..ParseContext::default() };
     let parsed = parse("---\nname: a\ndescription: d\n---\n", &context);
-    assert!(parsed.frontmatter.is_some() && parsed.diagnostics.is_empty(), "the body is elsewhere");
+    assert!(
+        parsed.frontmatter.is_some() && parsed.diagnostics.is_empty(),
+        "the rest of the file has the body"
+    );
     let cut = parse("---\nname: a\ndescription: d\n", &context);
     assert_eq!(cut.diagnostics[0].code, "frontmatter-too-large");
     let huge = ParseContext { file_bytes: Some(MAX_FILE_BYTES as u64 + 1), ..ParseContext::default() };
@@ -167,14 +214,14 @@ fn the_beginning_of_a_larger_file() {
 }
 
 #[test]
-fn skills() {
+fn parsed_files_become_skills() {
     let text = "---\nname: a\ndescription: d\nlicense: MIT\n---\n\n\n    code\nBody\n";
     let (skill, _) = parse(text, &ParseContext::default()).into_virtual(text);
-    let Some(Skill { source: Source::Virtual(it), .. }) = &skill else { panic!("{skill:?}") };
-    assert_eq!(it.instructions, Instructions::Inline("    code\nBody\n".into()));
+    let Some(Skill { source: Source::Virtual(skill), .. }) = &skill else { panic!("{skill:?}") };
+    assert_eq!(skill.instructions, Instructions::Inline("    code\nBody\n".into()));
     let dir = Path::new("/skills/a");
     let (skill, diagnostics) = parse(text, &ParseContext::default()).into_stored(dir, "SKILL.md");
-    let skill = skill.expect("it loads");
+    let skill = skill.expect("the skill is valid");
     assert_eq!((skill.dir(), skill.properties.license.as_deref()), (Some(dir), Some("MIT")));
     assert!(diagnostics.is_empty());
 }

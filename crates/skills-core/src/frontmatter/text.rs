@@ -1,23 +1,24 @@
-//! Bytes to text: UTF-8 with replacement, UTF-16 with a byte order mark, and what YAML does not allow in a file.
+//! Decodes bytes, and removes characters that YAML doesn't allow.
 
 use std::borrow::Cow;
 
-/// The text in `bytes`, and what was wrong with it.
+/// A decoded text.
 pub(super) struct Decoded<'a> {
     pub text: Cow<'a, str>,
     pub fault: Option<Fault>,
 }
 
-/// Why the bytes are not the UTF-8 that they should be.
+/// A problem with the encoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// The byte with this offset is no UTF-8; replaced by U+FFFD.
+    /// Invalid UTF-8 was replaced by U+FFFD. `offset` is the position of the first invalid byte.
     Invalid { offset: usize },
-    /// UTF-16, as its byte order mark says.
+    /// The text is UTF-16, which was recognised by its byte order mark.
     Utf16,
 }
 
-/// Decodes `bytes`. A character that the end of `bytes` cuts is left out, because that end may be a limit of reading.
+/// Decodes UTF-8, or UTF-16 with a byte order mark. An incomplete character at the end is left out, because `bytes` may be only
+/// the beginning of a file.
 pub(super) fn decode(bytes: &[u8]) -> Decoded<'_> {
     match bytes {
         [0xFF, 0xFE, rest @ ..] => return utf16(rest, u16::from_le_bytes),
@@ -42,9 +43,9 @@ fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Decoded<'static> {
     Decoded { text: Cow::Owned(text), fault: Some(Fault::Utf16) }
 }
 
-/// `text` without the characters that YAML forbids in a file, and the byte offset of the first of them.
+/// Removes the characters that YAML forbids. Also returns the byte offset of the first of them.
 pub(super) fn printable(text: &str) -> (Cow<'_, str>, Option<usize>) {
-    // Nearly every file is plain, and two comparisons a byte are cheaper than decoding characters.
+    // A fast path for nearly all files, because comparing bytes is faster than decoding characters.
     let suspicious = |&byte: &u8| {
         (byte < 0x20 && !matches!(byte, b'\t' | b'\n' | b'\r'))
             || byte == 0x7F
@@ -64,12 +65,12 @@ fn is_forbidden(c: char) -> bool {
     (c.is_control() && !matches!(c, '\t' | '\n' | '\r')) || matches!(c, '\u{FEFF}' | '\u{FFFE}' | '\u{FFFF}')
 }
 
-/// `text` as a description: trimmed, without control characters; line breaks and tabs stay.
+/// Trims `text` and removes control characters except line breaks and tabs.
 pub(super) fn readable(text: &str) -> String {
     let text = text.trim();
     if text.bytes().any(|byte| byte < 0x20 || byte == 0x7F || byte == 0xC2) {
         let kept: String = text.chars().filter(|&c| !c.is_control() || matches!(c, '\n' | '\t')).collect();
-        // What stood between control characters may be nothing but blanks.
+        // Trim again, because there may be spaces between removed characters.
         return kept.trim().to_owned();
     }
     text.to_owned()
@@ -80,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn decodes_what_editors_write() {
+    fn utf8_and_utf16_are_decoded() {
         let check = |bytes: &[u8], text: &str, fault: Option<Fault>| {
             let decoded = decode(bytes);
             assert_eq!((decoded.text.as_ref(), decoded.fault), (text, fault));
@@ -93,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn drops_what_yaml_forbids() {
+    fn characters_that_yaml_forbids_are_removed() {
         assert_eq!(printable("a\tb\r\nc é ü"), (Cow::Borrowed("a\tb\r\nc é ü"), None));
         assert_eq!(printable("a\0b\u{85}c\u{FEFF}d"), (Cow::Borrowed("abcd"), Some(1)));
         assert_eq!(readable(" a\r\nb\u{7F}\u{9F}c \u{1}"), "a\nbc");

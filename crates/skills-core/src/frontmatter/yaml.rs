@@ -1,8 +1,8 @@
-//! A bounded composer: the events of `granit-parser` in, a small tree with positions out.
+//! Composes a tree of [`Node`]s with positions from the events of `granit-parser`, with limits on depth and size.
 //!
-//! A tree and not serde, because recovery needs what serde hides: where a value stands, whether it was plain, and
-//! whether a tag or an anchor ate a part of it. Text stays the literal text of the file (`1.10`, `yes`). Duplicate
-//! keys are reported and the first one stays; aliases, depth and size beyond the caps are refused.
+//! We don't use serde, because recovery needs information that serde hides: the position of a value, its quotes, and its tags
+//! and anchors. Scalars keep their literal text (`1.10`, `yes`). Duplicate keys are reported and the first one is kept. Aliases
+//! are not supported.
 
 use std::{borrow::Cow, collections::HashSet};
 
@@ -13,34 +13,34 @@ use serde_json::{Map, Number, Value};
 
 use super::{MAX_DEPTH, MAX_NODES, split::lines};
 
-/// A place in the text that was composed.
+/// A position in the YAML text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Position {
-    /// From 1.
+    /// The line, starting at 1.
     pub line: u32,
-    /// In characters, from 1.
+    /// The column in characters, starting at 1.
     pub column: u32,
-    /// From 0.
+    /// The byte offset, starting at 0.
     pub byte: usize,
 }
 
-/// One node of the tree.
+/// A node of the tree.
 #[derive(Debug, Clone)]
 pub(super) struct Node<'a> {
     pub kind: Kind<'a>,
     pub start: Position,
-    /// The byte behind the node.
+    /// The byte offset after the node.
     pub end: usize,
-    /// Whether a tag or an anchor stands before the node: text that was meant literally, nearly always.
+    /// True if the node has a tag or an anchor. Nearly always, the author meant literal text.
     pub marked: bool,
 }
 
-/// What a node is.
+/// The type and the content of a node.
 #[derive(Debug, Clone)]
 pub(super) enum Kind<'a> {
     Text {
         text: Cow<'a, str>,
-        /// Written without quotes, in the flow of the line.
+        /// True if the text is neither quoted nor a block.
         plain: bool,
     },
     List {
@@ -53,7 +53,7 @@ pub(super) enum Kind<'a> {
     },
 }
 
-/// Why a text has no tree.
+/// The reason why a text can't be parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Problem {
     pub line: u32,
@@ -62,26 +62,26 @@ pub(super) struct Problem {
     pub cause: Cause,
 }
 
-/// What can be done about a [`Problem`].
+/// The kind of a [`Problem`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cause {
-    /// It is no YAML.
+    /// The text is invalid YAML.
     Syntax,
-    /// It may be good YAML, but it is larger than we read.
+    /// The text exceeds a limit.
     Limit,
-    /// A quoted text goes on in the next line without indentation; see [`indent_quoted`].
+    /// A quoted text continues in the next line without indentation. See [`indent_quoted`].
     QuoteIndent,
 }
 
-/// A tree, and the keys that stand twice in one mapping.
+/// A parsed text, with the duplicate keys of its mappings.
 #[derive(Debug)]
 pub(super) struct Composed<'a> {
-    /// `None` when the text holds nothing but comments.
+    /// The root node, or `None` if the text has only comments.
     pub root: Option<Node<'a>>,
     pub duplicates: Vec<(Position, String)>,
 }
 
-/// The tree of the single YAML document in `source`.
+/// Parses `source`, which must be a single YAML document.
 pub(super) fn compose(source: &str) -> Result<Composed<'_>, Problem> {
     let mut composer = Composer {
         parser: Parser::new_from_str_with_options(source, options()),
@@ -92,7 +92,7 @@ pub(super) fn compose(source: &str) -> Result<Composed<'_>, Problem> {
     while let Some((event, span)) = composer.next()? {
         match event {
             Event::DocumentStart(..) if root.is_some() => {
-                return Err(problem(span.start, "a second YAML document begins here"));
+                return Err(problem(span.start, "a second YAML document starts here"));
             }
             Event::StreamStart | Event::StreamEnd | Event::DocumentStart(..) | Event::DocumentEnd => {}
             event => root = Some(composer.node(event, span, 0)?),
@@ -101,12 +101,12 @@ pub(super) fn compose(source: &str) -> Result<Composed<'_>, Problem> {
     Ok(Composed { root, duplicates: composer.duplicates })
 }
 
-/// `source`, of which `problem` says [`Cause::QuoteIndent`], with the indentation that YAML 1.2 wants and most parsers
-/// do not; `None` when that is not all that is wrong.
+/// Adds the indentation of quoted text that YAML 1.2 requires, although most parsers don't. `problem` must be a
+/// [`Cause::QuoteIndent`]. Returns `None` if the text has other problems too.
 pub(super) fn indent_quoted(source: &str, problem: &Problem) -> Option<String> {
-    /// Lines that are indented; each costs a parse.
+    /// The maximum number of lines that are indented, because we parse the text again for each line.
     const MAX_LINES: usize = 16;
-    /// More than any block has; what stands at the start of such a line is not part of the text.
+    /// An indentation that is larger than that of any block. Leading spaces of such a line are not part of the text.
     const INDENT: &str = "                                        ";
 
     let mut fixed = source.to_owned();
@@ -128,7 +128,7 @@ fn options() -> Options {
         flow_nesting_limit: MAX_DEPTH,
         block_nesting_limit: MAX_DEPTH,
     };
-    // Another crate may have switched the feature on; no event of a comment may arrive here.
+    // Another crate may have enabled the feature for comments, whose events we don't handle.
     options.set_emit_comments(false);
     options
 }
@@ -153,7 +153,7 @@ impl<'a> Composer<'a> {
         })
     }
 
-    /// The node that `event` begins, with everything in it.
+    /// Composes the node that starts with `event`.
     fn node(&mut self, event: Event<'a>, span: Span, depth: usize) -> Result<Node<'a>, Problem> {
         self.nodes += 1;
         if self.nodes > MAX_NODES {
@@ -166,7 +166,7 @@ impl<'a> Composer<'a> {
         match event {
             Event::Scalar(text, style, anchor, tag) => {
                 let plain = style == ScalarStyle::Plain;
-                // The parser says `~` where nothing stands.
+                // For a missing value, the parser returns `~`.
                 let text =
                     if plain && span.start.index() == span.end.index() { Cow::Borrowed("") } else { text };
                 let kind = Kind::Text { text, plain };
@@ -214,28 +214,30 @@ impl<'a> Composer<'a> {
                     }
                 }
             }
-            Event::Alias(_) | Event::UnresolvedAlias(_) => Err(problem(span.start, "aliases are not read")),
+            Event::Alias(_) | Event::UnresolvedAlias(_) => {
+                Err(problem(span.start, "YAML aliases are not supported"))
+            }
             _ => Err(problem(span.start, "unexpected structure")),
         }
     }
 
-    /// The next event inside a collection that began at `start`.
+    /// Returns the next event in a collection that starts at `start`.
     fn inside(&mut self, start: Marker) -> Result<(Event<'a>, Span), Problem> {
-        self.next()?.ok_or_else(|| problem(start, "a list or mapping that begins here does not end"))
+        self.next()?.ok_or_else(|| problem(start, "the list or mapping that starts here is not closed"))
     }
 }
 
 const TOO_DEEP: &str = "nested too deeply";
 const TOO_MANY: &str = "too many values";
 
-/// The keys of one mapping: compared one by one while they are few, hashed when they are many.
+/// The keys of a mapping. They are compared one by one if there are few, and hashed if there are many.
 #[derive(Default)]
 struct Keys(HashSet<Box<str>>);
 
 impl Keys {
     const FEW: usize = 16;
 
-    /// Whether `key` is new, given the `entries` so far.
+    /// Returns true if `key` is new. `entries` are the previous entries.
     fn insert(&mut self, key: &str, entries: &[(Node<'_>, Node<'_>)]) -> bool {
         if entries.len() < Self::FEW {
             return !entries.iter().any(|(earlier, _)| earlier.text() == Some(key));
@@ -248,12 +250,12 @@ impl Keys {
 }
 
 impl<'a> Node<'a> {
-    /// A text that stands at `start`, as if it were quoted.
+    /// Creates a quoted text at `start`.
     pub(super) fn literal(text: Cow<'a, str>, start: Position) -> Self {
         Self { kind: Kind::Text { text, plain: false }, start, end: start.byte, marked: false }
     }
 
-    /// The text of a scalar.
+    /// Returns the text of a scalar.
     pub(super) fn text(&self) -> Option<&str> {
         match &self.kind {
             Kind::Text { text, .. } => Some(text),
@@ -261,13 +263,13 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Whether the node says "nothing": no value at all, `~` or `null`.
+    /// Returns true if the node has no value, or the value `~` or `null`.
     pub(super) fn is_null(&self) -> bool {
         matches!(&self.kind, Kind::Text { text, plain: true }
             if matches!(text.as_ref(), "" | "~" | "null" | "Null" | "NULL"))
     }
 
-    /// The node as JSON. Numbers stay numbers only if that does not change their text: `1.10` becomes a string.
+    /// Converts the node to JSON. A number becomes a JSON number only if this keeps its text, so `1.10` becomes a string.
     pub(super) fn to_value(&self) -> Value {
         match &self.kind {
             Kind::Text { plain: true, .. } if self.is_null() => Value::Null,

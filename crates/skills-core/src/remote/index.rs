@@ -28,12 +28,12 @@ use crate::{
 /// The maximum size of an index: 4 MiB.
 pub const MAX_INDEX_BYTES: u64 = 4 * 1024 * 1024;
 
-/// The directories below a site in which an index may be, newest draft first.
+/// The directories under a site in which an index may be, newest draft first.
 const WELL_KNOWN_DIRECTORIES: [&str; 2] = ["/.well-known/agent-skills", "/.well-known/skills"];
 
 /// A snapshot of the skills that a site lists.
 ///
-/// The snapshot isn't refreshed; fetch the index again to see changes. Entries that cannot be used are in
+/// The snapshot isn't refreshed; fetch the index again to see changes. Entries that can't be used are in
 /// [`SkillSet::skipped`] of [`skills`](Self::skills), each with a diagnostic.
 ///
 /// ```

@@ -60,8 +60,8 @@ fn colons_are_part_of_names() {
            {"name":"c","description":"d","files":["SKILL.md","c:/../../b.md"]}"#,
         expect![[r#"
             a https://example.com/.well-known/skills/a/SKILL.md https://example.com/.well-known/skills/a/ Some(["C:/b.md", "c:", "notes: a.md"])
-            `b` is skipped: `C:\\b.md` is not a path to a file of the skill: it contains a backslash; separate the parts with `/`
-            `c` is skipped: `c:/../../b.md` leads outside of the skill's directory, and only files inside can be read"#]],
+            `b` is skipped: `C:\\b.md` is not a path of a file of the skill: it contains a backslash; separate the parts with `/`
+            `c` is skipped: `c:/../../b.md` is outside of the skill's directory; only files inside can be read"#]],
     );
     for (path, url) in [("notes: a.md", "notes%3A%20a.md"), ("C:/b.md", "C%3A/b.md")] {
         assert_eq!(percent_encoded(&canonical(path).unwrap()), url);
@@ -138,8 +138,8 @@ fn invalid_entries_are_skipped() {
             `..` is skipped: its name cannot be part of a URL
             `a/b` is skipped: its name cannot be part of a URL
             `a\b` is skipped: its name cannot be part of a URL
-            `up` is skipped: `../up` leads outside of the skill's directory, and only files inside can be read
-            `rooted` is skipped: `/etc/passwd` is not a path to a file of the skill: it is absolute; give it relative to the skill's directory
+            `up` is skipped: `../up` is outside of the skill's directory; only files inside can be read
+            `rooted` is skipped: `/etc/passwd` is not a path of a file of the skill: it is absolute; use a path relative to the skill's directory
             `dir` is skipped: `dir/` is a directory, but only files can be listed
             `bare` is skipped: its files include no SKILL.md
             `md5` is skipped: its digest `md5:1cb251ec0d568de6a929b520c4aed8d1` is not a SHA-256

@@ -1,29 +1,30 @@
-//! Characters that are not seen, or that change how others are.
+//! Finds characters that are invisible, or that change how other characters are displayed.
 
 use super::rules::Detector;
 use crate::text::hidden;
 
-/// As many characters in a row that nobody sees hold a byte or more.
+/// The number of invisible characters in a row that counts as hidden data. Eight of them can encode a byte.
 const MIN_RUN: usize = 8;
 
-/// Findings of one kind in one text, at most.
+/// The maximum number of findings of one kind in one text.
 const MAX_OF_A_KIND: usize = 10;
 
-/// The flags that are spelled with tag characters: England, Scotland, Wales.
+/// The flags that are encoded with tag characters: England, Scotland and Wales.
 const FLAGS: [&str; 3] = ["gbeng", "gbsct", "gbwls"];
 
-/// A run of characters of one kind.
+/// A run of hidden characters of one kind.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Run {
     pub(super) detector: Detector,
-    /// In bytes.
+    /// The byte offset of the first character.
     pub(super) start: usize,
+    /// The byte offset after the last character.
     pub(super) end: usize,
-    /// What tag characters spell.
+    /// The ASCII text that tag characters encode; `None` for other kinds.
     pub(super) spells: Option<String>,
 }
 
-/// The runs in `text`. A byte order mark at its start is none.
+/// Finds the runs in `text`. A byte order mark at the start is ignored.
 pub(super) fn find(text: &str) -> Vec<Run> {
     if text.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\n' | b'\r' | b'\t')) {
         return Vec::new();
@@ -44,7 +45,7 @@ pub(super) fn find(text: &str) -> Vec<Run> {
         }
     }
     let mut counts = [0_usize; 5];
-    let mut scripts = Scripts { text, line_end: 0, in_line: false, anywhere: None };
+    let mut scripts = RightToLeft { text, line_end: 0, in_line: false, anywhere: None };
     let runs = runs.into_iter().filter_map(|(run, length)| judge(text, run, length, &mut scripts));
     runs.filter(|run| {
         let count = &mut counts[run.detector as usize];
@@ -54,7 +55,7 @@ pub(super) fn find(text: &str) -> Vec<Run> {
     .collect()
 }
 
-/// What a hidden character is; `None` for breaks of lines and tabs.
+/// Classifies a hidden character. Returns `None` for line breaks and tabs.
 fn kind(c: char) -> Option<Detector> {
     Some(match c {
         '\n' | '\r' | '\t' | '\u{B}' | '\u{C}' | '\u{85}' | '\u{2028}' | '\u{2029}' => return None,
@@ -65,16 +66,16 @@ fn kind(c: char) -> Option<Detector> {
     })
 }
 
-/// Where there are words that are written from right to left; asked in the order of the text, and each line is read once.
-struct Scripts<'t> {
+/// Answers whether a text contains right-to-left letters. Queries must be in the order of the text; each line is read once.
+struct RightToLeft<'t> {
     text: &'t str,
     line_end: usize,
     in_line: bool,
     anywhere: Option<bool>,
 }
 
-impl Scripts<'_> {
-    /// In the line with the byte `at`.
+impl RightToLeft<'_> {
+    /// Returns true if the line that contains the byte `at` has right-to-left letters.
     fn in_line(&mut self, at: usize) -> bool {
         if at >= self.line_end {
             let start = self.text[..at].rfind('\n').map_or(0, |at| at + 1);
@@ -84,12 +85,14 @@ impl Scripts<'_> {
         self.in_line
     }
 
+    /// Returns true if the text has right-to-left letters.
     fn anywhere(&mut self) -> bool {
         *self.anywhere.get_or_insert_with(|| self.text.chars().any(is_right_to_left))
     }
 }
 
-fn judge(text: &str, run: Run, length: usize, scripts: &mut Scripts<'_>) -> Option<Run> {
+/// Returns the run if it is suspicious in its context, and `None` if it is legitimate. `length` is in characters.
+fn judge(text: &str, run: Run, length: usize, scripts: &mut RightToLeft<'_>) -> Option<Run> {
     let found = &text[run.start..run.end];
     match run.detector {
         Detector::TagCharacters => {
@@ -100,15 +103,15 @@ fn judge(text: &str, run: Run, length: usize, scripts: &mut Scripts<'_>) -> Opti
             let is_flag = text[..run.start].ends_with('\u{1F3F4}')
                 && found.ends_with('\u{E007F}')
                 && FLAGS.contains(&spells.as_str());
-            (!is_flag).then_some(Run { spells: Some(spells).filter(|it| !it.is_empty()), ..run })
+            (!is_flag).then_some(Run { spells: Some(spells).filter(|spells| !spells.is_empty()), ..run })
         }
-        // Around words of a script that is written from right to left they belong; an override never does.
+        // These characters are legitimate in lines with right-to-left letters, except for overrides.
         Detector::BidirectionalCharacters => {
             let is_override = found.contains(['\u{202D}', '\u{202E}']);
             (is_override || !scripts.in_line(run.start)).then_some(run)
         }
         Detector::InvisibleCharacters => {
-            // Marks of direction, where both directions occur.
+            // Direction marks are legitimate in texts with both directions.
             let is_mark = found.chars().all(|c| matches!(c, '\u{200E}' | '\u{200F}' | '\u{61C}'));
             if is_mark && length < MIN_RUN && scripts.anywhere() {
                 return None;
@@ -134,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn characters() {
+    fn hidden_characters_are_classified() {
         use Detector::{
             BidirectionalCharacters as Bidi, ControlCharacters as Control, HiddenData,
             InvisibleCharacters as Invisible, TagCharacters as Tag,

@@ -1,4 +1,4 @@
-//! Base64 in a text, and what it decodes to.
+//! Finds and decodes base64 in a text.
 
 use std::{borrow::Cow, sync::LazyLock};
 
@@ -8,10 +8,10 @@ use base64::{
 };
 use regex::Regex;
 
-/// How much of a passage is decoded, in characters.
+/// The maximum number of characters of a passage to decode.
 const MAX_CHARS: usize = 256 * 1024;
 
-/// A passage that may be base64; breaks of lines are part of it where whole lines of it follow each other.
+/// Matches a passage that may be base64. It can span several lines.
 static PASSAGE: LazyLock<Regex> = LazyLock::new(|| {
     let pattern = r"[A-Za-z0-9+/_-]{24,}(?:\r?\n[ \t]*[A-Za-z0-9+/_-]{4,})*={0,2}";
     Regex::new(pattern).expect("a regular expression")
@@ -23,7 +23,8 @@ const ENGINE: GeneralPurposeConfig = GeneralPurposeConfig::new()
 const STANDARD: GeneralPurpose = GeneralPurpose::new(&alphabet::STANDARD, ENGINE);
 const URL_SAFE: GeneralPurpose = GeneralPurpose::new(&alphabet::URL_SAFE, ENGINE);
 
-/// Calls `found` with the place of each passage, what it decodes to, and the text that this begins with.
+/// Calls `found` for each passage that is valid base64, with its start and end in bytes, the decoded bytes, and the text at
+/// the beginning of those bytes.
 pub(super) fn find(text: &str, mut found: impl FnMut(usize, usize, &[u8], &str)) {
     for passage in PASSAGE.find_iter(text) {
         let end = passage.as_str().len().min(MAX_CHARS);
@@ -32,21 +33,21 @@ pub(super) fn find(text: &str, mut found: impl FnMut(usize, usize, &[u8], &str))
         while letters.last() == Some(&b'=') {
             letters.pop();
         }
-        // A word of the text may stand right before or behind.
+        // The match may include a word of the surrounding text, so that the length is invalid.
         letters.truncate(letters.len() - usize::from(letters.len() % 4 == 1));
         let is_url_safe = letters.iter().any(|c| matches!(c, b'-' | b'_'));
         let engine = if is_url_safe { &URL_SAFE } else { &STANDARD };
         let Ok(bytes) = engine.decode(&letters) else { continue };
         let text = match (utf16(&bytes), bytes.utf8_chunks().next()) {
             (Some(text), _) => Cow::Owned(text),
-            // What follows may be a word of the text around, decoded as well.
+            // The bytes after the first invalid sequence may come from a word of the surrounding text.
             (None, chunk) => Cow::Borrowed(chunk.map_or("", |chunk| chunk.valid())),
         };
         found(passage.start(), passage.end(), &bytes, &text);
     }
 }
 
-/// Text in UTF-16 of which nearly all is ASCII, as PowerShell takes its commands.
+/// Decodes UTF-16 if nearly all of it is ASCII. PowerShell accepts commands in this encoding.
 fn utf16(bytes: &[u8]) -> Option<String> {
     let (pairs, _) = bytes.as_chunks::<2>();
     let is_plain = |pair: &&[u8; 2]| pair[1] == 0 && pair[0] != 0;

@@ -1,4 +1,4 @@
-//! [`Finding`]: what was found, where, and why it matters.
+//! [`Finding`] and [`Report`]: the results of a scan.
 
 use std::{borrow::Cow, collections::HashSet, ops::Range};
 
@@ -13,47 +13,51 @@ use crate::{
     text::{hidden, shown},
 };
 
-/// How much of a line is shown before what was found, and in all, in characters.
+/// The maximum number of characters before the match in an excerpt.
 const BEFORE_CHARS: usize = 40;
+/// The maximum number of characters in an excerpt.
 const EXCERPT_CHARS: usize = 160;
 
-/// Something in a skill that should make a person look twice. Serializes to `{"code","risk","file","line","column",
-/// "excerpt","reason","detail"?,"help"?}`. Every text is safe to show.
+/// A part of a skill that a person should review.
+///
+/// Serializes to `{"code","risk","file","line","column","excerpt","reason","detail"?,"help"?}`. All texts are escaped, so they
+/// are safe to display.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Finding {
     /// The code of the rule, such as `fetch-and-run`.
     pub code: String,
-    /// How much it matters.
+    /// The risk of the rule.
     pub risk: Risk,
-    /// The file, relative to the skill's directory and separated by `/`; empty for the skill as a whole.
+    /// The path of the file, relative to the skill's directory and separated by `/`. Empty if the finding is about the whole
+    /// skill.
     pub file: String,
-    /// The line in the file, from 1; 0 when the finding is about the file as a whole.
+    /// The line in the file, starting at 1. Zero if the finding is about the whole file or skill.
     pub line: u32,
-    /// The column in that line, in characters from 1; 0 as for `line`.
+    /// The column in the line, in characters starting at 1. Zero if `line` is zero.
     pub column: u32,
-    /// The line around what was found, in one line and cut; empty as for `line`.
+    /// The part of the line around the match, at most 160 characters before escaping. Empty if `line` is zero.
     pub excerpt: String,
-    /// What in `excerpt` was found, in bytes.
+    /// The byte range of the match in `excerpt`.
     #[serde(skip)]
     pub mark: Range<usize>,
-    /// Why it matters, as a fragment.
+    /// The problem, as a fragment without a capital letter or full stop.
     pub reason: String,
-    /// What else is known: what characters spell, what base64 decodes to, what kind of file it is.
+    /// More information, such as decoded text or the type of a file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
-    /// What to do about it.
+    /// A suggestion for the author of the skill.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub help: Option<String>,
 }
 
 impl Finding {
-    /// High risks are errors, all others are warnings.
+    /// Returns [`Severity::Error`] for high risks, and [`Severity::Warning`] otherwise.
     pub fn severity(&self) -> Severity {
         if self.risk == Risk::High { Severity::Error } else { Severity::Warning }
     }
 
-    /// The reason with the detail behind it.
+    /// Returns the reason, followed by the detail if there is one.
     pub fn message(&self) -> String {
         match &self.detail {
             Some(detail) => format!("{}: {detail}", self.reason),
@@ -62,30 +66,30 @@ impl Finding {
     }
 }
 
-/// What a scan found. Serializes to `{"findings","files","bytes"}`.
+/// The result of a scan. Serializes to `{"findings","files","bytes"}`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Report {
-    /// The findings, by file, line and column.
+    /// The findings, sorted by file, line and column.
     pub findings: Vec<Finding>,
-    /// How many files were looked at.
+    /// The number of scanned files.
     pub files: usize,
-    /// How many bytes of text were read.
+    /// The number of bytes that were read from them.
     pub bytes: u64,
 }
 
 impl Report {
-    /// The greatest risk that was found.
+    /// Returns the highest risk of all findings, or `None` if there are no findings.
     pub fn risk(&self) -> Option<Risk> {
-        self.findings.iter().map(|it| it.risk).max()
+        self.findings.iter().map(|finding| finding.risk).max()
     }
 }
 
-/// The lines of a text.
+/// A text with an index of its lines.
 pub(super) struct Lines<'t> {
     path: &'t str,
     text: &'t str,
-    /// Where each begins.
+    /// The byte offset of the start of each line.
     starts: Vec<usize>,
 }
 
@@ -95,7 +99,7 @@ impl<'t> Lines<'t> {
         Self { path, text, starts: std::iter::once(0).chain(breaks).collect() }
     }
 
-    /// The line with the byte `at`, from 0, and where it is.
+    /// Returns the line that contains the byte `at`: its number starting at 0, its text, and its byte offset.
     fn around(&self, at: usize) -> (usize, &'t str, usize) {
         let line = self.starts.partition_point(|&start| start <= at) - 1;
         let start = self.starts[line];
@@ -104,13 +108,13 @@ impl<'t> Lines<'t> {
     }
 }
 
-/// Findings that are made.
+/// The findings of a running scan.
 pub(super) struct Findings<'r> {
     pub(super) rules: &'r Rules,
     pub(super) files: usize,
     pub(super) bytes: u64,
     found: Vec<Finding>,
-    /// What was found in a line before is not said again.
+    /// The code, file and line of each finding, so that a rule is reported only once per line.
     seen: HashSet<(String, String, u32)>,
     is_full: bool,
 }
@@ -120,7 +124,7 @@ impl<'r> Findings<'r> {
         Self { rules, files: 0, bytes: 0, found: Vec::new(), seen: HashSet::new(), is_full: false }
     }
 
-    /// A finding of `rule` in the bytes from `start` to `end`.
+    /// Adds a finding of `rule` for the bytes from `start` to `end`.
     pub(super) fn add(
         &mut self,
         rule: &Rule,
@@ -129,8 +133,9 @@ impl<'r> Findings<'r> {
         end: usize,
         detail: Option<&str>,
     ) {
-        // Expressions find bytes, and may begin or end inside of a character.
-        let (start, end) = (lines.text.floor_char_boundary(start), lines.text.ceil_char_boundary(end));
+        // Expressions match bytes, so a match may start or end within a character.
+        let start = lines.text.floor_char_boundary(start);
+        let end = lines.text.ceil_char_boundary(end);
         let (number, line, line_start) = lines.around(start);
         let column = line.get(..start - line_start).map_or(0, |before| before.chars().count());
         let (excerpt, mark) = excerpt(line, start - line_start, end - line_start);
@@ -138,8 +143,8 @@ impl<'r> Findings<'r> {
         self.push(rule, lines.path, position, excerpt, mark, detail);
     }
 
-    /// The same for the rule that looks with code.
-    pub(super) fn place(
+    /// Adds a finding of the rule with this detector for the bytes from `start` to `end`.
+    pub(super) fn add_detected(
         &mut self,
         detector: Detector,
         lines: &Lines<'_>,
@@ -150,15 +155,15 @@ impl<'r> Findings<'r> {
         if let Some(rule) = self.rules.detector(detector) {
             let spells = detail.filter(|_| detector == Detector::TagCharacters);
             let detail = match spells {
-                Some(spells) => Some(Cow::Owned(format!("they spell \"{spells}\""))),
+                Some(spells) => Some(Cow::Owned(format!("they encode the text \"{spells}\""))),
                 None => detail.map(Cow::Borrowed),
             };
             self.add(rule, lines, start, end, detail.as_deref());
         }
     }
 
-    /// The same for a whole file, or the whole skill when `path` is empty.
-    pub(super) fn whole(&mut self, detector: Detector, path: &str, detail: Option<&str>) {
+    /// Adds a finding of the rule with this detector for a whole file, or for the whole skill if `path` is empty.
+    pub(super) fn add_for_file(&mut self, detector: Detector, path: &str, detail: Option<&str>) {
         if let Some(rule) = self.rules.detector(detector) {
             self.push(rule, path, (0, 0), String::new(), 0..0, detail);
         }
@@ -212,26 +217,30 @@ fn number_of(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
-/// The beginning of a text.
+/// Truncates a text to the length of an excerpt.
 fn cut(text: &str) -> &str {
     text.char_indices().nth(EXCERPT_CHARS).map_or(text, |(at, _)| &text[..at])
 }
 
-/// The part of `line` around the bytes from `start` to `end`, safe to show, and where they are in it.
+/// Returns the escaped part of `line` around the bytes from `start` to `end`, and their byte range in that part.
 fn excerpt(line: &str, start: usize, end: usize) -> (String, Range<usize>) {
     let start = start.min(line.len());
     let end = line.ceil_char_boundary(end.clamp(start, line.len()));
     let from = line[..start].char_indices().rev().nth(BEFORE_CHARS - 1).map_or(0, |(at, _)| at);
     let to = line[from..].char_indices().nth(EXCERPT_CHARS).map_or(line.len(), |(at, _)| from + at);
     let end = end.min(to);
-    // Each part for itself would see joiners without what is beside them.
+    // Escape the whole part at once, because joiners are only valid next to certain characters.
     let line = &line[from..to];
-    let (start, end) = (start - from, end - from);
+    let start = start - from;
+    let end = end - from;
     let mut text = String::new();
-    let (mut mark, mut copied) = ((None, None), 0);
+    let mut mark_start = None;
+    let mut mark_end = None;
+    let mut copied = 0;
+    // Maps byte offsets in the line to those in the escaped text.
     let mut note = |at: usize, length: usize| {
-        mark.0 = mark.0.or((at >= start).then_some(length));
-        mark.1 = mark.1.or((at >= end).then_some(length));
+        mark_start = mark_start.or((at >= start).then_some(length));
+        mark_end = mark_end.or((at >= end).then_some(length));
     };
     for (at, c) in hidden(line) {
         for (more, _) in line[copied..at].char_indices() {
@@ -250,7 +259,7 @@ fn excerpt(line: &str, start: usize, end: usize) -> (String, Range<usize>) {
         note(copied + more, text.len() + more);
     }
     text.push_str(&line[copied..]);
-    let mark = mark.0.unwrap_or(text.len())..mark.1.unwrap_or(text.len());
+    let mark = mark_start.unwrap_or(text.len())..mark_end.unwrap_or(text.len());
     let trimmed = text.len() - text.trim_start().len();
     let indent = trimmed.min(mark.start);
     let end = text.trim_end().len().max(mark.end);

@@ -1,24 +1,25 @@
-//! What a file is, as far as a scan cares.
+//! Classifies files for a scan.
 
 use super::rules::Detector;
 use crate::files::content::{Kind, sniff};
 
-/// A file that is no text.
+/// The type of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Content {
-    /// Text in UTF-8, or nearly.
+    /// Text in UTF-8, or in an encoding that is mostly compatible with ASCII.
     Text,
-    /// Text in UTF-16, in which a scan reads as well.
+    /// Text in UTF-16.
     Utf16 { is_big_endian: bool },
-    /// Nothing to look into, and nothing to say: pictures, sounds, fonts, documents.
+    /// An image, audio, font or document. It is neither scanned nor reported.
     Media,
-    /// Worth a finding, with what it is.
+    /// Another binary file. Contains the detector that reports it, and a description of its type.
     Binary(Detector, &'static str),
 }
 
-/// Programs that are known by their names alone.
+/// Extensions of compiled programs that the content doesn't reveal.
 const PROGRAMS: [&str; 9] = ["pyc", "pyo", "pyd", "class", "dll", "so", "dylib", "node", "jar"];
 
+/// Classifies a file by its path and first bytes.
 pub(super) fn content(path: &str, start: &[u8]) -> Content {
     match start {
         [0xFF, 0xFE, ..] if start.get(2..4) != Some(&[0, 0]) => {
@@ -49,11 +50,11 @@ pub(super) fn content(path: &str, start: &[u8]) -> Content {
     }
 }
 
-/// What kind of program begins with these bytes.
+/// Returns a description of the program that starts with these bytes, or `None` if they are not a compiled program.
 pub(super) fn program(start: &[u8]) -> Option<&'static str> {
     match start {
         [0x7F, b'E', b'L', b'F', ..] => Some("a program for Linux (ELF)"),
-        // Behind `MZ` there is a header; two letters alone are a word.
+        // Require the header after `MZ`, because a text can start with these two letters.
         [b'M', b'Z', rest @ ..] if rest.get(..64).is_some_and(|rest| rest.contains(&0)) => {
             Some("a program for Windows (PE)")
         }
@@ -66,7 +67,7 @@ pub(super) fn program(start: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// Whether a file tells agents what to do, rather than programs.
+/// Returns true if a file contains instructions for agents, and not for programs.
 pub(super) fn is_instructions(path: &str) -> bool {
     matches!(
         extension(path).as_str(),

@@ -1,19 +1,20 @@
-//! Links in Markdown to what is not part of the skill.
+//! Finds Markdown links that lead out of the skill.
 
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// Findings in one text, at most.
+/// The maximum number of findings in one text.
 const MAX_FOUND: usize = 10;
 
-/// The target of a link.
+/// Matches the target of an inline link or a link definition.
 static TARGET: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"\]\(\s*<?([^\s)>\n]+)|(?m:^ {0,3}\[[^\]\n]+\]:\s*<?([^\s>]+))")
         .expect("a regular expression")
 });
 
-/// Calls `found` with the place of each target that leads out of the skill, in a text at `path` of it.
+/// Calls `found` with the start and end in bytes of each link target that leads out of the skill. `path` is the path of the
+/// text in the skill.
 pub(super) fn find(path: &str, text: &str, found: impl FnMut(usize, usize)) {
     let depth = path.matches('/').count();
     let mut found = found;
@@ -22,7 +23,7 @@ pub(super) fn find(path: &str, text: &str, found: impl FnMut(usize, usize)) {
     outside.for_each(|target| found(target.start(), target.end()));
 }
 
-/// Whether a target, seen from a directory this deep in the skill, is outside.
+/// Returns true if a target leads out of the skill. `depth` is the number of directories above the linking file.
 fn leads_out(target: &str, depth: usize) -> bool {
     let target = target.split(['#', '?']).next().unwrap_or_default();
     if target.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("file:")) || target.starts_with("~/")
@@ -51,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn targets() {
+    fn targets_outside_of_the_skill_are_found() {
         for (path, target, expected) in [
             ("SKILL.md", "references/a.md", false),
             ("SKILL.md", "../other/SKILL.md", true),

@@ -1,19 +1,19 @@
-//! What a scan looks for: a rule, and the lists of them.
+//! [`Rules`]: the rules of a scan, and the errors in tables of rules.
 
 use std::{fmt, sync::Arc};
 
 use regex::bytes::Regex;
 use serde::{Deserialize, Serialize};
 
-/// How much a finding matters.
+/// The risk of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Risk {
-    /// Good to know.
+    /// Usually harmless, but good to know.
     Low,
-    /// Worth a look.
+    /// Should be reviewed.
     Medium,
-    /// Hardly ever innocent.
+    /// Rarely legitimate.
     High,
 }
 
@@ -27,7 +27,7 @@ impl fmt::Display for Risk {
     }
 }
 
-/// What a scan looks for.
+/// The rules of a scan: the built-in ones, possibly extended by a table of your own.
 ///
 /// ```
 /// use skills_core::scan::Rules;
@@ -50,11 +50,11 @@ impl fmt::Display for Risk {
 #[derive(Debug, Clone)]
 pub struct Rules {
     pub(super) rules: Vec<Arc<Rule>>,
-    /// Expressions with one group: what readers of a page do not see.
+    /// Expressions with one group, which matches text that is invisible on a rendered page.
     pub(super) hidden: Vec<Regex>,
 }
 
-/// One row of the table.
+/// A rule: one row of the table.
 #[derive(Debug, Clone)]
 pub(super) struct Rule {
     pub(super) code: String,
@@ -65,16 +65,16 @@ pub(super) struct Rule {
     pub(super) unless: Vec<Regex>,
 }
 
-/// What a rule finds its matches with.
+/// The way in which a rule finds its matches.
 #[derive(Debug, Clone)]
 pub(super) enum Matcher {
-    /// An expression, but for what one of `except` matches as well.
+    /// A regular expression. Matches that one of `except` also matches are ignored.
     Expression { place: Place, pattern: Regex, except: Vec<Regex> },
-    /// Code.
+    /// A detector that is implemented in code.
     Code(Detector),
 }
 
-/// Where expressions are looked for.
+/// The texts to which an expression is applied. The comments in `rules.yaml` explain the values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Place {
@@ -85,7 +85,7 @@ pub(super) enum Place {
     Tools,
 }
 
-/// What no expression can say.
+/// The detectors that are implemented in code, because a regular expression cannot express them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Detector {
@@ -104,54 +104,54 @@ pub(super) enum Detector {
     NotScanned,
 }
 
-/// What is wrong with a table of rules. The texts name the rule.
+/// An error in a table of rules. The messages contain the code of the rule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RulesError {
-    /// The text is no table of rules.
+    /// The text is not valid YAML, or not a table of rules. Contains the message of the parser, with the position.
     #[error("{0}")]
     Syntax(String),
-    /// A rule says too little or too much.
+    /// A rule has missing, conflicting or invalid fields.
     #[error("the rule `{code}` {problem}")]
     Rule {
-        /// Its `code`.
+        /// The code of the rule, or `hidden`.
         code: String,
-        /// A fragment that goes on after the name.
+        /// The problem, as the rest of a sentence after the code.
         problem: String,
     },
-    /// An expression is none.
-    #[error("the rule `{code}` has an expression that is none: {message}")]
+    /// A rule contains an invalid regular expression.
+    #[error("the rule `{code}` has an invalid regular expression: {message}")]
     Expression {
-        /// The `code` of its rule, or `hidden`.
+        /// The code of the rule, or `hidden`.
         code: String,
-        /// What the parser says, with the place.
+        /// The message of the parser, with the position.
         message: String,
     },
-    /// One of a rule's own examples shows that it does not do what it should.
-    #[error("the rule `{code}` {} its example `{example}`", if *missed { "does not find" } else { "finds something in" })]
+    /// A rule doesn't match one of its `finds`, or matches one of its `passes`.
+    #[error("the rule `{code}` {} its example `{example}`", if *missed { "does not match" } else { "should not match" })]
     Example {
-        /// Its `code`.
+        /// The code of the rule.
         code: String,
-        /// The text.
+        /// The text of the example.
         example: String,
-        /// Whether it should have been found.
+        /// True if the rule should match the example but doesn't. False if it is the other way round.
         missed: bool,
     },
 }
 
 impl Rules {
-    /// The code of each rule and its risk, in the order of the table.
+    /// Returns the code and the risk of each rule, in the order of the table.
     pub fn codes(&self) -> impl Iterator<Item = (&str, Risk)> {
         self.rules.iter().map(|rule| (rule.code.as_str(), rule.risk))
     }
 
-    /// What is wrong where the rule with this code finds something.
+    /// Returns the reason that the rule with this code reports, or `None` if there is no such rule.
     pub fn reason(&self, code: &str) -> Option<&str> {
         self.rules.iter().find(|rule| rule.code == code).map(|rule| rule.reason.as_str())
     }
 
-    /// The rules that look with code, by what they look for.
+    /// Returns the rule with this detector, or `None` if it is turned off.
     pub(super) fn detector(&self, detector: Detector) -> Option<&Arc<Rule>> {
-        self.rules.iter().find(|rule| matches!(rule.matcher, Matcher::Code(it) if it == detector))
+        self.rules.iter().find(|rule| matches!(rule.matcher, Matcher::Code(own) if own == detector))
     }
 }

@@ -1,4 +1,4 @@
-//! The table of rules: read from YAML, checked by its own examples, and made ready to look with.
+//! Parses tables of rules from YAML, compiles their expressions, and checks them with their own examples.
 
 use std::{
     str::FromStr,
@@ -13,10 +13,10 @@ use super::{
     text,
 };
 
-/// The rules that are built in, as the text they are read from. Its comments say how a rule is written.
+/// The built-in rules as YAML. The comments in this text document the format.
 pub const BUILT_IN: &str = include_str!("rules.yaml");
 
-/// The largest compiled expression, in bytes.
+/// The maximum size of a compiled expression in bytes.
 const MAX_EXPRESSION_BYTES: usize = 8 * 1024 * 1024;
 
 #[derive(Deserialize)]
@@ -59,23 +59,26 @@ enum RowRisk {
 }
 
 impl Rules {
-    /// The rules that come with this crate ([`BUILT_IN`]).
+    /// Returns the built-in rules ([`BUILT_IN`]).
     ///
     /// # Panics
-    /// Never: a test reads them.
+    /// Panics if the built-in rules are invalid. A test ensures that they are valid.
     pub fn built_in() -> &'static Self {
         static RULES: LazyLock<Rules> = LazyLock::new(|| {
             let none = Rules { rules: Vec::new(), hidden: Vec::new() };
-            none.with(BUILT_IN, true, false).expect("the rules that are built in are rules")
+            none.with(BUILT_IN, true, false).expect("the built-in rules should be valid")
         });
         &RULES
     }
 
-    /// These rules and those of `table`, which has the form of [`BUILT_IN`]: a rule whose code is known replaces that one, or
-    /// changes its risk when it has nothing but that. The examples of each rule are tried.
+    /// Returns these rules extended by those of `table`, which is YAML in the format of [`BUILT_IN`].
+    ///
+    /// A rule with an existing code replaces that rule. If it has only a code and a risk, it changes the risk, or removes the
+    /// rule if the risk is `off`. The examples of each new rule are checked.
     ///
     /// # Errors
-    /// [`RulesError`] says which rule is wrong, and how.
+    /// Returns [`RulesError::Syntax`] if the text is not a table, [`RulesError::Rule`] if the fields of a rule are invalid,
+    /// [`RulesError::Expression`] for an invalid regular expression, and [`RulesError::Example`] if an example fails.
     pub fn extended(&self, table: &str) -> Result<Self, RulesError> {
         self.clone().with(table, false, true)
     }
@@ -87,7 +90,7 @@ impl Rules {
         for pattern in table.hidden {
             let pattern = expression("hidden", &pattern)?;
             if pattern.captures_len() != 2 {
-                let problem = "needs exactly one group for the text that is not seen".to_owned();
+                let problem = "needs exactly one group, for the hidden text".to_owned();
                 return Err(RulesError::Rule { code: "hidden".to_owned(), problem });
             }
             self.hidden.push(pattern);
@@ -103,7 +106,7 @@ impl Rules {
             |problem: &str| Err(RulesError::Rule { code: row.code.clone(), problem: problem.to_owned() });
         let is_code = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         if row.code.is_empty() || row.code.len() > 64 || !row.code.chars().all(is_code) {
-            return wrong("has a code that is not made of small letters, digits and hyphens");
+            return wrong("has an invalid code; use 1 to 64 lowercase letters, digits and hyphens");
         }
         let known = self.rules.iter().position(|rule| rule.code == row.code);
         let risk = match row.risk {
@@ -116,30 +119,32 @@ impl Rules {
                         self.rules.remove(at);
                         Ok(())
                     }
-                    None => wrong("is not known, and cannot be turned off"),
+                    None => wrong("does not exist, so it cannot be turned off"),
                 };
             }
         };
         let matcher = match (row.detector, row.r#in) {
             (None, None) if row.patterns.is_empty() && row.reason.is_none() => {
                 let Some(at) = known else {
-                    return wrong("is not known: it needs `in`, `patterns` and `reason`");
+                    return wrong("is new, so it needs `in`, `patterns` and `reason`");
                 };
                 let rule = Rule { risk, ..Rule::clone(&self.rules[at]) };
                 self.rules[at] = Arc::new(rule);
                 return Ok(());
             }
             (Some(detector), None) if row.patterns.is_empty() && with_detectors => Matcher::Code(detector),
-            (Some(_), _) => return wrong("has a `detector`, which only the built-in rules have"),
+            (Some(_), _) => return wrong("has a `detector`, which only built-in rules can have"),
             (None, Some(_)) if row.patterns.is_empty() => return wrong("needs `patterns`"),
-            (None, None) => return wrong("needs `in`: text, instructions, hidden, decoded or tools"),
+            (None, None) => {
+                return wrong("needs `in`, which is text, instructions, hidden, decoded or tools");
+            }
             (None, Some(place)) => {
                 for pattern in &row.patterns {
                     expression(&row.code, pattern)?;
                 }
                 let pattern = expression(&row.code, &format!("(?:{})", row.patterns.join(")|(?:")))?;
                 if pattern.is_match(b"") {
-                    return wrong("finds something in an empty text");
+                    return wrong("matches the empty text");
                 }
                 let whole = |pattern: &String| expression(&row.code, &format!(r"\A(?:{pattern})\z"));
                 let except = row.except.iter().map(whole).collect::<Result<_, _>>()?;
@@ -147,8 +152,9 @@ impl Rules {
             }
         };
         let Some(reason) = row.reason.clone() else { return wrong("needs a `reason`") };
-        let unless: Result<_, _> = row.unless.iter().map(|it| expression(&row.code, it)).collect();
-        let (code, help) = (row.code.clone(), row.help.clone());
+        let unless: Result<_, _> = row.unless.iter().map(|pattern| expression(&row.code, pattern)).collect();
+        let code = row.code.clone();
+        let help = row.help.clone();
         let rule = Arc::new(Rule { code, risk, reason, help, matcher, unless: unless? });
         if with_examples {
             self.try_examples(&rule, &row.finds, &row.passes)?;
@@ -161,10 +167,12 @@ impl Rules {
     }
 
     fn try_examples(&self, rule: &Rule, finds: &[String], passes: &[String]) -> Result<(), RulesError> {
-        let examples = finds.iter().map(|it| (it, true)).chain(passes.iter().map(|it| (it, false)));
+        let finds = finds.iter().map(|example| (example, true));
+        let examples = finds.chain(passes.iter().map(|example| (example, false)));
         for (example, expected) in examples {
             if text::finds(self, rule, example) != expected {
-                let (code, example) = (rule.code.clone(), example.clone());
+                let code = rule.code.clone();
+                let example = example.clone();
                 return Err(RulesError::Example { code, example, missed: expected });
             }
         }
@@ -175,14 +183,14 @@ impl Rules {
 impl FromStr for Rules {
     type Err = RulesError;
 
-    /// The built-in rules and those of a table.
+    /// Returns the built-in rules extended by those of `table`.
     fn from_str(table: &str) -> Result<Self, RulesError> {
         Self::built_in().extended(table)
     }
 }
 
-/// Without Unicode, a search is one pass of a small automaton, whatever the text is, and no letter of another script hides the
-/// beginning of a word.
+/// Compiles an expression. It matches bytes instead of Unicode characters. Therefore a search is one pass of a small
+/// automaton, and a letter of another script directly before a word doesn't hide the start of that word.
 fn expression(code: &str, pattern: &str) -> Result<Regex, RulesError> {
     let built = RegexBuilder::new(pattern)
         .case_insensitive(true)
@@ -198,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_built_in_rules_do_what_their_examples_say() {
+    fn the_built_in_rules_match_their_examples() {
         let none = Rules { rules: Vec::new(), hidden: Vec::new() };
         let rules = none.with(BUILT_IN, true, true).unwrap_or_else(|error| panic!("{error}"));
         let mut codes: Vec<_> = rules.codes().map(|(code, _)| code).collect();
@@ -213,28 +221,31 @@ mod tests {
     }
 
     #[test]
-    fn wrong_tables_say_what_is_wrong() {
+    fn errors_in_tables_are_reported() {
         for (table, expected) in [
-            ("rules: [{code: A, risk: high}]", "the rule `A` has a code that is not made of small letters"),
+            (
+                "rules: [{code: A, risk: high}]",
+                "the rule `A` has an invalid code; use 1 to 64 lowercase letters",
+            ),
             (
                 "rules: [{code: a, risk: high}]",
-                "the rule `a` is not known: it needs `in`, `patterns` and `reason`",
+                "the rule `a` is new, so it needs `in`, `patterns` and `reason`",
             ),
-            ("rules: [{code: a, risk: off}]", "the rule `a` is not known, and cannot be turned off"),
+            ("rules: [{code: a, risk: off}]", "the rule `a` does not exist, so it cannot be turned off"),
             ("rules: [{code: a, risk: high, in: text, reason: r}]", "the rule `a` needs `patterns`"),
             ("rules: [{code: a, risk: high, patterns: [x], reason: r}]", "the rule `a` needs `in`"),
             ("rules: [{code: a, risk: high, in: text, patterns: [x]}]", "the rule `a` needs a `reason`"),
             (
                 "rules: [{code: a, risk: high, in: text, patterns: ['x*'], reason: r}]",
-                "finds something in an empty text",
+                "matches the empty text",
             ),
             (
                 "rules: [{code: a, risk: high, in: text, patterns: ['(x'], reason: r}]",
-                "has an expression that is none",
+                "has an invalid regular expression",
             ),
             (
                 "rules: [{code: a, risk: high, in: text, patterns: ['x)|(?:y'], reason: r}]",
-                "has an expression that is none",
+                "has an invalid regular expression",
             ),
             ("rules: [{code: a, risk: high, in: text, patterns: ['(?=x)'], reason: r}]", "look-around"),
             (
@@ -243,15 +254,15 @@ mod tests {
             ),
             (
                 "rules: [{code: a, risk: high, detector: binary-file, reason: r}]",
-                "which only the built-in rules have",
+                "which only built-in rules can have",
             ),
             (
                 "rules: [{code: a, risk: high, in: text, patterns: [x], reason: r, finds: [y]}]",
-                "the rule `a` does not find its example `y`",
+                "the rule `a` does not match its example `y`",
             ),
             (
                 "rules: [{code: a, risk: high, in: text, patterns: [x], reason: r, passes: [yx]}]",
-                "the rule `a` finds something in its example `yx`",
+                "the rule `a` should not match its example `yx`",
             ),
             ("hidden: ['x']", "the rule `hidden` needs exactly one group"),
             ("rules: [{code: a, risk: hgih}]", "hgih"),
@@ -264,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_changes_adds_and_removes() {
+    fn a_table_changes_adds_and_removes_rules() {
         let table = "
 rules:
   - {code: installer, risk: high}
@@ -273,7 +284,7 @@ rules:
   - {code: own, risk: medium, in: hidden, patterns: [secret], reason: r, finds: ['<!-- secret -->'], passes: [secret]}
 ";
         let rules = Rules::built_in().extended(table).unwrap();
-        let risk = |code| rules.codes().find(|it| it.0 == code).map(|it| it.1);
+        let risk = |wanted| rules.codes().find(|(code, _)| *code == wanted).map(|(_, risk)| risk);
         assert_eq!(risk("installer"), Some(Risk::High));
         assert_eq!(risk("path-outside"), None);
         assert_eq!(risk("own"), Some(Risk::Medium));
@@ -281,7 +292,8 @@ rules:
             (risk("fetch-and-run"), rules.reason("fetch-and-run")),
             (Some(Risk::Low), Some("another"))
         );
-        assert_eq!(Rules::built_in().codes().find(|it| it.0 == "installer"), Some(("installer", Risk::Low)));
-        assert_eq!("".parse::<Rules>().map(|it| it.rules.len()), Ok(Rules::built_in().rules.len()));
+        let installer = Rules::built_in().codes().find(|(code, _)| *code == "installer");
+        assert_eq!(installer, Some(("installer", Risk::Low)));
+        assert_eq!("".parse::<Rules>().map(|rules| rules.rules.len()), Ok(Rules::built_in().rules.len()));
     }
 }

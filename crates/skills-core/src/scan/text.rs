@@ -1,16 +1,16 @@
-//! What expressions find in a text, in what of it is hidden, and in entries of `allowed-tools`.
+//! Applies regular expressions to texts, to hidden passages, to decoded texts, and to entries of `allowed-tools`.
 
 use regex::bytes::{Match, Regex};
 
 use super::rules::{Matcher, Place, Rule, Rules};
 
-/// Findings of one rule in one text, at most: more say nothing new, and each costs a search.
+/// The maximum number of findings of one rule in one text. More findings add no information, and each costs a search.
 const MAX_OF_A_KIND: usize = 10;
 
-/// Innocent places of one kind in one text: what comes behind as many is none.
-const MAX_INNOCENT: usize = 1_000;
+/// The maximum number of exempt matches of one rule in one text. Any match after that is reported.
+const MAX_EXEMPT: usize = 1_000;
 
-/// Where in a text a rule finds something, in bytes; one a line.
+/// Calls `found` for each match of each rule in a text, with its start and end in bytes. Reports one match per rule and line.
 pub(super) fn find<'r>(
     rules: &'r Rules,
     text: &str,
@@ -33,9 +33,10 @@ pub(super) fn find<'r>(
             }
             _ => continue,
         }
-        // The end of the line of the last finding.
-        let (mut from, mut left) = (0, MAX_OF_A_KIND);
-        for place in guilty(pattern, except, text) {
+        // The end of the line that contains the last finding.
+        let mut from = 0;
+        let mut left = MAX_OF_A_KIND;
+        for place in reportable(pattern, except, text) {
             if place.start() < from {
                 continue;
             }
@@ -50,7 +51,7 @@ pub(super) fn find<'r>(
     }
 }
 
-/// Where a decoded text is a program, or speaks to the agent.
+/// Calls `found` for each rule that matches a decoded text.
 pub(super) fn find_decoded<'r>(rules: &'r Rules, decoded: &str, mut found: impl FnMut(&'r Rule)) {
     for rule in &rules.rules {
         if let Matcher::Expression { place: Place::Decoded, pattern, except } = &rule.matcher
@@ -61,19 +62,19 @@ pub(super) fn find_decoded<'r>(rules: &'r Rules, decoded: &str, mut found: impl 
     }
 }
 
-/// Which rules an entry of `allowed-tools` breaks, in a skill with this text.
+/// Calls `found` for each rule that matches an entry of `allowed-tools`, unless the text of the skill justifies the entry.
 pub(super) fn find_tools<'r>(rules: &'r Rules, entry: &str, skill: &str, mut found: impl FnMut(&'r Rule)) {
     for rule in &rules.rules {
         if let Matcher::Expression { place: Place::Tools, pattern, except } = &rule.matcher
             && first(pattern, except, entry).is_some()
-            && !rule.unless.iter().any(|it| it.is_match(skill.as_bytes()))
+            && !rule.unless.iter().any(|pattern| pattern.is_match(skill.as_bytes()))
         {
             found(rule);
         }
     }
 }
 
-/// Whether `rule` finds something in an example of its table.
+/// Returns true if `rule` matches an example.
 pub(super) fn finds(rules: &Rules, rule: &Rule, example: &str) -> bool {
     let Matcher::Expression { place, pattern, except } = &rule.matcher else { return false };
     match place {
@@ -84,7 +85,7 @@ pub(super) fn finds(rules: &Rules, rule: &Rule, example: &str) -> bool {
     }
 }
 
-/// The passages that readers of a page do not see, and where they begin.
+/// Returns the passages that are invisible on a rendered page, with their byte offsets.
 fn hidden<'t>(rules: &Rules, text: &'t str) -> Vec<(usize, &'t str)> {
     let passages = rules.hidden.iter().flat_map(|pattern| {
         let groups = pattern.captures_iter(text.as_bytes());
@@ -96,17 +97,18 @@ fn hidden<'t>(rules: &Rules, text: &'t str) -> Vec<(usize, &'t str)> {
     passages.collect()
 }
 
-/// The first place that is not innocent.
+/// Returns the start and end of the first match that is not exempt.
 fn first(pattern: &Regex, except: &[Regex], text: &str) -> Option<(usize, usize)> {
-    guilty(pattern, except, text).next().map(|place| (place.start(), place.end()))
+    reportable(pattern, except, text).next().map(|place| (place.start(), place.end()))
 }
 
-/// The places that are not innocent.
-fn guilty<'t>(pattern: &Regex, except: &[Regex], text: &'t str) -> impl Iterator<Item = Match<'t>> {
-    let mut innocent = 0;
+/// Iterates over the matches that are not exempt.
+fn reportable<'t>(pattern: &Regex, except: &[Regex], text: &'t str) -> impl Iterator<Item = Match<'t>> {
+    let mut exempt = 0;
     pattern.find_iter(text.as_bytes()).filter(move |place| {
-        let is_innocent = innocent < MAX_INNOCENT && except.iter().any(|it| it.is_match(place.as_bytes()));
-        innocent += usize::from(is_innocent);
-        !is_innocent
+        let is_exempt =
+            exempt < MAX_EXEMPT && except.iter().any(|pattern| pattern.is_match(place.as_bytes()));
+        exempt += usize::from(is_exempt);
+        !is_exempt
     })
 }

@@ -1,4 +1,4 @@
-//! Text as stems, and the words of names.
+//! [`Words`]: splits text into word stems. [`Names`]: finds names by words, prefixes and typos.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -6,7 +6,7 @@ use rust_stemmers::{Algorithm, Stemmer};
 
 use crate::name::SkillName;
 
-/// Words of a query that say nothing about what is wanted. Sorted.
+/// Words that are ignored in a query, sorted.
 const STOP_WORDS: &[&str] = &[
     "a", "about", "an", "and", "any", "are", "as", "at", "be", "by", "can", "do", "does", "for", "from",
     "get", "have", "help", "how", "i", "in", "into", "is", "it", "its", "me", "my", "need", "of", "on", "or",
@@ -15,16 +15,16 @@ const STOP_WORDS: &[&str] = &[
     "your",
 ];
 
-/// Shortest beginning of a word of a name that is recognised, in characters.
+/// The minimum length of a prefix that matches a word of a name, in characters.
 const MIN_PREFIX_CHARS: usize = 3;
-/// Shortest word with a typo, in characters; from twice as many on there may be two.
+/// The minimum length of a word that may have a typo, in characters. Words of twice this length may have two.
 const MIN_TYPO_CHARS: usize = 4;
 
-/// The vocabulary: a number for each stem.
+/// A vocabulary that maps each stem to a number.
 #[derive(Default)]
 pub(super) struct Words {
     stems: HashMap<Box<str>, u32>,
-    /// Stems of words that were seen; stemming is slower than looking up.
+    /// A cache of the stems' numbers by word, because stemming is slow.
     seen: HashMap<Box<str>, u32>,
     stemmer: Option<Stemmer>,
 }
@@ -32,9 +32,9 @@ pub(super) struct Words {
 /// A word of a query.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Asked {
-    /// Lower case, not stemmed.
+    /// The word in lower case, not stemmed.
     pub(super) text: String,
-    /// Its number, when a skill has it.
+    /// The number of its stem, if the vocabulary has it.
     pub(super) known: Option<u32>,
 }
 
@@ -49,7 +49,7 @@ impl Words {
         self.stems.len()
     }
 
-    /// Calls `found` with the number of each word in `text`.
+    /// Adds the words of `text` to the vocabulary, and calls `found` with the number of each.
     pub(super) fn each(&mut self, text: &str, mut found: impl FnMut(u32)) {
         split(text, |word| {
             if let Some(&number) = self.seen.get(word) {
@@ -63,13 +63,14 @@ impl Words {
         });
     }
 
-    /// The words of a query, each once, without those that say nothing (unless there are no others).
+    /// Returns at most `max` different words of a query. Stop words are left out, unless there are no other words.
     pub(super) fn of_query(&self, text: &str, max: usize) -> Vec<Asked> {
         let stemmer = Stemmer::create(Algorithm::English);
-        let (mut words, mut stop_words) = (Vec::new(), Vec::new());
+        let mut words = Vec::new();
+        let mut stop_words = Vec::new();
         split(text, |word| {
             let list: &mut Vec<String> = if is_stop_word(word) { &mut stop_words } else { &mut words };
-            if list.len() < max && !list.iter().any(|it| it == word) {
+            if list.len() < max && !list.iter().any(|known| known == word) {
                 list.push(word.to_owned());
             }
         });
@@ -79,7 +80,7 @@ impl Words {
         let mut asked: Vec<Asked> = Vec::new();
         for text in words {
             let known = self.stems.get(&*stemmer.stem(&text)).copied();
-            if known.is_none() || !asked.iter().any(|it| it.known == known) {
+            if known.is_none() || !asked.iter().any(|earlier| earlier.known == known) {
                 asked.push(Asked { text, known });
             }
         }
@@ -91,7 +92,7 @@ fn is_stop_word(word: &str) -> bool {
     STOP_WORDS.binary_search(&word).is_ok()
 }
 
-/// Calls `found` with each word in lower case: runs of letters and digits, and each ideograph on its own.
+/// Calls `found` with each word in lower case. A word is a run of letters and digits, or a single ideograph.
 fn split(text: &str, mut found: impl FnMut(&str)) {
     let mut word = String::new();
     for c in text.chars() {
@@ -99,7 +100,7 @@ fn split(text: &str, mut found: impl FnMut(&str)) {
             word.push(c.to_ascii_lowercase());
             continue;
         }
-        // `C#`, `C++` and `F#` are words.
+        // Keep `C#`, `C++` and `F#` as words.
         if matches!(c, '#' | '+') && word.chars().next_back().is_some_and(|c| c.is_alphabetic() || c == '+') {
             word.push(c);
             continue;
@@ -123,18 +124,18 @@ fn split(text: &str, mut found: impl FnMut(&str)) {
     }
 }
 
-/// How a word of a name resembles a word of a query.
+/// A kind of inexact match between a word of a query and a word of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Similarity {
     Prefix,
     Typo,
 }
 
-/// The words of all names, and the names.
+/// An index of names and their words.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     by_word: BTreeMap<Box<str>, Vec<u32>>,
-    /// The same, with what is needed to see quickly that a word is another one: its letters.
+    /// The same after sorting, with the letters of each word, which can quickly rule out a typo.
     words: Vec<(Letters, Box<str>, Vec<u32>)>,
     whole: HashMap<String, Vec<u32>>,
 }
@@ -150,18 +151,19 @@ impl Names {
         self.whole.entry(SkillName::key_of(name)).or_default().push(number);
     }
 
-    /// To be called once, after the last name.
+    /// Sorts the words. Must be called once, after the last name was added.
     pub(super) fn sort(&mut self) {
         let sorted = std::mem::take(&mut self.by_word).into_iter();
         self.words = sorted.map(|(word, numbers)| (Letters::of(&word), word, numbers)).collect();
     }
 
-    /// The skills with this name.
+    /// Returns the numbers of the skills with this name.
     pub(super) fn exactly(&self, name: &str) -> &[u32] {
         self.whole.get(&SkillName::key_of(name)).map_or(&[], Vec::as_slice)
     }
 
-    /// Words that begin with `word` but are longer; and, when `word` is not known, those that are a typo away.
+    /// Returns the numbers of names with a longer word that starts with `word`. If there are none and `known` is false, returns
+    /// those with a word that differs from `word` by typos.
     pub(super) fn like(&self, word: &str, known: bool) -> Vec<(Similarity, &[u32])> {
         let chars = word.chars().count();
         let mut like = Vec::new();
@@ -183,7 +185,7 @@ impl Names {
     }
 }
 
-/// Which letters a word has, and how many characters.
+/// The set of characters in a word, as a bit mask, and the length of the word.
 #[derive(Debug, Clone, Copy)]
 struct Letters {
     set: u64,
@@ -196,7 +198,7 @@ impl Letters {
         Self { set, chars: word.chars().count() }
     }
 
-    /// Whether two words with these letters can be so few edits apart; each edit changes at most two letters.
+    /// Returns false if two words need more than `edits` edits. Each edit changes at most two bits of the mask.
     fn may_be_within(self, other: Self, edits: usize) -> bool {
         self.chars.abs_diff(other.chars) <= edits && (self.set ^ other.set).count_ones() as usize <= 2 * edits
     }
@@ -210,7 +212,7 @@ mod tests {
     };
 
     #[test]
-    fn splitting() {
+    fn text_is_split_into_words() {
         for (text, expected) in [
             ("Code-Review, v2.1!", &["code", "review", "v2", "1"][..]),
             ("C++ and C#; a + b # c", &["c++", "and", "c#", "a", "b", "c"]),
@@ -230,12 +232,12 @@ mod tests {
     }
 
     #[test]
-    fn queries() {
+    fn stop_words_and_repeated_stems_are_dropped_from_queries() {
         let mut words = Words::default();
         words.each("deploy reviewing the", |_| {});
         let check = |query: &str, expected: &[(&str, bool)]| {
             let asked = words.of_query(query, 4);
-            let asked: Vec<_> = asked.iter().map(|it| (it.text.as_str(), it.known.is_some())).collect();
+            let asked: Vec<_> = asked.iter().map(|word| (word.text.as_str(), word.known.is_some())).collect();
             assert_eq!(asked, expected, "{query}");
         };
         check("How to REVIEW the robots?", &[("review", true), ("robots", false)]);
@@ -249,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_resemble() {
+    fn names_match_by_prefix_and_typo() {
         let mut names = Names::default();
         for (name, number) in ["kubernetes-deploy", "code-review", "coder", "pdf"].iter().zip(0..) {
             names.add(name, number);

@@ -1,3 +1,7 @@
+//! Calls of the built-in tools.
+
+mod definitions;
+
 use std::{fs, path::Path};
 
 use expect_test::{Expect, expect};
@@ -11,7 +15,7 @@ use crate::{
     tool::{CallContext, SkillTool, ToolError, ToolHandler},
 };
 
-/// `pdf` is stored in `dir`; the others are virtual.
+/// Creates a toolbox with the skill `pdf`, which is stored in `dir`, and several virtual skills.
 fn toolbox(dir: &Path) -> Toolbox {
     fs::create_dir_all(dir.join("references")).unwrap();
     fs::write(dir.join("SKILL.md"), "---\nname: PDF\ndescription: x\n---\nRead references/forms.md.\n")
@@ -77,7 +81,7 @@ async fn check(name: &str, arguments: Value, expected: Expect) {
 }
 
 #[tokio::test]
-async fn activating() {
+async fn activate_skill_returns_instructions() {
     let tool = ACTIVATE_SKILL;
     check(
         tool,
@@ -122,7 +126,7 @@ async fn activating() {
 }
 
 #[tokio::test]
-async fn calling() {
+async fn call_skill_tool_runs_tools() {
     let tool = CALL_SKILL_TOOL;
     check(
         tool,
@@ -172,7 +176,7 @@ async fn calling() {
 }
 
 #[tokio::test]
-async fn reading() {
+async fn read_skill_file_returns_contents() {
     let tool = READ_SKILL_FILE;
     check(
         tool,
@@ -190,7 +194,7 @@ async fn reading() {
         part,
         expect![[r#"
         two
-        [These are lines 2 to 2 of 3; read on with `offset` 3.]"#]],
+        [These are lines 2 to 2 of 3; to read the next lines, use `offset` 3.]"#]],
     )
     .await;
     check(
@@ -222,19 +226,24 @@ async fn reading() {
         <image/gif, 10 bytes>"#]],
     )
     .await;
+}
+
+#[tokio::test]
+async fn read_skill_file_explains_errors() {
+    let tool = READ_SKILL_FILE;
     check(tool, json!({"skill": "pdf", "path": "references/form.md"}), expect![[r#"ERROR FileNotFound: the skill has no file `references/form.md`; did you mean `references/forms.md`? Its files are: "data.bin", "dot.gif", "empty.txt", "references/forms.md"."#]]).await;
-    check(tool, json!({"skill": "pdf", "path": "../secret"}), expect![[r#"ERROR FileNotAllowed: `../secret` leads outside of the skill's directory, and only files inside can be read. Its files are: "data.bin", "dot.gif", "empty.txt", "references/forms.md"."#]]).await;
-    check(tool, json!({"skill": "pdf", "path": "/etc/passwd"}), expect![[r#"ERROR FileNotAllowed: `/etc/passwd` is not a path to a file of the skill: it is absolute; give it relative to the skill's directory. Its files are: "data.bin", "dot.gif", "empty.txt", "references/forms.md"."#]]).await;
+    check(tool, json!({"skill": "pdf", "path": "../secret"}), expect![[r#"ERROR FileNotAllowed: `../secret` is outside of the skill's directory; only files inside can be read. Its files are: "data.bin", "dot.gif", "empty.txt", "references/forms.md"."#]]).await;
+    check(tool, json!({"skill": "pdf", "path": "/etc/passwd"}), expect![[r#"ERROR FileNotAllowed: `/etc/passwd` is not a path of a file of the skill: it is absolute; use a path relative to the skill's directory. Its files are: "data.bin", "dot.gif", "empty.txt", "references/forms.md"."#]]).await;
     check(
         tool,
         json!({"skill": "pdf", "path": "references"}),
-        expect!["ERROR NotAFile: `references` is a directory; it has `forms.md`."],
+        expect!["ERROR NotAFile: `references` is a directory; it contains `forms.md`."],
     )
     .await;
     check(
         tool,
         json!({"skill": "pdf", "path": "references/forms.md", "offset": 9}),
-        expect!["ERROR PastEnd: `references/forms.md` has 3 lines, so nothing can be read from line 9 on."],
+        expect!["ERROR PastEnd: `references/forms.md` has only 3 lines, so use an `offset` below 9."],
     )
     .await;
     check(
@@ -249,12 +258,12 @@ async fn reading() {
         expect!["ERROR InvalidArguments: `limit` must be a whole number from 0, not a list"],
     )
     .await;
-    check(tool, json!({"skill": "echo", "path": "a"}), expect![[r#"ERROR SkillHasNoFiles: skill `echo` is defined in code or configuration and has no files. Its tools, for `call_skill_tool`, are: "say", "fail", "panic", "early", "no-input"."#]]).await;
+    check(tool, json!({"skill": "echo", "path": "a"}), expect![[r#"ERROR SkillHasNoFiles: skill `echo` has no files, because it is defined in code or configuration. Its tools, for `call_skill_tool`, are: "say", "fail", "panic", "early", "no-input"."#]]).await;
     check(
         tool,
         json!({"skill": "hidden", "path": "a"}),
         expect![
-            "ERROR SkillHasNoFiles: skill `hidden` is defined in code or configuration and has no files."
+            "ERROR SkillHasNoFiles: skill `hidden` has no files, because it is defined in code or configuration."
         ],
     )
     .await;
@@ -262,7 +271,7 @@ async fn reading() {
 }
 
 #[tokio::test]
-async fn what_the_user_activated_is_open_to_the_model() {
+async fn the_model_can_use_skills_that_the_user_activated() {
     let context = CallContext::default().unlock([SkillName::new("Locked").unwrap()]);
     let output = call(ACTIVATE_SKILL, json!({"name": "locked"}), &context).await;
     assert!(!output.is_error, "{output:?}");
@@ -271,18 +280,18 @@ async fn what_the_user_activated_is_open_to_the_model() {
 }
 
 #[tokio::test]
-async fn searching() {
+async fn search_skills_returns_descriptions() {
     let dir = tempfile::tempdir().unwrap();
     let skills = toolbox(dir.path()).skills().clone();
     let options = ToolboxOptions { search: true, ..ToolboxOptions::default() };
     let toolbox = Toolbox::with_options(skills, options);
-    let names: Vec<_> = toolbox.definitions().into_iter().map(|it| it.name).collect();
+    let names: Vec<_> = toolbox.definitions().into_iter().map(|tool| tool.name).collect();
     assert_eq!(names, [ACTIVATE_SKILL, CALL_SKILL_TOOL, READ_SKILL_FILE, SEARCH_SKILLS]);
     let search = async |arguments: Value| {
         let arguments = arguments.as_object().unwrap().clone();
         let output = toolbox.call(SEARCH_SKILLS, arguments, &CallContext::default()).await;
         let text = output.to_text();
-        output.structured.map(|it| format!("\n{it}")).unwrap_or_default() + "\n" + &text
+        output.structured.map(|value| format!("\n{value}")).unwrap_or_default() + "\n" + &text
     };
     expect![[r#"
 
@@ -317,171 +326,4 @@ async fn searching() {
 
         InvalidArguments: `query` is missing; it must be a string"#]]
     .assert_eq(&search(json!({})).await);
-}
-
-#[test]
-fn definitions_in_order() {
-    let dir = tempfile::tempdir().unwrap();
-    let toolbox = toolbox(dir.path());
-    let definitions = toolbox.definitions();
-    let names: Vec<_> = definitions.iter().map(|it| (it.name.as_ref(), it.read_only)).collect();
-    assert_eq!(names, [(ACTIVATE_SKILL, true), (CALL_SKILL_TOOL, false), (READ_SKILL_FILE, true)]);
-    assert_eq!(
-        Value::from(definitions[0].input_schema.clone()),
-        json!({
-            "type": "object",
-            "properties": {
-                "name": {
-                    "type": "string",
-                    "enum": ["PDF", "echo"],
-                },
-            },
-            "required": ["name"],
-        })
-    );
-    assert_eq!(definitions[1].input_schema["required"], json!(["skill", "tool"]));
-    assert_eq!(definitions[1].input_schema["properties"]["input"].get("type"), None);
-    assert_eq!(definitions[2].input_schema["required"], json!(["skill", "path"]));
-}
-
-/// Each tool costs the model's context in every turn, so it is there only while it can do something.
-#[test]
-fn a_tool_is_offered_while_it_can_do_something() {
-    let dir = tempfile::tempdir().unwrap();
-    let all = toolbox(dir.path());
-    let only = |names: &[&str]| -> Vec<_> {
-        let skills = all.skills().iter().filter(|skill| names.contains(&skill.name.as_str()));
-        let skills: SkillSet = skills.map(|skill| Skill::clone(skill)).collect();
-        all.with_skills(skills).definitions().into_iter().map(|tool| tool.name).collect()
-    };
-    assert_eq!(only(&["PDF"]), [ACTIVATE_SKILL, READ_SKILL_FILE]);
-    assert_eq!(only(&["echo"]), [ACTIVATE_SKILL, CALL_SKILL_TOOL]);
-    assert_eq!(only(&["PDF", "echo"]), [ACTIVATE_SKILL, CALL_SKILL_TOOL, READ_SKILL_FILE]);
-    assert_eq!(only(&["hidden"]), [ACTIVATE_SKILL], "the body of another skill may name it");
-    assert!(only(&["locked"]).is_empty(), "the model can do nothing with it");
-}
-
-/// What the model reads before it activates anything: what is told in front of the first prompt, and the tools.
-#[test]
-fn stored_skills_cost_little() {
-    let dir = tempfile::tempdir().unwrap();
-    let description = "Reviews code changes for bugs, security holes, missing tests and unclear names.";
-    let stored = Source::Stored(Stored::new(dir.path(), "SKILL.md"));
-    let skills: SkillSet =
-        [Skill::new(SkillName::new("code-review").unwrap(), description, stored)].into_iter().collect();
-    let catalog = crate::Catalog::render(&skills, &crate::CatalogOptions::default()).unwrap().text;
-    let guide = crate::catalog::guide(crate::catalog::Guide::Tools);
-    let tools: usize =
-        Toolbox::new(skills).definitions().iter().map(|tool| tool.for_model().chars().count()).sum();
-    let sum = catalog.chars().count() + guide.chars().count() + tools;
-    assert!(sum <= 1_200, "{sum} characters, {tools} of them tools");
-}
-
-#[tokio::test]
-async fn no_skills_no_tools_and_many_skills_no_enum() {
-    let empty = Toolbox::new(SkillSet::default());
-    assert_eq!(empty.definitions(), []);
-    let output = empty.call(ACTIVATE_SKILL, Map::new(), &CallContext::default()).await;
-    assert!(output.is_error);
-
-    let many = |count: usize| -> Toolbox {
-        let skills = (0..count).map(|n| Skill::builder(format!("s{n}"), "x").body("x").build().unwrap());
-        empty.with_skills(skills.collect())
-    };
-    let names =
-        |toolbox: &Toolbox| toolbox.definitions()[0].input_schema["properties"]["name"].get("enum").cloned();
-    assert_eq!(names(&many(100)).unwrap().as_array().unwrap().len(), 100);
-    assert_eq!(names(&many(101)), None);
-    let arguments = json!({"name": "s1000"}).as_object().unwrap().clone();
-    let text = many(101).call(ACTIVATE_SKILL, arguments, &CallContext::default()).await.to_text();
-    assert!(text.ends_with("\"s19\" and 81 more."), "{text}");
-}
-
-#[derive(serde::Deserialize, schemars::JsonSchema)]
-struct Sum {
-    /// What is added up.
-    numbers: Vec<f64>,
-}
-
-fn sum() -> SkillTool {
-    let add = async |input: Sum| Ok(json!({ "sum": input.numbers.iter().sum::<f64>() }));
-    SkillTool::typed("sum", "Adds numbers up.", add)
-}
-
-#[tokio::test]
-async fn typed_tools() {
-    let skill = Skill::builder("math", "Counts.").body("Use `sum`.").add_tool(sum()).build().unwrap();
-    let toolbox = Toolbox::new([skill].into_iter().collect());
-    let call = async |tool: &str, arguments: Value| {
-        let arguments = arguments.as_object().unwrap().clone();
-        toolbox.call(tool, arguments, &CallContext::default()).await.to_text()
-    };
-    let text = call(ACTIVATE_SKILL, json!({ "name": "math" })).await;
-    let schema = r#"<input_schema>{"type":"object","properties":{"numbers":{"type":"array","items":{"type":"number","format":"double"},"description":"What is added up."}},"required":["numbers"]}</input_schema>"#;
-    assert!(text.contains(schema), "{text}");
-    let call = async |input: Value| {
-        call(CALL_SKILL_TOOL, json!({ "skill": "math", "tool": "sum", "input": input })).await
-    };
-    assert_eq!(call(json!({ "numbers": [1, 2.5] })).await, r#"{"sum":3.5}"#);
-    expect![[r#"
-        InvalidInput: the input of "sum" does not fit: `numbers[1]`: invalid type: string "2", expected f64. Its schema is {"type":"object","properties":{"numbers":{"type":"array","items":{"type":"number","format":"double"},"description":"What is added up."}},"required":["numbers"]}
-        InvalidInput: the input of "sum" does not fit: missing field `numbers`. Its schema is {"type":"object","properties":{"numbers":{"type":"array","items":{"type":"number","format":"double"},"description":"What is added up."}},"required":["numbers"]}"#]]
-    .assert_eq(&format!("{}\n{}", call(json!({ "numbers": [1, "2"] })).await, call(json!({})).await));
-}
-
-#[tokio::test]
-async fn tools_without_a_skill() {
-    let mut skills = SkillSet::builder();
-    let shout = async |text: String| Ok(text.to_uppercase());
-    let anything = |input: Value| async move { Ok(input) };
-    for tool in
-        [sum(), SkillTool::typed("shout", "Shouts.", shout), SkillTool::typed("any-thing", "x", anything)]
-    {
-        skills.add_tool(tool).unwrap();
-    }
-    for (name, problem) in [
-        ("sum", "the tool name `sum` is already taken"),
-        (ACTIVATE_SKILL, "the tool name `activate_skill` is already taken"),
-        ("a b", "invalid tool name `a b`: use 1 to 40 of the characters a-z, A-Z, 0-9, `_` and `-`"),
-        ("", "invalid tool name ``: use 1 to 40 of the characters a-z, A-Z, 0-9, `_` and `-`"),
-    ] {
-        let tool = SkillTool::new(name, "x", |_| async { panic!("not called") });
-        assert_eq!(skills.add_tool(tool).unwrap_err().to_string(), problem);
-    }
-    let skills = skills.build();
-    assert!(skills.is_empty() && !skills.offers_nothing());
-    // Another set takes them over, once.
-    let skills = SkillSet::merged([&skills, &skills]);
-    let toolbox = Toolbox::new(skills);
-    let definitions = toolbox.definitions();
-    let shown: Vec<_> = definitions.iter().map(|it| (it.name.as_ref(), json!(it.input_schema))).collect();
-    let list = json!({ "type": "array", "description": "What is added up.", "items": { "type": "number", "format": "double" } });
-    let text = json!({ "type": "string" });
-    assert_eq!(
-        shown,
-        [
-            ("sum", json!({ "type": "object", "properties": { "numbers": list }, "required": ["numbers"] })),
-            ("shout", json!({ "type": "object", "properties": { "input": text }, "required": ["input"] })),
-            ("any-thing", json!({ "type": "object" })),
-        ]
-    );
-    for (tool, arguments, expected) in [
-        ("sum", json!({ "numbers": [1, 2] }), r#"{"sum":3.0}"#),
-        ("shout", json!({ "input": "hey" }), "HEY"),
-        ("any-thing", json!({ "a": 1 }), r#"{"a":1}"#),
-        (
-            "shout",
-            json!({}),
-            "InvalidInput: the input of \"shout\" does not fit: invalid type: map, expected a string. Its schema is {\"type\":\"string\"}",
-        ),
-        (
-            "shuot",
-            json!({}),
-            "UnknownTool: there is no tool \"shuot\". The tools are: \"sum\", \"shout\", \"any-thing\".",
-        ),
-    ] {
-        let arguments = arguments.as_object().unwrap().clone();
-        let output = toolbox.call(tool, arguments, &CallContext::default()).await;
-        assert_eq!(output.to_text(), expected, "{tool}");
-    }
 }

@@ -1,28 +1,28 @@
-//! What of an address may reach git: nothing that could be taken for a flag, or leads out of the repository.
+//! Checks of the parts of an address that are passed to git. A part must not look like an option or lead out of the repository.
 
 use skills_core::text::shown;
 
-use super::Read;
+use super::Parsed;
 
-/// Why no address has a password in it.
-pub(super) const SECRET: &str = "a name or password in it would end up in files that others read; git asks its credential helper, \
-                      so leave it out";
+/// The reason why an address must not contain a password.
+pub(super) const SECRET: &str = "an address is written to files that other people read, so it must not contain a user name or a \
+                      password; git gets them from its credential helper";
 
-/// The host of an address behind its scheme, with whatever stands around it.
+/// Returns the authority of the part of an address after `://`: the host, with the user and the port if there are any.
 pub(super) fn authority(rest: &str) -> &str {
     rest.split(['/', '?', '#']).next().unwrap_or_default()
 }
 
-/// Whether it can be an owner or a repository at a host.
+/// Returns true if `name` can be the name of an owner or a repository.
 pub(super) fn is_name(name: &str) -> bool {
     !name.is_empty()
         && !name.starts_with(['-', '.'])
         && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
 }
 
-/// By the rules of [`git check-ref-format`](https://git-scm.com/docs/git-check-ref-format), which a commit's number
-/// fulfils, too.
-pub(super) fn read_reference(reference: &str) -> Read<String> {
+/// Checks a branch, a tag or a commit by the rules of
+/// [`git check-ref-format`](https://git-scm.com/docs/git-check-ref-format), which commit hashes also satisfy.
+pub(super) fn read_reference(reference: &str) -> Parsed<String> {
     let is_wrong = reference.is_empty()
         || reference.starts_with(['-', '/', '.', '+', '@'])
         || reference.ends_with(['/', '.'])
@@ -33,16 +33,16 @@ pub(super) fn read_reference(reference: &str) -> Read<String> {
         || reference.contains("@{")
         || reference.chars().any(|c| c.is_control() || c.is_whitespace() || "~^:?*[\\".contains(c));
     if is_wrong {
-        return Err(format!("`{}` cannot be a branch, a tag or a commit", shown(reference)));
+        return Err(format!("`{}` is not a valid branch, tag or commit", shown(reference)).into());
     }
     Ok(reference.to_owned())
 }
 
-/// The directory without what means nothing in it.
-pub(super) fn read_path(path: &str) -> Read<String> {
+/// Normalizes a directory: removes empty segments and `.`.
+pub(super) fn read_path(path: &str) -> Parsed<String> {
     let parts: Vec<_> = path.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
     if path.contains('\\') || parts.iter().any(|part| *part == ".." || part.chars().any(char::is_control)) {
-        return Err(format!("`{}` is no directory of the repository", shown(path)));
+        return Err(format!("`{}` is not a directory of the repository", shown(path)).into());
     }
     Ok(parts.join("/"))
 }

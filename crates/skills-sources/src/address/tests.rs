@@ -1,6 +1,6 @@
 use super::*;
 
-/// What an address comes to: `URL REF PATH`, `web URL`, or what is wrong.
+/// Returns the parsed address as `URL REF PATH` or `web URL`, or the error and its hint.
 fn read(text: &str) -> String {
     match Address::parse(text) {
         Ok(address) => match address.place() {
@@ -15,7 +15,7 @@ fn read(text: &str) -> String {
 }
 
 #[test]
-fn what_addresses_mean() {
+fn addresses_are_parsed() {
     for (text, expected) in [
         ("github:acme/skills", "https://github.com/acme/skills.git (default)"),
         (" github:acme/skills.git ", "https://github.com/acme/skills.git (default)"),
@@ -46,7 +46,7 @@ fn what_addresses_mean() {
         ("git+ssh://git@example.com/team/skills#v1", "ssh://git@example.com/team/skills v1"),
         ("ssh://example.com:22/skills", "ssh://example.com:22/skills (default)"),
         ("git@github.com:acme/skills.git#main:pdf", "ssh://git@github.com/acme/skills.git main pdf"),
-        // These stay what they were: sites with an index.
+        // Web sites with an index.
         ("https://example.com", "web https://example.com"),
         (
             "https://example.com/.well-known/skills/index.json",
@@ -62,50 +62,50 @@ fn what_addresses_mean() {
 
 #[cfg(unix)]
 #[test]
-fn repositories_on_this_machine() {
+fn local_repositories() {
     assert_eq!(read("git+file:///srv/skills#v1:a"), "file:///srv/skills v1 a");
-    assert!(read("git+file://skills").contains("has to be absolute"));
+    assert!(read("git+file://skills").contains("must be absolute"));
     assert!(!read("git+file://~/skills").contains('~'));
 }
 
 #[test]
-fn what_is_refused() {
+fn invalid_addresses_are_rejected() {
     for (text, expected) in [
         ("", "1 to 2048 bytes"),
         ("a b", "a space"),
-        ("github:acme/skills\u{7}", "nobody sees"),
+        ("github:acme/skills\u{7}", "invisible character"),
         ("github:acme", "an owner and a repository"),
         ("github:-acme/skills", "an owner and a repository"),
         ("github:acme/--upload-pack=x", "an owner and a repository"),
         ("github:acme/..", "an owner and a repository"),
-        ("github:acme/skills@", "cannot be a branch"),
-        ("github:acme/skills@-x", "cannot be a branch"),
-        ("github:acme/skills@--upload-pack=touch", "cannot be a branch"),
-        ("github:acme/skills@a..b", "cannot be a branch"),
-        ("github:acme/skills@+main:refs/heads/x", "cannot be a branch"),
-        ("github:acme/skills@main^{tree}", "cannot be a branch"),
-        ("github:acme/skills/../x", "is no directory"),
-        ("github:acme/skills/a\\b", "is no directory"),
-        ("git+https://example.com/skills#main:../x", "is no directory"),
-        ("https://github.com/acme/skills/issues", "has no directory"),
+        ("github:acme/skills@", "not a valid branch"),
+        ("github:acme/skills@-x", "not a valid branch"),
+        ("github:acme/skills@--upload-pack=touch", "not a valid branch"),
+        ("github:acme/skills@a..b", "not a valid branch"),
+        ("github:acme/skills@+main:refs/heads/x", "not a valid branch"),
+        ("github:acme/skills@main^{tree}", "not a valid branch"),
+        ("github:acme/skills/../x", "is not a directory"),
+        ("github:acme/skills/a\\b", "is not a directory"),
+        ("git+https://example.com/skills#main:../x", "is not a directory"),
+        ("https://github.com/acme/skills/issues", "is not a directory"),
         ("git+https://me:secret@example.com/skills", "credential helper"),
         ("git+https://token@example.com/skills", "credential helper"),
         ("https://me:secret@example.com/", "credential helper"),
-        ("git+ssh://-oProxyCommand=x/skills", "no host"),
+        ("git+ssh://-oProxyCommand=x/skills", "the host or the repository is missing"),
         ("git+ssh://git@-oProxyCommand=x/skills", "credential helper"),
         ("git@-oProxyCommand=x:skills", "credential helper"),
         ("git@-@2:x", "credential helper"),
-        ("git@example.com:", "no repository"),
-        ("git+https:///skills", "no host"),
-        ("git+https://example.com", "no repository"),
+        ("git@example.com:", "the host or the repository is missing"),
+        ("git+https:///skills", "the host or the repository is missing"),
+        ("git+https://example.com", "the host or the repository is missing"),
         ("git+http://example.com/skills", "not encrypted"),
         ("git://example.com/skills", "not encrypted"),
         ("http://example.com/", "only https"),
         ("ext::sh -c x", "a space"),
-        ("ext::sh", "none of the forms"),
-        ("git+ext::sh", "none of the forms"),
+        ("ext::sh", "the form is unknown"),
+        ("git+ext::sh", "the form is unknown"),
         ("file:///srv/skills", "git+file"),
-        ("--source", "none of the forms"),
+        ("--source", "the form is unknown"),
         ("acme/skills", "did you mean `github:acme/skills`?"),
         ("./skills", "`--skills DIR`"),
         ("~/skills", "`--skills DIR`"),
@@ -116,13 +116,13 @@ fn what_is_refused() {
 }
 
 proptest::proptest! {
-    /// Whatever is written, git gets no flag, no other protocol, and no way out of the repository.
+    /// No address passes an option, another protocol, or a path out of the repository to git.
     #[test]
-    fn nothing_gets_through(text in "(github:|git\\+https://|git\\+ssh://|git@|https://github.com/|)[-a.:/@#~^\\\\%20git+ ]{0,30}") {
+    fn git_gets_no_option_or_parent_path(text in "(github:|git\\+https://|git\\+ssh://|git@|https://github.com/|)[-a.:/@#~^\\\\%20git+ ]{0,30}") {
         if let Ok(address) = Address::parse(&text) && let Place::Git(place) = address.place() {
             let known = ["https://", "ssh://", "file:///"];
-            proptest::prop_assert!(known.iter().any(|it| place.url.starts_with(it)), "{}", place.url);
-            proptest::prop_assert!(!place.reference.iter().any(|it| it.starts_with('-') || it.contains("..")));
+            proptest::prop_assert!(known.iter().any(|prefix| place.url.starts_with(prefix)), "{}", place.url);
+            proptest::prop_assert!(!place.reference.iter().any(|name| name.starts_with('-') || name.contains("..")));
             proptest::prop_assert!(place.path.split('/').all(|part| part != ".."));
             let host = authority(place.url.split_once("://").unwrap().1);
             proptest::prop_assert!(!host.starts_with('-') && !host.contains("@-"), "{}", place.url);

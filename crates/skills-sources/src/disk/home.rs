@@ -1,12 +1,12 @@
-//! `~` and `$HOME` in paths. A shell expands them; in the settings of an editor and in a configuration file nobody does.
+//! Expands `~` and `$HOME` in paths. A shell does that, but editors and configuration files don't.
 
 use std::{
     env,
     path::{Component, Path, PathBuf},
 };
 
-/// `path` with the home directory in place of a first part that is `~`, `$HOME` or `${HOME}` (on Windows also
-/// `%USERPROFILE%`). A directory that really has such a name is `./~`.
+/// Returns `path` with its first component replaced by the home directory if it is `~`, `$HOME` or `${HOME}` (on Windows also
+/// `%USERPROFILE%`). Write `./~` for a directory with that name. Without an absolute home directory, the path is unchanged.
 ///
 /// ```
 /// use std::path::Path;
@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_first_part() {
+    fn only_the_first_component_is_expanded() {
         let home = if cfg!(windows) { r"C:\Users\me" } else { "/home/me" };
         for (path, rest) in [
             ("~", Some("")),
@@ -51,7 +51,7 @@ mod tests {
         ] {
             let expected = rest.map_or(PathBuf::from(path), |rest| Path::new(home).join(rest));
             assert_eq!(expand(Path::new(path), Some(Path::new(home))), expected, "{path}");
-            // Where nobody has a home, a path is what it says.
+            // Without a home directory, the path is unchanged.
             for none in [None, Some(Path::new("")), Some(Path::new("relative"))] {
                 assert_eq!(expand(Path::new(path), none), Path::new(path));
             }

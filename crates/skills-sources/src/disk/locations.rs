@@ -1,4 +1,4 @@
-//! Where this program's own files are, on each platform.
+//! The directories of this program's own files on each platform.
 //!
 //! | | Linux | macOS | Windows |
 //! |---|---|---|---|
@@ -6,8 +6,8 @@
 //! | cache | `~/.cache` | `~/Library/Caches` | `%LOCALAPPDATA%` |
 //! | state | `~/.local/state` | `~/Library/Application Support` | `%LOCALAPPDATA%` |
 //!
-//! The variables of the [XDG base directories](https://specifications.freedesktop.org/basedir-spec/latest/) win
-//! everywhere, when their paths are absolute. In each of them, the files are in `acp-skills-proxy`.
+//! The variables of the [XDG base directories](https://specifications.freedesktop.org/basedir-spec/latest/) take precedence on every
+//! platform if their paths are absolute. In each directory, the files are in the subdirectory `acp-skills-proxy`.
 
 use std::{
     env,
@@ -15,7 +15,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The name of our directory in each place.
+/// The name of our subdirectory.
 const OURS: &str = "acp-skills-proxy";
 
 /// A kind of files.
@@ -26,19 +26,19 @@ enum Kind {
     State,
 }
 
-/// The configuration file that is read when none is named, whether it exists or not; `None` where nobody has a home.
+/// Returns the path of the default configuration file. It need not exist. `None` if there is no home directory.
 pub fn config_file() -> Option<PathBuf> {
     Some(here(Kind::Config)?.join("skills.yaml"))
 }
 
-/// The directory of what can be fetched again; it need not exist.
+/// Returns the cache directory. It need not exist. `None` if there is no home directory.
 pub fn cache_dir() -> Option<PathBuf> {
     let dir = here(Kind::Cache)?;
-    // There it shares its place with the state.
+    // On Windows, cache and state share a directory.
     Some(if cfg!(windows) { dir.join("cache") } else { dir })
 }
 
-/// The directory of what is remembered from one run to the next; it need not exist.
+/// Returns the state directory, for data that is kept between runs. It need not exist. `None` if there is no home directory.
 pub fn state_dir() -> Option<PathBuf> {
     here(Kind::State)
 }
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn where_files_are() {
+    fn directories_of_each_kind() {
         let set = |name: &str| (name == "XDG_CACHE_HOME").then(|| OsString::from("/x"));
         let relative = |_: &str| Some(OsString::from("x"));
         let home = Some(Path::new("/home/me"));

@@ -1,5 +1,7 @@
-//! [`FileLock`]: one process at a time changes what is on disk. The lock is on a file of its own beside what it guards, which
-//! stays there; the operating system holds it, so it ends with the process that has it, however that ends.
+//! [`FileLock`]: a lock between processes.
+//!
+//! The lock is taken on a separate lock file, which is never removed. The operating system releases it when the process ends, for any
+//! reason.
 
 use std::{
     fs::{self, File, TryLockError},
@@ -11,19 +13,20 @@ use std::{
 
 use super::private;
 
-/// How often it is tried again while another process has it.
+/// The interval between attempts while another process holds the lock.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// A lock that no other process has, until it is dropped.
+/// An exclusive lock between processes. Dropping it releases the lock.
 #[derive(Debug)]
 #[must_use = "the lock ends when this is dropped"]
-pub struct FileLock(#[expect(dead_code, reason = "it is held")] File);
+pub struct FileLock(#[expect(dead_code, reason = "the open file holds the lock")] File);
 
 impl FileLock {
-    /// Waits until no other process has the lock at `path`, however long. Creates the file, and directories, that are missing.
+    /// Takes the lock at `path`, and waits without a timeout while another process holds it. Creates the lock file and its parent
+    /// directories if they are missing.
     ///
     /// # Errors
-    /// As the system says; and when there is a FIFO in its place.
+    /// Returns the system's error if the file can't be created or locked, and an error if `path` is a FIFO.
     pub fn acquire(path: &Path) -> io::Result<Self> {
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent)?;
@@ -33,19 +36,20 @@ impl FileLock {
         Ok(Self(file))
     }
 
-    /// The same in a directory that is there, for at most `patience`: a process that is stopped must not stop us.
+    /// Takes the lock at `path` with a timeout, because a process that is stopped may hold it forever. The parent directory must
+    /// exist.
     ///
     /// # Errors
-    /// As of [`acquire`](Self::acquire), and [`TimedOut`](io::ErrorKind::TimedOut).
-    pub fn acquire_within(path: &Path, patience: Duration) -> io::Result<Self> {
+    /// Returns the errors of [`acquire`](Self::acquire), and [`TimedOut`](io::ErrorKind::TimedOut) after the timeout.
+    pub fn acquire_within(path: &Path, timeout: Duration) -> io::Result<Self> {
         let file = private::lockable(path)?;
-        let deadline = Instant::now() + patience;
+        let deadline = Instant::now() + timeout;
         loop {
             match file.try_lock() {
                 Ok(()) => return Ok(Self(file)),
                 Err(TryLockError::WouldBlock) if Instant::now() < deadline => thread::sleep(PAUSE),
                 Err(TryLockError::WouldBlock) => {
-                    let why = "another process does not let go of it";
+                    let why = "another process holds the lock";
                     return Err(io::Error::new(io::ErrorKind::TimedOut, why));
                 }
                 Err(TryLockError::Error(error)) => return Err(error),
@@ -53,7 +57,7 @@ impl FileLock {
         }
     }
 
-    /// The lock, unless another process has it or it cannot be had.
+    /// Takes the lock without waiting. Returns `None` if another process holds it, or if it can't be taken.
     pub fn try_acquire(path: &Path) -> Option<Self> {
         let file = private::lockable(path).ok()?;
         file.try_lock().ok()?;
@@ -66,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_at_a_time() {
+    fn the_lock_is_exclusive() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("new/lock");
         let held = FileLock::acquire(&path).unwrap();
@@ -79,23 +83,23 @@ mod tests {
             waits.join().unwrap().unwrap();
         });
         drop(FileLock::acquire(&path).unwrap());
-        // What this process starts meanwhile has the lock, too, until it executes its program.
+        // Child processes of other tests inherit the lock until they execute a program.
         let deadline = Instant::now() + Duration::from_secs(30);
         while FileLock::try_acquire(&path).is_none() {
-            assert!(Instant::now() < deadline, "it is free");
+            assert!(Instant::now() < deadline, "the lock is still taken");
         }
     }
 
-    /// Whoever opens a FIFO to write waits for somebody who reads.
+    /// Opening a FIFO for writing would block until a reader opens it.
     #[cfg(unix)]
     #[test]
-    fn a_fifo_in_its_place() {
+    fn a_fifo_is_rejected() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("lock");
         assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
         let within = FileLock::acquire_within(&path, Duration::from_mins(1));
         for error in [FileLock::acquire(&path).unwrap_err(), within.unwrap_err()] {
-            assert!(error.to_string().contains("a FIFO that nobody reads"), "{error}");
+            assert!(error.to_string().contains("a FIFO without a reader"), "{error}");
         }
         assert!(FileLock::try_acquire(&path).is_none());
     }

@@ -1,5 +1,4 @@
-//! Files and directories that only their owner may read, and the rights of those that others may. What differs by system is in
-//! `unix` and `windows`.
+//! Files and directories that only their owner can read. Code that differs by operating system is in `unix` and `windows`.
 
 #[cfg_attr(unix, path = "private/unix.rs")]
 #[cfg_attr(windows, path = "private/windows.rs")]
@@ -11,66 +10,70 @@ use std::{
     path::Path,
 };
 
-/// Opens a file to append to it; creates it, for its owner alone, when there is none.
+/// Opens a file for appending. A missing file is created so that only its owner can read it.
 ///
-/// Never blocks: a FIFO that nobody reads is an error. One that somebody reads does not block later either, so what does not
-/// fit into it is an error ([`WouldBlock`](io::ErrorKind::WouldBlock)) of the one who writes.
+/// Never blocks. If `path` is a FIFO, writes don't block either: a write that doesn't fit into a full FIFO fails with
+/// [`WouldBlock`](io::ErrorKind::WouldBlock).
 ///
 /// # Errors
-/// As the system says; and when it leads to where this program's stdout does (`/dev/stdout`), which others read.
+/// Returns the system's error if the file can't be opened, and an error if `path` is a FIFO without a reader, or leads to this
+/// program's stdout (such as `/dev/stdout`), because stdout carries the protocol.
 pub fn append(path: &Path) -> io::Result<File> {
     open(OpenOptions::new().create(true).append(true), path)
 }
 
-/// As [`append`], but writing waits for whoever reads a FIFO.
+/// Opens a file as [`append`] does, but writes block while a FIFO is full.
 ///
 /// # Errors
-/// As the system says.
+/// Returns the errors of [`append`].
 pub fn append_and_wait(path: &Path) -> io::Result<File> {
     let file = append(path)?;
     system::wait_when_full(&file)?;
     Ok(file)
 }
 
-/// Opens a file to lock it, as [`append`] does.
+/// Opens a lock file as [`append`] does.
 ///
 /// # Errors
-/// As of [`append`].
+/// Returns the errors of [`append`].
 pub fn lockable(path: &Path) -> io::Result<File> {
-    // Windows locks no file that can only be appended to; elsewhere, a FIFO that may be read is opened without a reader.
+    // Windows can't lock a file that is opened for appending only. On Unix, opening a FIFO for reading as well would succeed
+    // without a reader.
     open(OpenOptions::new().create(true).append(true).read(cfg!(windows)), path)
 }
 
-/// Reads a file of at most `max_bytes` bytes. One that does not answer, on a slow disk or as a FIFO, is waited for.
+/// Reads a file of at most `max_bytes` bytes. Blocks if the file is a FIFO or on a slow disk.
 ///
 /// # Errors
-/// As the system says, when it is longer, and when it is a device, which may have no end.
+/// Returns the system's error if the file can't be read, and [`InvalidData`](io::ErrorKind::InvalidData) if it is larger, or if it is
+/// a device, which may be endless.
 pub fn read(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
     let invalid = |what| Err(io::Error::new(io::ErrorKind::InvalidData, what));
     let file = File::open(path)?;
     if system::is_device(&file.metadata()?) {
-        return invalid("it is no file");
+        return invalid("it is not a regular file");
     }
     let mut bytes = Vec::new();
     file.take(max_bytes + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > max_bytes {
-        return invalid("it is too long to be ours");
+        return invalid("it is larger than this program's files can be");
     }
     Ok(bytes)
 }
 
-/// Gives a file that will be at `path` the rights of the one that is there, or those of any new file.
+/// Copies the permissions of the file at `path` to `file`, which will replace it. If there is no file at `path`, the default
+/// permissions of new files are set.
 ///
 /// # Errors
-/// As the system says.
-pub fn take_rights(file: &File, path: &Path) -> io::Result<()> {
-    system::take_rights(file, path)
+/// Returns the system's error.
+pub fn copy_permissions(file: &File, path: &Path) -> io::Result<()> {
+    system::copy_permissions(file, path)
 }
 
-/// Creates a directory, and those above it, for their owner alone, unless they are there.
+/// Creates a directory and its missing parents so that only their owner can read them. Existing directories are unchanged.
 ///
 /// # Errors
-/// As the system says.
+/// Returns the system's error if a directory can't be created.
 pub fn create_dir(path: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
@@ -82,7 +85,7 @@ fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     system::private_file(options);
     let file = options.open(path).map_err(|error| system::explained(error, path))?;
     if system::is_stdout(&file) {
-        return Err(io::Error::other("it is where stdout goes"));
+        return Err(io::Error::other("it leads to stdout, which carries the protocol"));
     }
     Ok(file)
 }
@@ -94,17 +97,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_appended() {
+    fn writers_append_to_the_same_file() {
         let directory = tempfile::tempdir().unwrap();
-        let (dir, file) = (directory.path().join("a/b"), directory.path().join("a/b/file"));
+        let dir = directory.path().join("a/b");
+        let file = directory.path().join("a/b/file");
         for _ in 0..2 {
             create_dir(&dir).unwrap();
         }
         append(&file).unwrap().write_all(b"one").unwrap();
         append_and_wait(&file).unwrap().write_all(b"two").unwrap();
         assert_eq!(std::fs::read(&file).unwrap(), b"onetwo");
-        // Two at once, as several proxies share a record.
-        let (mut first, mut second) = (append(&file).unwrap(), append(&file).unwrap());
+        // Two writers at once, as when several proxies share an event file.
+        let mut first = append(&file).unwrap();
+        let mut second = append(&file).unwrap();
         first.write_all(b"three").unwrap();
         second.write_all(b"four").unwrap();
         first.write_all(b"five").unwrap();
@@ -112,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_made() {
+    fn files_and_directories_that_cannot_be_created() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("file");
         append(&file).unwrap();

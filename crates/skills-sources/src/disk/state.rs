@@ -1,8 +1,8 @@
-//! [`StateDir`]: small files about something (a session, a directory), for whatever remembers.
+//! [`StateDir`]: a directory of small state files, such as one per session or per working directory.
 //!
-//! One file for each, named by a digest, because what they are about can be anything. They are for their owner alone, are
-//! written whole or not at all, also when we are killed, and what somebody else wrote there is an error and never more.
-//! Several proxies may write: a change is read, changed and written under a lock of the operating system.
+//! A file is named by the checksum of its key, because a key can be any text. Files are readable by their owner only and are written
+//! atomically, even if the process is killed. Invalid content is an error that a later change overwrites. Several processes may write
+//! at the same time, because each change is made under a file lock.
 
 use std::{
     fs,
@@ -16,68 +16,69 @@ use skills_core::remote::Sha256;
 
 use super::{lock::FileLock, private};
 
-/// A file of ours is never longer.
+/// The maximum size of a state file, in bytes.
 const MAX_BYTES: u64 = 1024 * 1024;
 
-/// How long another process may take to change a file; one that is stopped must not stop us.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// The timeout for the lock of the directory. A process that is stopped while it holds the lock must not block this one.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// A directory of such files.
+/// A directory of state files.
 #[derive(Debug, Clone)]
 pub struct StateDir(PathBuf);
 
 impl StateDir {
-    /// The directory `dir`, which is made when something is written.
+    /// Returns the state directory `dir`, which is created on the first write.
     pub fn later(dir: impl Into<PathBuf>) -> Self {
         Self(dir.into())
     }
 
-    /// The directory `dir`; creates it, for nobody else to read, when there is none.
+    /// Returns the state directory `dir`, and creates it so that only its owner can read it.
     ///
     /// # Errors
-    /// It cannot be created.
+    /// Returns the system's error if the directory can't be created.
     pub fn open(dir: impl Into<PathBuf>) -> io::Result<Self> {
         let dir = Self::later(dir);
         private::create_dir(&dir.0)?;
         Ok(dir)
     }
 
-    /// Its path.
+    /// Returns the path of the directory.
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// The file about something that this text names.
+    /// Returns the path of the file for a key.
     pub fn about(&self, key: &[u8]) -> PathBuf {
         self.0.join(format!("{}.json", Sha256::of(key)))
     }
 
-    /// The file about a directory. Links and a separator at the end make no difference.
+    /// Returns the path of the file for a directory. Symbolic links and trailing separators make no difference.
     pub fn about_directory(&self, dir: &Path) -> PathBuf {
         let real = dunce::canonicalize(dir).unwrap_or_else(|_| dir.components().collect());
         self.about(real.as_os_str().as_encoded_bytes())
     }
 
-    /// Changes a file of this directory, unless another process does: that one is waited for, for [`PATIENCE`]. What cannot be
-    /// read is written anew, and nothing removes the file.
+    /// Changes a file under the lock of the directory. `change` receives the content, or `None` if the file is missing or invalid.
+    /// The file is removed if `change` returns `None`.
     ///
     /// # Errors
-    /// It cannot be locked or written; then it is as it was.
+    /// Returns an error if another process holds the lock for more than 3 seconds, or if the file can't be written. The file is then
+    /// unchanged.
     pub fn change<T: Serialize + DeserializeOwned>(
         &self,
         file: &Path,
         change: impl FnOnce(Option<T>) -> Option<T>,
     ) -> io::Result<()> {
         private::create_dir(&self.0)?;
-        let _lock = FileLock::acquire_within(&self.0.join(".lock"), PATIENCE)?;
+        let _lock = FileLock::acquire_within(&self.0.join(".lock"), LOCK_TIMEOUT)?;
         write(file, change(read(file).unwrap_or_default()).as_ref())
     }
 }
 
-/// What a file says; nothing when there is none.
+/// Reads a state file. Returns `None` if it doesn't exist.
 ///
 /// # Errors
-/// It cannot be read, or is not ours.
+/// Returns an error if the file can't be read, is larger than 1 MiB, or has invalid content.
 pub fn read<T: DeserializeOwned>(file: &Path) -> io::Result<Option<T>> {
     match private::read(file, MAX_BYTES) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -85,10 +86,10 @@ pub fn read<T: DeserializeOwned>(file: &Path) -> io::Result<Option<T>> {
     }
 }
 
-/// Writes the whole file or none of it; nothing removes it.
+/// Writes a state file atomically. `None` removes the file.
 ///
 /// # Errors
-/// As the system says.
+/// Returns the system's error if the file can't be written or removed.
 pub fn write<T: Serialize>(file: &Path, contents: Option<&T>) -> io::Result<()> {
     let Some(contents) = contents else {
         return match fs::remove_file(file) {
@@ -96,7 +97,7 @@ pub fn write<T: Serialize>(file: &Path, contents: Option<&T>) -> io::Result<()> 
             _ => Ok(()),
         };
     };
-    // Only its owner may read it, from the first moment.
+    // Temporary files are private from the start.
     let mut temporary = tempfile::NamedTempFile::new_in(file.parent().unwrap_or(Path::new(".")))?;
     temporary.write_all(&serde_json::to_vec(contents)?)?;
     temporary.persist(file)?;
@@ -108,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whole_or_not_at_all() {
+    fn changes_are_atomic_and_leave_nothing_behind() {
         let directory = tempfile::tempdir().unwrap();
         let state = StateDir::later(directory.path().join("a/b"));
         let file = state.about(b"../../x");
@@ -120,44 +121,45 @@ mod tests {
         add(1).unwrap();
         add(2).unwrap();
         assert_eq!(read::<Vec<u32>>(&file).unwrap(), Some(vec![1, 2]));
-        // Whatever somebody else wrote there is no reason to fail.
+        // Invalid content is overwritten.
         fs::write(&file, "{").unwrap();
         read::<Vec<u32>>(&file).unwrap_err();
         add(3).unwrap();
         assert_eq!(read::<Vec<u32>>(&file).unwrap(), Some(vec![3]));
         let long = vec![b' '; usize::try_from(MAX_BYTES).unwrap() + 1];
         fs::write(&file, long).unwrap();
-        assert!(read::<Vec<u32>>(&file).unwrap_err().to_string().contains("too long"));
+        assert!(read::<Vec<u32>>(&file).unwrap_err().to_string().contains("larger"));
         state.change(&file, |_: Option<Vec<u32>>| None).unwrap();
         state.change(&file, |_: Option<Vec<u32>>| None).unwrap();
         assert!(!file.exists());
-        // Nothing is left of what was being written.
-        let left: Vec<_> = fs::read_dir(state.path()).unwrap().map(|it| it.unwrap().file_name()).collect();
+        // No temporary files are left.
+        let left: Vec<_> =
+            fs::read_dir(state.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(left, [".lock"]);
     }
 
-    /// A device has no end, and whoever opens a FIFO to write waits for somebody who reads.
+    /// Reading a device may never end, and opening a FIFO for writing may block.
     #[cfg(unix)]
     #[test]
-    fn what_is_no_file() {
+    fn devices_and_fifos_are_rejected() {
         let directory = tempfile::tempdir().unwrap();
         let state = StateDir::later(directory.path());
         let file = state.about(b"x");
         std::os::unix::fs::symlink("/dev/zero", &file).unwrap();
-        assert!(read::<u32>(&file).unwrap_err().to_string().contains("no file"));
-        // It gives way to a file.
+        assert!(read::<u32>(&file).unwrap_err().to_string().contains("not a regular file"));
+        // A change replaces the link by a file.
         state.change(&file, |_: Option<u32>| Some(1)).unwrap();
         assert_eq!(read::<u32>(&file).unwrap(), Some(1));
         let lock = directory.path().join(".lock");
         fs::remove_file(&lock).unwrap();
         assert!(std::process::Command::new("mkfifo").arg(&lock).status().unwrap().success());
         let error = state.change(&file, |_: Option<u32>| Some(1)).unwrap_err();
-        assert!(error.to_string().contains("a FIFO that nobody reads"), "{error}");
+        assert!(error.to_string().contains("a FIFO without a reader"), "{error}");
     }
 
     #[cfg(unix)]
     #[test]
-    fn only_the_owner_may_read_it() {
+    fn state_files_are_private() {
         use std::os::unix::fs::PermissionsExt;
         let directory = tempfile::tempdir().unwrap();
         let state = StateDir::open(directory.path().join("state")).unwrap();

@@ -1,7 +1,7 @@
-//! Writes files of a repository below a fresh directory.
+//! Writes the files of a repository to a new directory.
 //!
-//! Git's own checkout obeys the repository: attributes start filter programs, links are made, submodules are entered. Here
-//! bytes become regular files and nothing else, through a handle of the directory that nothing leads out of.
+//! Git's own checkout would obey the repository: attributes start filter programs, symbolic links are created, and submodules are
+//! entered. This module writes regular files only, through a directory handle that paths can't escape from.
 
 use std::{
     io::{self, BufRead, BufReader, Read, Write},
@@ -15,12 +15,12 @@ use cap_std::{
 
 use super::{super::system, GitError, tree::Wanted};
 
-/// Largest file, in bytes. Models are not served larger ones.
+/// The maximum size of a file, in bytes. Larger files aren't served to models either.
 pub(super) const MAX_FILE_BYTES: u64 = skills_core::files::HARD_CAP_BYTES;
-/// Largest sum of all files of a source, in bytes.
+/// The maximum size of all files of a source, in bytes.
 pub(super) const MAX_TOTAL_BYTES: u64 = 512 * 1024 * 1024;
 
-/// Reads the answers of `git cat-file --batch` to the names of these files, in their order, and writes the files.
+/// Reads the output of `git cat-file --batch` for the `wanted` files, in their order, and writes the files.
 pub(super) fn write(output: &mut dyn Read, wanted: &[Wanted], directory: &Path) -> Result<(), GitError> {
     let failed = |source| GitError::Write { path: directory.to_owned(), source };
     let system = |source| GitError::System { what: "cat-file".to_owned(), source };
@@ -28,7 +28,7 @@ pub(super) fn write(output: &mut dyn Read, wanted: &[Wanted], directory: &Path) 
     let mut output = BufReader::with_capacity(256 * 1024, output);
     let mut total = 0;
     for file in wanted {
-        let size = answered(&mut output, file).map_err(system)?;
+        let size = read_header(&mut output, file).map_err(system)?;
         total += size;
         if size > MAX_FILE_BYTES {
             return Err(GitError::TooMuch(format!("`{}` has more than {MAX_FILE_BYTES} bytes", file.path)));
@@ -54,15 +54,15 @@ pub(super) fn write(output: &mut dyn Read, wanted: &[Wanted], directory: &Path) 
     Ok(())
 }
 
-/// The size of the file that comes next: `OBJECT blob SIZE`.
-fn answered(output: &mut impl BufRead, file: &Wanted) -> io::Result<u64> {
+/// Reads the header of the next file, `OBJECT blob SIZE`, and returns the size.
+fn read_header(output: &mut impl BufRead, file: &Wanted) -> io::Result<u64> {
     let mut line = String::new();
     output.take(256).read_line(&mut line)?;
     let [object, "blob", size] = line.trim_end().split(' ').collect::<Vec<_>>()[..] else {
         let line = line.trim_end();
         return Err(io::Error::new(
             io::ErrorKind::InvalidData,
-            format!("there is no `{}`: {line}", file.path),
+            format!("`{}` is missing: {line}", file.path),
         ));
     };
     size.parse().ok().filter(|_| object == file.object).ok_or_else(|| io::ErrorKind::InvalidData.into())

@@ -1,9 +1,9 @@
-//! [`Git`]: the user's own `git`, run so that a repository decides nothing.
+//! [`Git`]: runs the user's own `git`, isolated from what the repository says.
 //!
-//! It has the user's keys, proxies and credential helpers. Arguments are a list, and no shell is in between. Whatever a
-//! repository, an address or our environment could make it do is off: hooks, submodules, other protocols (`ext::` runs a
-//! program), questions on a terminal, replaced objects, a repository that the environment names. It runs in a process
-//! group that ends with us, and within a time.
+//! Git uses the user's keys, proxies and credential helpers. Arguments are passed as a list, without a shell. Everything that a
+//! repository, an address or the environment could trigger is turned off: hooks, submodules, other protocols (`ext::` runs a
+//! program), prompts on the terminal, replacement objects, and variables that name a repository. The process group ends with this
+//! process, and after a timeout.
 
 #[cfg(unix)]
 use std::os::unix::process::ExitStatusExt;
@@ -22,14 +22,14 @@ use tokio::process::Command;
 
 use super::{super::address::Transport, GitError};
 
-/// What is kept of what git says on stderr, in bytes: the end, where the reason is.
-const MAX_SAID_BYTES: usize = 16 * 1024;
+/// How much of git's stderr is kept, in bytes. The end is kept, because it contains the reason.
+const MAX_STDERR_BYTES: usize = 16 * 1024;
 
-/// How many threads talk to it: to its stdin, from its stdout, from its stderr.
+/// The number of threads for git's stdin, stdout and stderr.
 const THREADS: usize = 3;
 
-/// Variables that name a repository or change what is read from one. A hook of git's, for example, sets some of them.
-const OF_A_REPOSITORY: [&str; 14] = [
+/// Environment variables that name a repository or change what is read from it. A git hook sets some of them, for example.
+const REPOSITORY_VARIABLES: [&str; 14] = [
     "GIT_ALTERNATE_OBJECT_DIRECTORIES",
     "GIT_CEILING_DIRECTORIES",
     "GIT_COMMON_DIR",
@@ -46,7 +46,7 @@ const OF_A_REPOSITORY: [&str; 14] = [
     "GIT_WORK_TREE",
 ];
 
-/// What is set whatever the user's configuration says.
+/// Settings that override the user's configuration.
 const SETTINGS: [&str; 9] = [
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
@@ -59,39 +59,40 @@ const SETTINGS: [&str; 9] = [
     "maintenance.auto=false",
 ];
 
-/// Runs `git` in one repository of ours.
+/// Runs `git` in a temporary repository.
 pub(super) struct Git<'a> {
     program: PathBuf,
     directory: &'a Path,
     transport: Transport,
     observer: Option<Arc<dyn ProcessObserver>>,
-    /// All of it has to be done by then.
+    /// The end of the timeout for all commands together.
     deadline: Instant,
     timeout: Duration,
 }
 
 impl<'a> Git<'a> {
-    /// For a repository in `directory`, which may reach others by `transport` alone, and for `timeout` in all.
+    /// Creates a runner for the repository in `directory`, which may use no other `transport`. The `timeout` is for all commands
+    /// together.
     ///
     /// # Errors
-    /// There is no git.
+    /// Returns [`GitError::NoGit`] if `git` is not in `PATH`.
     pub(super) fn new(
         directory: &'a Path,
         transport: Transport,
         observer: Option<Arc<dyn ProcessObserver>>,
         timeout: Duration,
     ) -> Result<Self, GitError> {
-        // By its path: Windows would look for it in the working directory first.
+        // Use the absolute path, because Windows would search the working directory first.
         let program = which::which("git").map_err(|_| GitError::NoGit)?;
         Ok(Self { program, directory, transport, observer, deadline: Instant::now() + timeout, timeout })
     }
 
-    /// Runs a command, of which only the success counts.
+    /// Runs a command and ignores its output.
     pub(super) fn run(&self, arguments: &[&str]) -> Result<(), GitError> {
         self.talk(arguments, Vec::new(), |_output| Ok(()))
     }
 
-    /// Runs a command that answers with a line.
+    /// Runs a command and returns its output, which is one line.
     pub(super) fn line(&self, arguments: &[&str]) -> Result<String, GitError> {
         self.talk(arguments, Vec::new(), |output| {
             let mut line = String::new();
@@ -101,8 +102,8 @@ impl<'a> Git<'a> {
         })
     }
 
-    /// Runs a command with `input` on its stdin, and has `read` read its stdout. What `read` leaves is thrown away; when it
-    /// fails, that is the error.
+    /// Runs a command with `input` on stdin, and passes its stdout to `read`. Output that `read` leaves is discarded. An error of
+    /// `read` takes precedence.
     pub(super) fn talk<T: Send>(
         &self,
         arguments: &[&str],
@@ -117,7 +118,7 @@ impl<'a> Git<'a> {
         let mut command = self.command(arguments);
         command.stdin(Stdio::from(stdin)).stdout(Stdio::from(stdout)).stderr(Stdio::from(stderr));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(system)?;
-        // Those below; once git runs, it would wait for them.
+        // Check this before git starts, because a running git would wait for the threads below.
         probe_threads(THREADS).map_err(system)?;
         let entered = runtime.enter();
         let mut group = ProcessGroup::spawn(command, self.observer.clone()).map_err(system)?;
@@ -126,24 +127,24 @@ impl<'a> Git<'a> {
         thread::scope(|scope| {
             let writes = move || {
                 let mut to_git = to_git;
-                // Git says itself why it reads no further.
-                drop(to_git.write_all(&input));
+                // If git stops reading, its exit status and stderr give the reason.
+                let _ = to_git.write_all(&input);
             };
             scope.spawn(writes);
             let said = scope.spawn(move || end_of(errors));
             let reads = move || {
                 let mut from_git = from_git;
                 let read = read(&mut from_git)?;
-                // Whoever is not read from does not end.
-                drop(io::copy(&mut from_git, &mut io::sink()));
+                // Git doesn't exit while its output is not read.
+                let _ = io::copy(&mut from_git, &mut io::sink());
                 Ok(read)
             };
             let read = scope.spawn(reads);
             let ended = runtime.block_on(async { tokio::time::timeout(left, group.exited()).await });
-            // Closes the pipes as well, whoever else has them.
+            // This also closes pipes that children of git have inherited.
             group.kill();
-            let (said, read) = (join(said), join(read));
-            let read = read?;
+            let said = join(said);
+            let read = join(read)?;
             match ended {
                 Err(_) => Err(GitError::TooLong(self.timeout)),
                 Ok(Err(source)) => Err(system(source)),
@@ -158,7 +159,7 @@ impl<'a> Git<'a> {
 
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
-        for variable in OF_A_REPOSITORY {
+        for variable in REPOSITORY_VARIABLES {
             command.env_remove(variable);
         }
         let protocol = match self.transport {
@@ -168,7 +169,7 @@ impl<'a> Git<'a> {
         };
         command
             .current_dir(self.directory)
-            // Also decides about addresses that the user's configuration rewrites.
+            // This also applies to addresses that the user's configuration rewrites (`url.*.insteadOf`).
             .env("GIT_ALLOW_PROTOCOL", protocol)
             .env("GIT_TERMINAL_PROMPT", "0")
             .env("GCM_INTERACTIVE", "never")
@@ -179,9 +180,9 @@ impl<'a> Git<'a> {
         for setting in SETTINGS {
             command.args(["-c", setting]);
         }
-        if self.transport == Transport::Ssh && !asks_with_own_ssh() {
-            // Or it would ask for passwords on the terminal of whoever started us. A program of the user's own, from
-            // his configuration, is given the same by the next line's variable.
+        if self.transport == Transport::Ssh && !has_ssh_command() {
+            // Otherwise ssh would ask for passwords on the terminal. The variable has the same effect on an ssh program from the
+            // user's configuration.
             command.env("SSH_ASKPASS_REQUIRE", "never").args(["-c", "core.sshCommand=ssh -oBatchMode=yes"]);
         }
         command.args(arguments);
@@ -189,36 +190,37 @@ impl<'a> Git<'a> {
     }
 }
 
-/// Whether the environment says which program is ssh.
-fn asks_with_own_ssh() -> bool {
+/// Returns true if the environment selects an ssh program.
+fn has_ssh_command() -> bool {
     ["GIT_SSH_COMMAND", "GIT_SSH"]
         .iter()
-        .any(|name| std::env::var_os(name).is_some_and(|it| it != *OsStr::new("")))
+        .any(|name| std::env::var_os(name).is_some_and(|value| value != *OsStr::new("")))
 }
 
 fn join<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// The error behind the end of a process that a limit of the system has ended, so that it could not say so itself.
+/// Returns the error if a system limit ended the process before it could report the error itself.
 #[cfg(unix)]
 fn limit(status: ExitStatus) -> Option<io::Error> {
     let is_too_large = status.signal() == Some(rustix::process::Signal::XFSZ.as_raw());
     is_too_large.then(|| io::ErrorKind::FileTooLarge.into())
 }
 
-/// Nothing: no limit ends a process.
+/// Returns `None`, because no limit ends a process on Windows.
 #[cfg(windows)]
 fn limit(_status: ExitStatus) -> Option<io::Error> {
     None
 }
 
-/// The end of what is said, as text.
+/// Reads stderr and returns its last [`MAX_STDERR_BYTES`] bytes as text.
 fn end_of(mut errors: PipeReader) -> String {
-    let (mut said, mut some) = (Vec::new(), [0; 4096]);
-    while let Ok(count @ 1..) = errors.read(&mut some) {
-        said.extend_from_slice(&some[..count]);
-        let beyond = said.len().saturating_sub(MAX_SAID_BYTES);
+    let mut said = Vec::new();
+    let mut buffer = [0; 4096];
+    while let Ok(count @ 1..) = errors.read(&mut buffer) {
+        said.extend_from_slice(&buffer[..count]);
+        let beyond = said.len().saturating_sub(MAX_STDERR_BYTES);
         said.drain(..beyond);
     }
     String::from_utf8_lossy(&said).into_owned()

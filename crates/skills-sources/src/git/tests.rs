@@ -1,4 +1,4 @@
-//! Against repositories that the tests make with `git`.
+//! Fetches from repositories that the tests create with `git`.
 
 use std::{
     fs,
@@ -11,7 +11,7 @@ use super::{
     *,
 };
 
-/// A repository with a history.
+/// A repository in a temporary directory.
 struct Repository(tempfile::TempDir);
 
 impl Repository {
@@ -39,7 +39,7 @@ impl Repository {
         String::from_utf8(output.stdout).unwrap().trim().to_owned()
     }
 
-    /// Writes files and commits. Returns the commit.
+    /// Writes files, commits them, and returns the commit's hash.
     fn commit(&self, files: &[(&str, &str)]) -> String {
         for (path, text) in files {
             let path = self.0.path().join(path);
@@ -51,7 +51,7 @@ impl Repository {
         self.git(&["rev-parse", "HEAD"], b"")
     }
 
-    /// Commits a tree whose entries no file system has to accept: `MODE PATH` and content.
+    /// Commits entries, as `MODE PATH` and content, that a file system may not be able to store.
     fn import(&self, entries: impl Iterator<Item = (String, String)>) {
         let mut stream =
             "commit refs/heads/main\ncommitter t <t@example.com> 1 +0000\ndata 1\nm\n".to_owned();
@@ -77,9 +77,10 @@ impl Repository {
     }
 }
 
-/// The files that a fetch wrote, and what it said.
+/// Fetches into a temporary directory. Returns the files and the result.
 fn fetch_from(place: &GitPlace, commit: Option<&str>) -> Result<(Vec<String>, Fetched), GitError> {
-    let (directory, scratch) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let directory = tempfile::tempdir().unwrap();
+    let scratch = tempfile::tempdir().unwrap();
     let fetched = fetch(place, commit, directory.path(), scratch.path(), None, Duration::from_mins(1))?;
     Ok((files(directory.path()), fetched))
 }
@@ -104,7 +105,7 @@ fn files(dir: &Path) -> Vec<String> {
 const SKILL: &str = "---\nname: a\ndescription: d\n---\nBody.\n";
 
 #[test]
-fn skills_and_nothing_else() {
+fn only_skills_are_fetched() {
     let repository = Repository::new();
     let first = repository.commit(&[
         ("a/SKILL.md", SKILL),
@@ -119,7 +120,7 @@ fn skills_and_nothing_else() {
         ("#v1", &first, vec!["a/SKILL.md", "a/x/y.md"]),
         ("#main:b", &second, vec!["SKILL.md"]),
         (&format!("#{first}"), &first, vec!["a/SKILL.md", "a/x/y.md"]),
-        // A commit's short name.
+        // An abbreviated commit.
         (&format!("#{}:a", &first[..10]), &first, vec!["SKILL.md", "x/y.md"]),
     ] {
         let (files, fetched) = fetch_from(&repository.place(fragment), None).unwrap();
@@ -130,19 +131,20 @@ fn skills_and_nothing_else() {
         );
         assert_eq!(fetched.notes, Vec::<String>::new());
     }
-    // What was pinned, whatever the branch is now.
+    // A pinned commit is fetched even if the branch has moved.
     let (files, fetched) = fetch_from(&repository.place("#main"), Some(&first)).unwrap();
     assert_eq!((files.len(), fetched.commit), (2, first));
 }
 
-/// A server that can leave files out sends those of skills alone.
+/// A server that supports filters sends only the files of skills.
 #[test]
-fn a_server_that_filters() {
+fn a_server_with_filters() {
     let repository = Repository::new();
     repository.git(&["config", "uploadpack.allowFilter", "true"], b"");
     let noise = "never to be sent".repeat(1000);
     let commit = repository.commit(&[("a/SKILL.md", SKILL), ("a/x.md", "x"), ("big.bin", &noise)]);
-    let (directory, scratch) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let directory = tempfile::tempdir().unwrap();
+    let scratch = tempfile::tempdir().unwrap();
     let place = repository.place("");
     let fetched = fetch(&place, None, directory.path(), scratch.path(), None, TIMEOUT).unwrap();
     assert_eq!(
@@ -158,11 +160,11 @@ fn a_server_that_filters() {
         .unwrap();
     let missing =
         String::from_utf8(output.stdout).unwrap().lines().filter(|line| line.starts_with('?')).count();
-    assert_eq!(missing, 1, "the file that is no skill's");
+    assert_eq!(missing, 1, "the file outside of skills is not sent");
 }
 
 #[test]
-fn what_is_not_there() {
+fn missing_references_and_directories() {
     let repository = Repository::new();
     let commit = repository.commit(&[("a/SKILL.md", SKILL)]);
     for (fragment, expected) in [
@@ -185,9 +187,9 @@ fn what_is_not_there() {
 }
 
 #[test]
-fn what_to_do_about_what_git_says() {
+fn hints_fit_the_errors_of_git() {
     for (said, expected) in [
-        ("fatal: write error: No space left on device", "disk's space"),
+        ("fatal: write error: No space left on device", "free space"),
         ("fatal: detected dubious ownership in repository at '/r/.git'", "safe.directory"),
         ("fatal: mismatched algorithms: client sha1; server sha256", "SHA-1"),
         ("fatal: unable to access 'https://x/': Could not resolve host: x", "network"),
@@ -198,7 +200,6 @@ fn what_to_do_about_what_git_says() {
     }
 }
 
-/// An empty file system's worth of tricks.
 #[test]
 fn a_hostile_repository() {
     let repository = Repository::new();
@@ -231,13 +232,13 @@ fn a_hostile_repository() {
     }
 }
 
-/// Names that git itself would refuse to write are made without it.
+/// The tree contains names that git itself would refuse to write.
 #[test]
 fn a_tree_that_leads_out() {
     let repository = Repository::new();
     repository.commit(&[("x", SKILL)]);
     let blob = repository.git(&["rev-parse", "HEAD:x"], b"");
-    // By hand, because `mktree` refuses such names.
+    // The object is built by hand, because `mktree` refuses such names.
     let object: Vec<u8> =
         (0..blob.len()).step_by(2).map(|at| u8::from_str_radix(&blob[at..at + 2], 16).unwrap()).collect();
     let tree = |entries: &[(&str, &str, &[u8])]| -> Vec<u8> {
@@ -258,7 +259,8 @@ fn a_tree_that_leads_out() {
     let commit = repository.git(&["commit-tree", &top, "-m", "m"], b"");
     repository.git(&["update-ref", "refs/heads/main", &commit], b"");
     let outer = tempfile::tempdir().unwrap();
-    let (directory, scratch) = (outer.path().join("x/y"), outer.path().join("scratch"));
+    let directory = outer.path().join("x/y");
+    let scratch = outer.path().join("scratch");
     fs::create_dir_all(&directory).unwrap();
     fs::create_dir(&scratch).unwrap();
     let fetched = fetch(&repository.place(""), None, &directory, &scratch, None, TIMEOUT).unwrap();
@@ -279,22 +281,23 @@ fn a_hundred_thousand_files() {
     assert_eq!(fetched.notes, ["`c` is left out: it has too many files for a skill"]);
 }
 
-/// Git may neither ask nor hang: an address where nobody answers ends with the time.
+/// A server that accepts the connection and never answers runs into the timeout.
 #[test]
-fn a_server_that_says_nothing() {
+fn a_server_that_never_answers() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("https://{}/x.git", listener.local_addr().unwrap());
     let place =
         GitPlace { url, reference: None, path: String::new(), transport: super::super::Transport::Https };
-    let (directory, scratch) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let directory = tempfile::tempdir().unwrap();
+    let scratch = tempfile::tempdir().unwrap();
     let timeout = Duration::from_secs(1);
     let error = fetch(&place, None, directory.path(), scratch.path(), None, timeout).unwrap_err();
-    assert!(matches!(error, GitError::TooLong(it) if it == timeout), "{error}");
+    assert!(matches!(error, GitError::TooLong(limit) if limit == timeout), "{error}");
 }
 
-/// Only the protocol of the address: neither one of the user's rewritten addresses nor a file that passes for a host.
+/// Only the protocol of the address is allowed, even if the URL was rewritten.
 #[test]
-fn other_protocols_are_off() {
+fn other_protocols_are_rejected() {
     let repository = Repository::new();
     repository.commit(&[("a/SKILL.md", SKILL)]);
     for url in [repository.url(), "ext::sh -c true".to_owned()] {

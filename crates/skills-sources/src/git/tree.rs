@@ -1,7 +1,7 @@
-//! Which files of a repository are wanted: those of its skills, and what says where skills are. Decides by names alone,
-//! before any of them is fetched.
+//! Selects the files of a repository to fetch: the files of its skills, and the manifests that list directories of skills. The
+//! selection uses names only, before any file is fetched.
 //!
-//! A repository is a stranger's: links, submodules, and what has no [safe path](super::paths) are left out.
+//! A repository is untrusted, so links, submodules, and files without a [safe path](super::paths) are left out.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -15,20 +15,20 @@ use super::{
     paths::{Spellings, safe},
 };
 
-/// Entries of a tree that are looked at. A larger repository needs a path.
+/// The maximum number of entries in a tree. A source in a larger repository needs a path.
 pub(super) const MAX_ENTRIES: usize = 500_000;
-/// Files of one skill.
+/// The maximum number of files in a skill.
 pub(super) const MAX_SKILL_FILES: usize = 5_000;
-/// Files of all skills of a source.
+/// The maximum number of files in all skills of a source.
 pub(super) const MAX_FILES: usize = 50_000;
-/// What is said of what was left out; the rest is counted.
+/// The maximum number of notes about files that were left out. Further ones are counted.
 const MAX_NOTES: usize = 20;
 
-/// The directory in which a repository says what it offers, and the files in it.
+/// The directory of the manifests of a repository.
 pub(crate) const MANIFEST_DIR: &str = ".claude-plugin";
 const MANIFESTS: [&str; 2] = ["marketplace.json", "plugin.json"];
 
-/// An entry of a tree that is no directory.
+/// An entry of a tree other than a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Entry {
     mode: Mode,
@@ -45,31 +45,31 @@ enum Mode {
     Unknown,
 }
 
-/// A file to be fetched.
+/// A file to fetch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Wanted {
-    /// The name of its content.
+    /// The hash of the blob.
     pub(super) object: String,
-    /// Safe to write below a directory.
+    /// A safe path, see [`safe`].
     pub(super) path: String,
     pub(super) is_program: bool,
 }
 
-/// What is wanted of a tree, and what of the rest somebody should know.
+/// The files to fetch, and notes about files that were left out.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Selection {
     pub(super) wanted: Vec<Wanted>,
     pub(super) notes: Vec<String>,
 }
 
-/// Reads what `git ls-tree -r -z` prints.
+/// Reads the output of `git ls-tree -r -z`.
 pub(super) fn read(output: &mut dyn Read) -> Result<Vec<Entry>, GitError> {
     let system = |source| GitError::System { what: "ls-tree".to_owned(), source };
     let mut entries = Vec::new();
     for record in BufReader::new(output).split(0) {
         let record = record.map_err(system)?;
         let unexpected =
-            || system(io::Error::new(io::ErrorKind::InvalidData, "an entry that cannot be read"));
+            || system(io::Error::new(io::ErrorKind::InvalidData, "an entry has an unknown format"));
         let tab = record.iter().position(|byte| *byte == b'\t').ok_or_else(unexpected)?;
         let head = std::str::from_utf8(&record[..tab]).map_err(|_| unexpected())?;
         let [mode, _kind, object] = head.split(' ').collect::<Vec<_>>()[..] else { return Err(unexpected()) };
@@ -88,7 +88,7 @@ pub(super) fn read(output: &mut dyn Read) -> Result<Vec<Entry>, GitError> {
     Ok(entries)
 }
 
-/// What is wanted of these.
+/// Selects the files to fetch.
 pub(super) fn select(entries: &[Entry]) -> Result<Selection, GitError> {
     let mut notes = Notes::default();
     let mut files = Vec::new();
@@ -135,19 +135,19 @@ pub(super) fn select(entries: &[Entry]) -> Result<Selection, GitError> {
     Ok(Selection { wanted, notes: notes.finish() })
 }
 
-/// The directories with a `SKILL.md`, without those that are inside of another.
+/// Returns the directories that contain a `SKILL.md`.
 fn directories_of_skills<'a>(files: &[(&'a str, &Entry)]) -> HashSet<&'a str> {
     let has_skill = files.iter().filter(|(_, entry)| matches!(entry.mode, Mode::File | Mode::Program));
     has_skill.filter_map(|(path, _)| directory_if(path, &SKILL_FILE_NAMES)).collect()
 }
 
-/// The directory of a file with one of these names.
+/// Returns the directory of a file that has one of `names`.
 fn directory_if<'a>(path: &'a str, names: &[&str]) -> Option<&'a str> {
     let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
     names.contains(&name).then_some(directory)
 }
 
-/// The outermost skill that a file belongs to.
+/// Returns the outermost skill that contains a file.
 fn skill_of<'a>(path: &str, skills: &HashSet<&'a str>) -> Option<&'a str> {
     let ends = std::iter::once(0).chain(path.match_indices('/').map(|(at, _)| at));
     ends.into_iter().find_map(|end| skills.get(&path[..end]).copied())
@@ -186,7 +186,7 @@ impl Notes {
 mod tests {
     use super::*;
 
-    /// What is wanted of entries such as `100644 a/SKILL.md`, and what is said of the others.
+    /// Selects from entries such as `100644 a/SKILL.md`. Returns the selected paths and the notes.
     fn selected(entries: &[&str]) -> (Vec<String>, Vec<String>) {
         let listed: Vec<u8> = entries
             .iter()
@@ -196,7 +196,7 @@ mod tests {
             })
             .collect();
         let selection = select(&read(&mut &listed[..]).unwrap()).unwrap();
-        (selection.wanted.into_iter().map(|it| it.path).collect(), selection.notes)
+        (selection.wanted.into_iter().map(|file| file.path).collect(), selection.notes)
     }
 
     #[track_caller]
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn the_files_of_skills_and_what_says_where_they_are() {
+    fn files_of_skills_and_manifests_are_selected() {
         check(
             &[
                 "100644 README.md",
@@ -235,12 +235,12 @@ mod tests {
             ],
             &[],
         );
-        // The repository itself is a skill.
+        // The root of the repository is a skill.
         check(&["100644 SKILL.md", "100644 a/b.md"], &["SKILL.md", "a/b.md"], &[]);
     }
 
     #[test]
-    fn what_is_left_out() {
+    fn unsafe_entries_are_left_out() {
         check(
             &[
                 "100644 a/SKILL.md",
@@ -266,35 +266,35 @@ mod tests {
             ],
             &["a/SKILL.md"],
             &[
-                "leads elsewhere",
-                "leads elsewhere",
-                "leads elsewhere",
-                "leads elsewhere",
+                "leads out",
+                "leads out",
+                "leads out",
+                "leads out",
                 "git's own",
                 "git's own",
                 "git's own",
                 "git's own",
-                "not every system",
-                "not every system",
-                "not every system",
-                "not every system",
-                "not every system",
-                "not every system",
-                "not every system",
-                "nobody sees",
+                "some operating systems",
+                "some operating systems",
+                "some operating systems",
+                "some operating systems",
+                "some operating systems",
+                "some operating systems",
+                "some operating systems",
+                "invisible characters",
                 "is a link",
                 "is a submodule",
                 "unknown kind",
             ],
         );
-        // Links elsewhere in the repository are nobody's business.
+        // A link outside of a skill needs no note.
         check(&["100644 a/SKILL.md", "120000 link"], &["a/SKILL.md"], &[]);
-        // A link is no SKILL.md.
+        // A link can't be a SKILL.md.
         check(&["120000 a/SKILL.md", "100644 a/x"], &[], &[]);
     }
 
     #[test]
-    fn what_differs_only_in_case() {
+    fn paths_that_differ_only_in_case() {
         check(
             &[
                 "100644 a/SKILL.md",
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn how_much_is_too_much() {
+    fn limits_of_files_and_notes() {
         let mut entries = vec!["100644 a/SKILL.md".to_owned(), "100644 b/SKILL.md".to_owned()];
         entries.extend((0..MAX_SKILL_FILES).map(|number| format!("100644 b/{number}")));
         let entries: Vec<_> = entries.iter().map(String::as_str).collect();

@@ -1,4 +1,4 @@
-//! Brings a source into the store: what was approved of it, or what it has at first.
+//! Fetches a source into the store: its approved version, or its current one if none was approved yet.
 
 use skills_core::scan::Finding;
 
@@ -13,8 +13,15 @@ use super::{
     Options, Spec,
 };
 
-/// Brings a source into the store. Returns what is approved of it, and whether that is written.
-pub(super) fn fetch(spec: &Spec, store: &Store, options: &Options) -> Result<(Pinned, bool), SourceError> {
+/// The approved version of a source that is in the store.
+pub(super) struct Fetched {
+    pub(super) pinned: Pinned,
+    /// True if the version is in the lock file. False if the file could not be written.
+    pub(super) is_saved: bool,
+}
+
+/// Fetches a source into the store.
+pub(super) fn fetch(spec: &Spec, store: &Store, options: &Options) -> Result<Fetched, SourceError> {
     let (lock_file, broken) = LockFile::read_or_last(&spec.lock, store.dir());
     let pinned = lock_file.get(spec.address.as_str()).cloned();
     match (spec.address.place(), pinned) {
@@ -22,7 +29,7 @@ pub(super) fn fetch(spec: &Spec, store: &Store, options: &Options) -> Result<(Pi
             store
                 .fetch_git(place, Some(&pinned.commit), options.observer.clone())
                 .map_err(|error| SourceError::git(&spec.address, error))?;
-            Ok((Pinned::Git(pinned), true))
+            Ok(Fetched { pinned: Pinned::Git(pinned), is_saved: true })
         }
         (Place::Web(url), Some(Pinned::Web(pinned))) => {
             let digest =
@@ -30,15 +37,17 @@ pub(super) fn fetch(spec: &Spec, store: &Store, options: &Options) -> Result<(Pi
             if digest.to_string() != pinned.index {
                 return Err(SourceError::Changed { address: spec.address.to_string() });
             }
-            Ok((Pinned::Web(pinned), true))
+            Ok(Fetched { pinned: Pinned::Web(pinned), is_saved: true })
         }
         _ => {
             if let Some(broken) = broken {
                 return Err(broken.into());
             }
             if options.locked {
-                let (address, path) = (spec.address.to_string(), spec.lock.clone());
-                return Err(SourceError::NotLocked { address, path });
+                return Err(SourceError::NotLocked {
+                    address: spec.address.to_string(),
+                    path: spec.lock.clone(),
+                });
             }
             let mut pinned = pin_now(&spec.address, store, options)?;
             if let (Place::Git(place), Pinned::Git(git)) = (spec.address.place(), &mut pinned) {
@@ -50,8 +59,8 @@ pub(super) fn fetch(spec: &Spec, store: &Store, options: &Options) -> Result<(Pi
     }
 }
 
-/// Writes down what came first, unless another process was faster: then that is what counts.
-fn approve_first(spec: &Spec, pinned: Pinned, store: &Store) -> (Pinned, bool) {
+/// Writes the first version of a source to the lock file. If another process has written one meanwhile, that one is used.
+fn approve_first(spec: &Spec, pinned: Pinned, store: &Store) -> Fetched {
     let key = spec.address.as_str();
     let write = |lock_file: &mut LockFile| {
         if let Some(theirs) = lock_file.get(key) {
@@ -61,19 +70,19 @@ fn approve_first(spec: &Spec, pinned: Pinned, store: &Store) -> (Pinned, bool) {
         pinned.clone()
     };
     match LockFile::change(&spec.lock, store.dir(), write) {
-        Ok(pinned) => (pinned, true),
+        Ok(pinned) => Fetched { pinned, is_saved: true },
         Err(error) => {
-            tracing::warn!("what is fetched of {key} is not written down: {error}; {}", error.hint());
-            (pinned, false)
+            tracing::warn!("the approval of {key} could not be saved: {error}; {}", error.hint());
+            Fetched { pinned, is_saved: false }
         }
     }
 }
 
-/// What came with a source and waits for somebody to look at it.
+/// Warns about skills that were held back because of a high-risk finding.
 fn warn_of_risks(address: &Address, risks: &[(String, Finding)]) {
     for (path, finding) in risks {
         tracing::warn!(
-            "the skill in `{path}` of {address} is not used: {} ({}, {}); `acp-skills-proxy update '{address}'` shows it, and asks",
+            "the skill in `{path}` of {address} is not used: {} ({}, {}); `acp-skills-proxy update '{address}'` shows it and asks for approval",
             finding.reason,
             finding.code,
             finding.file
@@ -81,7 +90,7 @@ fn warn_of_risks(address: &Address, risks: &[(String, Finding)]) {
     }
 }
 
-/// Fetches a source as it is now. Returns what is approved of it when all of it is.
+/// Fetches the current version of a source. Returns the pin that approves all of its skills.
 fn pin_now(address: &Address, store: &Store, options: &Options) -> Result<Pinned, SourceError> {
     match address.place() {
         Place::Git(place) => {

@@ -1,5 +1,5 @@
-//! What the cache knows of a lock: the last one that could be read, whose copy that is, and the file lock of whoever
-//! changes it.
+//! Files in the cache directory about a lock file: a copy of its last readable version, the path of the original, and the file lock
+//! that processes take to change it.
 
 use std::{
     collections::HashSet,
@@ -11,11 +11,11 @@ use skills_core::remote::Sha256;
 
 use super::{LockError, LockFile, Pinned};
 
-/// What ends the name of the file that says whose copy another one is.
+/// The extension of the file that contains the path of the original.
 const ORIGIN: &str = "path";
 
 impl LockFile {
-    /// Reads a lock, or the last one that could be read, with what is wrong with the one that is there.
+    /// Reads a lock file. If that fails, returns the last readable version, or an empty one, with the error.
     pub(crate) fn read_or_last(path: &Path, cache: &Path) -> (Self, Option<LockError>) {
         match Self::read(path) {
             Ok(lock) => {
@@ -26,35 +26,35 @@ impl LockFile {
         }
     }
 
-    /// Keeps this as the last one that could be read.
+    /// Saves `self` as the last readable version.
     pub(super) fn keep(&self, path: &Path, cache: &Path) {
         let copy = copy(path, cache);
         if Self::read(&copy).ok().as_ref() != Some(self) {
-            // Without it, a broken lock serves nothing.
-            drop(self.write(&copy));
+            // Without the copy, a broken lock file serves no skills.
+            let _ = self.write(&copy);
         }
-        // Says whose copy it is: a lock that is gone refers to nothing.
-        let (origin, path) = (copy.with_extension(ORIGIN), std::path::absolute(path));
-        if let Ok(path) = path
+        // The path of the original is needed to ignore the copy once the original is gone.
+        let origin = copy.with_extension(ORIGIN);
+        if let Ok(path) = std::path::absolute(path)
             && !origin.exists()
         {
-            drop(fs::write(origin, path.as_os_str().as_encoded_bytes()));
+            let _ = fs::write(origin, path.as_os_str().as_encoded_bytes());
         }
     }
 }
 
-/// The path of the [file lock](crate::disk::FileLock) of whoever changes the file at `path`.
+/// Returns the path of the [file lock](crate::disk::FileLock) that guards changes of the file at `path`.
 pub(crate) fn lock_path(path: &Path, cache: &Path) -> PathBuf {
     cache.join("locks").join(format!("{}.lock", key(path)))
 }
 
-/// Where the last lock is that could be read.
+/// Returns the path of the copy.
 fn copy(path: &Path, cache: &Path) -> PathBuf {
     cache.join("locks").join(format!("{}.json", key(path)))
 }
 
-/// Everything that the locks refer to which were read with this cache: commits, and digests of indexes. Of a lock that is
-/// gone, the copy goes as well.
+/// Returns the commits and index checksums in all lock files that were read with this cache. Copies are removed if their original is
+/// gone.
 pub(crate) fn references(cache: &Path) -> HashSet<String> {
     let mut references = HashSet::new();
     for entry in fs::read_dir(cache.join("locks")).into_iter().flatten().flatten() {
@@ -65,11 +65,11 @@ pub(crate) fn references(cache: &Path) -> HashSet<String> {
         let file = copy.with_extension(ORIGIN);
         let origin = fs::read_to_string(&file).ok().map(PathBuf::from);
         if origin.as_ref().is_some_and(|origin| !origin.exists()) {
-            drop(fs::remove_file(&copy));
-            drop(fs::remove_file(&file));
+            let _ = fs::remove_file(&copy);
+            let _ = fs::remove_file(&file);
             continue;
         }
-        // The copy counts also where the lock itself is another by now: whoever has that one broken goes on with it.
+        // The copy counts even if the original differs from it, because a process may serve the copy while the original is broken.
         for path in origin.iter().chain([&copy]) {
             let lock = LockFile::read(path).unwrap_or_default();
             references.extend(lock.sources.into_values().map(|pinned| match pinned {
@@ -81,7 +81,7 @@ pub(crate) fn references(cache: &Path) -> HashSet<String> {
     references
 }
 
-/// The name of a file about another one.
+/// Returns the base name of the cache files about `path`.
 fn key(path: &Path) -> String {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     Sha256::of(path.as_os_str().as_encoded_bytes()).to_string()[..32].to_owned()

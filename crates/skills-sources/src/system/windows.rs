@@ -1,14 +1,14 @@
-//! What was fetched, on Windows.
+//! Write protection and removal of fetched files on Windows.
 
 use std::{fs, io, path::Path};
 
 use cap_std::fs::OpenOptions;
 
-/// The user's own directories are closed to others there, and a file that is read-only is in the way of whoever removes it.
+/// Does nothing: the user's directories are closed to other users, and a read-only file couldn't be removed.
 pub(super) fn protect(_options: &mut OpenOptions, _is_program: bool) {}
 
-/// Removes a directory, with files that are read-only, as git makes its objects. The standard library has Windows ignore
-/// that where it can, which is on NTFS alone ([`FILE_DISPOSITION_INFORMATION_EX`]).
+/// Removes a directory that may contain read-only files, such as git's objects. The standard library makes Windows ignore the
+/// attribute, but only on NTFS ([`FILE_DISPOSITION_INFORMATION_EX`]).
 ///
 /// [`FILE_DISPOSITION_INFORMATION_EX`]: https://learn.microsoft.com/windows-hardware/drivers/ddi/ntddk/ns-ntddk-_file_disposition_information_ex
 pub(super) fn remove_dir_all(dir: &Path) -> io::Result<()> {
@@ -21,11 +21,11 @@ pub(super) fn remove_dir_all(dir: &Path) -> io::Result<()> {
     }
 }
 
-#[expect(clippy::permissions_set_readonly_false, reason = "that is about Unix")]
+#[expect(clippy::permissions_set_readonly_false, reason = "the lint is about Unix")]
 fn make_writable(dir: &Path) -> io::Result<()> {
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
-        // Does not follow links, which are removed as they are.
+        // `metadata` doesn't follow links, so targets outside of the directory aren't changed.
         let metadata = entry.metadata()?;
         if metadata.is_dir() {
             make_writable(&entry.path())?;

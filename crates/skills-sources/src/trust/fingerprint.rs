@@ -1,21 +1,21 @@
-//! [`Fingerprint`]: what a skill is, to be compared with what it was.
+//! [`Fingerprint`]: the checksums of a skill, for comparison with the approved version.
 
 use std::{collections::BTreeMap, io};
 
 use skills_core::{Skill, SkillFiles, files::Bounds, remote::Sha256, skill::FileGuard};
 
-/// All files of a skill by their hashes.
+/// The checksums of all files of a skill.
 pub(super) struct Fingerprint {
     digest: String,
-    /// By path; nothing for what is no file to read, and of a link that is none with what is written in it.
+    /// The checksum of each file, by path. `None` for an entry without content; for a link, the target is a part of the path.
     files: BTreeMap<String, Option<Sha256>>,
 }
 
 impl Fingerprint {
-    /// That of a skill as it is on disk: hidden files count, and so do links. What it costs is taken from `bounds`.
+    /// Reads all files of a skill, including hidden files and links. The number of entries and bytes is subtracted from `bounds`.
     ///
     /// # Errors
-    /// Its files cannot be read, or are more than anybody can have looked at.
+    /// Returns an error if a file can't be read, or if the bounds are exceeded.
     pub(super) fn of(skill: &Skill, bounds: &mut Bounds) -> io::Result<Self> {
         let files = SkillFiles::of(skill).map_err(io::Error::other)?;
         let mut found = BTreeMap::new();
@@ -24,7 +24,7 @@ impl Fingerprint {
             found.insert(path.to_owned(), digest);
             Ok(())
         })?;
-        // A path cannot be taken for two lines: it stands behind its length.
+        // The length before each path ensures that a path can't imitate two lines.
         let mut text = String::new();
         for (path, digest) in &found {
             let digest = digest.map_or_else(|| "-".to_owned(), |digest| digest.to_string());
@@ -33,7 +33,7 @@ impl Fingerprint {
         Ok(Self { digest: Sha256::of(text.as_bytes()).to_string(), files: found })
     }
 
-    /// The hash of it all.
+    /// Returns the checksum of all files.
     pub(super) fn digest(&self) -> &str {
         &self.digest
     }

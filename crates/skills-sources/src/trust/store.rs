@@ -1,4 +1,4 @@
-//! [`TrustStore`]: what was decided about the skills of projects, in the directory `trust` below that of the state.
+//! [`TrustStore`]: decisions about skills of projects, in the directory `trust` below the state directory.
 
 use std::{
     collections::BTreeMap,
@@ -12,11 +12,11 @@ use crate::disk::state::{self, StateDir};
 
 const VERSION: u32 = 1;
 
-/// The decisions, a file for each project.
+/// The store of decisions, with one file per project.
 #[derive(Debug, Clone)]
 pub(super) struct TrustStore(StateDir);
 
-/// What was decided about the skills of a project, by where they are in it: hashes.
+/// Decisions about the skills of a project: checksums, by directory relative to the project.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Decisions {
     v: u32,
@@ -31,17 +31,17 @@ impl TrustStore {
         Self(StateDir::later(state.join("trust")))
     }
 
-    /// The file about a project.
+    /// Returns the path of the file about a project.
     pub(super) fn file(&self, project: &Path) -> PathBuf {
         self.0.about_directory(project)
     }
 
-    /// What was decided. A file that cannot be read is a warning, and nothing is trusted.
+    /// Returns the decisions about a project. If the file can't be read, a warning is logged and no skill is trusted.
     pub(super) fn load(&self, project: &Path) -> Decisions {
         let file = self.file(project);
         let read = state::read::<Decisions>(&file).unwrap_or_else(|error| {
             tracing::warn!(
-                "cannot read {}: {error}; the project's skills wait for your trust",
+                "cannot read {}: {error}; the skills of the project need your approval again",
                 file.display()
             );
             None
@@ -49,10 +49,10 @@ impl TrustStore {
         read.filter(|decisions| decisions.v == VERSION).unwrap_or_default()
     }
 
-    /// Adds decisions.
+    /// Adds decisions about a project.
     ///
     /// # Errors
-    /// The file cannot be locked or written; then it is as it was.
+    /// Returns an error if the file can't be locked or written. The file is then unchanged.
     pub(super) fn save(&self, project: &Path, more: &Decisions) -> io::Result<()> {
         self.0.change(&self.file(project), |old: Option<Decisions>| {
             let mut all = old.filter(|old| old.v == VERSION).unwrap_or_default();
@@ -72,7 +72,7 @@ impl Decisions {
         self.refused.get(place).is_some_and(|known| known == digest)
     }
 
-    /// Whether any version of a skill was trusted.
+    /// Returns true if any version of a skill was trusted.
     pub(super) fn knows(&self, place: &str) -> bool {
         self.trusted.contains_key(place)
     }
@@ -86,7 +86,7 @@ impl Decisions {
         }
     }
 
-    /// The same with what was decided later.
+    /// Adds later decisions, which take precedence.
     pub(super) fn add(&mut self, later: &Self) {
         for (decisions, trusted) in [(&later.trusted, true), (&later.refused, false)] {
             for (place, digest) in decisions {

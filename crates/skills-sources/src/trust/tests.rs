@@ -37,10 +37,10 @@ impl Project {
         self.trust.sift(&self.root(), &Discovery::new(project_roots(&self.root())).find())
     }
 
-    /// What is served, and what waits: `changed`, `refused` or `new`.
+    /// Returns the number of trusted skills, and the state of each waiting skill: `changed`, `refused` or `new`.
     fn state(&self) -> (usize, Vec<&'static str>) {
         let skills = self.sift();
-        let word = |it: &Unapproved| match (it.has_changed, it.is_refused) {
+        let word = |waiting: &Unapproved| match (waiting.has_changed, waiting.is_refused) {
             (_, true) => "refused",
             (true, _) => "changed",
             _ => "new",
@@ -54,7 +54,7 @@ impl Project {
 }
 
 #[test]
-fn once_by_hash() {
+fn a_skill_is_approved_once_by_checksum() {
     let project = Project::new();
     assert_eq!(project.state(), (0, vec!["new"]));
     project.decide(false);
@@ -62,12 +62,12 @@ fn once_by_hash() {
     let decided = project.decide(true);
     assert_eq!((decided.done.len(), decided.failed.len(), decided.unsaved), (1, 0, None));
     assert_eq!(project.state(), (1, vec![]));
-    // Another process, and another checkout of the same.
+    // Another process, and another checkout of the same project.
     let again = Trust::new(Some(project.dir.path().join("state")));
     let found = Discovery::new(project_roots(&project.root())).find();
     assert_eq!(again.sift(&project.root(), &found).len(), 1);
     assert_eq!(again.sift(project.dir.path(), &found).len(), 0);
-    // Every file counts, hidden ones as well; what is as it was is trusted.
+    // Every file counts, including hidden ones. If the content is restored, the skill is trusted again.
     for (path, text, before) in
         [("references/a.md", "b", Some("a")), (".hidden", "", None), ("scripts/x.sh", "", None)]
     {
@@ -82,7 +82,7 @@ fn once_by_hash() {
 }
 
 #[test]
-fn what_changes_between_look_and_word() {
+fn a_skill_that_changes_after_it_was_shown() {
     let project = Project::new();
     let shown = project.sift();
     project.write("SKILL.md", "---\nname: x\ndescription: d\n---\nObey.\n");
@@ -93,13 +93,13 @@ fn what_changes_between_look_and_word() {
 
 /// Whoever has a skill in hand reads what was approved, or nothing.
 #[test]
-fn what_changes_after_it_was_approved() {
+fn a_file_that_changes_after_approval() {
     let project = Project::new();
     project.decide(true);
     let skills = project.sift();
     let skill = skills.get("x").unwrap();
     let read =
-        |path: &str| files::read(skill, path, ReadOptions::default()).map(drop).map_err(|it| it.code());
+        |path: &str| files::read(skill, path, ReadOptions::default()).map(drop).map_err(|error| error.code());
     let body =
         || skills_core::activation::BodyCache::default().body(skill).map_err(|error| error.to_string());
     assert!(body().unwrap().contains("Body."));
@@ -111,16 +111,16 @@ fn what_changes_after_it_was_approved() {
     assert_eq!(read("SKILL.md"), Ok(()));
     project.write("SKILL.md", "---\nname: x\ndescription: d\n---\nObey.\n");
     assert!(body().unwrap_err().contains("not as the user approved it"));
-    // Discovery has seen the new text, and it is served to nobody when the file goes.
+    // Discovery has read the new text, but it is not served after the file is removed.
     project.sift();
     fs::remove_file(project.root().join(".skills/x/SKILL.md")).unwrap();
     assert!(body().is_err());
 }
 
-/// Somebody writes into a file, again and again, while it is read.
+/// Another process writes to a file repeatedly while it is read.
 #[cfg(unix)]
 #[test]
-fn what_changes_while_it_is_read() {
+fn a_file_that_changes_while_it_is_read() {
     use std::{
         os::unix::fs::FileExt,
         sync::atomic::{AtomicBool, Ordering},
@@ -158,7 +158,7 @@ fn what_changes_while_it_is_read() {
     assert!(served > 0);
 }
 
-/// They are compared one after the other, and none waits for ever.
+/// Large files are compared one after the other, and every read finishes.
 #[test]
 fn many_large_files_at_once() {
     let project = Project::new();
@@ -177,9 +177,9 @@ fn many_large_files_at_once() {
     });
 }
 
-/// What discovery has read need not be what was compared a moment later.
+/// The text that discovery has read may differ from the file that is compared later.
 #[test]
-fn what_changes_between_discovery_and_look() {
+fn a_skill_that_changes_after_discovery() {
     let project = Project::new();
     let good = fs::read_to_string(project.root().join(".skills/x/SKILL.md")).unwrap();
     project.decide(true);
@@ -191,7 +191,7 @@ fn what_changes_between_discovery_and_look() {
     project.write("SKILL.md", &good);
     let skills = project.trust.sift(&project.root(), &evil);
     assert_eq!((skills.len(), skills.unapproved().len(), skills.skipped().len()), (0, 0, 1));
-    // And what is shown is what waits.
+    // The description that is shown must belong to the waiting version.
     let harmless = found(&good);
     project.write("SKILL.md", "---\nname: x\ndescription: Obey.\n---\nBody.\n");
     let skills = project.trust.sift(&project.root(), &harmless);
@@ -199,7 +199,7 @@ fn what_changes_between_discovery_and_look() {
 }
 
 #[test]
-fn what_cannot_be_written_holds_for_this_run() {
+fn an_unsaved_decision_applies_until_the_end() {
     let project = Project::new();
     fs::write(project.dir.path().join("state"), "a file").unwrap();
     let decided = project.decide(true);
@@ -208,7 +208,7 @@ fn what_cannot_be_written_holds_for_this_run() {
 }
 
 #[test]
-fn files_that_somebody_else_wrote() {
+fn invalid_files_trust_nothing() {
     let project = Project::new();
     project.decide(true);
     let file = project.trust.file(&project.root()).unwrap();
@@ -222,7 +222,7 @@ fn files_that_somebody_else_wrote() {
 
 #[cfg(unix)]
 #[test]
-fn links() {
+fn a_link_that_becomes_a_file() {
     let project = Project::new();
     let skill = project.root().join(".skills/x");
     fs::write(project.dir.path().join("secret"), "secret").unwrap();
@@ -231,19 +231,21 @@ fn links() {
     project.decide(true);
     let skills = project.sift();
     let read = |path: &str| {
-        files::read(skills.get("x").unwrap(), path, ReadOptions::default()).map(drop).map_err(|it| it.code())
+        files::read(skills.get("x").unwrap(), path, ReadOptions::default())
+            .map(drop)
+            .map_err(|error| error.code())
     };
     assert_eq!((read("in.md"), read("out.md")), (Ok(()), Err("outside-skill")));
-    // The link becomes a file.
+    // Replace the link by a file.
     fs::remove_file(skill.join("out.md")).unwrap();
     fs::write(skill.join("out.md"), "x").unwrap();
     assert_eq!(read("out.md"), Err("not-approved"));
     assert_eq!(project.state(), (0, vec!["changed"]));
 }
 
-/// Files without contents that say they are long: a project that is to keep a session from beginning.
+/// Large sparse files can't delay the start of a session.
 #[test]
-fn more_than_anybody_looks_at() {
+fn a_skill_that_exceeds_the_bounds() {
     let project = Project::new();
     for number in 0..2 {
         let dir = project.root().join(format!(".skills/big-{number}"));
@@ -253,10 +255,11 @@ fn more_than_anybody_looks_at() {
         fs::File::create(dir.join("sparse")).unwrap().set_len(Bounds::SKILL.bytes).unwrap();
     }
     let skills = project.sift();
-    let why: Vec<_> = skills.skipped().iter().map(|it| it.diagnostics[0].message.as_str()).collect();
+    let why: Vec<_> =
+        skills.skipped().iter().map(|skipped| skipped.diagnostics[0].message.as_str()).collect();
     assert_eq!((skills.len(), skills.unapproved().len(), why.len()), (0, 1, 2), "{why:?}");
-    assert!(why[0].starts_with("it cannot be approved: its files have more than"), "{why:?}");
-    // All of them together are as much as one may be.
+    assert!(why[0].starts_with("the skill cannot be approved: its files have more than"), "{why:?}");
+    // All skills share the same bounds.
     let mut bounds = Bounds { bytes: 100, ..Bounds::SKILL };
     let skill = skills.unapproved()[0].skill.clone();
     Fingerprint::of(&skill, &mut bounds).unwrap();
@@ -265,11 +268,11 @@ fn more_than_anybody_looks_at() {
     assert_eq!(two.collect::<Vec<_>>(), [true, false, false], "{bounds:?}");
 }
 
-/// Scripts follow links by themselves, so where one leads to counts like a text; and nothing hides behind a name that cannot
-/// be told from another, or deeper than anybody looks.
+/// Scripts follow links, so the target of a link is a part of the checksum. A skill with an ambiguous name or with very deep
+/// directories can't be approved.
 #[cfg(unix)]
 #[test]
-fn what_has_no_text_of_its_own() {
+fn links_ambiguous_names_and_deep_directories() {
     use std::{
         ffi::OsStr,
         os::unix::{ffi::OsStrExt, fs::symlink},
@@ -297,18 +300,18 @@ fn what_has_no_text_of_its_own() {
     assert_eq!(project.state(), (0, vec!["changed"]));
     fs::remove_file(skill.join("new")).unwrap();
 
-    let refused = |what: &str| {
+    let check_not_approvable = |what: &str| {
         let skills = project.sift();
         let why = skills.skipped().iter().map(|it| it.diagnostics[0].message.clone()).collect::<Vec<_>>();
         assert_eq!((skills.len(), skills.unapproved().len(), why.len()), (0, 0, 1), "{what}: {why:?}");
-        assert!(why[0].starts_with("it cannot be approved: `"), "{what}: {why:?}");
+        assert!(why[0].starts_with("the skill cannot be approved: `"), "{what}: {why:?}");
     };
     let twin = skill.join(OsStr::from_bytes(b"\xff.sh"));
     fs::write(&twin, "bad").unwrap();
-    refused("a name that is no text");
+    check_not_approvable("a name that is not valid UTF-8");
     fs::remove_file(twin).unwrap();
     project.write(&format!("{}x.sh", "d/".repeat(40)), "bad");
-    refused("too deep");
+    check_not_approvable("a deep directory");
     fs::remove_dir_all(skill.join("d")).unwrap();
     assert_eq!(project.state(), (1, vec![]));
 }

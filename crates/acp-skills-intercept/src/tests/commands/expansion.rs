@@ -8,16 +8,16 @@ use serde_json::{Value, json};
 use super::*;
 
 /// What the user sees of these chunks, joined as an editor joins them.
-fn seen(world: &mut World, texts: &[String]) -> String {
+fn seen(fixture: &mut Fixture, texts: &[String]) -> String {
     let mut seen = String::new();
     for text in texts {
         let chunk = json!({ "type": "text", "text": text });
-        let out = world.update("s", &json!({ "sessionUpdate": "user_message_chunk", "content": chunk }));
+        let out = fixture.update("s", &json!({ "sessionUpdate": "user_message_chunk", "content": chunk }));
         seen.extend(
             out.to_client.iter().map(|it| it["params"]["update"]["content"]["text"].as_str().unwrap()),
         );
     }
-    let end = world.update("s", &json!({ "sessionUpdate": "current_mode_update" }));
+    let end = fixture.update("s", &json!({ "sessionUpdate": "current_mode_update" }));
     seen.extend(end.to_client.iter().filter_map(|it| it["params"]["update"]["content"]["text"].as_str()));
     seen
 }
@@ -29,8 +29,8 @@ fn is_invocation(block: &Value) -> bool {
 
 #[test]
 fn a_command_is_expanded() {
-    let mut world = session(&[]);
-    let prompt = expanded(&mut world, 2, &json!([text("/review src/main.rs")]));
+    let mut fixture = session(&[]);
+    let prompt = expanded(&mut fixture, 2, &json!([text("/review src/main.rs")]));
     // The catalog is due, too.
     let [catalog, ours, theirs] = &prompt.as_array().unwrap()[..] else { panic!("{prompt}") };
     assert!(catalog["text"].as_str().unwrap().contains("<available_skills>"));
@@ -42,9 +42,9 @@ fn a_command_is_expanded() {
     .assert_eq(unmarked(ours["text"].as_str().unwrap()));
     assert_eq!(theirs, &text("src/main.rs"));
     // Once.
-    let prompt = expanded(&mut world, 3, &json!([text("/review x")]));
+    let prompt = expanded(&mut fixture, 3, &json!([text("/review x")]));
     assert_eq!(prompt.as_array().unwrap().len(), 2);
-    let served = world.outside.served.clone().unwrap();
+    let served = fixture.host.served.clone().unwrap();
     assert_eq!((served.0, served.2), (KEY, vec!["review".to_owned()]));
 }
 
@@ -75,8 +75,8 @@ fn all_shapes_of_prompts() {
             json!([ours, { "type": "text", "text": "a", "annotations": { "priority": 1.0 } }]),
         ),
     ] {
-        let mut world = session(&["web"]);
-        let got = expanded(&mut world, 2, &prompt);
+        let mut fixture = session(&["web"]);
+        let got = expanded(&mut fixture, 2, &prompt);
         let got = got.as_array().unwrap();
         let expected = expected.as_array().unwrap();
         // The catalog comes first.
@@ -91,8 +91,8 @@ fn all_shapes_of_prompts() {
         let sent: Vec<_> = got.iter().filter_map(|it| it["text"].as_str().map(str::to_owned)).collect();
         let joined = sent.concat();
         let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert_eq!(words(&seen(&mut world, &sent)), words(&typed.concat()));
-        assert_eq!(words(&seen(&mut world, std::slice::from_ref(&joined))), words(&typed.concat()));
+        assert_eq!(words(&seen(&mut fixture, &sent)), words(&typed.concat()));
+        assert_eq!(words(&seen(&mut fixture, std::slice::from_ref(&joined))), words(&typed.concat()));
         // Also for a proxy that never saw it, and in a title.
         let mut other = session(&[]);
         assert_eq!(words(&seen(&mut other, &sent)), words(&typed.concat()));
@@ -107,18 +107,18 @@ fn all_shapes_of_prompts() {
 
 #[test]
 fn arguments_that_look_like_commands() {
-    let mut world = session(&[]);
-    let prompt = expanded(&mut world, 2, &json!([text("/review /etc/passwd")]));
+    let mut fixture = session(&[]);
+    let prompt = expanded(&mut fixture, 2, &json!([text("/review /etc/passwd")]));
     let theirs = prompt[2]["text"].as_str().unwrap();
-    assert_eq!(theirs, world.mark().wrap("The user wrote:") + "/etc/passwd");
+    assert_eq!(theirs, fixture.mark().wrap("The user wrote:") + "/etc/passwd");
     let sent: Vec<_> = (0..3).map(|at| prompt[at]["text"].as_str().unwrap().to_owned()).collect();
-    assert_eq!(seen(&mut world, &sent), "/review /etc/passwd");
-    assert_eq!(seen(&mut world, &[sent.concat()]), "/review /etc/passwd");
+    assert_eq!(seen(&mut fixture, &sent), "/review /etc/passwd");
+    assert_eq!(seen(&mut fixture, &[sent.concat()]), "/review /etc/passwd");
 }
 
 #[test]
 fn what_is_no_command_of_ours_passes() {
-    let mut world = session(&["web", "review", "secret list"]);
+    let mut fixture = session(&["web", "review", "secret list"]);
     for (request, words) in (2..).zip([
         "/web x",
         "/review x",
@@ -130,47 +130,47 @@ fn what_is_no_command_of_ours_passes() {
         "/",
         "/ review",
     ]) {
-        assert_eq!(texts(world.prompt(request, "s", &[words]).agent()), [words], "{words}");
+        assert_eq!(texts(fixture.prompt(request, "s", &[words]).agent()), [words], "{words}");
     }
     // Also behind what the client adds: where the agent looks for its commands is its own affair.
     for (request, words) in
         (12..).zip(["/web x", "/review x", "/unknown", " /skill:review", "/skill:review/x"])
     {
         let prompt = ["Sharing a.rs", words];
-        assert_eq!(texts(world.prompt(request, "s", &prompt).agent()), prompt, "{words}");
+        assert_eq!(texts(fixture.prompt(request, "s", &prompt).agent()), prompt, "{words}");
     }
     // Whatever the agent has, this is ours.
-    let prompt = expanded(&mut world, 20, &json!([text("/skill:review x")]));
+    let prompt = expanded(&mut fixture, 20, &json!([text("/skill:review x")]));
     assert_eq!(prompt.as_array().unwrap().last(), Some(&text("x")));
 }
 
 #[test]
 fn what_a_forgotten_command_told_is_told_again() {
-    let mut world = session(&[]);
-    assert_eq!(expanded(&mut world, 2, &json!([text("/review x")])).as_array().unwrap().len(), 3);
-    world.respond(2, &json!({ "stopReason": "refusal" }));
-    assert_eq!(expanded(&mut world, 3, &json!([text("/review x")])).as_array().unwrap().len(), 3);
-    world.respond(3, &json!({ "stopReason": "end_turn" }));
-    assert_eq!(expanded(&mut world, 4, &json!([text("/review x")])).as_array().unwrap().len(), 2);
+    let mut fixture = session(&[]);
+    assert_eq!(expanded(&mut fixture, 2, &json!([text("/review x")])).as_array().unwrap().len(), 3);
+    fixture.respond(2, &json!({ "stopReason": "refusal" }));
+    assert_eq!(expanded(&mut fixture, 3, &json!([text("/review x")])).as_array().unwrap().len(), 3);
+    fixture.respond(3, &json!({ "stopReason": "end_turn" }));
+    assert_eq!(expanded(&mut fixture, 4, &json!([text("/review x")])).as_array().unwrap().len(), 2);
     // A title that was ours alone becomes what was typed first.
-    let title = json!({ "sessionUpdate": "session_info_update", "title": world.mark().open() });
-    assert_eq!(world.update("s", &title).client()["params"]["update"]["title"], "/review x");
+    let title = json!({ "sessionUpdate": "session_info_update", "title": fixture.mark().open() });
+    assert_eq!(fixture.update("s", &title).client()["params"]["update"]["title"], "/review x");
 }
 
 #[test]
 fn titles_made_of_arguments_alone() {
-    let mut world = session(&[]);
-    expanded(&mut world, 2, &json!([text("/review src/main.rs and more")]));
+    let mut fixture = session(&[]);
+    expanded(&mut fixture, 2, &json!([text("/review src/main.rs and more")]));
     for (title, expected) in [
         ("src/main.rs and more", "/review src/main.rs and more"),
         ("src/main.rs a…", "/review src/main.rs a…"),
         ("A review of main.rs", "A review of main.rs"),
         ("…", "…"),
     ] {
-        let out = world.update("s", &json!({ "sessionUpdate": "session_info_update", "title": title }));
+        let out = fixture.update("s", &json!({ "sessionUpdate": "session_info_update", "title": title }));
         assert_eq!(out.client()["params"]["update"]["title"], expected);
-        world.request(3, "session/list", &json!({}));
-        let out = world.respond(3, &json!({ "sessions": [{ "sessionId": "s", "title": title }] }));
+        fixture.request(3, "session/list", &json!({}));
+        let out = fixture.respond(3, &json!({ "sessions": [{ "sessionId": "s", "title": title }] }));
         assert_eq!(out.client()["result"]["sessions"][0]["title"], expected);
     }
 }
@@ -178,32 +178,33 @@ fn titles_made_of_arguments_alone() {
 #[test]
 fn dollars_only_where_wanted() {
     let policy = Policy { dollar: true, ..policy() };
-    let mut world = World::with_skills(policy, set()).initialized("x", &json!({}));
-    world.new_session(1, "s");
-    world.update("s", &commands(&[json!({ "name": "review" })]));
-    let prompt = expanded(&mut world, 2, &json!([text("$review x")]));
+    let mut fixture = Fixture::with_skills(policy, set()).initialized("x", &json!({}));
+    fixture.new_session(1, "s");
+    fixture.update("s", &commands(&[json!({ "name": "review" })]));
+    let prompt = expanded(&mut fixture, 2, &json!([text("$review x")]));
     assert_eq!(prompt[2], text("x"));
-    assert_eq!(texts(world.prompt(3, "s", &["$HOME is where"]).agent()), ["$HOME is where"]);
+    assert_eq!(texts(fixture.prompt(3, "s", &["$HOME is where"]).agent()), ["$HOME is where"]);
 }
 
 #[test]
 fn with_a_system_prompt_there_is_no_catalog_in_front() {
     let capabilities = json!({ "sessionCapabilities": { "systemPrompt": {} } });
-    let mut world = World::with_skills(policy(), set()).initialized("x", &capabilities);
-    world.new_session(1, "s");
-    let prompt = expanded(&mut world, 2, &json!([text("/review x")]));
+    let mut fixture = Fixture::with_skills(policy(), set()).initialized("x", &capabilities);
+    fixture.new_session(1, "s");
+    let prompt = expanded(&mut fixture, 2, &json!([text("/review x")]));
     assert_eq!(prompt.as_array().unwrap().len(), 2);
 }
 
 #[test]
 fn a_skill_that_cannot_be_read_ends_the_turn() {
-    let mut world = session(&[]);
-    let out = world.prompt(2, "s", &["/review x"]);
+    let mut fixture = session(&[]);
+    let out = fixture.prompt(2, "s", &["/review x"]);
     let [Task::Ask(Query::Fetch { ticket, .. })] = out.tasks[..] else { panic!("{out:?}") };
-    let behind = world.prompt(3, "s", &["hello"]);
+    let behind = fixture.prompt(3, "s", &["hello"]);
     assert!(behind.is_nothing());
     let why = "The skill `review` cannot be activated: gone".to_owned();
-    let out = world.handle(Input::NotFetched { session: KEY, ticket, why: NotFetched { why, failed: None } });
+    let out =
+        fixture.handle(Input::NotFetched { session: KEY, ticket, why: NotFetched { why, failed: None } });
     assert_eq!(
         out.to_client,
         [
@@ -216,13 +217,13 @@ fn a_skill_that_cannot_be_read_ends_the_turn() {
     );
     // The one behind it is free; nothing of the command reached the agent, and it is answered once.
     assert_eq!(texts(out.agent())[1], "hello");
-    assert_eq!(world.gone().iter().map(|it| it["id"].clone()).collect::<Vec<_>>(), [json!(3)]);
+    assert_eq!(fixture.gone().iter().map(|it| it["id"].clone()).collect::<Vec<_>>(), [json!(3)]);
     // A skill that is gone altogether.
-    let mut world = session(&[]);
-    world.prompt(2, "s", &["/review x"]);
-    let out = world.handle(Input::Fetched {
+    let mut fixture = session(&[]);
+    let ticket = fixture.prompt(2, "s", &["/review x"]).ticket();
+    let out = fixture.handle(Input::Fetched {
         session: KEY,
-        ticket: Ticket(1),
+        ticket,
         fetched: Fetched { text: None, activations: Vec::new() },
     });
     assert_eq!((out.to_client.len(), out.to_agent.len()), (2, 0));
@@ -230,16 +231,16 @@ fn a_skill_that_cannot_be_read_ends_the_turn() {
 
 #[test]
 fn a_command_can_be_cancelled() {
-    let mut world = session(&[]);
-    world.prompt(2, "s", &["/review x"]);
+    let mut fixture = session(&[]);
+    let ticket = fixture.prompt(2, "s", &["/review x"]).ticket();
     let cancel = json!({ "jsonrpc": "2.0", "method": "session/cancel", "params": { "sessionId": "s" } });
-    let out = world.client(&cancel);
+    let out = fixture.client(&cancel);
     assert_eq!(out.client()["result"]["stopReason"], "cancelled");
     assert!(
-        world
+        fixture
             .handle(Input::Fetched {
                 session: KEY,
-                ticket: Ticket(1),
+                ticket,
                 fetched: Fetched { text: Some("x".into()), activations: Vec::new() }
             })
             .is_nothing()
@@ -249,8 +250,8 @@ fn a_command_can_be_cancelled() {
 #[test]
 fn without_our_tools_the_text_is_fetched_again() {
     let policy = Policy { mcp_wait: Duration::from_secs(2), ..policy() };
-    let mut world = World::with_skills(policy, set()).initialized("x", &json!({}));
-    world.new_session(1, "s");
+    let mut fixture = Fixture::with_skills(policy, set()).initialized("x", &json!({}));
+    fixture.new_session(1, "s");
     let wanted = |out: &Out| {
         out.tasks.iter().find_map(|effect| match effect {
             Task::Ask(Query::Fetch { ticket, wanted: Wanted::Skill { tools, arguments, .. }, .. }) => {
@@ -259,19 +260,22 @@ fn without_our_tools_the_text_is_fetched_again() {
             _ => None,
         })
     };
-    let out = world.prompt(2, "s", &["/review x"]);
-    assert_eq!(wanted(&out), Some((Ticket(1), true, "x".to_owned())));
-    world.handle(Input::Fetched {
+    let out = fixture.prompt(2, "s", &["/review x"]);
+    let old = out.ticket();
+    assert_eq!(wanted(&out), Some((old, true, "x".to_owned())));
+    fixture.handle(Input::Fetched {
         session: KEY,
-        ticket: Ticket(1),
+        ticket: old,
         fetched: Fetched { text: Some("with tools".into()), activations: Vec::new() },
     });
-    let out = world.handle(Input::WaitOver(KEY));
-    assert_eq!(wanted(&out), Some((Ticket(2), false, "x".to_owned())));
+    let out = fixture.timer_ends(KEY);
+    let new = out.ticket();
+    assert_eq!(wanted(&out), Some((new, false, "x".to_owned())));
+    assert_ne!(new, old);
     assert!(out.to_agent.is_empty());
-    let out = world.handle(Input::Fetched {
+    let out = fixture.handle(Input::Fetched {
         session: KEY,
-        ticket: Ticket(2),
+        ticket: new,
         fetched: Fetched { text: Some("with files".into()), activations: Vec::new() },
     });
     let block = texts(out.agent()).into_iter().find(|text| text.contains("<typed>")).unwrap();
@@ -280,9 +284,9 @@ fn without_our_tools_the_text_is_fetched_again() {
 
 #[test]
 fn a_client_that_is_gone_still_gets_its_command_through() {
-    let mut world = session(&[]);
-    world.prompt(2, "s", &["/review x"]);
-    let out = world.handle(Input::ClientGone);
+    let mut fixture = session(&[]);
+    fixture.prompt(2, "s", &["/review x"]);
+    let out = fixture.handle(Input::ClientGone);
     let [ours, "x"] = texts(out.agent())[..] else { panic!("{out:?}") };
     assert!(ours.contains("Get its instructions first."), "{ours}");
 }

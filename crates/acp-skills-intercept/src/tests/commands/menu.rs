@@ -6,13 +6,13 @@ use super::*;
 
 #[test]
 fn commands_are_added_to_the_agents() {
-    let mut world = world();
-    world.new_session(1, "s");
+    let mut fixture = fixture();
+    fixture.new_session(1, "s");
     let line = r#"{"jsonrpc":"2.0", "method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"available_commands_update","availableCommands":[ {"name":"web","description":"Sear\u0063h","input":{"hint":"q"},"_meta":{"n":1.0}} ],"x":1}}}"#;
-    let out = world.agent_line(&format!("{line}\n"));
+    let out = fixture.agent_line(&format!("{line}\n"));
     assert_eq!(sent(&out), ["skills", "review", "Plan-B", "secret", "web"]);
     let mut actions = Actions::default();
-    let Pass::Edited(bytes) = world.interceptor.from_agent(line.as_bytes(), &mut actions) else { panic!() };
+    let Pass::Edited(bytes) = fixture.interceptor.from_agent(line.as_bytes(), &mut actions) else { panic!() };
     let (before, after) = line.split_once('[').unwrap();
     let bytes = String::from_utf8(bytes).unwrap();
     assert!(bytes.starts_with(&format!("{before}[{{")) && bytes.ends_with(after), "{bytes}");
@@ -55,10 +55,10 @@ fn commands_are_added_to_the_agents() {
         ),
     ] {
         let update = json!({ "sessionUpdate": "available_commands_update", "availableCommands": list });
-        assert_eq!(sent(&world.update("s", &update)), expected, "{list}");
+        assert_eq!(sent(&fixture.update("s", &update)), expected, "{list}");
     }
     // The agent has sent a list: we need not.
-    assert!(world.handle(Input::MenuDue(KEY)).is_nothing());
+    assert!(fixture.handle(Input::MenuTimerEnded(KEY)).is_nothing());
 }
 
 /// Ours are where a user sees them, and do not push the agent's out of sight.
@@ -66,11 +66,11 @@ fn commands_are_added_to_the_agents() {
 fn many_skills_do_not_hide_the_agents_commands() {
     let names: Vec<_> = (1..=12).map(|number| format!("skill-{number}")).collect();
     let set = names.iter().map(|name| skill(name, |_| {})).collect();
-    let mut world = World::with_skills(policy(), set).initialized("x", &json!({}));
-    world.new_session(1, "s");
+    let mut fixture = Fixture::with_skills(policy(), set).initialized("x", &json!({}));
+    fixture.new_session(1, "s");
     for theirs in [vec!["web"], vec!["web", "mcp__acp-skills__skill-1"]] {
         let theirs: Vec<_> = theirs.iter().map(|name| json!({ "name": name, "description": "x" })).collect();
-        let out = world.update("s", &commands(&theirs));
+        let out = fixture.update("s", &commands(&theirs));
         let menu = sent(&out);
         assert_eq!((menu.len(), menu[0], menu[9], menu[10]), (14, "skills", "skill-9", "web"), "{menu:?}");
         assert_eq!(menu[11..], ["skill-10", "skill-11", "skill-12"]);
@@ -79,7 +79,7 @@ fn many_skills_do_not_hide_the_agents_commands() {
 
 #[test]
 fn an_agent_without_commands_gets_ours() {
-    let mut world = world();
+    let mut fixture = fixture();
     for (request, method, id, result) in [
         (1, "session/new", "a", json!({ "sessionId": "a" })),
         (2, "session/load", "b", json!({})),
@@ -89,16 +89,16 @@ fn an_agent_without_commands_gets_ours() {
         (5, "session/load", "b", json!({})),
     ] {
         let source = if method == "session/fork" { "a" } else { id };
-        world.request(request, method, &json!({ "sessionId": source, "cwd": "/p", "mcpServers": [] }));
-        let out = world.respond(request, &result);
-        let [Task::WaitForMenu(key, _)] = out.tasks[..] else { panic!("{out:?}") };
-        let out = world.handle(Input::MenuDue(key));
+        fixture.request(request, method, &json!({ "sessionId": source, "cwd": "/p", "mcpServers": [] }));
+        let out = fixture.respond(request, &result);
+        let [Task::MenuTimer { session: key, .. }] = out.tasks[..] else { panic!("{out:?}") };
+        let out = fixture.handle(Input::MenuTimerEnded(key));
         assert_eq!(out.client()["params"]["sessionId"], id);
         assert_eq!(sent(&out), ["skills", "review", "Plan-B", "secret"]);
-        assert!(world.handle(Input::MenuDue(key)).is_nothing());
+        assert!(fixture.handle(Input::MenuTimerEnded(key)).is_nothing());
     }
-    world.request(6, "session/new", &json!({ "cwd": "/p", "mcpServers": [] }));
-    assert!(world.refuse(6, -32000).tasks.is_empty());
+    fixture.request(6, "session/new", &json!({ "cwd": "/p", "mcpServers": [] }));
+    assert!(fixture.refuse(6, -32000).tasks.is_empty());
 }
 
 /// What an agent makes of the prompts of our server is no command of its own, whenever it says so.
@@ -107,60 +107,60 @@ fn reflections_of_our_prompts_are_ours() {
     let reflection = json!({ "name": "review", "description": "Does review.", "input": { "hint": "" },
         "_meta": { "source": "mcp-prompt", "sourceLabel": "MCP: acp-skills" } });
     let list = commands(&[json!({ "name": "web" }), reflection]);
-    let invoked = |world: &mut World| {
-        let prompt = expanded(world, 20, &json!([text("/review x")]));
+    let invoked = |fixture: &mut Fixture| {
+        let prompt = expanded(fixture, 20, &json!([text("/review x")]));
         assert_eq!(prompt.as_array().unwrap().last(), Some(&text("x")));
     };
     // Behind ours, and again.
-    let mut world = session(&["web"]);
-    assert_eq!(sent(&world.update("s", &list)), ["skills", "review", "Plan-B", "secret", "web"]);
-    invoked(&mut world);
+    let mut fixture = session(&["web"]);
+    assert_eq!(sent(&fixture.update("s", &list)), ["skills", "review", "Plan-B", "secret", "web"]);
+    invoked(&mut fixture);
     // Before the session is known.
-    let mut world = self::world();
-    world.request(1, "session/new", &json!({ "cwd": "/project", "mcpServers": [] }));
-    world.update("s", &list);
-    let out = world.respond(1, &json!({ "sessionId": "s" }));
+    let mut fixture = self::fixture();
+    fixture.request(1, "session/new", &json!({ "cwd": "/project", "mcpServers": [] }));
+    fixture.update("s", &list);
+    let out = fixture.respond(1, &json!({ "sessionId": "s" }));
     assert_eq!(menu(&out.to_client[1]), ["skills", "review", "Plan-B", "secret", "web"]);
-    invoked(&mut world);
+    invoked(&mut fixture);
     // After a load, before its answer and behind it.
-    let mut world = self::world();
-    world.request(1, "session/load", &json!({ "sessionId": "s", "cwd": "/project", "mcpServers": [] }));
-    world.update("s", &list);
-    world.respond(1, &json!({}));
-    invoked(&mut world);
-    assert_eq!(sent(&world.update("s", &list)), ["skills", "review", "Plan-B", "secret", "web"]);
+    let mut fixture = self::fixture();
+    fixture.request(1, "session/load", &json!({ "sessionId": "s", "cwd": "/project", "mcpServers": [] }));
+    fixture.update("s", &list);
+    fixture.respond(1, &json!({}));
+    invoked(&mut fixture);
+    assert_eq!(sent(&fixture.update("s", &list)), ["skills", "review", "Plan-B", "secret", "web"]);
 }
 
 #[test]
 fn a_list_that_comes_too_early_is_sent_again() {
-    let mut world = world();
-    world.request(1, "session/new", &json!({ "cwd": "/project", "mcpServers": [] }));
-    let early = world.update("s", &commands(&[json!({ "name": "web", "x": 1 })]));
+    let mut fixture = fixture();
+    fixture.request(1, "session/new", &json!({ "cwd": "/project", "mcpServers": [] }));
+    let early = fixture.update("s", &commands(&[json!({ "name": "web", "x": 1 })]));
     assert_eq!(sent(&early), ["web"]);
-    let out = world.respond(1, &json!({ "sessionId": "s" }));
+    let out = fixture.respond(1, &json!({ "sessionId": "s" }));
     assert_eq!(out.to_client[0]["id"], 1);
     assert_eq!(menu(&out.to_client[1]), ["skills", "review", "Plan-B", "secret", "web"]);
     assert_eq!(out.to_client[1]["params"]["update"]["availableCommands"][4]["x"], 1);
     assert!(out.tasks.is_empty());
     // A session of nobody's.
-    assert_eq!(sent(&world.update("child", &commands(&[]))), Vec::<&str>::new());
+    assert_eq!(sent(&fixture.update("child", &commands(&[]))), Vec::<&str>::new());
 }
 
 #[test]
 fn without_skills_there_is_no_menu() {
-    let mut world = World::with_skills(policy(), SkillSet::default()).initialized("x", &json!({}));
-    world.request(1, "session/new", &json!({ "cwd": "/project" }));
-    assert!(world.respond(1, &json!({ "sessionId": "s" })).tasks.is_empty());
-    assert_eq!(sent(&world.update("s", &commands(&[]))), Vec::<&str>::new());
-    assert_eq!(texts(world.prompt(2, "s", &["/skill:review"]).agent()), ["/skill:review"]);
-    assert_eq!(texts(world.prompt(3, "s", &["$skills"]).agent()), ["$skills"]);
+    let mut fixture = Fixture::with_skills(policy(), SkillSet::default()).initialized("x", &json!({}));
+    fixture.request(1, "session/new", &json!({ "cwd": "/project" }));
+    assert!(fixture.respond(1, &json!({ "sessionId": "s" })).tasks.is_empty());
+    assert_eq!(sent(&fixture.update("s", &commands(&[]))), Vec::<&str>::new());
+    assert_eq!(texts(fixture.prompt(2, "s", &["/skill:review"]).agent()), ["/skill:review"]);
+    assert_eq!(texts(fixture.prompt(3, "s", &["$skills"]).agent()), ["$skills"]);
     // Who asks hears it from us.
-    let out = world.prompt(4, "s", &["/skills"]);
+    let out = fixture.prompt(4, "s", &["/skills"]);
     assert!(
         out.to_agent.is_empty() && out.to_client[0].to_string().contains("There are no skills"),
         "{out:?}"
     );
     // Unless the agent has a command of that name.
-    world.update("s", &commands(&[json!({ "name": "skills", "description": "" })]));
-    assert_eq!(texts(world.prompt(5, "s", &["/skills"]).agent()), ["/skills"]);
+    fixture.update("s", &commands(&[json!({ "name": "skills", "description": "" })]));
+    assert_eq!(texts(fixture.prompt(5, "s", &["/skills"]).agent()), ["/skills"]);
 }

@@ -7,8 +7,8 @@ use skills_core::Scope;
 use super::*;
 
 /// Asks for something that the proxy answers; returns the answer.
-fn asked(world: &mut World, request: u64, words: &str) -> String {
-    let out = world.prompt(request, "s", &[words]);
+fn asked(fixture: &mut Fixture, request: u64, words: &str) -> String {
+    let out = fixture.prompt(request, "s", &[words]);
     assert!(out.to_agent.is_empty() && out.tasks.is_empty(), "{out:?}");
     let [.., said, result] = &out.to_client[..] else { panic!("{out:?}") };
     assert_eq!(result, &json!({ "jsonrpc": "2.0", "id": request, "result": { "stopReason": "end_turn" } }));
@@ -18,9 +18,9 @@ fn asked(world: &mut World, request: u64, words: &str) -> String {
 
 #[test]
 fn skills_are_listed() {
-    let mut world = session(&["review"]);
-    expanded(&mut world, 2, &json!([text("/secret")]));
-    world.handle(Input::Activated(KEY, SkillName::new("background").unwrap()));
+    let mut fixture = session(&["review"]);
+    expanded(&mut fixture, 2, &json!([text("/secret")]));
+    fixture.handle(Input::Activated(KEY, SkillName::new("background").unwrap()));
     expect![[r#"
         **4 skills in this session**
 
@@ -30,17 +30,20 @@ fn skills_are_listed() {
         - `background` (active, by the model, only by the model): Does background.
 
         `/skills` lists the skills, `/skills reload` looks for new ones, `/skills search WORDS` finds those that fit, `/skills off NAME` and `/skills on NAME` turn one off and on (with `--here` in new sessions of this directory, too)."#]]
-    .assert_eq(&asked(&mut world, 3, "/skills"));
-    assert!(asked(&mut world, 4, "/skills search plan").starts_with("1. `Plan B`: Does Plan B."));
-    assert_eq!(asked(&mut world, 5, "/skills search zebra"), "No skill fits. Try other or fewer words.");
+    .assert_eq(&asked(&mut fixture, 3, "/skills"));
+    assert!(asked(&mut fixture, 4, "/skills search plan").starts_with("1. `Plan B`: Does Plan B."));
+    assert_eq!(
+        asked(&mut fixture, 5, "/skills search zebra"),
+        "No skill matches. Try other words, or fewer."
+    );
     for words in ["/skills search", "/skills remove x", "/skills reload x"] {
-        assert!(asked(&mut world, 6, words).contains("`/skills search WORDS` finds"), "{words}");
+        assert!(asked(&mut fixture, 6, words).contains("`/skills search WORDS` finds"), "{words}");
     }
     // It was no prompt: nothing is open, and no title comes of it.
-    assert_eq!(world.gone().iter().filter(|it| it["id"] != 2).count(), 0);
+    assert_eq!(fixture.gone().iter().filter(|it| it["id"] != 2).count(), 0);
     // The agent's command wins.
-    let mut world = session(&["skills"]);
-    assert_eq!(texts(world.prompt(2, "s", &["/skills"]).agent()), ["/skills"]);
+    let mut fixture = session(&["skills"]);
+    assert_eq!(texts(fixture.prompt(2, "s", &["/skills"]).agent()), ["/skills"]);
 }
 
 #[test]
@@ -53,12 +56,12 @@ fn warnings_are_listed() {
     builder.add(second, Vec::new());
     let broken = vec![skills_core::Diagnostic::error("no-frontmatter", "there is no frontmatter")];
     builder.skip(skills_core::set::Skipped::new("/skills/broken/SKILL.md", broken));
-    let mut world = World::with_skills(policy(), builder.build()).initialized("x", &json!({}));
-    world.new_session(1, "s");
-    let text = asked(&mut world, 2, "/skills");
+    let mut fixture = Fixture::with_skills(policy(), builder.build()).initialized("x", &json!({}));
+    fixture.new_session(1, "s");
+    let text = asked(&mut fixture, 2, "/skills");
     for line in [
         "- `review`: the body is long, and 1 more\n",
-        "- `broken` is left out: there is no frontmatter; `acp-skills-proxy check /skills/broken` explains it\n",
+        "- `broken` was skipped: there is no frontmatter; `acp-skills-proxy check /skills/broken` explains it\n",
         "- another `Review` (the configuration) is hidden by the one in the configuration; `acp-skills-proxy list` with your flags shows both\n",
     ] {
         assert!(text.contains(line), "{text}");
@@ -67,13 +70,13 @@ fn warnings_are_listed() {
 
 #[test]
 fn reloading() {
-    let mut world = session(&["web"]);
-    world.new_session(2, "t");
-    world.prompt(3, "s", &["hello"]);
-    assert_eq!(asked(&mut world, 4, "/skills reload"), "Loaded 4 skills. Nothing has changed.");
-    world.outside.after_reload =
+    let mut fixture = session(&["web"]);
+    fixture.new_session(2, "t");
+    fixture.prompt(3, "s", &["hello"]);
+    assert_eq!(asked(&mut fixture, 4, "/skills reload"), "Loaded 4 skills. Nothing has changed.");
+    fixture.host.after_reload =
         Some([skill("review", |it| it.priority = 1), skill("new", |_| {})].into_iter().collect());
-    let out = world.prompt(5, "s", &["/skills reload"]);
+    let out = fixture.prompt(5, "s", &["/skills reload"]);
     // Both sessions get a new menu, and the answer comes last.
     let menus: Vec<_> =
         out.to_client.iter().filter(|it| it["params"]["update"]["availableCommands"].is_array()).collect();
@@ -84,20 +87,20 @@ fn reloading() {
     let said = &out.to_client[2]["params"]["update"]["content"]["text"];
     assert_eq!(
         said,
-        "Loaded 2 skills. New: `new`. Gone: `Plan B`, `secret`, `background`. Changed: `review`."
+        "Loaded 2 skills. New: `new`. Removed: `Plan B`, `secret`, `background`. Changed: `review`."
     );
     // The model is told once.
-    let prompt = world.prompt(6, "s", &["go on"]);
+    let prompt = fixture.prompt(6, "s", &["go on"]);
     let [line, "go on"] = texts(prompt.agent())[..] else { panic!("{prompt:?}") };
     assert!(line.contains("New: `new` (Does new.).") && line.contains("Changed: `review`."), "{line}");
-    assert_eq!(texts(world.prompt(7, "s", &["go on"]).agent()), ["go on"]);
-    assert_eq!(world.outside.served.as_ref().unwrap().1, ["review", "new"]);
+    assert_eq!(texts(fixture.prompt(7, "s", &["go on"]).agent()), ["go on"]);
+    assert_eq!(fixture.host.served.as_ref().unwrap().1, ["review", "new"]);
 }
 
 #[test]
 fn who_sees_which_skill() {
-    let mut world = session(&[]);
-    let catalog = world.prompt(2, "s", &["hello"]);
+    let mut fixture = session(&[]);
+    let catalog = fixture.prompt(2, "s", &["hello"]);
     let catalog = texts(catalog.agent())[0];
     assert!(catalog.contains("background") && !catalog.contains("secret"), "{catalog}");
     let toolbox = skills_core::Toolbox::new(set());

@@ -16,8 +16,8 @@ fn a_call_that_nobody_announced_is_announced() {
         (Titles::People, "Skill: git", "read"),
         (Titles::Agent, "activate_skill (acp-skills MCP Server)", "other"),
     ] {
-        let mut world = world("gemini-cli", Policy { titles, ..policy() });
-        let out = ask(&mut world, &call, None);
+        let mut fixture = fixture("gemini-cli", Policy { titles, ..policy() });
+        let out = ask(&mut fixture, &call, None);
         assert_eq!(outcome(&out), "proceed_once");
         let mut update = call.clone();
         update["sessionUpdate"] = json!("tool_call");
@@ -26,12 +26,12 @@ fn a_call_that_nobody_announced_is_announced() {
         let params = json!({ "sessionId": "s", "update": update });
         assert_eq!(out.client(), &json!({ "jsonrpc": "2.0", "method": "session/update", "params": params }));
         // Once.
-        assert_eq!(ask(&mut world, &call, None).to_client.len(), 0);
+        assert_eq!(ask(&mut fixture, &call, None).to_client.len(), 0);
         // What follows is of the same call.
         let mut done = call.clone();
         done["sessionUpdate"] = json!("tool_call_update");
         done["content"] = json!([]);
-        let out = world.update("s", &done);
+        let out = fixture.update("s", &done);
         assert_eq!(out.client()["params"]["update"]["title"], title);
     }
 }
@@ -41,32 +41,32 @@ fn a_call_that_nobody_announced_is_announced() {
 fn a_call_that_was_announced_is_not_announced_again() {
     let rm = call("Bash", &json!({ "command": "rm x" }));
     for is_announced in [false, true] {
-        let mut world = world(CLAUDE, Policy { tool_policy: ToolPolicy::Strict, ..policy() });
-        invoke(&mut world, "git");
+        let mut fixture = fixture(CLAUDE, Policy { tool_policy: ToolPolicy::Strict, ..policy() });
+        invoke(&mut fixture, "git");
         if is_announced {
             let mut announced = rm.clone();
             announced["sessionUpdate"] = json!("tool_call");
-            assert_eq!(world.update("s", &announced).client()["params"]["update"], announced);
+            assert_eq!(fixture.update("s", &announced).client()["params"]["update"], announced);
         }
-        let out = ask(&mut world, &rm, None);
+        let out = ask(&mut fixture, &rm, None);
         assert_eq!((outcome(&out), out.to_client.len()), ("no", usize::from(!is_announced)));
     }
 }
 
 #[test]
 fn a_request_that_waits_for_the_disk_holds_up_nothing() {
-    let mut world = world(CLAUDE, Policy { tool_policy: ToolPolicy::Approval, ..policy() });
-    invoke(&mut world, "notes");
-    world.outside.is_slow = true;
+    let mut fixture = fixture(CLAUDE, Policy { tool_policy: ToolPolicy::Approval, ..policy() });
+    invoke(&mut fixture, "notes");
+    fixture.host.is_slow = true;
     let note = call("Edit", &json!({ "file_path": "/project/notes/a.md" }));
-    assert!(ask(&mut world, &note, None).is_nothing());
+    assert!(ask(&mut fixture, &note, None).is_nothing());
     let said = json!({ "sessionUpdate": "agent_message_chunk", "content": { "type": "text", "text": "a" } });
-    assert_eq!(world.update("s", &said).to_client.len(), 1);
-    assert_eq!(outcome(&world.answer()), "proceed_once");
+    assert_eq!(fixture.update("s", &said).to_client.len(), 1);
+    assert_eq!(outcome(&fixture.answer()), "proceed_once");
     // The user is asked in the words of the agent, byte for byte.
     let linked = call("Edit", &json!({ "file_path": "notes/link/passwd" }));
-    assert!(ask(&mut world, &linked, None).is_nothing());
-    let out = world.answer();
+    assert!(ask(&mut fixture, &linked, None).is_nothing());
+    let out = fixture.answer();
     assert_eq!((outcome(&out), &out.client()["params"]["toolCall"]), ("asked", &linked));
 }
 
@@ -75,28 +75,28 @@ fn a_request_that_waits_for_the_disk_holds_up_nothing() {
 fn a_request_that_waits_for_the_disk_can_be_cancelled() {
     let note = call("Edit", &json!({ "file_path": "/project/notes/a.md" }));
     let waiting = || {
-        let mut world = world(CLAUDE, Policy { tool_policy: ToolPolicy::Approval, ..policy() });
-        invoke(&mut world, "notes");
-        world.outside.is_slow = true;
-        assert!(ask(&mut world, &note, None).is_nothing());
-        world
+        let mut fixture = fixture(CLAUDE, Policy { tool_policy: ToolPolicy::Approval, ..policy() });
+        invoke(&mut fixture, "notes");
+        fixture.host.is_slow = true;
+        assert!(ask(&mut fixture, &note, None).is_nothing());
+        fixture
     };
     // By the user: the client answers what it has, and we what it has not.
-    let mut world = waiting();
+    let mut fixture = waiting();
     let cancel = json!({ "jsonrpc": "2.0", "method": "session/cancel", "params": { "sessionId": "s" } });
-    let out = world.client(&cancel);
+    let out = fixture.client(&cancel);
     let cancelled = json!({ "jsonrpc": "2.0", "id": 7, "result": { "outcome": { "outcome": "cancelled" } } });
     assert!(out.to_agent.contains(&cancelled) && out.to_agent.contains(&cancel), "{out:?}");
-    assert!(world.answer().is_nothing());
+    assert!(fixture.answer().is_nothing());
     // Of another session.
-    let mut world = waiting();
-    world.client(&json!({ "jsonrpc": "2.0", "method": "session/cancel", "params": { "sessionId": "t" } }));
-    assert_eq!(outcome(&world.answer()), "proceed_once");
+    let mut fixture = waiting();
+    fixture.client(&json!({ "jsonrpc": "2.0", "method": "session/cancel", "params": { "sessionId": "t" } }));
+    assert_eq!(outcome(&fixture.answer()), "proceed_once");
     // By the agent: the client gets both, in their order.
-    let mut world = waiting();
+    let mut fixture = waiting();
     let cancel = json!({ "jsonrpc": "2.0", "method": "$/cancel_request", "params": { "requestId": 7 } });
-    let out = world.agent(&cancel);
+    let out = fixture.agent(&cancel);
     assert_eq!(out.to_client.len(), 2, "{out:?}");
     assert_eq!((&out.to_client[0]["params"]["toolCall"], &out.to_client[1]), (&note, &cancel));
-    assert!(world.answer().is_nothing());
+    assert!(fixture.answer().is_nothing());
 }

@@ -134,11 +134,11 @@ fn our_own_calls() {
         ("qwen-code", qwen("run_shell_command", "execute"), None, "asked"),
         ("qwen-code", qwen("mcp__acp-skills__activate_skill", "execute"), None, "asked"),
     ] {
-        let mut world = world(agent, policy());
-        let out = ask(&mut world, &call, meta.clone());
+        let mut fixture = fixture(agent, policy());
+        let out = ask(&mut fixture, &call, meta.clone());
         assert_eq!(outcome(&out), expected, "{agent}: {call} {meta:?}");
-        let mut world = self::world(agent, Policy { approve: Approve::None, ..policy() });
-        assert_eq!(outcome(&ask(&mut world, &call, meta)), "asked", "{agent}: {call}");
+        let mut fixture = self::fixture(agent, Policy { approve: Approve::None, ..policy() });
+        assert_eq!(outcome(&ask(&mut fixture, &call, meta)), "asked", "{agent}: {call}");
     }
 }
 
@@ -160,9 +160,9 @@ fn a_request_without_a_name_is_about_the_call_that_was_announced() {
         // What is asked for takes what the tool does not.
         (Some(NAME), "t1", &rm, NAME, "asked"),
     ] {
-        let mut world = world("@zed-industries/claude-code-acp", policy());
+        let mut fixture = fixture("@zed-industries/claude-code-acp", policy());
         if let Some(name) = announced {
-            world.agent(&json!({
+            fixture.agent(&json!({
                 "jsonrpc": "2.0", "method": "session/update", "params": { "sessionId": "s", "update": {
                     "sessionUpdate": "tool_call", "toolCallId": "t1", "title": name, "kind": "other", "rawInput": {},
                     "status": "pending", "content": [], "_meta": { "claudeCode": { "toolName": name } },
@@ -170,11 +170,11 @@ fn a_request_without_a_name_is_about_the_call_that_was_announced() {
             }));
         }
         let call = json!({ "toolCallId": id, "rawInput": asked_with, "title": title });
-        assert_eq!(outcome(&ask(&mut world, &call, None)), expected, "{announced:?} {call}");
+        assert_eq!(outcome(&ask(&mut fixture, &call, None)), expected, "{announced:?} {call}");
         // A name of its own counts, whatever was announced.
         let mut call = call;
         call["_meta"] = json!({ "claudeCode": { "toolName": "Bash" } });
-        assert_eq!(outcome(&ask(&mut world, &call, None)), "asked", "{call}");
+        assert_eq!(outcome(&ask(&mut fixture, &call, None)), "asked", "{call}");
     }
 }
 
@@ -198,12 +198,12 @@ fn our_own_calls_of_agents_that_say_it_in_their_own_way() {
         (grok("acp-skills__activate_skill", "use_tool", json!({ "command": "rm" })), "asked"),
         (grok("acp-skills__activate_skill", "use_tool", json!("rm")), "asked"),
     ] {
-        let mut world = World::new(policy());
-        world.request(0, "initialize", &json!({ "protocolVersion": 1 }));
+        let mut fixture = Fixture::new(policy());
+        fixture.request(0, "initialize", &json!({ "protocolVersion": 1 }));
         let meta = json!({ "x.ai/fs_notify": true, "x.ai/capabilities": {} });
-        world.respond(0, &json!({ "protocolVersion": 1, "agentCapabilities": { "_meta": meta } }));
-        world.new_session(1, "s");
-        assert_eq!(outcome(&ask(&mut world, &call, None)), expected, "{call}");
+        fixture.respond(0, &json!({ "protocolVersion": 1, "agentCapabilities": { "_meta": meta } }));
+        fixture.new_session(1, "s");
+        assert_eq!(outcome(&ask(&mut fixture, &call, None)), expected, "{call}");
     }
     let droid = |title: &str, server: &str, input: Value| {
         let call = json!({ "toolCallId": "call_1", "title": title, "kind": "read", "rawInput": input });
@@ -224,10 +224,10 @@ fn our_own_calls_of_agents_that_say_it_in_their_own_way() {
         (droid("acp-skills___activate_skill", "acp-skills", json!({ "command": "rm" })), "asked"),
         (droid("activate_skill", "acp-skills", json!({ "name": "git" })), "asked"),
     ] {
-        let mut world = world("@factory/cli", policy());
+        let mut fixture = fixture("@factory/cli", policy());
         let request =
             json!({ "jsonrpc": "2.0", "id": 7, "method": "session/request_permission", "params": params });
-        assert_eq!(outcome(&world.agent(&request)), expected, "{params}");
+        assert_eq!(outcome(&fixture.agent(&request)), expected, "{params}");
     }
 }
 
@@ -273,11 +273,11 @@ fn agents_that_say_it_twice() {
             "asked",
         ),
     ] {
-        let mut world = world(agent, policy());
+        let mut fixture = fixture(agent, policy());
         let params = json!({ "sessionId": "s", "toolCall": call, "options": options });
         let request =
             json!({ "jsonrpc": "2.0", "id": 7, "method": "session/request_permission", "params": params });
-        assert_eq!(outcome(&world.agent(&request)), expected, "{params}");
+        assert_eq!(outcome(&fixture.agent(&request)), expected, "{params}");
     }
 }
 
@@ -285,8 +285,9 @@ fn agents_that_say_it_twice() {
 #[test]
 fn a_broken_word_counts_no_more() {
     let ours = call("mcp__acp-skills__activate_skill", &json!({ "name": "git" }));
-    let end = |world: &mut World, id: u64, reason: &str| world.respond(id, &json!({ "stopReason": reason }));
-    let arrives = |world: &mut World| {
+    let end =
+        |fixture: &mut Fixture, id: u64, reason: &str| fixture.respond(id, &json!({ "stopReason": reason }));
+    let arrives = |fixture: &mut Fixture| {
         let end = crate::events::End {
             outcome: crate::events::Outcome::Ok,
             error: None,
@@ -294,24 +295,24 @@ fn a_broken_word_counts_no_more() {
             ms: Duration::ZERO.into(),
         };
         let kind = EventKind::FileRead { skill: None, file: None, end };
-        world.handle(Input::Recorded(SessionKey(1), kind));
+        fixture.handle(Input::Recorded(SessionKey(1), kind));
     };
-    let mut world = world(CLAUDE, policy());
+    let mut fixture = fixture(CLAUDE, policy());
     // As long as all calls arrive, or their turn is cancelled, it is believed.
     for (id, reason, arrived) in [(2, "end_turn", true), (3, "cancelled", false), (4, "end_turn", true)] {
-        world.prompt(id, "s", &["hello"]);
-        assert_eq!(outcome(&ask(&mut world, &ours, None)), "proceed_once", "{id}");
+        fixture.prompt(id, "s", &["hello"]);
+        assert_eq!(outcome(&ask(&mut fixture, &ours, None)), "proceed_once", "{id}");
         if arrived {
-            arrives(&mut world);
+            arrives(&mut fixture);
         }
-        end(&mut world, id, reason);
+        end(&mut fixture, id, reason);
     }
-    world.prompt(5, "s", &["hello"]);
-    assert_eq!(outcome(&ask(&mut world, &ours, None)), "proceed_once");
-    end(&mut world, 5, "end_turn");
-    world.prompt(6, "s", &["hello"]);
-    assert_eq!(outcome(&ask(&mut world, &ours, None)), "asked");
-    let out = world.prompt(7, "s", &["/skills"]);
+    fixture.prompt(5, "s", &["hello"]);
+    assert_eq!(outcome(&ask(&mut fixture, &ours, None)), "proceed_once");
+    end(&mut fixture, 5, "end_turn");
+    fixture.prompt(6, "s", &["hello"]);
+    assert_eq!(outcome(&ask(&mut fixture, &ours, None)), "asked");
+    let out = fixture.prompt(7, "s", &["/skills"]);
     let text = out.to_client[0]["params"]["update"]["content"]["text"].as_str().unwrap();
     assert!(text.contains("called something else"), "{text}");
 }
@@ -340,13 +341,13 @@ fn claude_is_told_not_to_ask() {
         (Some(json!({ "claudeCode": 7 })), json!(7)),
     ] {
         for (method, extra) in [("session/new", json!({})), ("session/load", json!({ "sessionId": "q" }))] {
-            let mut world = World::new(policy()).initialized(CLAUDE, &json!({}));
+            let mut fixture = Fixture::new(policy()).initialized(CLAUDE, &json!({}));
             let mut params = json!({ "cwd": "/project", "mcpServers": [] });
             params.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
             if let Some(meta) = &meta {
                 params["_meta"] = meta.clone();
             }
-            let out = world.request(1, method, &params);
+            let out = fixture.request(1, method, &params);
             assert_eq!(out.agent()["params"]["_meta"]["claudeCode"], expected, "{method} {meta:?}");
             // The system prompt is there too, for this adapter.
             let system = &out.agent()["params"]["_meta"]["systemPrompt"]["append"];
@@ -354,7 +355,7 @@ fn claude_is_told_not_to_ask() {
         }
     }
     for (agent, policy) in [(CODEX, policy()), (CLAUDE, Policy { approve: Approve::None, ..policy() })] {
-        let mut world = World::new(policy).initialized(agent, &json!({}));
-        assert!(world.new_session(1, "s")["params"]["_meta"].get("claudeCode").is_none());
+        let mut fixture = Fixture::new(policy).initialized(agent, &json!({}));
+        assert!(fixture.new_session(1, "s")["params"]["_meta"].get("claudeCode").is_none());
     }
 }

@@ -37,14 +37,14 @@ fn policies() {
         (Some("notes"), None, &linked, ["asked", "asked", "asked"]),
     ] {
         for (tool_policy, expected) in [(Permissive, permissive), (Approval, approval), (Strict, strict)] {
-            let mut world = world(CLAUDE, Policy { tool_policy, ..policy() });
+            let mut fixture = fixture(CLAUDE, Policy { tool_policy, ..policy() });
             if let Some(skill) = by_user {
-                invoke(&mut world, skill);
+                invoke(&mut fixture, skill);
             }
             if let Some(skill) = by_model {
-                activate(&mut world, skill);
+                activate(&mut fixture, skill);
             }
-            let found = ask(&mut world, call, None);
+            let found = ask(&mut fixture, call, None);
             assert_eq!(outcome(&found), expected, "{tool_policy:?} {by_user:?} {by_model:?} {call}");
         }
     }
@@ -52,7 +52,7 @@ fn policies() {
 
 #[test]
 fn only_once_and_only_what_is_offered() {
-    let mut world = world(CLAUDE, policy());
+    let mut fixture = fixture(CLAUDE, policy());
     let name = "mcp__acp-skills__activate_skill";
     for (session, options, expected) in [
         ("s", json!([{ "optionId": "a", "kind": "allow_always" }]), "asked"),
@@ -61,7 +61,7 @@ fn only_once_and_only_what_is_offered() {
         ("s", json!([{ "optionId": "a", "kind": "allow_once" }]), "a"),
     ] {
         let params = json!({ "sessionId": session, "toolCall": { "name": name }, "options": options });
-        let out = world.agent(
+        let out = fixture.agent(
             &json!({ "jsonrpc": "2.0", "id": 7, "method": "session/request_permission", "params": params }),
         );
         assert_eq!(outcome(&out), expected, "{options}");
@@ -86,12 +86,12 @@ fn of_several_ways_to_allow_the_user_chooses() {
         // Ours changes nothing, whichever it is.
         (ToolPolicy::Approval, &ours, "auto"),
     ] {
-        let mut world = world(CLAUDE, Policy { tool_policy, ..policy() });
-        invoke(&mut world, "git");
+        let mut fixture = fixture(CLAUDE, Policy { tool_policy, ..policy() });
+        invoke(&mut fixture, "git");
         let params = json!({ "sessionId": "s", "toolCall": call, "options": options });
         let request =
             json!({ "jsonrpc": "2.0", "id": 7, "method": "session/request_permission", "params": params });
-        let mut out = world.agent(&request);
+        let mut out = fixture.agent(&request);
         // A path is resolved first.
         out.tasks.clear();
         assert_eq!(outcome(&out), expected, "{call}");
@@ -101,32 +101,32 @@ fn of_several_ways_to_allow_the_user_chooses() {
 /// Some agents count their calls anew in each turn, and do not always name the tool.
 #[test]
 fn a_name_is_that_of_the_last_call_with_its_id() {
-    let announce = |world: &mut World, name: Option<&str>| {
+    let announce = |fixture: &mut Fixture, name: Option<&str>| {
         let mut update = json!({ "sessionUpdate": "tool_call", "toolCallId": "call_0", "title": "x" });
         if let Some(name) = name {
             update["name"] = name.into();
         }
-        world.update("s", &update);
+        fixture.update("s", &update);
     };
     let nameless = json!({ "toolCallId": "call_0", "title": "x", "rawInput": { "command": "rm -rf ~" } });
     for (second, expected) in [(Some("Read"), "proceed_once"), (Some("Bash"), "asked"), (None, "asked")] {
-        let mut world = world(CLAUDE, Policy { tool_policy: ToolPolicy::Approval, ..policy() });
-        invoke(&mut world, "git");
-        announce(&mut world, Some("Read"));
-        announce(&mut world, second);
-        assert_eq!(outcome(&ask(&mut world, &nameless, None)), expected, "{second:?}");
+        let mut fixture = fixture(CLAUDE, Policy { tool_policy: ToolPolicy::Approval, ..policy() });
+        invoke(&mut fixture, "git");
+        announce(&mut fixture, Some("Read"));
+        announce(&mut fixture, second);
+        assert_eq!(outcome(&ask(&mut fixture, &nameless, None)), expected, "{second:?}");
     }
 }
 
 #[test]
 fn decisions_are_shown() {
-    let mut world = world(CLAUDE, Policy { tool_policy: ToolPolicy::Strict, ..policy() });
-    invoke(&mut world, "git");
-    ask(&mut world, &call("Bash", &json!({ "command": "rm x" })), None);
+    let mut fixture = fixture(CLAUDE, Policy { tool_policy: ToolPolicy::Strict, ..policy() });
+    invoke(&mut fixture, "git");
+    ask(&mut fixture, &call("Bash", &json!({ "command": "rm x" })), None);
     for _ in 0..2 {
-        ask(&mut world, &call("mcp__acp-skills__activate_skill", &json!({})), None);
+        ask(&mut fixture, &call("mcp__acp-skills__activate_skill", &json!({})), None);
     }
-    let out = world.prompt(9, "s", &["/skills"]);
+    let out = fixture.prompt(9, "s", &["/skills"]);
     let text = out.to_client[0]["params"]["update"]["content"]["text"].as_str().unwrap();
     for line in [
         "**Permissions decided for you**",

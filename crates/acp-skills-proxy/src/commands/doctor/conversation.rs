@@ -11,7 +11,7 @@ use anyhow::Context;
 
 use super::steps::Steps;
 use acp_skills::{
-    agents::{self, Means},
+    agents::{self, Agent, Means},
     intercept::known_agent,
 };
 
@@ -77,8 +77,7 @@ impl Conversation {
 
 /// What is known beforehand of the agent that gives itself this name and version, as steps.
 fn known(name: &str, version: &str) -> Vec<(&'static str, String)> {
-    let facts = known_agent(name);
-    let permission = if facts.names_calls {
+    let permission = if known_agent(name).is_some_and(Agent::names_calls) {
         "the agent says which tool it wants to call, so calls of our reading tools need not be asked about"
     } else {
         "the agent is not known to say which tool it wants to call, so it is you who is asked"
@@ -87,7 +86,7 @@ fn known(name: &str, version: &str) -> Vec<(&'static str, String)> {
     if let Some((agent, seen)) =
         agents::calling_itself(name).and_then(|agent| Some((agent, agent.seen.as_ref()?)))
     {
-        let tried = seen.version.as_deref().unwrap_or_default();
+        let tried = seen.version.unwrap_or_default();
         let is_same = seen.is_of(version);
         let means = match seen.skills {
             _ if seen.login => "it opened no session without an account; its refusals were passed on",

@@ -1,4 +1,4 @@
-//! The agents of an evaluation, as command lines name them.
+//! Parses the agents of an evaluation from the command line.
 
 use std::ffi::OsString;
 
@@ -6,8 +6,14 @@ use acp_skills::agents::{self, AgentError};
 
 use crate::error::UsageError;
 
-/// The agents by name.
-pub(super) fn named(said: &[String], command: Vec<OsString>) -> anyhow::Result<Vec<(String, Vec<OsString>)>> {
+/// Returns the agents with their names and commands.
+///
+/// # Errors
+/// Returns an error if an agent is unknown, or if a command is empty or has an unclosed quote.
+pub(super) fn named(
+    flags: &[String],
+    command: Vec<OsString>,
+) -> anyhow::Result<Vec<(String, Vec<OsString>)>> {
     if !command.is_empty() {
         let program = std::path::Path::new(&command[0]).file_stem().unwrap_or_default().to_string_lossy();
         let plain: String = program
@@ -15,16 +21,16 @@ pub(super) fn named(said: &[String], command: Vec<OsString>) -> anyhow::Result<V
             .map(|c| if c.is_ascii_alphanumeric() || "-_".contains(c) { c } else { '-' })
             .collect();
         let plain = plain.trim_matches(['-', '_']);
-        // Nobody chose this name, so it is never a wrong one.
+        // The user did not choose this name, so replace it if it is not allowed.
         let is_taken = plain.is_empty() || plain.starts_with("eval-") || plain == "triggers";
         let name = if is_taken { "agent".to_owned() } else { plain.to_owned() };
         return Ok(vec![(name, command)]);
     }
     let mut named = Vec::new();
-    for text in said {
+    for text in flags {
         let Some((name, command)) = text.split_once('=') else {
             let agent = agents::find(text).map_err(|error| unknown(text, &error))?;
-            named.push((agent.id.clone(), agent.command()?));
+            named.push((agent.id.to_owned(), agents::command(agent)?));
             continue;
         };
         named.push((name.to_owned(), words(command)?));
@@ -32,20 +38,25 @@ pub(super) fn named(said: &[String], command: Vec<OsString>) -> anyhow::Result<V
     Ok(named)
 }
 
-/// A name that is no agent's may be a command that was given no name.
+/// Returns the error for an unknown agent. The text may also be a command without a name.
 fn unknown(text: &str, error: &AgentError) -> UsageError {
     match error {
         AgentError::Unknown { similar: None, .. } => {
             UsageError::new(format!("no agent is known as `{text}`"))
-                .hint(format!("a command of your own needs a name: `--agent NAME='{text}'`"))
+                .hint(format!("give a command a name: `--agent NAME='{text}'`"))
         }
         _ => UsageError::new(error.to_string()).hint(error.hint()),
     }
 }
 
-/// The words of a command. Quotes hold words together, as in a shell; nothing else means anything.
+/// Splits a command into words. Quotes group words as in a shell. All other characters have no special meaning.
+///
+/// # Errors
+/// Returns an error if a quote is not closed or if there are no words.
 pub(super) fn words(command: &str) -> Result<Vec<OsString>, UsageError> {
-    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
+    let mut words = Vec::new();
+    let mut word = None::<String>;
+    let mut quote = None;
     for c in command.chars() {
         match (quote, c) {
             (Some(open), c) if c == open => quote = None,
@@ -59,7 +70,7 @@ pub(super) fn words(command: &str) -> Result<Vec<OsString>, UsageError> {
     }
     words.extend(word.map(OsString::from));
     match (quote, words.is_empty()) {
-        (Some(_), _) => Err(UsageError::new(format!("a quote is not closed in `{command}`"))),
+        (Some(_), _) => Err(UsageError::new(format!("unclosed quote in `{command}`"))),
         (None, true) => Err(UsageError::new("the command of an agent is empty")),
         (None, false) => Ok(words),
     }

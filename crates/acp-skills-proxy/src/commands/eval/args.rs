@@ -14,14 +14,14 @@ Examples:
   acp-skills-proxy eval ./code-review -- claude-agent-acp
   acp-skills-proxy eval ./code-review --agent claude=claude-agent-acp --agent gemini='gemini --acp' --jobs 2 --html report.html
   acp-skills-proxy eval ./code-review --dry-run -- claude-agent-acp
-      How many turns that takes, and nothing more.
+      Show the number of turns without running anything.
   acp-skills-proxy eval ./code-review --queries tune.json --split 0.6 --among ~/.agents/skills -- claude-agent-acp
-      Tune the description on one part of the queries, and judge it by the other.
+      Tune the description on one part of the queries, and validate it on the other part.
 
-Exit codes: 0 everything passed (or reached --fail-under), 1 something fell short or was interrupted, 2 a wrong command line, \
-skill or case, 125 the program failed.")]
+Exit codes: 0 if everything passed (or reached --fail-under), 1 if something failed or was interrupted, 2 if an argument, the \
+skill or a case is invalid, 125 if the program failed.")]
 pub(crate) struct EvalArgs {
-    /// The skill: a directory with a SKILL.md, and cases in evals/evals.json and evals/eval_queries.json.
+    /// The skill: a directory with a SKILL.md, and cases in evals/evals.json or evals/eval_queries.json.
     #[arg(value_name = "SKILL")]
     pub(super) skill: PathBuf,
     #[command(flatten)]
@@ -36,110 +36,110 @@ pub(crate) struct EvalArgs {
     pub(super) catalog: CatalogArgs,
     #[command(flatten)]
     pub(super) server: ServerArgs,
-    /// Let the model run the scripts of skills through the proxy, outside of the agent's sandbox.
+    /// Allow the model to run scripts of skills through the proxy, outside of the agent's sandbox.
     #[arg(long)]
     pub(super) allow_scripts: bool,
     #[command(flatten)]
     pub(super) log: LogArgs,
-    /// The agent; without one a built-in scripted agent answers, which has no model: it shows what happens, and says
-    /// nothing of the skill.
+    /// The command of the agent. The default is a built-in scripted agent without a model, which shows how an evaluation works
+    /// but does not rate the skill.
     #[arg(last = true, value_name = "AGENT", conflicts_with = "agent")]
     pub(super) command: Vec<OsString>,
 }
 
-/// On which agents.
+/// The flags that select agents and their permissions.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Agents")]
 pub(super) struct AgentArgs {
-    /// An agent by its identifier (`gemini`; `acp-skills-proxy setup --agents` lists them), or by a name of your own and its
-    /// command, as in `gemini='gemini --acp'`. Repeatable. Quotes hold words together; there is no shell.
+    /// An agent by its identifier (`gemini`; `acp-skills-proxy setup --agents` lists them), or a name and a command, such as
+    /// `gemini='gemini --acp'`. Quotes group words, but no shell is used. Can be given more than once.
     #[arg(long, value_name = "ID|NAME=COMMAND")]
     pub(super) agent: Vec<String>,
-    /// Who judges sentences: an agent's command. By default the agent whose work it is, in a fresh session without skills.
+    /// The command of the agent that grades assertions in prose. The default is the evaluated agent itself, in a new session
+    /// without skills.
     #[arg(long, value_name = "COMMAND", conflicts_with = "no_grader")]
     pub(super) grader: Option<String>,
-    /// Leave sentences ungraded; what the program can check is checked.
+    /// Don't grade assertions in prose. Other assertions are still checked.
     #[arg(long)]
     pub(super) no_grader: bool,
-    /// What agents may do without asking you: edit files in the directory of the run (`edits`), run commands
-    /// (`commands`), or anything (`all`); and whether commands in assertions are run (`checks`). Edits that an agent asks
-    /// for outside of the directory are always refused. What an agent does without asking only a sandbox prevents.
+    /// The permissions to grant: editing files in the directory of the run (`edits`), running commands (`commands`), running
+    /// the commands of assertions (`checks`), or everything (`all`). Requests to edit files outside of the directory are always
+    /// refused. Only a sandbox restricts actions for which an agent does not ask.
     #[arg(long, value_name = "WHAT", value_delimiter = ',')]
     pub(super) allow: Vec<AllowArg>,
-    /// Run agents in a sandbox: with bubblewrap, where the run's directory and your home directory are writable and the
-    /// rest is not.
+    /// Run agents in a sandbox: with bubblewrap, in which only the run's directory and your home directory are writable.
     #[arg(long, value_name = "KIND")]
     pub(super) sandbox: Option<SandboxArg>,
 }
 
-/// Which cases.
+/// The flags that select cases.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Cases")]
 pub(super) struct CaseArgs {
-    /// Queries in place of the skill's own: `[{"query", "should_trigger"}]`.
+    /// Use the queries in this file instead of the skill's own: `[{"query", "should_trigger"}]`.
     #[arg(long, value_name = "FILE")]
     pub(super) queries: Option<PathBuf>,
-    /// Other skills that compete for the model's attention when queries are run: a skill, or a directory to look for some
-    /// in. Repeatable.
+    /// Other skills to offer while queries are run: a skill, or a directory to search for skills. Can be given more than once.
     #[arg(long, value_name = "DIR")]
     pub(super) among: Vec<PathBuf>,
-    /// An older version of the skill to compare with, in place of no skill.
+    /// Compare with this older version of the skill instead of with no skill.
     #[arg(long, value_name = "DIR")]
     pub(super) baseline: Option<PathBuf>,
-    /// Only queries, or only tasks.
+    /// Run only the queries, or only the tasks.
     #[arg(long, value_name = "KIND")]
     pub(super) only: Option<Only>,
-    /// Which share of the queries is to tune the description with; the rest is to judge it by.
+    /// The share of queries for tuning the description. The rest is for validating it.
     #[arg(long, value_name = "SHARE", value_parser = share)]
     pub(super) split: Option<f64>,
-    /// Which queries those are; the same number gives the same ones.
+    /// The seed of the split. The same seed gives the same split.
     #[arg(long, value_name = "NUMBER", default_value_t = 0)]
     pub(super) seed: u64,
 }
 
-/// How they are run.
-#[derive(Debug, Args)]
+/// The flags for running cases.
+#[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Runs")]
 pub(super) struct RunArgs {
-    /// How often each case is run in each configuration.
+    /// The number of runs of each case in each configuration.
     #[arg(long, value_name = "NUMBER", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(super) runs: u32,
-    /// How many runs at the same time.
+    /// The number of runs at the same time.
     #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(super) jobs: u16,
-    /// How many seconds one run may take.
+    /// The timeout of a run in seconds.
     #[arg(long, value_name = "SECONDS", default_value = "300", value_parser = seconds)]
     pub(super) timeout: Duration,
-    /// From which share of its runs on a query counts as loading the skill.
+    /// The share of a query's runs that must load the skill for the query to count as loading it.
     #[arg(long, value_name = "RATE", default_value = "0.5", value_parser = share)]
     pub(super) threshold: f64,
-    /// Say how many turns it takes with which agents, and do nothing.
+    /// Show the number of turns for each agent, without running anything.
     #[arg(long)]
     pub(super) dry_run: bool,
-    /// Go on with the last iteration: runs that are done are not made again.
+    /// Continue the last iteration without repeating finished runs.
     #[arg(long)]
     pub(super) resume: bool,
 }
 
-/// What becomes of the results.
-#[derive(Debug, Args)]
+/// The flags for results.
+#[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Results")]
 pub(super) struct ResultArgs {
-    /// Where results are kept, in a directory for each iteration [default: SKILL-workspace beside the skill].
+    /// The directory for results, with a subdirectory for each iteration [default: SKILL-workspace next to the skill].
     #[arg(long, value_name = "DIR")]
     pub(super) workspace: Option<PathBuf>,
-    /// Write a page to look at: one file that needs no network.
+    /// Also write the results as an HTML page, in one file that loads nothing.
     #[arg(long, value_name = "FILE")]
     pub(super) html: Option<PathBuf>,
-    /// Print JSON.
+    /// Print the results as JSON.
     #[arg(long)]
     pub(super) json: bool,
-    /// Fail when the share of queries that pass or of assertions that hold with the skill is below this on any agent,
-    /// instead of when anything falls short.
+    /// Fail if the share of passed queries, or of assertions that hold with the skill, is below this rate on any agent. By
+    /// default, any failed query or task counts.
     #[arg(long, value_name = "RATE", value_parser = share)]
     pub(super) fail_under: Option<f64>,
 }
 
+/// A value of `--allow`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum AllowArg {
     Edits,
@@ -159,25 +159,25 @@ pub(super) enum Only {
     Tasks,
 }
 
-/// What the words of `--allow` come to.
-pub(super) fn allow(said: &[AllowArg]) -> Allow {
-    let is = |what| said.contains(&what) || said.contains(&AllowArg::All);
+/// Returns the permissions for the values of `--allow`.
+pub(super) fn allow(values: &[AllowArg]) -> Allow {
+    let is = |what| values.contains(&what) || values.contains(&AllowArg::All);
     Allow {
         edits: is(AllowArg::Edits),
         commands: is(AllowArg::Commands),
         checks: is(AllowArg::Checks),
-        others: said.contains(&AllowArg::All),
+        others: values.contains(&AllowArg::All),
     }
 }
 
-/// Reads a share such as `0.6`.
+/// Parses a share such as `0.6`.
 fn share(text: &str) -> Result<f64, &'static str> {
     let share = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
-    share.ok_or("a number from 0 to 1, such as 0.6")
+    share.ok_or("expected a number from 0 to 1, such as 0.6")
 }
 
-/// Reads a number of seconds such as `2` or `0.5`.
+/// Parses a number of seconds such as `2` or `0.5`.
 fn seconds(text: &str) -> Result<Duration, &'static str> {
     let seconds = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    seconds.filter(|time| !time.is_zero()).ok_or("a number of seconds, such as 2 or 0.5")
+    seconds.filter(|time| !time.is_zero()).ok_or("expected a number of seconds, such as 2 or 0.5")
 }

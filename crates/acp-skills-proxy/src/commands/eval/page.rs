@@ -1,61 +1,207 @@
-//! The result as one HTML page that opens from disk. Nothing is loaded from anywhere, the only script is ours, and a strict
-//! policy holds the page to that: what agents said is in it, and all of it is escaped.
+//! The result of an evaluation as an HTML page that opens from disk. The page loads nothing, its only script is ours, and
+//! its policy enforces that. The templates escape everything that agents wrote.
 //!
 //! | file | owns |
 //! |---|---|
-//! | `mod` | the page, its head, agents and cases as a heat map |
-//! | `tables` | rates with their intervals, with against without |
-//! | `runs` | each run, to open; the boxes for feedback |
+//! | `page.html` | the page, its header, and the cases of all agents as a heat map |
+//! | `tables` | rates with their intervals; results with the skill compared to results without |
+//! | `runs` | each run with its transcript and files; the boxes for feedback |
 
 mod runs;
 mod tables;
 
-use std::fmt::Write;
+use askama::Template;
 
-use acp_skills_eval::{AgentReport, Case, Configuration, Evaluation, Outcome, Report, Workspace};
+use acp_skills_eval::{AgentReport, Case, Configuration, Evaluation, Outcome, Report, Spread, Workspace};
 
-use crate::html::{escape, fill, source_of};
+use self::{
+    runs::Runs,
+    tables::{Tasks, Triggers},
+};
+use crate::{html::Frame, words::count};
 
-const TEMPLATE: &str = include_str!("page/page.html");
-const STYLE: &str = include_str!("page/page.css");
 const SCRIPT: &str = include_str!("page/page.js");
 
-/// The page.
+#[derive(Template)]
+#[template(path = "commands/eval/page.html")]
+struct Page<'a> {
+    frame: Frame,
+    evaluation: &'a Evaluation,
+    report: &'a Report,
+    /// The start of the first run, or nothing if there are no runs.
+    started: String,
+    /// The number of runs, in words.
+    runs_made: String,
+    /// The directory of the results.
+    workspace: String,
+    /// Figures with their labels.
+    tiles: Vec<(String, String)>,
+    heat_map: HeatMap,
+    triggers: Option<Triggers<'a>>,
+    tasks: Option<Tasks<'a>>,
+    /// Notes on the cases, with the agent's name if there are several agents.
+    notes: Vec<(Option<&'a str>, &'a str)>,
+    runs: Runs<'a>,
+}
+
+/// Renders the page.
 pub(super) fn page(evaluation: &Evaluation, workspace: &Workspace, report: &Report) -> String {
-    let policy = format!(
-        "default-src 'none'; style-src {}; script-src {}; base-uri 'none'; form-action 'none'",
-        source_of(STYLE),
-        source_of(SCRIPT)
-    );
-    let sections = [
-        tiles(report),
-        heat_map(evaluation, report),
-        tables::triggers(report, evaluation.options.threshold),
-        tables::tasks(report, evaluation.compared_with()),
-        tables::notes(report),
-        runs::runs(evaluation, workspace, report),
-    ];
-    let parts = [
-        ("policy", policy.as_str()),
-        ("style", STYLE),
-        ("script", SCRIPT),
-        ("version", env!("CARGO_PKG_VERSION")),
-        ("title", &escape(&report.skill_name)),
-        ("head", &head(evaluation, workspace, report)),
-        ("sections", &sections.concat()),
-    ];
-    fill(TEMPLATE, &parts)
+    let started = report.outcomes.iter().map(|outcome| outcome.started).min();
+    let frame = Frame {
+        title: format!("Evaluation of {}", report.skill_name),
+        command: "eval",
+        note: "This page loads nothing.",
+        script: Some(SCRIPT),
+    };
+    let page = Page {
+        frame,
+        evaluation,
+        report,
+        started: started.map(|time| time.strftime("%Y-%m-%d %H:%M UTC").to_string()).unwrap_or_default(),
+        runs_made: count(report.outcomes.len(), "run"),
+        workspace: workspace.iteration().to_string_lossy().into_owned(),
+        tiles: tiles(report),
+        heat_map: heat_map(evaluation, report),
+        triggers: Triggers::new(report, evaluation.options.threshold),
+        tasks: Tasks::new(report, evaluation.compared_with()),
+        notes: notes(report),
+        runs: Runs::new(evaluation, workspace, report),
+    };
+    page.to_string()
 }
 
 fn percent(rate: f64) -> String {
     format!("{:.0} %", rate * 100.0)
 }
 
+/// Returns the rate in percent, or a dash if there is none.
 fn shown(rate: Option<f64>) -> String {
-    rate.map_or_else(|| "–".to_owned(), percent)
+    rate.map_or_else(dash, percent)
 }
 
-/// The class of a rate's colour.
+fn dash() -> String {
+    "–".to_owned()
+}
+
+/// Returns the figures at the top of the page, with a label each.
+fn tiles(report: &Report) -> Vec<(String, String)> {
+    let mut tiles = Vec::new();
+    for agent in &report.agents {
+        let suffix = if report.agents.len() > 1 { format!(" · {}", agent.name) } else { String::new() };
+        if let Some(triggers) = &agent.triggers {
+            let summary = &triggers.summary;
+            tiles.push((format!("{}/{}", summary.passed, summary.total), format!("queries passed{suffix}")));
+        }
+        if let Some(benchmark) = &agent.benchmark {
+            let all = &benchmark.run_summary;
+            let mean = |spread: Option<Spread>| shown(spread.map(|spread| spread.mean));
+            let delta = all.delta.pass_rate.map_or_else(dash, |delta| format!("{:+.0}", delta * 100.0));
+            tiles
+                .push((mean(all.with_skill.pass_rate), format!("of assertions hold with the skill{suffix}")));
+            tiles.push((delta, format!("points compared to without{suffix}")));
+        }
+    }
+    let errors: u64 = report.agents.iter().map(|agent| agent.errors).sum();
+    tiles.push((errors.to_string(), "runs in which the agent failed".to_owned()));
+    tiles
+}
+
+fn notes(report: &Report) -> Vec<(Option<&str>, &str)> {
+    let are_named = report.agents.len() > 1;
+    let mut notes = Vec::new();
+    for agent in &report.agents {
+        let name = are_named.then_some(agent.name.as_str());
+        let of_agent = agent.benchmark.iter().flat_map(|benchmark| &benchmark.notes);
+        notes.extend(of_agent.map(|note| (name, note.as_str())));
+    }
+    notes
+}
+
+/// Returns the `id` of a run on the page.
+fn anchor(outcome: &Outcome) -> String {
+    let run = &outcome.run;
+    let case = match &run.case {
+        Case::Query(place) => format!("query-{}", place + 1),
+        Case::Eval(name) => format!("eval-{name}"),
+        _ => String::new(),
+    };
+    format!("{}-{case}-{}-{}", run.agent, run.configuration.as_str(), run.number)
+}
+
+/// The cases in rows and the agents in columns, with the rate of each.
+struct HeatMap {
+    titles: Vec<String>,
+    rows: Vec<HeatRow>,
+}
+
+/// A case.
+struct HeatRow {
+    /// The query, or the name of the task.
+    case: String,
+    /// For a query, whether the skill should be loaded.
+    expected: Option<&'static str>,
+    cells: Vec<Cell>,
+}
+
+/// A case on an agent in a configuration.
+enum Cell {
+    /// The rate, with the class of its color and the run that the cell links to.
+    Rate { class: &'static str, anchor: String, rate: String },
+    /// There are no runs.
+    NoRuns,
+    /// The case is not run in this configuration.
+    Empty,
+}
+
+fn heat_map(evaluation: &Evaluation, report: &Report) -> HeatMap {
+    let compared = evaluation.compared_with();
+    let without = if compared == Configuration::OldSkill { "older" } else { "without" };
+    let has_tasks = !evaluation.evals.is_empty();
+    let mut titles = Vec::new();
+    for agent in &report.agents {
+        titles.push(agent.name.clone());
+        if has_tasks {
+            titles.push(format!("{}, {without}", agent.name));
+        }
+    }
+    let queries = evaluation.queries.iter().enumerate().map(|(place, query)| {
+        let case = Case::Query(place);
+        let mut cells = Vec::new();
+        for agent in &report.agents {
+            cells.push(cell(report, agent, &case, Configuration::WithSkill));
+            if has_tasks {
+                let is_run = evaluation.baseline.is_some();
+                cells.push(if is_run { cell(report, agent, &case, compared) } else { Cell::Empty });
+            }
+        }
+        let expected = if query.should_trigger { "should load" } else { "should not load" };
+        HeatRow { case: query.query.clone(), expected: Some(expected), cells }
+    });
+    let tasks = evaluation.evals.iter().map(|task| {
+        let case = Case::Eval(task.name.clone());
+        let both = [Configuration::WithSkill, compared];
+        let of_agent = |agent| both.map(|configuration| cell(report, agent, &case, configuration));
+        let cells = report.agents.iter().flat_map(of_agent).collect();
+        HeatRow { case: task.name.clone(), expected: None, cells }
+    });
+    HeatMap { titles, rows: queries.chain(tasks).collect() }
+}
+
+fn cell(report: &Report, agent: &AgentReport, case: &Case, configuration: Configuration) -> Cell {
+    let outcomes = report.outcomes_of(&agent.name, case);
+    let runs: Vec<_> = outcomes.filter(|outcome| outcome.run.configuration == configuration).collect();
+    let Some(first) = runs.first() else { return Cell::NoRuns };
+    let rates: Vec<f64> = match case {
+        Case::Query(_) => runs.iter().map(|run| if run.is_passed() { 1.0 } else { 0.0 }).collect(),
+        _ => runs.iter().filter_map(|run| run.pass_rate()).collect(),
+    };
+    #[expect(clippy::cast_precision_loss, reason = "there are never that many runs")]
+    let rate = (!rates.is_empty()).then(|| rates.iter().sum::<f64>() / rates.len() as f64);
+    let linked = runs.iter().find(|run| !run.is_passed()).unwrap_or(first);
+    Cell::Rate { class: heat(rate), anchor: anchor(linked), rate: shown(rate) }
+}
+
+/// Returns the class of a rate's color.
 fn heat(rate: Option<f64>) -> &'static str {
     match rate {
         None => "rn",
@@ -68,138 +214,13 @@ fn heat(rate: Option<f64>) -> &'static str {
     }
 }
 
-fn head(evaluation: &Evaluation, workspace: &Workspace, report: &Report) -> String {
-    let when = report.outcomes.iter().map(|outcome| outcome.started).min();
-    let when = when.map(|when| when.strftime("%Y-%m-%d %H:%M UTC").to_string()).unwrap_or_default();
-    let agents: Vec<_> = report
-        .agents
-        .iter()
-        .map(|agent| match &agent.agent_info {
-            Some(info) => format!("{} <span class=\"soft\">({})</span>", escape(&agent.name), escape(info)),
-            None => escape(&agent.name),
-        })
-        .collect();
-    let incomplete = if report.complete { "" } else { " · not every run was made" };
-    format!(
-        "<p>{}</p>\n<p class=\"soft\">{when} · {} runs{incomplete} · <code>{}</code></p>\n<p>{}</p>\n",
-        escape(&evaluation.skill.description),
-        report.outcomes.len(),
-        escape(&workspace.iteration().to_string_lossy()),
-        agents.join(" · "),
-    )
-}
-
-fn tiles(report: &Report) -> String {
-    let mut tiles = Vec::new();
-    for agent in &report.agents {
-        let name =
-            if report.agents.len() > 1 { format!(" · {}", escape(&agent.name)) } else { String::new() };
-        if let Some(triggers) = &agent.triggers {
-            let summary = &triggers.summary;
-            tiles.push((format!("{}/{}", summary.passed, summary.total), format!("queries pass{name}")));
-        }
-        if let Some(benchmark) = &agent.benchmark {
-            let all = &benchmark.run_summary;
-            let rate = |spread: Option<acp_skills_eval::Spread>| shown(spread.map(|spread| spread.mean));
-            tiles.push((rate(all.with_skill.pass_rate), format!("of assertions hold with it{name}")));
-            let delta =
-                all.delta.pass_rate.map_or_else(|| "–".to_owned(), |it| format!("{:+.0}", it * 100.0));
-            tiles.push((delta, format!("points more than without{name}")));
-        }
-    }
-    let errors: u64 = report.agents.iter().map(|agent| agent.errors).sum();
-    tiles.push((errors.to_string(), "runs in which the agent failed".to_owned()));
-    let mut html = "<ul class=\"tiles\">\n".to_owned();
-    for (number, what) in tiles {
-        let _ = writeln!(html, "<li><b>{number}</b>{what}</li>");
-    }
-    html + "</ul>\n"
-}
-
-/// The place of a run on the page.
-fn anchor(outcome: &Outcome) -> String {
-    let run = &outcome.run;
-    let case = match &run.case {
-        Case::Query(place) => format!("query-{}", place + 1),
-        Case::Eval(name) => format!("eval-{name}"),
-        _ => String::new(),
-    };
-    escape(&format!("{}-{case}-{}-{}", run.agent, run.configuration.as_str(), run.number))
-}
-
-/// Agents and cases: how often each was right.
-fn heat_map(evaluation: &Evaluation, report: &Report) -> String {
-    let compared = evaluation.compared_with();
-    let without = if compared == Configuration::OldSkill { "older" } else { "without" };
-    let has_tasks = !evaluation.evals.is_empty();
-    let mut html = "<section>\n<h2>Agents and cases</h2>\n<p class=\"note\">For a query, the share of runs that were right; for a \
-                    task, the mean share of assertions that hold. A cell leads to a run, the first \
-                    one that fell short if there is one.</p>\n<div class=\"scroll\"><table \
-                    class=\"heat\">\n<thead><tr><th scope=\"col\">Case</th>"
-        .to_owned();
-    for agent in &report.agents {
-        let name = escape(&agent.name);
-        let _ = write!(html, "<th scope=\"col\">{name}</th>");
-        if has_tasks {
-            let _ = write!(html, "<th scope=\"col\">{name}, {without}</th>");
-        }
-    }
-    html.push_str("</tr></thead>\n<tbody>\n");
-    let cell = |agent: &AgentReport, case: &Case, configuration: Configuration| {
-        let runs: Vec<_> = report
-            .outcomes_of(&agent.name, case)
-            .filter(|it| it.run.configuration == configuration)
-            .collect();
-        let Some(first) = runs.first() else { return "<td class=\"rn\">–</td>".to_owned() };
-        let rates: Vec<f64> = match case {
-            Case::Query(_) => runs.iter().map(|it| if it.is_passed() { 1.0 } else { 0.0 }).collect(),
-            _ => runs.iter().filter_map(|it| it.pass_rate()).collect(),
-        };
-        #[expect(clippy::cast_precision_loss, reason = "there are never that many runs")]
-        let rate = (!rates.is_empty()).then(|| rates.iter().sum::<f64>() / rates.len() as f64);
-        let worst = runs.iter().find(|it| !it.is_passed()).unwrap_or(first);
-        format!("<td class=\"{}\"><a href=\"#{}\">{}</a></td>", heat(rate), anchor(worst), shown(rate))
-    };
-    for (place, query) in evaluation.queries.iter().enumerate() {
-        let should = if query.should_trigger { "should load" } else { "should not load" };
-        let _ = write!(
-            html,
-            "<tr><th scope=\"row\">{} <span class=\"soft\">· {should}</span></th>",
-            escape(&query.query)
-        );
-        for agent in &report.agents {
-            html.push_str(&cell(agent, &Case::Query(place), Configuration::WithSkill));
-            if has_tasks {
-                let older = evaluation.baseline.is_some();
-                let other = older.then(|| cell(agent, &Case::Query(place), compared));
-                html.push_str(&other.unwrap_or_else(|| "<td></td>".to_owned()));
-            }
-        }
-        html.push_str("</tr>\n");
-    }
-    for case in &evaluation.evals {
-        let _ = write!(html, "<tr><th scope=\"row\">{}</th>", escape(&case.name));
-        for agent in &report.agents {
-            for configuration in [Configuration::WithSkill, compared] {
-                html.push_str(&cell(agent, &Case::Eval(case.name.clone()), configuration));
-            }
-        }
-        html.push_str("</tr>\n");
-    }
-    html + "</tbody></table></div>\n</section>\n"
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn nothing_gets_out_of_its_place() {
-        assert_eq!(escape("<script>\"&'\u{202e}"), "&lt;script&gt;&quot;&amp;&#39;\u{fffd}");
-        // The script would end early, and its digest would differ.
-        assert!(!SCRIPT.contains("</") && !STYLE.contains("</"));
-        for text in [SCRIPT, STYLE] {
-            assert!(!text.contains("http"), "nothing is loaded");
-        }
+    fn the_script_is_self_contained() {
+        assert!(!SCRIPT.contains("</"), "the element would end early, and the hash would differ");
+        assert!(!SCRIPT.contains("http"), "the page loads nothing");
     }
 }

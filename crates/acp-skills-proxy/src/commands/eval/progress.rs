@@ -1,5 +1,5 @@
-//! What is told while runs are made: a bar on a terminal, a line for each run elsewhere. On stderr, so that stdout has the
-//! result alone.
+//! Shows the progress of runs on stderr: a progress bar on a terminal, and a line for each run otherwise. Stdout contains only
+//! the result.
 
 use std::{fmt::Write, time::Duration};
 
@@ -8,15 +8,15 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::output;
 
-/// How often the time is told anew.
+/// The interval at which the elapsed time is updated.
 const TICK: Duration = Duration::from_millis(500);
 
-/// What is shown.
+/// The progress of an evaluation.
 pub(super) struct Bar {
     drawn: Option<ProgressBar>,
     jobs: usize,
     running: usize,
-    over: usize,
+    finished: usize,
     total: usize,
 }
 
@@ -26,14 +26,14 @@ impl Bar {
             let bar = ProgressBar::new(0);
             let style =
                 ProgressStyle::with_template("{bar:24} {pos}/{len} runs, {msg} · {elapsed}, {eta} left");
-            // The template is fixed, and right.
+            // The template is a constant, so this never fails.
             if let Ok(style) = style {
                 bar.set_style(style);
             }
             bar.enable_steady_tick(TICK);
             bar
         });
-        Self { drawn, jobs, running: 0, over: 0, total: 0 }
+        Self { drawn, jobs, running: 0, finished: 0, total: 0 }
     }
 
     pub(super) fn show(&mut self, progress: &Progress<'_>) {
@@ -41,7 +41,7 @@ impl Bar {
             Progress::Planned { left, done } => {
                 self.total = *left;
                 if *done > 0 {
-                    self.line(&format!("{done} runs were done before"));
+                    self.line(&format!("{done} runs are already finished"));
                 }
                 if let Some(bar) = &self.drawn {
                     bar.set_length(*left as u64);
@@ -57,9 +57,9 @@ impl Bar {
             }
             Progress::Finished(outcome) => {
                 self.running = self.running.saturating_sub(1);
-                self.over += 1;
-                let line = format!("{:>4}/{} {}", self.over, self.total, told(outcome));
-                // On a terminal only what is worth a look; elsewhere a log.
+                self.finished += 1;
+                let line = format!("{:>4}/{} {}", self.finished, self.total, line_of(outcome));
+                // On a terminal, print failed runs only. Otherwise, log all runs.
                 if self.drawn.is_none() || outcome.status != Status::Passed {
                     self.line(&line);
                 }
@@ -90,8 +90,8 @@ impl Bar {
     }
 }
 
-/// A run in a line.
-fn told(outcome: &Outcome) -> String {
+/// Returns the line of a run.
+fn line_of(outcome: &Outcome) -> String {
     let status = super::summary::word(outcome.status);
     let mut line = format!("{status:<13} {} ({:.1} s)", outcome.run, seconds(outcome.duration_ms));
     if let Some(problem) = outcome.problem() {

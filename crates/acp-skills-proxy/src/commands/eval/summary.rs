@@ -1,16 +1,17 @@
-//! What is told at the end: tables for people, agents beside each other, and JSON for programs.
+//! The result of an evaluation: tables for users and JSON for programs.
 
-use std::fmt::Write;
+use std::fmt::{Display, Write};
 
 use acp_skills_eval::{AgentReport, Rates, Report, Spread, Status, Triggers, Workspace};
 use serde_json::{Value, json};
 
 use super::super::table::{Align, Table, terminal_width};
+use crate::words::count;
 
-/// How many notes are told; all of them are in `benchmark.json`.
+/// The maximum number of notes. All notes are in `benchmark.json`.
 const MAX_NOTES: usize = 12;
 
-/// A status in words.
+/// Returns a status in words.
 pub(super) fn word(status: Status) -> &'static str {
     match status {
         Status::Passed => "passed",
@@ -21,7 +22,7 @@ pub(super) fn word(status: Status) -> &'static str {
     }
 }
 
-/// The result as JSON: a promise to scripts; more fields may be added.
+/// Returns the result as JSON. The format is stable, but fields may be added.
 pub(super) fn json(report: &Report, workspace: &Workspace) -> Value {
     let mut value = json!(report);
     value["passed"] = report.is_passed().into();
@@ -31,7 +32,7 @@ pub(super) fn json(report: &Report, workspace: &Workspace) -> Value {
     value
 }
 
-/// The result for people.
+/// Returns the result as tables.
 pub(super) fn text(report: &Report) -> String {
     let width = terminal_width();
     let mut text = String::new();
@@ -55,16 +56,42 @@ pub(super) fn text(report: &Report) -> String {
     }
     let errors: u64 = report.agents.iter().map(|agent| agent.errors).sum();
     if errors > 0 {
-        let _ = writeln!(
-            text,
-            "In {errors} runs the agent failed; they count as failed, and say nothing of the skill."
-        );
+        let runs = count(errors, "run");
+        let _ =
+            writeln!(text, "The agent failed in {runs}. These count as failed, but do not rate the skill.");
     }
     if !report.complete {
-        text.push_str("Not every run was made.\n");
+        text.push_str("Incomplete: some runs are missing.\n");
     }
-    text.push_str(if report.is_passed() { "Everything passed.\n" } else { "Something fell short.\n" });
+    text.push_str(&verdict(report));
     text
+}
+
+/// Returns the last line: `Failed: 8 of 20 queries, 3 of 3 tasks`. Queries and tasks count once for each agent.
+fn verdict(report: &Report) -> String {
+    let triggers = || report.agents.iter().filter_map(|agent| agent.triggers.as_ref());
+    let failed_queries: u64 = triggers().map(|triggers| triggers.summary.failed).sum();
+    let all_queries: u64 = triggers().map(|triggers| triggers.summary.total).sum();
+    let tasks =
+        || report.agents.iter().filter_map(|agent| agent.benchmark.as_ref()).flat_map(|tasks| &tasks.cases);
+    let failed_tasks = tasks().filter(|case| !case.pass).count();
+    let mut failed = Vec::new();
+    if failed_queries > 0 {
+        failed.push(format!("{failed_queries} of {}", queries(all_queries)));
+    }
+    if failed_tasks > 0 {
+        failed.push(format!("{failed_tasks} of {}", count(tasks().count(), "task")));
+    }
+    match failed.is_empty() {
+        false => format!("Failed: {}\n", failed.join(", ")),
+        true if report.is_passed() => "Everything passed.\n".to_owned(),
+        true => String::new(),
+    }
+}
+
+/// Returns a number of queries in words.
+pub(super) fn queries<N: Display + PartialEq + From<u8>>(number: N) -> String {
+    if number == N::from(1) { "1 query".to_owned() } else { format!("{number} queries") }
 }
 
 fn rates(agents: &[(&AgentReport, &Triggers)]) -> Table<8> {
@@ -106,7 +133,7 @@ fn rates(agents: &[(&AgentReport, &Triggers)]) -> Table<8> {
     table
 }
 
-/// The queries that do not pass, and what was loaded instead.
+/// Returns the failed queries with the skills that were loaded instead. Empty if all queries passed.
 fn wrong_queries(agents: &[(&AgentReport, &Triggers)], width: Option<usize>) -> String {
     let mut table = Table::new([
         ("Agent", Align::Left),

@@ -1,4 +1,4 @@
-//! What is here: editors, agents, skills; and which agents are known.
+//! Lists the editors, agents and skills on this machine, and all known agents.
 
 use acp_skills::{
     agents::{self, Agent, Means},
@@ -18,10 +18,10 @@ use crate::{
     words::count,
 };
 
-/// What is here.
+/// Returns the overview of this machine.
 ///
 /// # Errors
-/// The user's skills cannot be looked for.
+/// Returns an error if the user's configuration or skills cannot be read.
 pub(super) fn of(home: &Home) -> anyhow::Result<String> {
     let mut editors =
         Table::new([("EDITOR", Align::Left), ("SETTINGS", Align::Path), ("AGENTS", Align::Wrapped)]);
@@ -34,37 +34,37 @@ pub(super) fn of(home: &Home) -> anyhow::Result<String> {
     }
     let editors = match first {
         Some(_) => editors.render(terminal_width()),
-        None => "No editor is here that setup knows.".to_owned(),
+        None => "No supported editor was found.".to_owned(),
     };
     let mut agents = Table::new([("AGENT", Align::Left), ("NAME", Align::Left), ("PROGRAM", Align::Path)]);
     let mut has_agent = false;
     for agent in agents::all() {
-        if let Ok(path) = which::which(&agent.program[0]) {
+        if let Ok(path) = which::which(agent.program[0]) {
             has_agent = true;
-            agents.row([agent.id.clone(), agent.name.clone(), home.shown(&path)]);
+            agents.row([agent.id.to_owned(), agent.name.to_owned(), home.shown(&path)]);
         }
     }
     let agents = if has_agent {
         format!("{}\n\n", agents.render(terminal_width()))
     } else {
-        "No agent that is known by name is in your PATH.\n".to_owned()
+        "None of the known agents is in your PATH.\n".to_owned()
     };
     let known = agents::all().len();
     let runners = format!("npx{} and uvx{}", missing("npx"), missing("uvx"));
-    let skills = skills_here(home)?;
+    let skills = user_skills(home)?;
     let editor = first.unwrap_or("zed");
     Ok(format!(
-        "{editors}\n\n{agents}{known} agents are known by name (`acp-skills-proxy setup --agents`); packages of npm and PyPI \
-         are run by {runners}.\n\n{skills}\n\
+        "{editors}\n\n{agents}{known} agents are known by name: acp-skills-proxy setup --agents\n\
+         Agents that are packages of npm and PyPI are started with {runners}.\n\n{skills}\n\
          To put the proxy in front of an agent: acp-skills-proxy setup {editor} --agent claude\n"
     ))
 }
 
 fn missing(runner: &str) -> &'static str {
-    if which::which(runner).is_ok() { "" } else { " (not here)" }
+    if which::which(runner).is_ok() { "" } else { " (not installed)" }
 }
 
-/// The settings files of an editor that is here, with their agents.
+/// Returns the settings files of an editor with their agents. Empty if the editor is not installed.
 fn rows(editor: &Editor, home: &Home) -> Vec<(String, String)> {
     let is_in_path = || editor.programs.iter().any(|program| which::which(program).is_ok());
     match &editor.way {
@@ -72,11 +72,11 @@ fn rows(editor: &Editor, home: &Home) -> Vec<(String, String)> {
             let files = settings.files(home).into_iter().filter(|file| is_there(file));
             let rows: Vec<_> = files.map(|file| (home.shown(&file), agents_in(&file, settings))).collect();
             if rows.is_empty() && (settings.is_here(home) || is_in_path()) {
-                return vec![(home.shown(&settings.files(home)[0]), "(no such file yet)".to_owned())];
+                return vec![(home.shown(&settings.files(home)[0]), "(no file yet)".to_owned())];
             }
             rows
         }
-        Way::Paste(_) if is_in_path() => vec![("(prints what to paste)".to_owned(), String::new())],
+        Way::Paste(_) if is_in_path() => vec![("(prints a text to paste)".to_owned(), String::new())],
         Way::Paste(_) => Vec::new(),
     }
 }
@@ -85,7 +85,7 @@ fn agents_in(file: &std::path::Path, settings: &EditorSettings) -> String {
     let read = SettingsFile::read(file).map_err(|error| error.to_string()).and_then(|file| {
         let document = Document::new(file.bytes().unwrap_or_default());
         let agents = document.and_then(|document| document.agents(&settings.format));
-        agents.map_err(|error| format!("broken in line {}: {}", error.line, error.message))
+        agents.map_err(|error| format!("error in line {}: {}", error.line, error.message))
     });
     match read {
         Err(message) => message,
@@ -94,7 +94,7 @@ fn agents_in(file: &std::path::Path, settings: &EditorSettings) -> String {
             let shown = agents.iter().map(|agent| match (&agent.start, agent.ours()) {
                 (_, Some(_)) => format!("{} (through the proxy)", agent.name),
                 (Start::Editor, _) => format!("{} (the editor's own)", agent.name),
-                (Start::Unclear(_), _) => format!("{} (not understood)", agent.name),
+                (Start::Unclear(_), _) => format!("{} (unreadable)", agent.name),
                 _ => agent.name.clone(),
             });
             shown.collect::<Vec<_>>().join(", ")
@@ -102,9 +102,9 @@ fn agents_in(file: &std::path::Path, settings: &EditorSettings) -> String {
     }
 }
 
-fn skills_here(home: &Home) -> anyhow::Result<String> {
+fn user_skills(home: &Home) -> anyhow::Result<String> {
     let here = SkillArgs { discover: vec![Discover::User], ..SkillArgs::default() };
-    let config = ProxyArgs { skills: here, ..ProxyArgs::default() }.config()?;
+    let config = ProxyArgs { session: here.into(), ..ProxyArgs::default() }.config()?;
     let loaded = skills::load(Settings::resolve(config)?.skills)?;
     let mut dirs = Vec::new();
     for entry in loaded.here.entries() {
@@ -116,29 +116,29 @@ fn skills_here(home: &Home) -> anyhow::Result<String> {
         }
     }
     Ok(match loaded.here.len() {
-        0 => "You have no skills of your own yet: put them into ~/.agents/skills, or name a directory with `--skills DIR`.\n"
+        0 => "You have no skills yet: put them into ~/.agents/skills, or name a directory with `--skills DIR`.\n"
             .to_owned(),
         number => format!(
-            "{} of your own in {}: `acp-skills-proxy list --discover user` shows them.\n",
+            "You have {} in {}. To list them: acp-skills-proxy list --discover user\n",
             count(number, "skill"),
             dirs.join(", ")
         ),
     })
 }
 
-/// The agents that are known by name.
+/// Returns the table of the known agents.
 pub(super) fn agents() -> String {
     let width = terminal_width();
     let in_full = known(false);
     let table = if width.is_none_or(|width| in_full.width() <= width) { in_full } else { known(true) };
     format!(
-        "{}\n\nVERSION is the one that was tried, SKILLS what its model works with. Any other agent that speaks ACP goes by its \
-         command: `acp-skills-proxy … -- COMMAND`. `acp-skills-proxy doctor --agent ID` tries one here.\n",
+        "{}\n\nVERSION is the tested version, and SKILLS is the way in which the model reads skills. Any other ACP agent works by its \
+         command: `acp-skills-proxy … -- COMMAND`. To test an agent here: acp-skills-proxy doctor --agent ID\n",
         table.render(width)
     )
 }
 
-/// The table of them; `is_short` leaves the arguments of the commands out.
+/// Returns the table. If `is_short` is true, the arguments of commands are left out.
 fn known(is_short: bool) -> Table<5> {
     let mut table = Table::new([
         ("AGENT", Align::Left),
@@ -149,18 +149,18 @@ fn known(is_short: bool) -> Table<5> {
     ]);
     for agent in agents::all() {
         let [version, skills] = seen(agent);
-        table.row([agent.id.clone(), agent.name.clone(), version, skills, command(agent, is_short)]);
+        table.row([agent.id.to_owned(), agent.name.to_owned(), version, skills, command(agent, is_short)]);
         if !agent.notes.is_empty() {
-            table.note(&agent.notes);
+            table.note(agent.notes);
         }
     }
     table
 }
 
 fn command(agent: &'static Agent, is_short: bool) -> String {
-    match agent.words(|program| which::which(program).ok()) {
+    match agents::words(agent, |program| which::which(program).ok()) {
         Ok(words) => words[..if is_short { 1 } else { words.len() }].join(" "),
-        Err(_) => match (&agent.npx, &agent.uvx) {
+        Err(_) => match (agent.npx, agent.uvx) {
             (Some(_), _) => "(needs npx)".to_owned(),
             (_, Some(_)) => "(needs uvx)".to_owned(),
             _ => format!("({})", agent.home),
@@ -168,11 +168,11 @@ fn command(agent: &'static Agent, is_short: bool) -> String {
     }
 }
 
-/// The version that was tried, and what its model works with.
+/// Returns the version that was tested, and the way in which the model reads skills.
 fn seen(agent: &Agent) -> [String; 2] {
     let Some(seen) = &agent.seen else { return ["–".to_owned(), "–".to_owned()] };
-    let version = seen.version.clone().unwrap_or_else(|| "yes".to_owned());
-    let means = match (seen.skills, seen.server.as_deref()) {
+    let version = seen.version.unwrap_or("yes").to_owned();
+    let means = match (seen.skills, seen.server) {
         (Some(Means::Tools), Some(server)) => format!("tools ({server})"),
         (Some(Means::Tools), None) => "tools".to_owned(),
         (Some(Means::Files), _) => "files".to_owned(),

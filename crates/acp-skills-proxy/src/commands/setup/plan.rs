@@ -1,4 +1,4 @@
-//! What is to be changed in settings for what was asked.
+//! Plans the changes of settings for the arguments of `setup`.
 
 use acp_skills::agents::{self, AgentError};
 
@@ -13,33 +13,33 @@ use crate::{
     },
 };
 
-/// What was asked, and what there is.
+/// The arguments, and the current settings.
 pub(super) struct Request<'a> {
     pub editor: &'static Editor,
     pub format: &'a Format,
     /// The agents of the settings.
     pub entries: &'a [Entry],
-    /// The words that start us.
+    /// The words that start the proxy.
     pub own: &'a [String],
-    /// The flags; `None` when none were given.
+    /// The flags of the proxy. `None` if none were given.
     pub flags: Option<&'a [String]>,
-    /// The agent by its name.
+    /// The name of the agent, in the settings or in the table of known agents.
     pub agent: Option<&'a str>,
-    /// What it is to be called.
+    /// The name for a new agent.
     pub name: Option<&'a str>,
-    /// The agent's command; empty when none was given.
+    /// The agent's command. Empty if none was given.
     pub command: Vec<String>,
 }
 
-/// What is to be changed.
+/// The changes to make.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
     pub changes: Vec<Change>,
-    /// What people should know.
+    /// Notes for the user.
     pub notes: Vec<String>,
 }
 
-/// Why nothing is.
+/// An error that prevented a plan.
 pub(super) enum Refused {
     Usage(UsageError),
     Settings(SettingsError),
@@ -47,8 +47,8 @@ pub(super) enum Refused {
 }
 
 impl Refused {
-    /// The error for people.
-    pub(super) fn told(self, place: &Place<'_>) -> anyhow::Error {
+    /// Returns the error to report.
+    pub(super) fn into_error(self, place: &Place<'_>) -> anyhow::Error {
         match self {
             Self::Usage(error) => error.into(),
             Self::Settings(error) => place.broken(&error).into(),
@@ -69,7 +69,7 @@ impl From<AgentError> for Refused {
     }
 }
 
-/// Finds out what is to be changed.
+/// Plans the changes.
 pub(super) fn plan(request: &Request<'_>) -> Result<Plan, Refused> {
     let mut plan = Plan::default();
     if let Some(program) = request.command.first() {
@@ -88,14 +88,14 @@ pub(super) fn plan(request: &Request<'_>) -> Result<Plan, Refused> {
 }
 
 impl Request<'_> {
-    /// The agent of the settings with this name, be it in other letters.
+    /// Returns the agent of the settings with this name. An exact match wins over one that differs in case.
     fn entry(&self, name: &str) -> Option<&Entry> {
         let exact = self.entries.iter().find(|entry| entry.name == name);
         let alike = |entry: &&Entry| entry.name.to_lowercase() == name.to_lowercase();
         exact.or_else(|| self.entries.iter().find(alike))
     }
 
-    /// Our words in front of an agent's command.
+    /// Returns the words of the proxy in front of an agent's command.
     fn prefix(&self) -> Vec<String> {
         let flags = self.flags.map_or_else(default_flags, <[String]>::to_vec);
         [self.own, &flags, &["--".to_owned()]].concat()
@@ -103,10 +103,12 @@ impl Request<'_> {
 }
 
 impl Plan {
-    /// Every agent that has a command; those that go through the proxy already are brought up to date.
+    /// Plans the changes of all agents that have a command. Agents that use the proxy already are updated.
     fn all(&mut self, request: &Request<'_>) -> Result<(), Refused> {
         if request.name.is_some() {
-            return Err(UsageError::new("`--name` is for one agent").hint("name it with `--agent`").into());
+            return Err(UsageError::new("`--name` needs one agent")
+                .hint("choose the agent with `--agent`")
+                .into());
         }
         let mut has_command = false;
         for entry in request.entries {
@@ -115,31 +117,33 @@ impl Plan {
                     has_command = true;
                     self.existing(request, entry)?;
                 }
-                // Whoever asks for all agents does not ask for one that nobody understands.
-                Start::Unclear(error) => self.notes.push(format!("left as it is: {}", error.message)),
+                // Skip it, since the user asked for all agents and not for this one.
+                Start::Unclear(error) => self.notes.push(format!("unchanged: {}", error.message)),
                 Start::Editor => {}
             }
         }
         if has_command {
             return Ok(());
         }
-        // One that the editor starts itself is the one that people use.
+        // Suggest the agent that the editor starts itself, since it is probably the one in use.
         let known = request.entries.iter().find(|entry| agents::find(&entry.name).is_ok());
         Err(no_agent(request.editor, known.map_or("claude", |entry| &entry.name)).into())
     }
 
-    /// An agent that the settings have.
+    /// Plans the change of an agent in the settings.
     fn existing(&mut self, request: &Request<'_>, entry: &Entry) -> Result<(), Refused> {
         let words = match &entry.start {
             Start::Command(words) => words,
             Start::Unclear(error) => return Err(Refused::Settings(error.clone())),
-            // The editor installs and starts it itself; a second one beside it has a command.
+            // The editor starts this agent itself, so we add a second one with a command.
             Start::Editor => return self.known(request, &entry.name),
         };
         match (entry.ours(), request.name) {
             (Some(_), Some(_)) => {
                 let message = format!("`{}` goes through the proxy already", entry.name);
-                Err(UsageError::new(message).hint("`--name` makes another agent of one that does not").into())
+                Err(UsageError::new(message)
+                    .hint("`--name` copies an agent, and only works if the agent does not use the proxy yet")
+                    .into())
             }
             (Some(ours), None) => self.renew(request, entry, words, ours),
             (None, Some(name)) => self.add(request, name.to_owned(), words, entry.env.clone()),
@@ -156,7 +160,8 @@ impl Plan {
         }
     }
 
-    /// One that goes through the proxy already: by the program that runs now, and with other flags if there are any.
+    /// Plans the update of an agent that uses the proxy already: the path of the running program, and the new flags if there are
+    /// any.
     fn renew(
         &mut self,
         request: &Request<'_>,
@@ -170,8 +175,10 @@ impl Plan {
                 (&words[..agent], [request.own, flags, &["--".to_owned()]].concat())
             }
             (Some(_), None) => {
-                let message =
-                    format!("`{}` goes through the proxy, but has no `--` in front of an agent", entry.name);
+                let message = format!(
+                    "`{}` goes through the proxy, but its command has no `--` before the agent",
+                    entry.name
+                );
                 return Err(UsageError::new(message).hint("change its flags by hand").into());
             }
         };
@@ -181,17 +188,17 @@ impl Plan {
         Ok(())
     }
 
-    /// One that is known by name.
+    /// Plans the addition of a known agent.
     fn known(&mut self, request: &Request<'_>, name: &str) -> Result<(), Refused> {
         let agent = agents::find(name).map_err(|error| unknown(request, name, error))?;
-        let words = agent.words(|program| which::which(program).ok())?;
+        let words = agents::words(agent, |program| which::which(program).ok())?;
         let new_name = match request.name {
             Some(name) => name.to_owned(),
-            // There a name is a word of a command line.
+            // Names in this format are typed on a command line.
             None if request.format.has_argv => format!("{}-skills", name.to_lowercase()),
             None => format!("{} with skills", agent.name),
         };
-        // The one that the editor starts itself has what the user gave it.
+        // Copy the user's environment variables from the agent that the editor starts itself.
         let same =
             request.entries.iter().find(|entry| entry.name == agent.id && entry.start == Start::Editor);
         let env = same.map(|entry| entry.env.clone()).unwrap_or_default();
@@ -208,9 +215,9 @@ impl Plan {
         if let Some(entry) = request.entries.iter().find(|entry| entry.name == name) {
             return match (&entry.start, entry.ours()) {
                 (Start::Command(words), Some(ours)) => self.renew(request, entry, words, ours),
-                _ => Err(UsageError::new(format!("there is an agent `{name}` in line {}", entry.line))
+                _ => Err(UsageError::new(format!("the settings already have an agent `{name}`, in line {}", entry.line))
                     .hint(format!(
-                        "`--agent '{name}'` puts the proxy in front of that one; `--name` calls the new one something else"
+                        "`--agent '{name}'` puts the proxy in front of that agent; `--name` chooses another name for the new one"
                     ))
                     .into()),
             };
@@ -223,7 +230,7 @@ impl Plan {
     }
 }
 
-/// No agent has the name: neither in the settings nor in the table.
+/// Returns the error for a name that is neither in the settings nor in the table of known agents.
 fn unknown(request: &Request<'_>, name: &str, error: AgentError) -> Refused {
     let theirs: Vec<_> = request
         .entries
@@ -235,6 +242,6 @@ fn unknown(request: &Request<'_>, name: &str, error: AgentError) -> Refused {
         return error.into();
     }
     UsageError::new(format!("no agent is known as `{name}`"))
-        .hint(format!("{}; the settings have {}", error.hint(), theirs.join(", ")))
+        .hint(format!("{}; the agents in the settings are {}", error.hint(), theirs.join(", ")))
         .into()
 }

@@ -1,14 +1,14 @@
-//! Changes as people read them, and the question whether to make them.
+//! Shows a change as a diff, and asks for confirmation.
 
 use std::io::IsTerminal;
 
 use super::{How, Place};
 use crate::{error::UsageError, output, setup::paste::shell};
 
-/// A change as a diff, with colours where those can be seen.
+/// Returns a change as a diff, in color if stdout is a terminal.
 pub(super) fn diff(file: &str, before: &str, after: &str) -> String {
     let patch = diffy::create_patch(before, after).to_string();
-    // The library's own first two lines name no file.
+    // The first two lines of the library's diff don't contain the name of the file.
     let mut lines = vec![format!("--- {file}"), format!("+++ {file}")];
     lines.extend(patch.lines().skip(2).map(str::to_owned));
     let has_colors = output::has_colors();
@@ -28,17 +28,17 @@ pub(super) fn diff(file: &str, before: &str, after: &str) -> String {
     lines.collect()
 }
 
-/// Whether to write what was shown.
+/// Returns true if the change that was shown should be written.
 ///
 /// # Errors
-/// Nobody can be asked.
+/// Returns an error if the user has to be asked and stdin is not a terminal.
 pub(super) fn confirmed(how: How, question: &str) -> Result<bool, UsageError> {
     match how {
         How::Show => Ok(false),
         How::Write => Ok(true),
         How::Ask if !std::io::stdin().is_terminal() => {
-            Err(UsageError::new("nothing was written, because nobody can be asked: stdin is no terminal")
-                .hint("`--yes` writes without asking, `--print` only shows"))
+            Err(UsageError::new("nothing was written: setup cannot ask, because stdin is not a terminal")
+                .hint("use `--yes` to write without asking, or `--print` to see the change"))
         }
         How::Ask => {
             let is_wanted = output::ask(question);
@@ -50,13 +50,13 @@ pub(super) fn confirmed(how: How, question: &str) -> Result<bool, UsageError> {
     }
 }
 
-/// `A goes through the proxy`, `A and B go through the proxy`.
+/// Returns a sentence: `A goes through the proxy`, `A and B go through the proxy`.
 pub(super) fn through(names: &[String]) -> String {
     let verb = if names.len() == 1 { "goes" } else { "go" };
     format!("{} {verb} through the proxy", names.join(" and "))
 }
 
-/// The command line that does something else with the same settings.
+/// Returns a command line of `setup` with `flag` for the same settings.
 pub(super) fn command_line(place: &Place<'_>, flag: &str) -> String {
     let mut words = vec!["acp-skills-proxy".to_owned(), "setup".to_owned(), place.editor.id.to_owned()];
     if !place.settings.files(place.home).contains(&place.path) {

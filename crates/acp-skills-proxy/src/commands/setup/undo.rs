@@ -1,4 +1,4 @@
-//! Taking a change back.
+//! Reverts a change of settings.
 
 use std::process::ExitCode;
 
@@ -13,10 +13,10 @@ use crate::{
     },
 };
 
-/// Takes back the last change of these settings.
+/// Reverts the last change of these settings.
 ///
 /// # Errors
-/// They are broken, or cannot be written.
+/// Returns an error if the settings cannot be parsed or written, or if the record of the change cannot be read.
 pub(super) fn undo(place: &Place<'_>, how: How) -> anyhow::Result<ExitCode> {
     let (file, document) = place.read()?;
     let format = &place.settings.format;
@@ -24,16 +24,16 @@ pub(super) fn undo(place: &Place<'_>, how: How) -> anyhow::Result<ExitCode> {
     let dir = &place.home.changes;
     let failed = |error: std::io::Error| {
         let dir = place.home.shown(dir);
-        UsageError::failed(format_args!("cannot read what was changed, which is in {dir}"), error)
+        UsageError::failed(format_args!("cannot read the record of the change in {dir}"), error)
     };
     let Some(record) = Record::last(dir, file.target()).map_err(failed)? else {
         let ours: Vec<_> =
-            entries.iter().filter(|it| it.ours().is_some()).map(|it| it.name.clone()).collect();
+            entries.iter().filter(|entry| entry.ours().is_some()).map(|entry| entry.name.clone()).collect();
         let by_hand = match ours.as_slice() {
             [] => String::new(),
-            names => format!(" {}, but not by a change of `setup` that is known here.", show::through(names)),
+            names => format!(" {}, but `setup` has no record of that change.", show::through(names)),
         };
-        output::print(&format!("Nothing to take back in {}.{by_hand}\n", place.shown()))?;
+        output::print(&format!("Nothing to revert in {}.{by_hand}\n", place.shown()))?;
         return Ok(ExitCode::SUCCESS);
     };
     let before = record.before().map_err(failed)?;
@@ -46,7 +46,7 @@ pub(super) fn undo(place: &Place<'_>, how: How) -> anyhow::Result<ExitCode> {
             record.undone()?;
         }
         output::print(&format!(
-            "Nothing to take back in {}: the last change is not in there any more.\n",
+            "Nothing to revert in {}: it does not contain the last change any more.\n",
             place.shown()
         ))?;
         return Ok(ExitCode::SUCCESS);
@@ -54,13 +54,13 @@ pub(super) fn undo(place: &Place<'_>, how: How) -> anyhow::Result<ExitCode> {
     let result = Document::new(bytes.as_deref().unwrap_or_default()).map_err(|error| place.broken(&error))?;
     output::print_colored(&show::diff(&place.shown(), document.text(), result.text()))?;
     if bytes.is_none() {
-        output::note("note: the file was made by `setup`, so it goes");
+        output::note("note: the file is removed, because `setup` created it");
     }
-    if !show::confirmed(how, "Take it back?")? {
+    if !show::confirmed(how, "Revert this change?")? {
         return Ok(ExitCode::SUCCESS);
     }
     file.replace(bytes.as_deref()).map_err(unusable)?;
     record.undone()?;
-    output::print("Taken back.\n")?;
+    output::print("Reverted.\n")?;
     Ok(ExitCode::SUCCESS)
 }

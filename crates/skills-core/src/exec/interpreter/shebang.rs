@@ -1,6 +1,6 @@
-//! [`Shebang`]: the first line of a script, which names its interpreter for Unix.
+//! [`Shebang`]: the `#!` line of a script, which names its interpreter on Unix.
 
-/// The first line of a script, `env` resolved.
+/// A parsed `#!` line. A call of `env` is replaced by the program that `env` would run.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Shebang {
     pub(super) program: String,
@@ -9,6 +9,7 @@ pub(super) struct Shebang {
 }
 
 impl Shebang {
+    /// Parses the beginning of a script. Returns `None` if it has no `#!` line, or the line names no program.
     pub(super) fn parse(head: &[u8]) -> Option<Self> {
         let line = head.strip_prefix(b"#!")?.split(|&byte| byte == b'\n').next()?;
         let line = std::str::from_utf8(line).ok()?.trim();
@@ -19,12 +20,13 @@ impl Shebang {
         if base_name(program) == "env" {
             return Self::parse_env(rest.trim());
         }
-        // The kernel gives everything behind the program as one argument.
+        // Like the kernel, pass everything after the program as a single argument.
         let args = Some(rest.trim()).filter(|rest| !rest.is_empty()).map(str::to_owned);
         Some(Self { program: program.to_owned(), args: args.into_iter().collect(), env: Vec::new() })
     }
 
-    /// `env -S NAME=value program args`, `env program`; without `-S` Linux would not split, but it would not run either.
+    /// Parses the arguments of `env`, such as `-S NAME=value program args`. We also split words without `-S`: Linux wouldn't,
+    /// but it couldn't run such a script at all.
     fn parse_env(rest: &str) -> Option<Self> {
         let rest = ["--split-string=", "--split-string", "-S"]
             .iter()
@@ -40,7 +42,7 @@ impl Shebang {
         Some(Self { program, args: words.collect(), env })
     }
 
-    /// The name of the program, without its directory.
+    /// Returns the name of the program, without its directory.
     pub(super) fn name(&self) -> &str {
         base_name(&self.program)
     }
@@ -51,9 +53,12 @@ fn base_name(program: &str) -> &str {
     name.strip_suffix(".exe").unwrap_or(name)
 }
 
-/// Words as `env -S` splits them: spaces, with single and double quotes around them.
+/// Splits words like `env -S`: at whitespace, except within single or double quotes.
 fn split_words(text: &str) -> Vec<String> {
-    let (mut words, mut word, mut quote, mut in_word) = (Vec::new(), String::new(), None, false);
+    let mut words = Vec::new();
+    let mut word = String::new();
+    let mut quote = None;
+    let mut in_word = false;
     for c in text.chars() {
         match (quote, c) {
             (None, c) if c.is_whitespace() => {
@@ -62,7 +67,10 @@ fn split_words(text: &str) -> Vec<String> {
                 }
                 in_word = false;
             }
-            (None, '"' | '\'') => (quote, in_word) = (Some(c), true),
+            (None, '"' | '\'') => {
+                quote = Some(c);
+                in_word = true;
+            }
             (Some(open), c) if open == c => quote = None,
             (_, c) => {
                 word.push(c);

@@ -1,7 +1,7 @@
 use super::*;
 
-/// A machine with these programs, variables and files. Programs are paths, found under their name, which is what stands
-/// behind the last separator, without `.exe`; the order is that of the search path.
+/// A simulated machine. Programs are given as paths in the order of the search path, and found by their file name without
+/// `.exe`.
 struct TestMachine {
     programs: Vec<&'static str>,
     files: Vec<&'static str>,
@@ -18,7 +18,7 @@ impl Machine for TestMachine {
     }
 
     fn variable(&self, name: &str) -> Option<String> {
-        self.variables.iter().find(|(it, _)| *it == name).map(|(_, value)| (*value).to_owned())
+        self.variables.iter().find(|(variable, _)| *variable == name).map(|(_, value)| (*value).to_owned())
     }
 
     fn names(&self, dir: &str) -> Vec<String> {
@@ -31,10 +31,10 @@ impl Machine for TestMachine {
     }
 }
 
-/// The variables, the program and what stands before the script, on one line.
+/// Formats an interpreter on one line: variables, program, arguments.
 fn line(interpreter: Interpreter) -> String {
     let env = interpreter.env.iter().map(|(name, value)| format!("{}={} ", name.display(), value.display()));
-    let program = interpreter.program.map_or("itself".to_owned(), |it| it.display().to_string());
+    let program = interpreter.program.map_or("itself".to_owned(), |program| program.display().to_string());
     let args = interpreter.args.iter().map(|arg| format!(" [{}]", arg.display()));
     env.chain([program]).chain(args).collect()
 }
@@ -42,7 +42,7 @@ fn line(interpreter: Interpreter) -> String {
 mod on_unix {
     use super::*;
 
-    /// The command line for a script where these programs are installed, in `/bin`.
+    /// Compares the command line for a script on a machine with these programs in `/bin`.
     fn check(path: &str, head: &str, installed: &[&'static str], expected: Result<&str, &str>) {
         let programs: Vec<_> = installed.iter().map(|name| &*format!("/bin/{name}").leak()).collect();
         let machine = TestMachine { programs, files: Vec::new(), variables: Vec::new() };
@@ -53,7 +53,7 @@ mod on_unix {
     }
 
     #[test]
-    fn shebangs() {
+    fn a_shebang_line_names_the_interpreter() {
         for (head, installed, expected) in [
             ("#!/bin/bash\n", "bash", "/bin/bash"),
             ("#! /bin/sh -e -u\r\n", "sh", "/bin/sh [-e -u]"),
@@ -72,7 +72,7 @@ mod on_unix {
     }
 
     #[test]
-    fn extensions() {
+    fn an_extension_names_the_interpreter() {
         for (path, installed, expected) in [
             ("a.py", &["python3", "python", "uv"][..], "/bin/python3"),
             ("a.PY", &["python"], "/bin/python"),
@@ -95,7 +95,7 @@ mod on_unix {
     }
 
     #[test]
-    fn python_with_inline_metadata() {
+    fn python_with_inline_metadata_runs_with_uv() {
         let script = "#!/usr/bin/env python3\n# Licence.\n# /// script\n# dependencies = []\n# ///\n";
         check("a.py", script, &["uv", "python3"], Ok("/bin/uv [run] [--script]"));
         check("a.py", &script[23..], &["uv", "python3"], Ok("/bin/uv [run] [--script]"));
@@ -106,10 +106,25 @@ mod on_unix {
     }
 
     #[test]
-    fn nothing_to_run_it() {
-        check("a.rb", "", &[], Err("`a.rb` needs `ruby`, which is not installed"));
-        check("a.py", "", &[], Err("`a.py` needs `python3` or `python`, which is not installed"));
-        check("a", "#!/usr/bin/env lua\n", &[], Err("`a` needs `lua`, which is not installed"));
+    fn a_missing_interpreter_is_an_error() {
+        check(
+            "a.rb",
+            "",
+            &[],
+            Err("`a.rb` needs `ruby`, which is not installed; ask the user to install it"),
+        );
+        check(
+            "a.py",
+            "",
+            &[],
+            Err("`a.py` needs `python3` or `python`, which is not installed; ask the user to install it"),
+        );
+        check(
+            "a",
+            "#!/usr/bin/env lua\n",
+            &[],
+            Err("`a` needs `lua`, which is not installed; ask the user to install it"),
+        );
         let unknown =
             "cannot tell which program runs `a.md`: it has neither a `#!` line nor a known extension";
         check("a.md", "# Title\n", &["sh"], Err(unknown));
@@ -134,7 +149,7 @@ mod on_windows {
     const GIT_SH: &str = r"C:\Program Files\Git\bin\sh.exe";
     const POWERSHELL: &str = r"C:\Windows\System32\WindowsPowerShell\v1.0\powershell.exe";
 
-    /// The command line for a script where these programs are on the search path, and these files elsewhere.
+    /// Compares the command line for a script on a machine with these programs on the search path, and these other files.
     fn check_with(
         path: &str,
         head: &str,
@@ -156,7 +171,7 @@ mod on_windows {
     }
 
     #[test]
-    fn python_is_not_the_stub_of_the_store() {
+    fn the_python_stub_of_the_store_is_ignored() {
         let py = r"PYTHONUTF8=1 C:\Windows\py.exe [-3]";
         let python = r"PYTHONUTF8=1 C:\Python312\python.exe";
         for (head, programs, expected) in [
@@ -174,15 +189,15 @@ mod on_windows {
             check("a.py", head, programs, expected);
         }
         check("a", "#!/usr/bin/env python3\n", &[STORE_PYTHON3, PYTHON], python);
-        let none = "`a.py` needs `py` or `python` or `python3`, which is not installed: the `python` that comes with \
+        let none = "`a.py` needs `py` or `python` or `python3`, which is not installed; ask the user to install it, because the `python` that comes with \
                     Windows only opens the Microsoft Store";
         check_with("a.py", "", (&[STORE_PYTHON, STORE_PYTHON3], &[]), &[], Err(none));
         check_with("a.py", "#!/usr/bin/env python3\n", (&[STORE_PYTHON3], &[]), &[], Err(none));
-        // Python from the Store is one.
+        // A Python that was installed from the Store is used.
         let package = r"C:\Users\me\AppData\Local\Microsoft\WindowsApps\PythonSoftwareFoundation.Python.3.12_qbz5n2kfra8p0";
         let store = r"PYTHONUTF8=1 C:\Users\me\AppData\Local\Microsoft\WindowsApps\python.exe";
         check_with("a.py", "", (&[STORE_PYTHON], &[package]), &[], Ok(store));
-        // An environment that is active comes first.
+        // An active virtual environment comes first.
         let environment = r"C:\work\.venv\Scripts\python.exe";
         let active = [("VIRTUAL_ENV", r"C:\work\.venv")];
         let expected = r"PYTHONUTF8=1 C:\work\.venv\Scripts\python.exe";
@@ -193,16 +208,16 @@ mod on_windows {
     }
 
     #[test]
-    fn bash_is_not_that_of_wsl() {
+    fn the_bash_of_wsl_is_ignored() {
         for (path, head, programs, files, expected) in [
             ("a.sh", "", &[WSL_BASH, GIT][..], &[GIT_BASH, GIT_SH][..], GIT_SH),
             ("a.sh", "#!/bin/bash\n", &[WSL_BASH, STORE_BASH, GIT], &[GIT_BASH, GIT_SH], GIT_BASH),
             ("a.bash", "", &[WSL_BASH], &[GIT_BASH], GIT_BASH),
             ("a.sh", "", &[WSL_BASH], &[GIT_BASH], GIT_BASH),
             ("a", "#!/usr/bin/env bash\n", &[WSL_BASH], &[GIT_BASH], GIT_BASH),
-            // Where the search path has another one, it is meant.
+            // Any other `bash` on the search path comes first.
             ("a.bash", "", &[r"C:\msys64\usr\bin\bash.exe", GIT], &[GIT_BASH], r"C:\msys64\usr\bin\bash.exe"),
-            // Git for one user, and one that only the search path knows.
+            // Git that was installed for one user, and Git in an unusual directory on the search path.
             (
                 "a.bash",
                 "",
@@ -222,7 +237,7 @@ mod on_windows {
         }
         let options = r"C:\Program Files\Git\bin\bash.exe [-eu]";
         check_with("a.sh", "#!/bin/bash -eu\n", (&[], &[GIT_BASH]), &[], Ok(options));
-        let none = "needs `bash`, which is not installed: Git for Windows brings one; the `bash` that comes with Windows \
+        let none = "needs `bash`, which is not installed; ask the user to install Git for Windows, because the `bash` that comes with Windows \
                     runs in WSL, where it does not find the files of this system";
         check_with("a.bash", "", (&[WSL_BASH, STORE_BASH], &[]), &[], Err(&format!("`a.bash` {none}")));
         check_with("a", "#!/bin/bash\n", (&[WSL_BASH], &[]), &[], Err(&format!("`a` {none}")));
@@ -248,7 +263,7 @@ mod on_windows {
         }
         let perl = r"C:\Program Files\Git\usr\bin\perl.exe";
         check_with("a.pl", "", (&[GIT], &[perl]), &[], Ok(perl));
-        let none = "`a.rb` needs `ruby`, which is not installed";
+        let none = "`a.rb` needs `ruby`, which is not installed; ask the user to install it";
         check_with("a.rb", "", (&[], &[]), &[], Err(none));
         let unknown =
             "cannot tell which program runs `a.md`: it has neither a `#!` line nor a known extension";
@@ -258,7 +273,7 @@ mod on_windows {
             "#!/usr/bin/lua\n",
             (&[], &[]),
             &[],
-            Err("`a` needs `/usr/bin/lua`, which is not installed"),
+            Err("`a` needs `/usr/bin/lua`, which is not installed; ask the user to install it"),
         );
     }
 }

@@ -1,4 +1,4 @@
-//! Linux, macOS and the like: the `#!` line says it, and the search path has it.
+//! The rules for Linux, macOS and other Unix systems: the `#!` line names the interpreter, and the search path finds it.
 
 use std::path::PathBuf;
 
@@ -38,7 +38,8 @@ impl Platform for Unix {
         }
     }
 
-    /// The program itself, or the one with its name on the search path: `/usr/local/bin/python3` is elsewhere here.
+    /// Returns the program of the line, or a program with the same name on the search path. The path of an interpreter, for
+    /// example `/usr/local/bin/python3`, differs between machines.
     fn interpreter_of(&self, shebang: &Shebang, machine: &dyn Machine) -> Option<Interpreter> {
         let name = shebang.name();
         let alias = match name {

@@ -1,15 +1,17 @@
-//! Windows: nothing there reads a `#!` line, so its program is translated into what the same language has here, and the
-//! extension decides where there is none.
+//! The rules for Windows.
 //!
-//! What Windows itself associates with an extension is no help: `.js` belongs to the Windows Script Host and `.py` often
-//! to an editor. And three programs on the search path are not what their name says:
+//! Windows ignores `#!` lines, so we translate the interpreter of the line to a Windows program for the same language. If
+//! there is no `#!` line, the file extension decides.
 //!
-//! - `python` and `python3` in `WindowsApps` open the Microsoft Store, unless Python was installed from there. The
-//!   launcher `py` always is the real one.
-//! - `bash` in `System32` and in `WindowsApps` runs inside of WSL, another system with other paths. Git for Windows brings
-//!   one that runs here.
+//! The programs that Windows itself associates with extensions don't help: `.js` belongs to the Windows Script Host, and
+//! `.py` often belongs to an editor. In addition, three programs on the search path are not what their names suggest:
 //!
-//! Paths are text here, so that this file can be tested on other systems.
+//! - `python` and `python3` in `WindowsApps` open the Microsoft Store, unless Python was installed from there. The launcher
+//!   `py` is always a real Python.
+//! - `bash` in `System32` and `WindowsApps` runs inside WSL, which is another system with other paths. Git for Windows
+//!   includes a `bash` for Windows itself.
+//!
+//! Paths are plain text in this file, so that its tests run on other systems, too.
 
 use std::path::PathBuf;
 
@@ -22,9 +24,11 @@ const LANGUAGES: &[Language] = &[
     Language {
         interpreters: &["python", "python3", "python2", "pythonw", "py"],
         takes_options: true,
-        // Into a pipe it would write in the code page of the system, which lacks most characters.
+        // Without this, Python writes to pipes in the system's code page, which lacks most characters.
         env: &[("PYTHONUTF8", "1")],
-        advice: Some("the `python` that comes with Windows only opens the Microsoft Store"),
+        advice: Some(
+            "ask the user to install it, because the `python` that comes with Windows only opens the Microsoft Store",
+        ),
         ..language(
             &["py"],
             &[
@@ -57,7 +61,7 @@ const LANGUAGES: &[Language] = &[
             &["bash"],
             &[
                 on_path("bash", &[]),
-                // Not the one in `usr\bin`, which does not find the programs beside it.
+                // Don't use the one in `usr\bin`, because it doesn't find the other programs in its own directory.
                 Candidate { place: Place::BelowGit(r"bin\bash.exe"), args: &[] },
             ],
         )
@@ -87,17 +91,17 @@ const LANGUAGES: &[Language] = &[
         interpreters: &["pwsh", "powershell"],
         ..language(&["ps1"], &[on_path("pwsh", POWERSHELL), on_path("powershell", POWERSHELL)])
     },
-    // The standard library starts them through `cmd`, with its quoting rules in mind.
+    // The standard library starts these through `cmd` and follows its quoting rules.
     language(&["bat", "cmd"], &[]),
 ];
 
-const GIT: &str = "Git for Windows brings one; the `bash` that comes with Windows runs in WSL, where it does not find the \
-                   files of this system";
+const GIT: &str = "ask the user to install Git for Windows, because the `bash` that comes with Windows runs in WSL, where it \
+                   does not find the files of this system";
 
-/// Where the Store puts programs on the search path.
+/// The directory in which the Microsoft Store puts programs on the search path.
 const APP_ALIASES: &str = r"\Microsoft\WindowsApps";
 
-/// Where Git is installed, apart from what the search path says.
+/// The usual installation directories of Git, each under the directory in a variable.
 const GIT_DIRECTORIES: [(&str, &str); 3] =
     [("ProgramFiles", "Git"), ("ProgramFiles(x86)", "Git"), ("LOCALAPPDATA", r"Programs\Git")];
 
@@ -139,19 +143,19 @@ impl Platform for Windows {
     }
 }
 
-/// The language whose interpreter has this name, with or without a version (`python3.12`).
+/// Returns the language whose interpreter has this name, with or without a version, such as `python3.12`.
 fn language_of(name: &str) -> Option<&'static Language> {
     let plain = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-    LANGUAGES.iter().find(|language| [name, plain].iter().any(|it| language.interpreters.contains(it)))
+    LANGUAGES.iter().find(|language| [name, plain].iter().any(|name| language.interpreters.contains(name)))
 }
 
-/// Whether a program on the search path is one of those that are not what their name says.
+/// Returns true if the program at `path` is a stub of the Microsoft Store, or runs in WSL.
 fn is_impostor(name: &str, path: &str, machine: &dyn Machine) -> bool {
     let directory = parent(path);
     let is_below = |name: &str| directory.to_ascii_lowercase().ends_with(&name.to_ascii_lowercase());
     match name {
         "bash" => [r"\System32", r"\Sysnative", APP_ALIASES].into_iter().any(is_below),
-        // With a Python from the Store there is its directory beside the alias.
+        // If Python was installed from the Store, `WindowsApps` also contains the directory of its package.
         "python" | "python3" if is_below(APP_ALIASES) => {
             !machine.names(directory).iter().any(|name| name.starts_with("PythonSoftwareFoundation.Python"))
         }
@@ -159,9 +163,9 @@ fn is_impostor(name: &str, path: &str, machine: &dyn Machine) -> bool {
     }
 }
 
-/// The directories into which Git may be installed, the one that the search path knows first.
+/// Lists the directories in which Git may be installed. The one of `git` on the search path comes first.
 fn git_directories(machine: &dyn Machine) -> Vec<String> {
-    // `git.exe` is in `cmd`, `bin` or `mingw64\bin` of it.
+    // `git.exe` is in `cmd`, `bin` or `mingw64\bin` of the installation.
     let programs = machine.programs("git");
     let known = programs.iter().filter_map(|path| path.to_str()).flat_map(|path| {
         let directory = parent(parent(path));
@@ -177,7 +181,7 @@ fn existing(path: String, machine: &dyn Machine) -> Option<PathBuf> {
     machine.has_file(&path).then(|| path.into())
 }
 
-/// The directory of a path, without the separator; empty where there is none.
+/// Returns the directory of a path, without the separator at its end. The result is empty if the path has no directory.
 fn parent(path: &str) -> &str {
     path.rsplit_once(['\\', '/']).map_or("", |(parent, _)| parent)
 }

@@ -1,10 +1,11 @@
-//! Job objects. The system ends everything in one when its last handle is closed, so also when this process is killed.
+//! Job objects. The system kills all processes of a job when its last handle is closed, for example because this process was
+//! killed.
 
 use std::process::ExitStatus;
 
 use process_wrap::tokio::{ChildWrapper, CommandWrap, JobObject, KillOnDrop};
 
-/// Variables that programs need to start at all; everything else goes in a clean environment.
+/// The variables that programs need to start. All others are removed for [`Environment::Clean`](super::super::Environment).
 pub(crate) const ESSENTIAL_VARIABLES: &[&str] = &[
     "PATH",
     "PATHEXT",
@@ -22,24 +23,24 @@ pub(crate) const ESSENTIAL_VARIABLES: &[&str] = &[
     "windir",
 ];
 
-/// Puts what the command starts into a job; without [`KillOnDrop`] the job would not end with its handle. The program is
-/// created suspended, so it is in the job before it runs.
+/// Starts the command in a new job. [`KillOnDrop`] is what makes the job end with its handle. The program is created
+/// suspended, so it is in the job before it runs.
 pub(super) fn group(command: &mut CommandWrap, _joined: Option<u32>) {
     command.wrap(KillOnDrop).wrap(JobObject);
 }
 
-/// There is no signal that asks a program without a window to end.
+/// Returns false: Windows has no way to ask a program without a window to terminate.
 pub(super) fn terminate(_: &dyn ChildWrapper, _joined: Option<u32>) -> bool {
     false
 }
 
-/// Ends the job.
+/// Kills all processes of the job.
 pub(super) fn kill(child: &mut dyn ChildWrapper, _joined: Option<u32>) {
-    // An error means that nobody is left.
+    // An error means that no process is left.
     let _ = child.start_kill();
 }
 
-/// There are no signals.
+/// Returns `None`: Windows has no signals.
 pub(crate) fn signal(_: ExitStatus) -> Option<i32> {
     None
 }

@@ -1,4 +1,4 @@
-//! The command line of bubblewrap, and the look from inside that it does what it is asked for.
+//! Builds the command line of bubblewrap, and tests from inside that it confines programs.
 
 use std::{
     ffi::OsString,
@@ -21,24 +21,25 @@ use crate::exec::{Invocation, descriptors::Descriptors, find_program, std_comman
 
 const BWRAP: &str = "bwrap";
 
-/// Runs a program in a session of its own; of util-linux, BusyBox and Toybox.
+/// A program that runs another one in a new session. It is part of util-linux, BusyBox and Toybox.
 const SETSID: &str = "setsid";
 
-/// The first version that takes more than one filter (`--add-seccomp-fd`): major and minor.
+/// The first version that accepts several filters (`--add-seccomp-fd`): major and minor.
 const OLDEST: (u32, u32) = (0, 6);
 
-/// Where sockets of the system are, beside the user's runtime directory. `/var/run` is `/run` nearly everywhere.
+/// The directories that contain the system's sockets, apart from the user's runtime directory. `/var/run` is nearly always a
+/// link to `/run`.
 const SOCKET_DIRECTORIES: [&str; 3] = ["/run", "/tmp", "/var/run"];
 
-/// Bubblewrap, with the answers that do not change while we run.
+/// The bubblewrap of this machine, and the facts about it that don't change while this process runs.
 #[derive(Debug, Clone)]
 pub(super) struct Bwrap {
     network: bool,
-    /// Whether it takes the working directory as a descriptor, so that what was checked is what is mounted.
+    /// True if it accepts the working directory as a descriptor, so that it mounts exactly the directory that we checked.
     binds_descriptors: bool,
     host: Arc<Host>,
     filters: Vec<Arc<[u8]>>,
-    /// What gives a script a session of its own, if the sandbox has it.
+    /// The path of `setsid`, to run scripts in their own session; `None` if it doesn't work in the sandbox.
     setsid: Option<PathBuf>,
 }
 
@@ -66,7 +67,7 @@ impl Bwrap {
         let directory = Directory::open(directory)?;
         let checked = mounts::check(&self.host, &directory.path);
         let checked = checked.and_then(|warning| {
-            directory.is_not(mounts::forbidden(&self.host))?;
+            directory.check_not_same_as(mounts::forbidden(&self.host))?;
             Ok(warning)
         });
         checked.map_err(|problem| SandboxError::Directory { directory: directory.path, problem })
@@ -80,14 +81,15 @@ impl Bwrap {
         } else {
             (["--bind".into(), cwd.path.clone().into()], None)
         };
-        let wrong = |problem| SandboxError::Directory { directory: cwd.path.clone(), problem };
-        let mut args = mounts::arguments(&self.host, &cwd.path, bind, skill_dir).map_err(wrong)?;
-        cwd.is_not(mounts::forbidden(&self.host).chain(skill_dir.ancestors())).map_err(wrong)?;
+        let rejected = |problem| SandboxError::Directory { directory: cwd.path.clone(), problem };
+        let mut args = mounts::arguments(&self.host, &cwd.path, bind, skill_dir).map_err(rejected)?;
+        cwd.check_not_same_as(mounts::forbidden(&self.host).chain(skill_dir.ancestors()))
+            .map_err(rejected)?;
         args.extend(["--chdir".into(), cwd.path.into()]);
         Ok(self.confine(invocation, args, opened))
     }
 
-    /// The command line of `command` in the sandbox.
+    /// Returns a command line that runs `command` in the sandbox.
     pub(super) fn command(
         &self,
         command: &[OsString],
@@ -95,7 +97,7 @@ impl Bwrap {
         readable: &[PathBuf],
     ) -> Result<Vec<OsString>, SandboxError> {
         let directory = Directory::open(directory)?.path;
-        let mounts = mounts::of_program(&self.host, &directory, readable)
+        let mounts = mounts::program_arguments(&self.host, &directory, readable)
             .map_err(|problem| SandboxError::Directory { directory: directory.clone(), problem })?;
         let mut words = vec![self.host.bwrap.clone().into()];
         words.extend(mounts);
@@ -109,11 +111,12 @@ impl Bwrap {
         Ok(words)
     }
 
-    /// Everything of its own, and no capability.
+    /// Returns the options for separate namespaces and for dropping all capabilities.
     fn namespaces(&self) -> Vec<OsString> {
         let mut args: Vec<OsString> = ["--unshare-all", "--cap-drop", "ALL"].map(Into::into).into();
         if is_root() {
-            // For others it is implied, unless bubblewrap is set-user-ID, and then it takes all capabilities away itself.
+            // For other users, bubblewrap creates a user namespace anyway, unless it is set-user-ID. In that case, it drops
+            // all capabilities itself.
             args.push("--unshare-user".into());
         }
         if self.network {
@@ -122,7 +125,7 @@ impl Bwrap {
         args
     }
 
-    /// `invocation` with these mounts, and with everything that does not depend on directories.
+    /// Wraps `invocation` with these mounts and with all options that don't depend on directories.
     fn confine(
         &self,
         mut invocation: Invocation,
@@ -131,15 +134,15 @@ impl Bwrap {
     ) -> Invocation {
         let mut args = mounts;
         args.extend(self.namespaces());
-        // The script has a say in its variables and in the files of its directory, and the dynamic linker listens to both
-        // before bubblewrap confines anything. So the variables are set inside, and bubblewrap starts in `/`.
+        // A script can influence its variables and the files in its directory. The dynamic linker would obey both before
+        // bubblewrap confines anything. Therefore variables are set inside the sandbox, and bubblewrap starts in `/`.
         for (name, value) in std::mem::take(&mut invocation.env) {
             args.extend(["--setenv".into(), name, value]);
         }
         args.extend(["--setenv", "TMPDIR", "/tmp", "--die-with-parent", "--"].map(Into::into));
-        // With `--new-session` process 1 of the sandbox would leave our process group, and it ends with its parent only some
-        // moments later: whoever is killed in between would leave a script that no signal of ours reaches. The terminal is
-        // not there in any session; of its own it is for scripts that signal their group and do not mean bubblewrap.
+        // We don't use `--new-session`. With it, process 1 of the sandbox would leave our process group, and would only end
+        // some moments after its parent. If bubblewrap were killed in between, our signals could not reach the script. The
+        // terminal is not available in either session. `setsid` protects bubblewrap from scripts that signal their own group.
         if let Some(setsid) = &self.setsid {
             args.extend([setsid.into(), "--".into()]);
         }
@@ -156,7 +159,7 @@ impl Bwrap {
         }
     }
 
-    /// Asks a program inside what it may do: no option is believed to work.
+    /// Runs a program inside and checks its privileges, because we don't rely on any option to have the documented effect.
     fn probe(&self) -> Result<(), SandboxError> {
         let output = self.run_inside("cat", "/proc/self/status", mounts::common(&self.host), None);
         let failed = |reason: String| {
@@ -173,7 +176,8 @@ impl Bwrap {
         }
     }
 
-    /// What is wrong when the version is. Asked only where something is: distributions mend old versions.
+    /// Returns an error if the version is too old. Called only after the probe has failed, because some distributions add
+    /// the missing features to old versions.
     fn too_old(&self) -> Option<SandboxError> {
         let mut command = std::process::Command::new(&self.host.bwrap);
         let output = command.arg("--version").stdin(Stdio::null()).output().ok()?;
@@ -181,8 +185,8 @@ impl Bwrap {
         is_old(&version).then_some(SandboxError::TooOld(version))
     }
 
-    /// Whether directories can be given as descriptors: with 0.8.0 of some distributions, and with 0.10.0 of all. A version
-    /// that left the descriptor open to the program would give it a way out, so we look.
+    /// Returns true if bubblewrap accepts directories as descriptors: version 0.10.0 does, and 0.8.0 of some distributions.
+    /// Also checks that the program inside doesn't inherit the descriptor, because it could use it to escape.
     fn probe_descriptors(&self) -> Result<bool, SandboxError> {
         let directory = Directory::open(Path::new("/"))?;
         let number = directory.handle.as_raw_fd().to_string();
@@ -191,7 +195,7 @@ impl Bwrap {
         let output = self.run_inside("ls", "/proc/self/fd", mounts, Some(directory.handle));
         let output = output.map_err(|error| SandboxError::NotWorking(error.to_string()))?;
         let open = String::from_utf8_lossy(&output.stdout);
-        Ok(output.status.success() && !open.split_whitespace().any(|it| it == number))
+        Ok(output.status.success() && !open.split_whitespace().any(|name| name == number))
     }
 
     fn run_inside(
@@ -207,10 +211,10 @@ impl Bwrap {
     }
 }
 
-/// A directory that is held, so that its path means it.
+/// An open directory. Holding it open keeps the descriptor for bubblewrap valid.
 struct Directory {
     handle: Arc<File>,
-    /// Canonical.
+    /// The canonical path.
     path: PathBuf,
 }
 
@@ -225,19 +229,23 @@ impl Directory {
         open().map_err(|source| SandboxError::Io { path: path.to_owned(), source })
     }
 
-    /// Fails when this is one of `others` under another path: what is mounted twice would be writable there. Paths alone do
-    /// not tell.
-    fn is_not<'p>(&self, mut others: impl Iterator<Item = &'p Path>) -> Result<(), DirectoryProblem> {
+    /// Returns an error if this directory is a second mount of one of `others`. That directory would become writable, and
+    /// paths alone don't show it.
+    fn check_not_same_as<'p>(
+        &self,
+        mut others: impl Iterator<Item = &'p Path>,
+    ) -> Result<(), DirectoryProblem> {
         let Ok(own) = self.handle.metadata() else { return Ok(()) };
         let is_same = |other: &&Path| {
             let found = fs::metadata(other);
-            *other != self.path && found.is_ok_and(|it| (it.dev(), it.ino()) == (own.dev(), own.ino()))
+            *other != self.path
+                && found.is_ok_and(|found| (found.dev(), found.ino()) == (own.dev(), own.ino()))
         };
         others.find(is_same).map_or(Ok(()), |other| Err(DirectoryProblem::OtherName(other.to_owned())))
     }
 }
 
-/// The first line of `/proc/self/status` that says that a process could do more than it may.
+/// Returns the first field of `/proc/self/status` with an unexpected privilege.
 fn unconfined(status: &str) -> Option<String> {
     let expected = [
         ("CapInh", "0000000000000000"),
@@ -251,23 +259,23 @@ fn unconfined(status: &str) -> Option<String> {
     expected.into_iter().find_map(|(field, expected)| {
         let value = status.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
         let value = value.map_or("missing", str::trim);
-        (value != expected).then(|| format!("{field} is {value} inside"))
+        (value != expected).then(|| format!("{field} is {value} inside the sandbox"))
     })
 }
 
-/// Whether a version such as `0.4.1` is older than the oldest that will do.
+/// Returns true if a version such as `0.4.1` is older than [`OLDEST`].
 fn is_old(version: &str) -> bool {
     let mut numbers = version.split('.').map(str::parse);
     matches!((numbers.next(), numbers.next()), (Some(Ok(major)), Some(Ok(minor))) if (major, minor) < OLDEST)
 }
 
-/// The directories that are empty inside, those that exist, links resolved.
+/// Lists the existing directories that are empty in the sandbox, with links resolved.
 fn socket_directories() -> Vec<PathBuf> {
     let runtime_dir = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|dir| dir.is_absolute());
     let all = SOCKET_DIRECTORIES.into_iter().map(PathBuf::from).chain(runtime_dir);
     let mut found: Vec<PathBuf> = Vec::new();
     for dir in all.filter_map(|dir| fs::canonicalize(dir).ok()).filter(|dir| dir.is_dir()) {
-        if !found.iter().any(|it| dir.starts_with(it)) {
+        if !found.iter().any(|parent| dir.starts_with(parent)) {
             found.push(dir);
         }
     }
@@ -275,7 +283,7 @@ fn socket_directories() -> Vec<PathBuf> {
 }
 
 fn is_socket(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|it| it.file_type().is_socket())
+    fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_socket())
 }
 
 fn is_root() -> bool {
@@ -287,7 +295,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions() {
+    fn old_versions_are_recognized() {
         for (version, expected) in [
             ("0.4.1", true),
             ("0.5.0", true),
@@ -301,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_status_must_say() {
+    fn unexpected_privileges_are_found_in_a_status() {
         let zero = "0000000000000000";
         let good = format!(
             "Name:\tcat\nUid:\t0\t0\t0\t0\nCapInh:\t{zero}\nCapPrm:\t{zero}\nCapEff:\t{zero}\nCapBnd:\t{zero}\n\
@@ -309,13 +317,13 @@ mod tests {
         );
         for (from, to, expected) in [
             ("", "", None),
-            ("NoNewPrivs:\t1", "NoNewPrivs:\t0", Some("NoNewPrivs is 0 inside")),
-            ("Seccomp:\t2\n", "", Some("Seccomp is missing inside")),
-            ("CapBnd:\t0", "CapBnd:\t1", Some("CapBnd is 1000000000000000 inside")),
+            ("NoNewPrivs:\t1", "NoNewPrivs:\t0", Some("NoNewPrivs is 0 inside the sandbox")),
+            ("Seccomp:\t2\n", "", Some("Seccomp is missing inside the sandbox")),
+            ("CapBnd:\t0", "CapBnd:\t1", Some("CapBnd is 1000000000000000 inside the sandbox")),
         ] {
             let status = if from.is_empty() { good.clone() } else { good.replace(from, to) };
             assert_eq!(unconfined(&status).as_deref(), expected);
         }
-        assert_eq!(unconfined("").as_deref(), Some("CapInh is missing inside"));
+        assert_eq!(unconfined("").as_deref(), Some("CapInh is missing inside the sandbox"));
     }
 }

@@ -1,12 +1,12 @@
-//! Which variables a script in the sandbox does not get: those that name a socket of the host, or a directory that is
-//! hidden in the sandbox. They would only mislead; what keeps the script from the sockets is the filter.
+//! Selects the environment variables to remove in the sandbox: those that name a socket of the host, or a directory that is
+//! hidden in the sandbox. This only avoids confusing programs; the system call filter is what blocks the sockets.
 
 use std::{
     ffi::{OsStr, OsString},
     path::Path,
 };
 
-/// Variables that name sockets, or what is found through them, by who set them.
+/// Names of variables that contain sockets or depend on them, grouped by the programs that set them.
 const NAMES: &[&str] = &[
     // Sessions and desktops.
     "AT_SPI_BUS_ADDRESS",
@@ -74,13 +74,13 @@ const NAMES: &[&str] = &[
     "VSCODE_IPC_HOOK",
     "VSCODE_IPC_HOOK_CLI",
     "WEZTERM_UNIX_SOCKET",
-    // Other names for the directory of temporary files, which is `TMPDIR` in the sandbox.
+    // Other names of the temporary directory, which is in `TMPDIR` in the sandbox.
     "TEMP",
     "TEMPDIR",
     "TMP",
 ];
 
-/// Those of `variables` to take away; `is_socket` looks at the file system.
+/// Returns the names of the variables to remove. `is_socket` checks a path on the file system.
 pub(super) fn hidden(
     variables: impl Iterator<Item = (OsString, OsString)>,
     is_socket: impl Fn(&Path) -> bool,
@@ -91,8 +91,8 @@ pub(super) fn hidden(
     variables.filter(|(name, value)| hide(name, value)).map(|(name, _)| name).collect()
 }
 
-/// Whether a value is the address of a socket, whatever its variable is called: the path of one, with or without a
-/// scheme in front (`unix:///run/a.sock`) and details behind (`/tmp/tmux-1000/default,71,0`).
+/// Returns true if a value is the address of a socket: a path, optionally with a scheme before it (`unix:///run/a.sock`) or
+/// details after it (`/tmp/tmux-1000/default,71,0`).
 fn names_socket(value: &OsStr, is_socket: &impl Fn(&Path) -> bool) -> bool {
     let Some(text) = value.to_str() else { return is_socket(Path::new(value)) };
     if text.starts_with("unix:") || text.starts_with("http+unix:") {
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn variables_that_name_sockets() {
+    fn variables_that_name_sockets_are_removed() {
         for (name, value, expected) in [
             ("SSH_AUTH_SOCK", "/home/me/.ssh/agent/s.1", true),
             ("DBUS_SESSION_BUS_ADDRESS", "unix:path=/run/user/1000/bus", true),
@@ -116,7 +116,7 @@ mod tests {
             ("WAYLAND_DISPLAY", "wayland-0", true),
             ("GPG_AGENT_INFO", "", true),
             ("TMP", "/var/tmp", true),
-            // Unknown names, known values.
+            // The name is unknown, but the value is a socket.
             ("MY_AGENT", "/a/socket", true),
             ("MY_MUX", "/a/socket,71,0", true),
             ("MY_BUS", "unix:abstract=/tmp/bus,guid=1;unix:path=/x", true),
@@ -126,7 +126,7 @@ mod tests {
             ("MY_FILES", "/a/file,/a/socket", false),
             ("NOTES", "see /a/socket", false),
             ("RELATIVE", "a/socket", false),
-            // What programs need.
+            // Programs need these variables.
             ("PATH", "/usr/bin:/bin", false),
             ("HOME", "/home/me", false),
             ("TMPDIR", "/var/tmp", false),

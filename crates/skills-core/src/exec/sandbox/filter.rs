@@ -1,22 +1,19 @@
-//! The filter of system calls: what namespaces and missing capabilities leave open.
+//! The system call filter (seccomp). It blocks the escapes that namespaces and missing capabilities leave open.
 //!
-//! *Unix sockets.* A socket in the file system can be connected to through a read-only mount, wherever it lies (agents of
-//! SSH and GnuPG, container daemons and editors have theirs below the home directory too), and an abstract one by whoever
-//! shares the network namespace. The address of `connect` is in memory, which a filter cannot read. So no Unix socket can
-//! be made at all, apart from pairs that are connected to each other for good. Other families can lead out as well
-//! (`AF_VSOCK` to the host of a virtual machine), so the list is of what is allowed: IP and netlink.
+//! - *Unix sockets.* A script can connect to a socket in the file system even through a read-only mount. Such sockets can be
+//!   anywhere, for example those of SSH and GnuPG agents, container daemons and editors under the home directory. An abstract
+//!   socket is reachable from every process in the same network namespace. A filter can't check the address of `connect`,
+//!   because it is in memory, so we block the creation of Unix sockets, apart from pairs that stay connected to each other.
+//!   Other address families can lead out of the sandbox, too (such as `AF_VSOCK`, to the host of a virtual machine).
+//!   Therefore only IP and netlink are allowed.
+//! - *`io_uring`* can create sockets without that system call.
+//! - *User namespaces* would give the script capabilities again, over new namespaces.
+//! - *Keys* of the session are inherited, and there is no namespace for them.
+//! - *Set-user-ID programs* have no effect inside the sandbox. But if a script leaves such a program in the working directory,
+//!   it runs outside with the rights of the user who ran the script. `openat2` is blocked because its mode is in memory.
 //!
-//! *`io_uring`* makes sockets without the system call.
-//!
-//! *User namespaces* would give capabilities over new namespaces back.
-//!
-//! *Keys* of the session are inherited, and no namespace holds them.
-//!
-//! *Set-user-ID programs* do nothing inside, but one that a script leaves in the working directory would run outside as
-//! whoever ran the script. `openat2` has its mode in memory.
-//!
-//! The rules are applied by bubblewrap, last; flatpak's filter was the model, and for set-user-ID programs systemd's
-//! (`RestrictSUIDSGID`).
+//! Bubblewrap installs the filters last. The rules follow flatpak's filter and, for set-user-ID programs, systemd's
+//! `RestrictSUIDSGID`.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -35,20 +32,20 @@ use seccompiler::{
 
 use super::SandboxError;
 
-/// The bits of a socket's type that are not flags.
+/// Masks the flags in the type of a socket.
 const SOCK_TYPE_MASK: u64 = 0xf;
-/// Set in the number of a system call of the x32 ABI, which filters for x86-64 see beside their own.
+/// The bit that marks system calls of the x32 ABI. A filter for x86-64 sees these calls, too.
 const X32_SYSCALL_BIT: c_long = 0x4000_0000;
 
-/// The same number everywhere; the C library's bindings do not have it everywhere.
+/// `fchmodat2` has the same number on all architectures, but the `libc` crate doesn't define it for all of them.
 const SYS_FCHMODAT2: c_long = 452;
 
-/// The compiled filters, each to be loaded.
+/// Compiles the filters. Bubblewrap must install all of them.
 pub(super) fn programs() -> Result<Vec<Arc<[u8]>>, SandboxError> {
     let unsupported = |_| SandboxError::Architecture(std::env::consts::ARCH);
     let arch = TargetArch::try_from(std::env::consts::ARCH).map_err(unsupported)?;
-    // `EPERM` is what a program reports in words that fit. `ENOSYS` is what makes a program do without: the C library
-    // with `clone`, whose flags can be looked at, and Node.js with threads.
+    // Programs report `EPERM` with a fitting message. With `ENOSYS`, they use a fallback instead: the C library uses `clone`,
+    // whose flags the filter can check, and Node.js uses threads.
     let rules = || Ok([(refused()?, EPERM), (set_user_id()?, EPERM), (absent(), ENOSYS)]);
     let compiled = |rules: [_; 3]| {
         rules.into_iter().map(|(rules, errno)| compile(rules, errno, arch)).collect::<Result<_, _>>()
@@ -58,11 +55,13 @@ pub(super) fn programs() -> Result<Vec<Arc<[u8]>>, SandboxError> {
 
 type Rules = Vec<(c_long, Vec<SeccompRule>)>;
 
+/// Returns the calls that fail with `EPERM`, apart from those of [`set_user_id`].
 fn refused() -> Result<Rules, BackendError> {
     let other_family =
         all([AF_INET, AF_INET6, AF_NETLINK].map(|family| condition(0, SeccompCmpOp::Ne, family)))?;
     let no_unix_pair = all([condition(0, SeccompCmpOp::Ne, AF_UNIX)])?;
-    // A datagram socket can be given another address at any time, a stream cannot. The kernel takes `SOCK_RAW` for one.
+    // A datagram socket of a pair can later send to another address, but a stream socket cannot. The kernel treats
+    // `SOCK_RAW` as datagrams.
     let datagram_pair = |kind| all([condition(1, SeccompCmpOp::MaskedEq(SOCK_TYPE_MASK), kind)]);
     let user_namespace = || all([condition(0, SeccompCmpOp::MaskedEq(bits(CLONE_NEWUSER)), CLONE_NEWUSER)]);
     Ok(vec![
@@ -76,12 +75,14 @@ fn refused() -> Result<Rules, BackendError> {
     ])
 }
 
+/// Returns the calls that fail with `ENOSYS`, so that programs use a fallback.
 fn absent() -> Rules {
     vec![(SYS_clone3, vec![]), (SYS_io_uring_setup, vec![]), (SYS_openat2, vec![])]
 }
 
-/// Everything that gives a file a mode; the argument that has it, and before it the flags of what opens.
+/// Returns the calls that would set the set-user-ID or set-group-ID bit of a file. They fail with `EPERM`.
 fn set_user_id() -> Result<Rules, BackendError> {
+    // Each call with the index of its mode argument.
     let modes = [
         (SYS_fchmod, 1),
         (SYS_fchmodat, 2),
@@ -99,8 +100,9 @@ fn set_user_id() -> Result<Rules, BackendError> {
         #[cfg(target_arch = "x86_64")]
         (SYS_open, 2),
     ];
-    // Without these there is no mode, and anything may be in its place.
-    let making = [O_CREAT, O_TMPFILE & !O_DIRECTORY];
+    // These calls have a mode only with one of these flags, which are in the argument before it. Otherwise the argument can
+    // have any value.
+    let creating = [O_CREAT, O_TMPFILE & !O_DIRECTORY];
     let has = |argument, bit: c_int| condition(argument, SeccompCmpOp::MaskedEq(bits(bit)), bit);
     let wrong = [S_ISUID, S_ISGID].map(u32::cast_signed);
     let mut rules = Rules::new();
@@ -109,7 +111,7 @@ fn set_user_id() -> Result<Rules, BackendError> {
         rules.push((call, each.collect::<Result<_, _>>()?));
     }
     for (call, mode) in opened {
-        let pairs = making.into_iter().flat_map(|flag| wrong.map(|bit| (flag, bit)));
+        let pairs = creating.into_iter().flat_map(|flag| wrong.map(|bit| (flag, bit)));
         let each = pairs.map(|(flag, bit)| all([has(mode - 1, flag), has(mode, bit)]));
         rules.push((call, each.collect::<Result<_, _>>()?));
     }
@@ -126,10 +128,11 @@ fn compile(rules: Rules, errno: c_int, arch: TargetArch) -> Result<Arc<[u8]>, Ba
     let refuse = SeccompAction::Errno(errno.unsigned_abs());
     let filter = SeccompFilter::new(by_number, SeccompAction::Allow, refuse, arch)?;
     let program: BpfProgram = filter.try_into()?;
-    // As `struct sock_filter` lies in memory.
-    let instruction = |it: seccompiler::sock_filter| {
-        let ([c0, c1], [k0, k1, k2, k3]) = (it.code.to_ne_bytes(), it.k.to_ne_bytes());
-        [c0, c1, it.jt, it.jf, k0, k1, k2, k3]
+    // The memory layout of `struct sock_filter`.
+    let instruction = |filter: seccompiler::sock_filter| {
+        let [c0, c1] = filter.code.to_ne_bytes();
+        let [k0, k1, k2, k3] = filter.k.to_ne_bytes();
+        [c0, c1, filter.jt, filter.jf, k0, k1, k2, k3]
     };
     Ok(program.into_iter().flat_map(instruction).collect())
 }
@@ -141,7 +144,7 @@ fn all(
 }
 
 fn condition(argument: u8, operator: SeccompCmpOp, value: c_int) -> Result<SeccompCondition, BackendError> {
-    // The kernel reads these arguments as `int`: what is in the upper half does not count.
+    // The kernel reads these arguments as `int` and ignores the upper half.
     SeccompCondition::new(argument, SeccompCmpArgLen::Dword, operator, bits(value))
 }
 
@@ -154,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_numbers_of_a_call_are_known() {
+    fn calls_of_both_abis_are_filtered() {
         let program = compile(absent(), ENOSYS, TargetArch::x86_64).unwrap();
         let compared: Vec<u32> = program
             .chunks(8)
@@ -166,12 +169,12 @@ mod tests {
     }
 
     #[test]
-    fn programs_for_every_architecture() {
+    fn filters_compile_for_all_architectures() {
         for arch in [TargetArch::x86_64, TargetArch::aarch64, TargetArch::riscv64] {
             for rules in [refused().unwrap(), set_user_id().unwrap(), absent()] {
                 let program = compile(rules, EPERM, arch).unwrap();
                 assert_eq!(program.len() % 8, 0);
-                // Below the capacity of any pipe, so that it can be written before anybody reads.
+                // Each filter must fit in the buffer of a pipe, because it is written before bubblewrap reads it.
                 assert!((8..=4096).contains(&program.len()), "{arch:?}: {}", program.len());
             }
         }

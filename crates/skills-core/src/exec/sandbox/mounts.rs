@@ -1,8 +1,9 @@
-//! What is where in the sandbox, and which working directories would undo it. Pure: the paths come canonical, nothing here
-//! looks at the file system.
+//! Plans the mounts of the sandbox, and rejects working directories that would defeat it. This module doesn't access the
+//! file system; all paths must be canonical.
 //!
-//! Everything is read-only to begin with. What is mounted over it is ordered by depth, so that nothing covers what lies
-//! below it: an empty `/tmp` first, a working directory in it afterwards, a skill in that one last.
+//! The whole file system is mounted read-only first. Further mounts follow in order of depth, so that no mount covers an
+//! earlier one under it: for example, first an empty `/tmp`, then a working directory in `/tmp`, then a skill in that
+//! directory.
 
 use std::{
     ffi::OsString,
@@ -11,21 +12,21 @@ use std::{
 
 use super::{DirectoryProblem, SandboxWarning};
 
-/// Directories of the system: no working directory lies in them.
+/// System directories. A working directory must not be one of them, or under one.
 const SYSTEM: [&str; 13] = [
     "/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/nix", "/proc", "/sbin", "/sys",
     "/usr",
 ];
 
-/// Apart from these.
+/// Exceptions from [`SYSTEM`].
 const SOURCES: [&str; 2] = ["/usr/local/src", "/usr/src"];
 
-/// A working directory may not contain these: who can write there is not confined, least of all root.
+/// Directories that a working directory must not contain, because write access to them defeats the sandbox, at least for root.
 const RESERVED: [&str; 10] =
     ["/dev", "/etc", "/home", "/proc", "/run", "/sys", "/tmp", "/usr", "/var/lib", "/var/spool"];
 
-/// Parts of `/proc` through which root could change the system without any capability. Bubblewrap makes some of them
-/// read-only, depending on what it may itself; these always are.
+/// Parts of `/proc` with which root can change the system even without capabilities. We always mount them read-only, because
+/// bubblewrap does that only for some of them, depending on its own privileges.
 const READ_ONLY_PROC: [&str; 9] = [
     "/proc/acpi",
     "/proc/bus",
@@ -38,22 +39,22 @@ const READ_ONLY_PROC: [&str; 9] = [
     "/proc/sysrq-trigger",
 ];
 
-/// The terminal of whoever asks.
+/// The device of the controlling terminal.
 const TERMINAL: &str = "/dev/tty";
 
-/// Links below `/run` through which whole systems find their programs (NixOS, Guix).
+/// A link below `/run` through which programs are found on NixOS and Guix.
 const CURRENT_SYSTEM: &str = "/run/current-system";
 
-/// What matters of this machine.
+/// The paths of this machine on which the mounts depend.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Host {
-    /// The program itself.
+    /// The `bwrap` program.
     pub(super) bwrap: PathBuf,
     /// The home directory of the user.
     pub(super) home: Option<PathBuf>,
-    /// Where sockets are, and what programs leave for each other: empty in the sandbox.
+    /// Directories that are empty in the sandbox, because they contain sockets and temporary files of other programs.
     pub(super) emptied: Vec<PathBuf>,
-    /// The file with the name servers, where the network is shared.
+    /// The file that lists the name servers; `None` without network access.
     pub(super) resolv_conf: Option<PathBuf>,
 }
 
@@ -61,11 +62,11 @@ enum Mount {
     Empty,
     ReadOnly,
     ReadOnlyIfExists,
-    /// With the option that mounts it, and what that option mounts.
+    /// Contains the option and the source of the mount.
     Writable([OsString; 2]),
 }
 
-/// Whether scripts may work in `directory`, whatever the skill.
+/// Checks a working directory, independently of the skill. Returns a warning for the user if there is one.
 pub(super) fn check(host: &Host, directory: &Path) -> Result<Option<SandboxWarning>, DirectoryProblem> {
     let below = |paths: &[&str]| paths.iter().any(|path| directory.starts_with(path));
     if below(&SYSTEM) && !below(&SOURCES) {
@@ -82,18 +83,19 @@ pub(super) fn check(host: &Host, directory: &Path) -> Result<Option<SandboxWarni
     }
 }
 
-/// Directories that a working directory may not be under any name.
+/// Lists the directories that a working directory must not be another mount of.
 pub(super) fn forbidden(host: &Host) -> impl Iterator<Item = &Path> {
     let above_home = host.home.iter().flat_map(|home| home.ancestors().skip(1));
     SYSTEM.iter().chain(&RESERVED).map(Path::new).chain(above_home)
 }
 
-/// What bubblewrap is told about the file system of a script; `bind_cwd` makes the working directory writable.
+/// Returns the mount options of bubblewrap for a script. `bind_cwd` is the option, with its source, that makes the working
+/// directory writable.
 ///
-/// The skill stays as it is whatever `cwd` is. Below it, the script writes nothing. Above it, everything is read-only from
-/// the first directory on the way to it: that one is a mount point then, which cannot be moved away to put another in its
-/// place. The directory right above the skill is refused, because there is nothing between them that could be protected,
-/// and other skills may lie there.
+/// The script cannot change the skill, whichever working directory it has. If `cwd` is inside the skill, no directory is
+/// writable. If `cwd` is above the skill, the first directory on the path from `cwd` to the skill is read-only. As a mount
+/// point, it also can't be moved away and replaced. The direct parent of the skill is rejected as a working directory,
+/// because there is no directory in between that could be protected, and because it may contain other skills.
 pub(super) fn arguments(
     host: &Host,
     cwd: &Path,
@@ -101,9 +103,9 @@ pub(super) fn arguments(
     skill: &Path,
 ) -> Result<Vec<OsString>, DirectoryProblem> {
     check(host, cwd)?;
-    let on_the_way = skill.strip_prefix(cwd).ok().and_then(|rest| rest.components().next());
-    let on_the_way = on_the_way.map(|first| cwd.join(first));
-    if on_the_way.as_deref() == Some(skill) {
+    let first_below = skill.strip_prefix(cwd).ok().and_then(|rest| rest.components().next());
+    let protected = first_below.map(|name| cwd.join(name));
+    if protected.as_deref() == Some(skill) {
         let name = skill.file_name().unwrap_or_default().to_string_lossy().into_owned();
         return Err(DirectoryProblem::DirectoryOfSkills(name));
     }
@@ -111,14 +113,14 @@ pub(super) fn arguments(
     if !cwd.starts_with(skill) {
         mounts.push((cwd, Mount::Writable(bind_cwd)));
     }
-    mounts.extend(on_the_way.iter().map(|path| (&**path, Mount::ReadOnly)));
+    mounts.extend(protected.iter().map(|path| (&**path, Mount::ReadOnly)));
     mounts.push((skill, Mount::ReadOnly));
     Ok(layered(mounts))
 }
 
-/// What bubblewrap is told about the file system of a program that is no script of a skill: it writes `cwd` and the home
-/// directory, and sees `readable` wherever that lies.
-pub(super) fn of_program(
+/// Returns the mount options of bubblewrap for a program that is not a script of a skill. It can write to `cwd` and to the
+/// home directory, and can read the paths in `readable`.
+pub(super) fn program_arguments(
     host: &Host,
     cwd: &Path,
     readable: &[PathBuf],
@@ -132,14 +134,14 @@ pub(super) fn of_program(
     Ok(layered(mounts))
 }
 
-/// What is the same for all scripts.
+/// Returns the mount options that are the same for all scripts.
 pub(super) fn common(host: &Host) -> Vec<OsString> {
     layered(emptied(host))
 }
 
-/// The directories that are empty, and what is needed of them all the same.
+/// Returns mounts that empty the directories of [`Host::emptied`], and restore the few files in them that programs need.
 fn emptied(host: &Host) -> Vec<(&Path, Mount)> {
-    // Nobody means a home directory to be empty, whatever a variable says.
+    // A variable could name a directory that contains the home directory. That one must not be emptied.
     let home_is_in = |dir: &Path| host.home.as_ref().is_some_and(|home| home.starts_with(dir));
     let emptied: Vec<&Path> = host.emptied.iter().map(|dir| &**dir).filter(|dir| !home_is_in(dir)).collect();
     let mut mounts: Vec<_> = emptied.iter().map(|dir| (*dir, Mount::Empty)).collect();
@@ -152,7 +154,7 @@ fn emptied(host: &Host) -> Vec<(&Path, Mount)> {
     mounts
 }
 
-/// The arguments for these mounts, over a file system that is read-only. What is deeper comes later.
+/// Converts mounts to options, in order of depth, after those of a read-only file system.
 fn layered(mut mounts: Vec<(&Path, Mount)>) -> Vec<OsString> {
     mounts.sort_by_key(|(path, _)| path.components().count());
     let mut arguments = root();
@@ -170,12 +172,12 @@ fn layered(mut mounts: Vec<(&Path, Mount)>) -> Vec<OsString> {
     arguments
 }
 
-/// What is below all of that: everything read-only, devices and processes of its own, and no terminal.
+/// Returns the options for the base: a read-only file system with its own devices and processes, but without a terminal.
 pub(super) fn root() -> Vec<OsString> {
     let mut arguments: Vec<OsString> =
         ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"].map(OsString::from).into();
-    // Devices cannot be opened where they are bound this way. Who could open this one would write on the terminal that we were
-    // started from, and type into it.
+    // A device that is mounted like this can't be opened. A script that could open the terminal could write to the terminal
+    // from which we were started, and simulate input.
     arguments.extend(["--ro-bind", "/dev/null", TERMINAL].map(OsString::from));
     for path in READ_ONLY_PROC {
         arguments.extend(["--ro-bind-try", path, path].map(OsString::from));
@@ -196,12 +198,14 @@ mod tests {
         }
     }
 
-    /// The mounts behind those that are always there, one a line.
+    /// Compares the mounts of a script, without those of [`root`], one per line.
     fn check(host: &Host, cwd: &str, skill: &str, expected: Result<&[&str], &str>) {
         let bind_cwd = ["--bind", cwd].map(OsString::from);
         let actual = arguments(host, Path::new(cwd), bind_cwd, Path::new(skill)).map(|arguments| {
-            let arguments: Vec<_> =
-                arguments[root().len()..].iter().map(|it| it.to_str().unwrap().to_owned()).collect();
+            let arguments: Vec<_> = arguments[root().len()..]
+                .iter()
+                .map(|argument| argument.to_str().unwrap().to_owned())
+                .collect();
             let mut lines = Vec::new();
             for argument in arguments {
                 if argument.starts_with("--") {
@@ -215,8 +219,9 @@ mod tests {
             }
             lines
         });
-        let expected = expected.map(|it| it.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>());
-        assert_eq!(actual.map_err(|it| it.to_string()), expected.map_err(str::to_owned), "{cwd} {skill}");
+        let expected = expected.map(|lines| lines.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>());
+        let actual = actual.map_err(|problem| problem.to_string());
+        assert_eq!(actual, expected.map_err(str::to_owned), "{cwd} {skill}");
     }
 
     const ALWAYS: [&str; 3] = ["--tmpfs /run", "--tmpfs /tmp", "--ro-bind-try /run/current-system"];
@@ -238,7 +243,7 @@ mod tests {
                 "/srv/w/skills/kit",
                 &["--bind /srv/w", "--ro-bind /srv/w/skills", "--ro-bind /srv/w/skills/kit"],
             ),
-            // What is empty comes before what lies in it.
+            // An emptied directory is mounted before the directories in it.
             ("/tmp/w", "/tmp/kit", &["--bind /tmp/w", "--ro-bind /tmp/kit"]),
             ("/run/media/me/disk", "/srv/kit", &["--ro-bind /srv/kit", "--bind /run/media/me/disk"]),
         ] {
@@ -247,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn directories_that_would_undo_it() {
+    fn directories_that_would_defeat_the_sandbox_are_rejected() {
         for (cwd, problem) in [
             ("/", "it contains /dev"),
             ("/proc", "it belongs to the system"),
@@ -264,7 +269,7 @@ mod tests {
             ("/opt/bubblewrap", "it contains /opt/bubblewrap/bwrap"),
             (
                 "/home/me/.claude/skills",
-                "it is the directory of the skill `kit`, whose neighbours could be rewritten",
+                "it contains the skill `kit` directly, so scripts could change other skills in it",
             ),
         ] {
             check(&host(), cwd, "/home/me/.claude/skills/kit", Err(problem));
@@ -275,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn the_home_directory_is_worth_a_warning() {
+    fn the_home_directory_causes_a_warning() {
         let warning = |directory: &str| super::check(&host(), Path::new(directory)).unwrap();
         assert_eq!(warning("/home/me"), Some(SandboxWarning::HomeDirectory("/home/me".into())));
         for directory in ["/home/me/project", "/home/you", "/usr/src/linux", "/usr/local/src/tool"] {
@@ -284,10 +289,12 @@ mod tests {
     }
 
     #[test]
-    fn a_program_writes_its_directory_and_the_home_directory() {
+    fn a_program_can_write_to_its_directory_and_the_home_directory() {
         let arguments =
-            of_program(&host(), Path::new("/tmp/run-1"), &["/tmp/skill".into(), "/srv/kit".into()]).unwrap();
-        let arguments: Vec<_> = arguments[root().len()..].iter().map(|it| it.to_str().unwrap()).collect();
+            program_arguments(&host(), Path::new("/tmp/run-1"), &["/tmp/skill".into(), "/srv/kit".into()])
+                .unwrap();
+        let arguments: Vec<_> =
+            arguments[root().len()..].iter().map(|argument| argument.to_str().unwrap()).collect();
         let expected = "--tmpfs /run --tmpfs /tmp --bind /home/me /home/me --ro-bind /tmp/skill /tmp/skill \
                         --ro-bind /srv/kit /srv/kit --bind /tmp/run-1 /tmp/run-1 \
                         --ro-bind-try /run/current-system /run/current-system";
@@ -297,13 +304,13 @@ mod tests {
             mounts
         };
         assert_eq!(sorted(&arguments.join(" ")), sorted(expected));
-        let position = |wanted: &str| arguments.iter().position(|it| *it == wanted).unwrap();
-        assert!(position("/tmp") < position("/tmp/run-1"), "what is empty comes first");
-        assert!(of_program(&host(), Path::new("/etc"), &[]).is_err());
+        let position = |wanted: &str| arguments.iter().position(|argument| *argument == wanted).unwrap();
+        assert!(position("/tmp") < position("/tmp/run-1"), "the emptied directory must be mounted first");
+        assert!(program_arguments(&host(), Path::new("/etc"), &[]).is_err());
     }
 
     #[test]
-    fn directories_with_sockets_are_empty() {
+    fn directories_with_sockets_are_emptied() {
         let host = |emptied: &[&str], resolv_conf: &str| Host {
             emptied: emptied.iter().map(PathBuf::from).collect(),
             resolv_conf: Some(resolv_conf.into()),

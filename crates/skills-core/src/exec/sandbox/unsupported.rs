@@ -1,4 +1,4 @@
-//! No bubblewrap: there is no value of this type, so that nothing runs unconfined by mistake.
+//! The sandbox on systems without bubblewrap. `Bwrap` has no values here, so no program can run unconfined by mistake.
 
 use std::{
     ffi::OsString,

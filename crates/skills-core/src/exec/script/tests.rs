@@ -1,4 +1,4 @@
-//! Real scripts with real interpreters; those that are not installed are skipped, and said so.
+//! Runs real scripts with real interpreters. A test prints a message if it skips an interpreter that isn't installed.
 
 use std::{
     os::unix::fs::symlink,
@@ -16,22 +16,23 @@ use crate::{
     toolbox::{Toolbox, ToolboxOptions},
 };
 
-/// A skill called `kit` with these scripts, and a directory to work in.
-struct Kit {
+/// A skill called `kit` with some scripts, and a working directory.
+struct Fixture {
     dir: tempfile::TempDir,
     options: ScriptOptions,
 }
 
-impl Kit {
+impl Fixture {
     fn new(scripts: &[(&str, &str)]) -> Self {
-        let kit = Self { dir: tempfile::tempdir().unwrap(), options: ScriptOptions::default() };
-        fs::create_dir_all(kit.skill_dir().join("scripts")).unwrap();
-        fs::create_dir(kit.cwd()).unwrap();
-        fs::write(kit.skill_dir().join("SKILL.md"), "---\nname: kit\ndescription: x\n---\nBody.\n").unwrap();
+        let fixture = Self { dir: tempfile::tempdir().unwrap(), options: ScriptOptions::default() };
+        fs::create_dir_all(fixture.skill_dir().join("scripts")).unwrap();
+        fs::create_dir(fixture.cwd()).unwrap();
+        fs::write(fixture.skill_dir().join("SKILL.md"), "---\nname: kit\ndescription: x\n---\nBody.\n")
+            .unwrap();
         for (name, text) in scripts {
-            fs::write(kit.skill_dir().join("scripts").join(name), text).unwrap();
+            fs::write(fixture.skill_dir().join("scripts").join(name), text).unwrap();
         }
-        kit
+        fixture
     }
 
     fn skill_dir(&self) -> PathBuf {
@@ -69,7 +70,7 @@ impl Kit {
 }
 
 #[expect(clippy::print_stderr, reason = "a skipped test must say so")]
-fn installed(program: &str) -> bool {
+fn is_installed(program: &str) -> bool {
     let found = find_program(Path::new(program), None).is_some();
     if !found {
         eprintln!("skipped: `{program}` is not installed");
@@ -78,8 +79,8 @@ fn installed(program: &str) -> bool {
 }
 
 #[tokio::test]
-async fn every_interpreter_that_is_installed() {
-    let kit = Kit::new(&[
+async fn installed_interpreters_run_their_scripts() {
+    let fixture = Fixture::new(&[
         ("a.py", "import sys; print('python', sys.argv[1:], sys.stdin.read())"),
         ("a.sh", "echo sh \"$@\"; cat"),
         ("a.bash", "a=(1 2); echo bash ${#a[@]}"),
@@ -103,12 +104,12 @@ async fn every_interpreter_that_is_installed() {
         ("ruby", "a.rb", "ruby\n"),
         ("perl", "no-extension", "env\n"),
     ] {
-        if !installed(program) {
+        if !is_installed(program) {
             continue;
         }
         let script = format!("scripts/{script}");
         let arguments = json!({"skill": "KIT", "script": script, "args": ["a b", "$HOME"], "stdin": "in"});
-        let result = kit.call(arguments).await;
+        let result = fixture.call(arguments).await;
         assert_eq!(result["stdout"], expected, "{script}: {result}");
         assert_eq!(result["success"], json!(true), "{script}: {result}");
         assert_eq!(result["exitCode"], json!(0), "{script}: {result}");
@@ -117,38 +118,39 @@ async fn every_interpreter_that_is_installed() {
 }
 
 #[tokio::test]
-async fn directory_and_environment() {
+async fn a_script_gets_its_directory_and_environment() {
     let ours = some_variable();
     let script = format!("pwd -P; echo \"$SKILL_DIR\"; echo \"$SKILL_NAME\"; echo ${{{ours}+inherited}}");
-    let mut kit = Kit::new(&[("env.sh", &script)]);
-    let (skill_dir, cwd) = (kit.skill_dir().display().to_string(), kit.cwd().display().to_string());
-    let result = kit.run("env.sh").await;
+    let mut fixture = Fixture::new(&[("env.sh", &script)]);
+    let skill_dir = fixture.skill_dir().display().to_string();
+    let cwd = fixture.cwd().display().to_string();
+    let result = fixture.run("env.sh").await;
     assert_eq!(result["stdout"], format!("{cwd}\n{skill_dir}\nkit\ninherited\n"));
-    kit.options.cwd = ScriptCwd::Skill;
-    kit.options.environment = Environment::Clean;
-    let result = kit.run("env.sh").await;
+    fixture.options.cwd = ScriptCwd::Skill;
+    fixture.options.environment = Environment::Clean;
+    let result = fixture.run("env.sh").await;
     assert_eq!(result["stdout"], format!("{skill_dir}\n{skill_dir}\nkit\n\n"));
-    kit.options.cwd = ScriptCwd::Session;
-    fs::remove_dir(kit.cwd()).unwrap();
-    let result = kit.run("env.sh").await;
+    fixture.options.cwd = ScriptCwd::Session;
+    fs::remove_dir(fixture.cwd()).unwrap();
+    let result = fixture.run("env.sh").await;
     assert_eq!(result["error"], "ExecutionFailed");
     assert_eq!(result["message"], format!("the working directory {cwd} does not exist"));
 }
 
 #[tokio::test]
-async fn failures_have_a_type() {
-    let mut kit = Kit::new(&[
+async fn each_failure_has_a_kind_and_a_message() {
+    let mut fixture = Fixture::new(&[
         ("fail.sh", "echo out; echo err >&2; exit 7"),
         ("kill.sh", "kill -9 $$"),
         ("slow.sh", "echo begun; exec sleep 600"),
         ("notes.md", "# Notes"),
     ]);
-    kit.options.limits.timeout = Duration::from_secs(1);
-    fs::write(kit.dir.path().join("secret.sh"), "echo secret").unwrap();
-    symlink(kit.dir.path().join("secret.sh"), kit.skill_dir().join("scripts/link.sh")).unwrap();
-    symlink("../../secret.sh", kit.skill_dir().join("scripts/relative.sh")).unwrap();
+    fixture.options.limits.timeout = Duration::from_secs(1);
+    fs::write(fixture.dir.path().join("secret.sh"), "echo secret").unwrap();
+    symlink(fixture.dir.path().join("secret.sh"), fixture.skill_dir().join("scripts/link.sh")).unwrap();
+    symlink("../../secret.sh", fixture.skill_dir().join("scripts/relative.sh")).unwrap();
 
-    let result = kit.run("fail.sh").await;
+    let result = fixture.run("fail.sh").await;
     assert_eq!(
         (&result["exitCode"], &result["stdout"], &result["stderr"], &result["error"], &result["message"]),
         (
@@ -156,16 +158,17 @@ async fn failures_have_a_type() {
             &json!("out\n"),
             &json!("err\n"),
             &json!("ExecutionFailed"),
-            &json!("the script ended with exit code 7"),
+            &json!("the script failed with exit code 7; see `stdout` and `stderr`"),
         ),
     );
-    let result = kit.run("kill.sh").await;
+    let result = fixture.run("kill.sh").await;
     assert_eq!((&result["exitCode"], &result["error"]), (&Value::Null, &json!("ExecutionFailed")));
-    let result = kit.run("slow.sh").await;
+    let result = fixture.run("slow.sh").await;
     assert_eq!((&result["stdout"], &result["error"]), (&json!("begun\n"), &json!("ExecutionTimeout")));
-    assert_eq!(result["message"], "the script was stopped after its time limit of 1 s");
+    let message = "the script was stopped after its timeout of 1 s; give it less work, or ask the user to raise the timeout";
+    assert_eq!(result["message"], message);
 
-    for (script, error, says) in [
+    for (script, error, expected) in [
         ("scripts/fial.sh", "ScriptNotFound", "did you mean `scripts/fail.sh`"),
         ("scripts", "ScriptNotFound", "is a directory"),
         ("../secret.sh", "ScriptNotAllowed", "outside"),
@@ -174,15 +177,15 @@ async fn failures_have_a_type() {
         ("scripts/relative.sh", "ScriptNotAllowed", "outside"),
         ("scripts/notes.md", "ExecutionFailed", "cannot tell which program runs `scripts/notes.md`"),
     ] {
-        let result = kit.call(json!({"skill": "kit", "script": script})).await;
+        let result = fixture.call(json!({"skill": "kit", "script": script})).await;
         assert_eq!(result["error"], error, "{script}: {result}");
-        assert!(result["message"].as_str().unwrap().contains(says), "{script}: {result}");
+        assert!(result["message"].as_str().unwrap().contains(expected), "{script}: {result}");
         assert_eq!(result["stdout"], "");
     }
-    let result = kit.call(json!({"skill": "kti", "script": "a"})).await;
+    let result = fixture.call(json!({"skill": "kti", "script": "a"})).await;
     assert_eq!(result["error"], "SkillNotFound");
     assert!(result["message"].as_str().unwrap().contains("Did you mean \"kit\"?"), "{result}");
-    let result = kit.call(json!({"skill": "inline", "script": "a"})).await;
+    let result = fixture.call(json!({"skill": "inline", "script": "a"})).await;
     assert_eq!(result["error"], "ScriptNotFound");
     assert!(result["message"].as_str().unwrap().contains("has no files"), "{result}");
     for (arguments, message) in [
@@ -196,15 +199,16 @@ async fn failures_have_a_type() {
             "InvalidArguments: `args` must be a list of strings, not a list",
         ),
     ] {
-        assert_eq!(kit.call(arguments).await, message);
+        assert_eq!(fixture.call(arguments).await, message);
     }
 }
 
 #[tokio::test]
-async fn output_is_capped_between_characters() {
-    let mut kit = Kit::new(&[("much.sh", "while [ ${i:=0} -lt 1000 ]; do echo 日本語; i=$((i+1)); done")]);
-    kit.options.limits.max_output_bytes = 1000;
-    let result = kit.run("much.sh").await;
+async fn output_is_truncated_between_characters() {
+    let mut fixture =
+        Fixture::new(&[("much.sh", "while [ ${i:=0} -lt 1000 ]; do echo 日本語; i=$((i+1)); done")]);
+    fixture.options.limits.max_output_bytes = 1000;
+    let result = fixture.run("much.sh").await;
     let text = result["stdout"].as_str().unwrap();
     let kept = text.strip_suffix("[output truncated]").unwrap();
     assert!((990..=1001).contains(&kept.len()), "{}", kept.len());
@@ -212,10 +216,10 @@ async fn output_is_capped_between_characters() {
 }
 
 #[tokio::test]
-async fn off_unless_allowed() {
-    let kit = Kit::new(&[("a.sh", "echo ran")]);
-    let toolbox = kit.toolbox();
-    let names: Vec<_> = toolbox.definitions().into_iter().map(|it| it.name).collect();
+async fn the_tool_does_not_exist_unless_scripts_are_allowed() {
+    let fixture = Fixture::new(&[("a.sh", "echo ran")]);
+    let toolbox = fixture.toolbox();
+    let names: Vec<_> = toolbox.definitions().into_iter().map(|definition| definition.name).collect();
     assert_eq!(names, ["activate_skill", "read_skill_file", "run_skill_script"]);
     let toolbox = Toolbox::new(toolbox.skills().clone());
     assert_eq!(toolbox.definitions().len(), 2);
@@ -226,8 +230,8 @@ async fn off_unless_allowed() {
 
 #[tokio::test]
 #[expect(clippy::print_stderr, reason = "a skipped test must say so")]
-async fn in_a_sandbox() {
-    let mut kit = Kit::new(&[(
+async fn a_sandboxed_script_writes_only_its_working_directory() {
+    let mut fixture = Fixture::new(&[(
         "probe.sh",
         "echo $# \"$(pwd -P)\"\n\
          echo x >here && echo cwd-writable\n\
@@ -237,30 +241,33 @@ async fn in_a_sandbox() {
     )]);
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    // The interpreter that has `/dev/tcp`, and what only we know, as the first lines of the script.
-    let path = kit.skill_dir().join("scripts/probe.bash");
+    // Only Bash has `/dev/tcp`. The first lines of the script set the values that are only known here.
+    let path = fixture.skill_dir().join("scripts/probe.bash");
     let head = format!("PORT={port}\nOUTSIDE='{}'\n", env!("CARGO_MANIFEST_DIR"));
-    fs::write(&path, head + &fs::read_to_string(kit.skill_dir().join("scripts/probe.sh")).unwrap()).unwrap();
-    if !installed("bash") {
+    fs::write(&path, head + &fs::read_to_string(fixture.skill_dir().join("scripts/probe.sh")).unwrap())
+        .unwrap();
+    if !is_installed("bash") {
         return;
     }
     for (network, expected) in [(false, "no-network"), (true, "network")] {
-        kit.options.sandbox = match Sandbox::bwrap(network) {
+        fixture.options.sandbox = match Sandbox::bwrap(network) {
             Ok(sandbox) => Some(sandbox),
             Err(error) => {
                 eprintln!("skipped: {error}");
                 return;
             }
         };
-        let result = kit.run("probe.bash").await;
-        let expected =
-            format!("0 {}\ncwd-writable\nskill-read-only\nrest-read-only\n{expected}\n", kit.cwd().display());
+        let result = fixture.run("probe.bash").await;
+        let expected = format!(
+            "0 {}\ncwd-writable\nskill-read-only\nrest-read-only\n{expected}\n",
+            fixture.cwd().display()
+        );
         assert_eq!(result["stdout"], expected, "{result}");
-        assert!(kit.cwd().join("here").exists());
+        assert!(fixture.cwd().join("here").exists());
     }
-    let slow = kit.skill_dir().join("scripts/slow.sh");
+    let slow = fixture.skill_dir().join("scripts/slow.sh");
     fs::write(slow, "(sleep 600) & echo begun; sleep 600").unwrap();
-    kit.options.limits.timeout = Duration::from_secs(1);
-    let result = kit.run("slow.sh").await;
+    fixture.options.limits.timeout = Duration::from_secs(1);
+    let result = fixture.run("slow.sh").await;
     assert_eq!((&result["stdout"], &result["error"]), (&json!("begun\n"), &json!("ExecutionTimeout")));
 }

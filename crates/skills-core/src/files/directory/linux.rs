@@ -1,4 +1,5 @@
-//! The flag of the kernel, and below Linux 5.6 the steps; neither needs the right to read the directories on the way.
+//! Opens a directory on Linux: with a flag of `openat2`, or component by component before Linux 5.6. Neither needs read
+//! permission for the parent directories.
 
 use std::{fs::File, io, path::Path};
 
@@ -12,20 +13,20 @@ use crate::files::FileError;
 
 const DIRECTORY: OFlags = OFlags::DIRECTORY.union(OFlags::CLOEXEC);
 
-/// Opens the directory at `path`, which is absolute.
+/// Opens the directory at the absolute `path`.
 pub(in crate::files) fn open_without_links(path: &Path) -> Result<Dir, FileError> {
-    open_at_once(path).unwrap_or_else(|| open_by_steps(path))
+    open_with_openat2(path).unwrap_or_else(|| open_by_steps(path))
 }
 
-/// `None` where the kernel, or a filter of system calls, has no `openat2`.
-pub(super) fn open_at_once(path: &Path) -> Option<Result<Dir, FileError>> {
+/// Opens the directory with one system call. Returns `None` if the kernel or a system call filter doesn't allow `openat2`.
+pub(super) fn open_with_openat2(path: &Path) -> Option<Result<Dir, FileError>> {
     if !path.is_absolute() {
         return Some(Err(failed(path, Errno::INVAL)));
     }
     match openat2(CWD, path, OFlags::RDONLY | DIRECTORY, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
         Ok(dir) => Some(Ok(Dir::from_std_file(File::from(dir)))),
         Err(Errno::LOOP) => Some(Err(FileError::LinkInPath { dir: path.to_owned() })),
-        // Filters answer with either. If the directory itself is what is not permitted, the steps say so.
+        // Filters use either of these errors. If instead the directory itself is not permitted, `open_by_steps` reports that.
         Err(Errno::NOSYS | Errno::PERM) => None,
         Err(error) => Some(Err(failed(path, error))),
     }

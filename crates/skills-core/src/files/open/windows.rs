@@ -1,21 +1,21 @@
-//! Where an open file can be deleted only if every program that has it open allows that.
+//! Opening files on Windows. An open file can be deleted only if every program that has it open allows that.
 
 use std::{io, path::Path};
 
 use cap_fs_ext::OpenOptionsMaybeDirExt;
 use cap_std::fs::{Dir, File, OpenOptions};
 
-/// Another program has the file open and does not share it.
+/// The system error if another program has the file open and does not share it.
 const ERROR_SHARING_VIOLATION: i32 = 32;
-/// Another program has locked the part that was read.
+/// The system error if another program has locked a part of the file.
 const ERROR_LOCK_VIOLATION: i32 = 33;
-/// The file is deleted as soon as the last program closes it.
+/// The system error if the file will be deleted when the last program closes it.
 const ERROR_DELETE_PENDING: i32 = 303;
 
 /// Opens a file or a directory.
 ///
-/// `maybe_dir` alone would open both, but nobody could delete or rename the file until it is closed: `cap_std` pins
-/// directories that way, whose paths it needs, and cannot know beforehand what it opens. So a file is tried first.
+/// `maybe_dir` can open both, but then other programs can't delete or rename the file until we close it: `cap_std` pins
+/// directories because it needs their paths, and it doesn't know the type before opening. So we try to open a file first.
 pub(super) fn open(dir: &Dir, path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true);
@@ -25,11 +25,11 @@ pub(super) fn open(dir: &Dir, path: &Path) -> io::Result<File> {
     }
 }
 
-/// What the system says when others have the file, in words that say what to do.
-pub(in crate::files) fn in_plain_words(error: io::Error) -> io::Error {
+/// Explains a sharing violation and how to resolve it. Returns other errors unchanged.
+pub(in crate::files) fn explain_sharing_violation(error: io::Error) -> io::Error {
     match error.raw_os_error() {
         Some(ERROR_SHARING_VIOLATION | ERROR_LOCK_VIOLATION | ERROR_DELETE_PENDING) => {
-            let message = format!("another program is writing or deleting it, so try again ({error})");
+            let message = format!("another program is writing or deleting the file; try again ({error})");
             io::Error::new(io::ErrorKind::ResourceBusy, message)
         }
         _ => error,
@@ -58,14 +58,14 @@ mod tests {
     }
 
     #[test]
-    fn what_others_hold_is_said() {
+    fn a_sharing_violation_is_explained() {
         use std::os::windows::fs::OpenOptionsExt;
         let base = tempfile::tempdir().unwrap();
         let path = base.path().join("file");
         let _held = fs::File::options().write(true).create_new(true).share_mode(0).open(&path).unwrap();
         let dir = Dir::open_ambient_dir(base.path(), ambient_authority()).unwrap();
-        let error = in_plain_words(open(&dir, "file".as_ref()).unwrap_err());
+        let error = explain_sharing_violation(open(&dir, "file".as_ref()).unwrap_err());
         assert_eq!(error.kind(), io::ErrorKind::ResourceBusy, "{error}");
-        assert_eq!(in_plain_words(io::ErrorKind::NotFound.into()).kind(), io::ErrorKind::NotFound);
+        assert_eq!(explain_sharing_violation(io::ErrorKind::NotFound.into()).kind(), io::ErrorKind::NotFound);
     }
 }

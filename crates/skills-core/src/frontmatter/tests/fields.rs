@@ -1,6 +1,4 @@
-//! What becomes of every field beside name and description.
-
-#![expect(clippy::too_many_lines, reason = "a table of cases is as long as it is")]
+//! All fields except name and description.
 
 use std::fmt::Write as _;
 
@@ -8,53 +6,55 @@ use expect_test::{Expect, expect};
 
 use crate::frontmatter::*;
 
+/// Parses `yaml` as a part of the frontmatter, and compares the properties and the diagnostics.
+fn check(yaml: &str, expect: Expect) {
+    let text = format!("---\nname: pdf\ndescription: d\n{yaml}\n---\nBody");
+    let parsed = parse(&text, &ParseContext::in_directory("pdf"));
+    let properties = parsed.frontmatter.expect("the frontmatter is valid").properties;
+    let mut actual = String::new();
+    for (name, text) in [
+        ("license", &properties.license),
+        ("compatibility", &properties.compatibility),
+        ("version", &properties.version),
+        ("hint", &properties.argument_hint),
+    ] {
+        if let Some(text) = text {
+            writeln!(actual, "{name} {text:?}").unwrap();
+        }
+    }
+    let Properties { allowed_tools: tools, tags, metadata, .. } = &properties;
+    if !tools.is_empty() {
+        writeln!(actual, "tools {tools:?}").unwrap();
+    }
+    if !tags.is_empty() {
+        writeln!(actual, "tags {tags:?}").unwrap();
+    }
+    if let Some(metadata) = metadata {
+        writeln!(actual, "metadata {metadata}").unwrap();
+    }
+    for (name, changed) in [
+        ("not user-invocable", !properties.user_invocable),
+        ("not for models", properties.disable_model_invocation),
+        ("hidden", properties.hide_from_discovery),
+    ] {
+        if changed {
+            writeln!(actual, "{name}").unwrap();
+        }
+    }
+    if properties.priority != 0 {
+        writeln!(actual, "priority {}", properties.priority).unwrap();
+    }
+    if let Some(extra) = &properties.extra {
+        writeln!(actual, "extra {}", serde_json::to_string(extra).unwrap()).unwrap();
+    }
+    for diagnostic in parsed.diagnostics {
+        writeln!(actual, "{diagnostic}").unwrap();
+    }
+    expect.assert_eq(&actual);
+}
+
 #[test]
-fn properties() {
-    let check = |yaml: &str, expect: Expect| {
-        let text = format!("---\nname: pdf\ndescription: d\n{yaml}\n---\nBody");
-        let parsed = parse(&text, &ParseContext::in_directory("pdf"));
-        let it = parsed.frontmatter.expect("it loads").properties;
-        let mut actual = String::new();
-        for (name, text) in [
-            ("license", &it.license),
-            ("compatibility", &it.compatibility),
-            ("version", &it.version),
-            ("hint", &it.argument_hint),
-        ] {
-            if let Some(text) = text {
-                writeln!(actual, "{name} {text:?}").unwrap();
-            }
-        }
-        let (tools, tags, metadata) = (&it.allowed_tools, &it.tags, &it.metadata);
-        if !tools.is_empty() {
-            writeln!(actual, "tools {tools:?}").unwrap();
-        }
-        if !tags.is_empty() {
-            writeln!(actual, "tags {tags:?}").unwrap();
-        }
-        if let Some(metadata) = metadata {
-            writeln!(actual, "metadata {metadata}").unwrap();
-        }
-        for (name, changed) in [
-            ("not user-invocable", !it.user_invocable),
-            ("not for models", it.disable_model_invocation),
-            ("hidden", it.hide_from_discovery),
-        ] {
-            if changed {
-                writeln!(actual, "{name}").unwrap();
-            }
-        }
-        if it.priority != 0 {
-            writeln!(actual, "priority {}", it.priority).unwrap();
-        }
-        if let Some(extra) = &it.extra {
-            writeln!(actual, "extra {}", serde_json::to_string(extra).unwrap()).unwrap();
-        }
-        for diagnostic in parsed.diagnostics {
-            writeln!(actual, "{diagnostic}").unwrap();
-        }
-        expect.assert_eq(&actual);
-    };
+fn texts_and_allowed_tools() {
     check(
         "license: MIT\ncompatibility: Needs git\nversion: 1.10",
         expect![[r#"
@@ -66,17 +66,17 @@ fn properties() {
     check(
         "compatibility:",
         expect![[r#"
-        4:1: warning[compatibility-empty]: `compatibility` has no text
-          help: say what the skill needs, or remove the field
-    "#]],
+            4:1: warning[compatibility-empty]: `compatibility` is empty
+              help: describe what the skill requires, or remove the field
+        "#]],
     );
     check(
         "version: 2.0.1\nargument-hint: [file] [--fast]",
         expect![[r#"
             version "2.0.1"
             hint "[file] [--fast]"
-            5:23: warning[invalid-yaml]: the value of `argument-hint` is no valid YAML: while parsing a block mapping, did not find expected key
-              help: put the text in quotes, or on indented lines below `>-`; until then it is taken as it stands
+            5:23: warning[invalid-yaml]: the value of `argument-hint` is invalid YAML: while parsing a block mapping, did not find expected key
+              help: put the text in quotes, or in indented lines below `>-`; for now, the literal text is used
         "#]],
     );
     check(
@@ -112,17 +112,21 @@ fn properties() {
     check(
         "allowed-tools: *",
         expect![[r#"
-        tools ["*"]
-        4:16: warning[invalid-yaml]: the value of `allowed-tools` is no valid YAML: while scanning an anchor or alias, did not find expected alphabetic or numeric character
-          help: put the text in quotes, or on indented lines below `>-`; until then it is taken as it stands
-    "#]],
+            tools ["*"]
+            4:16: warning[invalid-yaml]: the value of `allowed-tools` is invalid YAML: while scanning an anchor or alias, did not find expected alphabetic or numeric character
+              help: put the text in quotes, or in indented lines below `>-`; for now, the literal text is used
+        "#]],
     );
     check(
         "allowed-tools:\n  a: b",
         expect![[r#"
-        5:3: warning[field-left-out]: `allowed-tools` must be a list of tools; this is left out
-    "#]],
+            5:3: warning[field-left-out]: `allowed-tools` must be a list of tools; the value is ignored
+        "#]],
     );
+}
+
+#[test]
+fn flags_and_their_spellings() {
     check(
         "user-invocable: false\ndisable-model-invocation: yes\nhide-from-discovery: \"true\"",
         expect![[r#"
@@ -159,10 +163,10 @@ fn properties() {
     check(
         "user-invocable: maybe\npriority: high\ntags:\n  a: b",
         expect![[r#"
-        7:3: warning[field-left-out]: `tags` must be a list of words; this is left out
-        5:11: warning[field-left-out]: `priority` must be a whole number; this is left out
-        4:17: warning[field-left-out]: `user-invocable` must be `true` or `false`; this is left out
-    "#]],
+            7:3: warning[field-left-out]: `tags` must be a list of words; the value is ignored
+            5:11: warning[field-left-out]: `priority` must be a whole number; the value is ignored
+            4:17: warning[field-left-out]: `user-invocable` must be `true` or `false`; the value is ignored
+        "#]],
     );
     check(
         "priority: -5\ntags: one, two words",
@@ -171,6 +175,10 @@ fn properties() {
         priority -5
     "#]],
     );
+}
+
+#[test]
+fn metadata_and_unknown_fields() {
     check(
         "metadata:\n  a: [1, 2.5, 1.0, 0x1, true, null, ~, {b: c}]\n  d: \"1\"",
         expect![[r#"
@@ -180,10 +188,10 @@ fn properties() {
     check(
         "metadata: text",
         expect![[r#"
-        metadata "text"
-        4:11: warning[metadata-not-a-mapping]: `metadata` is no mapping
-          help: write indented `key: value` lines below it
-    "#]],
+            metadata "text"
+            4:11: warning[metadata-not-a-mapping]: `metadata` must be a mapping
+              help: put indented `key: value` lines below `metadata:`
+        "#]],
     );
     check(
         "zebra: 1\nhomepage: https://example.com\napple: [a]\n? [x, y]\n: z",
@@ -194,20 +202,21 @@ fn properties() {
 }
 
 #[test]
-fn parameters_and_examples_are_in_the_metadata() {
+fn parameters_and_examples_are_read_from_the_metadata() {
     let text = "---\nname: a\ndescription: b\nmetadata:\n  parameters:\n    - name: path\n      required: true\n    - depth\n  examples:\n    - scenario: A review.\n      expected: A list.\n---\nBody\n";
     let parsed = crate::frontmatter::parse(text, &crate::frontmatter::ParseContext::default());
     assert!(parsed.diagnostics.is_empty(), "{:?}", parsed.diagnostics);
     let usage = parsed.frontmatter.unwrap().properties.usage.unwrap();
     assert_eq!((usage.parameters.len(), usage.examples[0].expected.as_str()), (2, "A list."));
-    // The specification knows texts alone; that is worth a word, and no more.
+    // The specification allows only texts, so there is a warning.
     let verdict = crate::frontmatter::Verdict::Spec;
     let found = crate::frontmatter::validate(text, &crate::frontmatter::ParseContext::default(), verdict);
     assert!(
-        found.iter().all(|it| !it.is_error() && it.code == "metadata-not-text") && found.len() == 2,
+        found.iter().all(|finding| !finding.is_error() && finding.code == "metadata-not-text")
+            && found.len() == 2,
         "{found:?}"
     );
     let broken = text.replace("name: path", "title: path");
     let parsed = crate::frontmatter::parse(&broken, &crate::frontmatter::ParseContext::default());
-    assert_eq!(parsed.diagnostics.iter().map(|it| it.code).collect::<Vec<_>>(), ["field-left-out"]);
+    assert_eq!(parsed.diagnostics.iter().map(|finding| finding.code).collect::<Vec<_>>(), ["field-left-out"]);
 }

@@ -1,4 +1,4 @@
-//! Modes, and what a FIFO does.
+//! File modes and FIFOs on Unix.
 
 use std::{
     fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions},
@@ -13,7 +13,7 @@ use rustix::{
 };
 
 pub(super) fn private_file(options: &mut OpenOptions) {
-    // To open a FIFO blocks until somebody reads it, without this flag.
+    // Without this flag, opening a FIFO blocks until a reader opens it.
     options.mode(0o600).custom_flags(OFlags::NONBLOCK.bits().cast_signed());
 }
 
@@ -21,7 +21,7 @@ pub(super) fn private_dir(builder: &mut DirBuilder) {
     builder.mode(0o700);
 }
 
-pub(super) fn take_rights(file: &File, path: &Path) -> io::Result<()> {
+pub(super) fn copy_permissions(file: &File, path: &Path) -> io::Result<()> {
     let mode = fs::metadata(path).map_or(0o644, |metadata| metadata.permissions().mode() & 0o777);
     file.set_permissions(Permissions::from_mode(mode))
 }
@@ -30,7 +30,7 @@ pub(super) fn is_device(metadata: &Metadata) -> bool {
     metadata.file_type().is_char_device() || metadata.file_type().is_block_device()
 }
 
-/// Whether a file, a FIFO or a pipe is our stdout, too. Devices, such as terminals, may have many uses.
+/// Returns true if a file, a FIFO or a pipe is also our stdout. Devices such as terminals don't count, because they have other uses.
 pub(super) fn is_stdout(file: &File) -> bool {
     let (Ok(file), Ok(stdout)) = (rustix::fs::fstat(file), rustix::fs::fstat(io::stdout())) else {
         return false;
@@ -39,11 +39,11 @@ pub(super) fn is_stdout(file: &File) -> bool {
     !is_device && (file.st_dev, file.st_ino) == (stdout.st_dev, stdout.st_ino)
 }
 
-/// `No such device or address` is what the system says of a FIFO.
+/// Replaces the system's message for a FIFO without a reader, which is `No such device or address`.
 pub(super) fn explained(error: io::Error, path: &Path) -> io::Error {
     let is_fifo = || fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_fifo());
     if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) && is_fifo() {
-        return io::Error::new(io::ErrorKind::NotConnected, "it is a FIFO that nobody reads");
+        return io::Error::new(io::ErrorKind::NotConnected, "it is a FIFO without a reader");
     }
     error
 }
@@ -65,43 +65,44 @@ mod tests {
     };
 
     #[test]
-    fn only_the_owner_may_read() {
+    fn new_files_are_private() {
         let directory = tempfile::tempdir().unwrap();
         let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
-        let (dir, file) = (directory.path().join("a/b"), directory.path().join("a/b/file"));
+        let dir = directory.path().join("a/b");
+        let file = directory.path().join("a/b/file");
         create_dir(&dir).unwrap();
         append(&file).unwrap();
         assert_eq!((mode(&directory.path().join("a")), mode(&dir), mode(&file)), (0o700, 0o700, 0o600));
     }
 
     #[test]
-    fn a_fifo_holds_nobody_up() {
+    fn a_fifo_does_not_block() {
         let directory = tempfile::tempdir().unwrap();
         let fifo = directory.path().join("fifo");
         assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
         for open in [append, append_and_wait] {
             let error = open(&fifo).unwrap_err();
-            assert!(error.to_string().contains("a FIFO that nobody reads"), "{error}");
+            assert!(error.to_string().contains("a FIFO without a reader"), "{error}");
         }
-        // Held by a reader, without a writer yet.
+        // The FIFO has a reader now.
         let mut reader = OpenOptions::new().read(true).write(true).open(&fifo).unwrap();
         let mut writer = append(&fifo).unwrap();
         let full = std::iter::repeat_with(|| writer.write(&[b'x'; 1024])).find_map(Result::err).unwrap();
         assert_eq!(full.kind(), io::ErrorKind::WouldBlock);
-        // The other one waits until there is room.
-        let mut patient = append_and_wait(&fifo).unwrap();
-        let waits = std::thread::spawn(move || patient.write_all(b"last"));
+        // `append_and_wait` blocks until there is space.
+        let mut blocking = append_and_wait(&fifo).unwrap();
+        let writer_thread = std::thread::spawn(move || blocking.write_all(b"last"));
         let mut bytes = Vec::new();
         while !bytes.ends_with(b"last") {
-            let mut some = [0; 4096];
-            let count = reader.read(&mut some).unwrap();
-            bytes.extend_from_slice(&some[..count]);
+            let mut buffer = [0; 4096];
+            let count = reader.read(&mut buffer).unwrap();
+            bytes.extend_from_slice(&buffer[..count]);
         }
-        waits.join().unwrap().unwrap();
+        writer_thread.join().unwrap().unwrap();
     }
 
     #[test]
-    fn what_is_no_file() {
+    fn directories_and_devices() {
         let error = append(Path::new("/")).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::IsADirectory);
         append(Path::new("/dev/null")).unwrap();

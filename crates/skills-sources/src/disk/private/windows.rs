@@ -1,5 +1,5 @@
-//! What is created takes the rights of the directory that it is in; a user's own directories are private. There are no FIFOs
-//! among the files.
+//! Permissions on Windows: new files inherit the permissions of their directory, and the user's own directories are private. There are
+//! no FIFOs in the file system.
 
 use std::{
     fs::{DirBuilder, File, Metadata, OpenOptions},
@@ -11,12 +11,12 @@ pub(super) fn private_file(_options: &mut OpenOptions) {}
 
 pub(super) fn private_dir(_builder: &mut DirBuilder) {}
 
-/// No path that we make leads to one.
+/// Returns false, because no path that we open leads to a device.
 pub(super) fn is_device(_metadata: &Metadata) -> bool {
     false
 }
 
-/// There is no path that leads to it.
+/// Returns false, because no path leads to stdout.
 pub(super) fn is_stdout(_file: &File) -> bool {
     false
 }
@@ -26,7 +26,7 @@ pub(super) fn explained(error: io::Error, _path: &Path) -> io::Error {
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "the interface of the other systems")]
-pub(super) fn take_rights(_file: &File, _path: &Path) -> io::Result<()> {
+pub(super) fn copy_permissions(_file: &File, _path: &Path) -> io::Result<()> {
     Ok(())
 }
 

@@ -1,20 +1,22 @@
-//! Each run, to open: what was asserted, what was said, what was made; and a box for each task, for what a person thinks of
-//! it.
+//! The runs on the page: the assertions, the transcript and the files of each, and a box for feedback on each task.
 
-use std::{fmt::Write, fs::File, io::Read};
+use std::{fs::File, io::Read, path::Path};
 
-use acp_skills_eval::{Case, Evaluation, Outcome, Report, Status, Workspace};
+use askama::Template;
 
-use super::anchor;
-use crate::html::escape;
+use acp_skills_eval::{AgentReport, Case, Evaluation, Outcome, Report, Status, Workspace};
 
-/// How much of all texts a page holds: it is to open at once.
+use super::{super::summary, anchor};
+use crate::words::count;
+
+/// The maximum size of all texts of a page, so that it opens quickly.
 const MAX_PAGE_BYTES: usize = 8 * 1024 * 1024;
-/// How much of a transcript, and of a file.
+/// The maximum size of a transcript or file.
 const MAX_TEXT_BYTES: usize = 40 * 1024;
-/// How many files of a run.
+/// The maximum number of files of a run.
 const MAX_FILES: usize = 20;
 
+/// The statuses of the filter, with the class of each.
 const STATUSES: [(Status, &str); 5] = [
     (Status::Passed, "passed"),
     (Status::Failed, "failed"),
@@ -23,141 +25,145 @@ const STATUSES: [(Status, &str); 5] = [
     (Status::Error, "error"),
 ];
 
-fn class(status: Status) -> &'static str {
-    STATUSES.iter().find(|it| it.0 == status).map_or("failed", |it| it.1)
+/// A section with all runs.
+#[derive(Template)]
+#[template(path = "commands/eval/page/runs.html")]
+pub(super) struct Runs<'a> {
+    agents: Vec<&'a str>,
+    cases: Vec<CaseRuns<'a>>,
+    /// True if there are boxes for feedback.
+    has_tasks: bool,
 }
 
-/// All runs.
-pub(super) fn runs(evaluation: &Evaluation, workspace: &Workspace, report: &Report) -> String {
-    let mut html = "<section>\n<h2>Runs</h2>\n<p class=\"note\">Everything that was said and made. What is cut here is whole in \
-                    the workspace.</p>\n<div class=\"filters\">\n<label>Agent <select id=\"agent\"><option \
-                    value=\"\">all</option>"
-        .to_owned();
-    for agent in &report.agents {
-        let name = escape(&agent.name);
-        let _ = write!(html, "<option value=\"{name}\">{name}</option>");
-    }
-    html.push_str("</select></label>\n<label>Status <select id=\"status\"><option value=\"\">all</option>");
-    for (status, class) in STATUSES {
-        let _ = write!(html, "<option value=\"{class}\">{}</option>", super::super::summary::word(status));
-    }
-    html.push_str(
-        "</select></label>\n<label>Text <input id=\"text\" type=\"search\"></label>\n<span id=\"shown\" \
-         class=\"soft\"></span>\n</div>\n",
-    );
-    let mut left = MAX_PAGE_BYTES;
-    let mut section = |case: &Case, html: &mut String| {
-        for agent in &report.agents {
-            for outcome in report.outcomes_of(&agent.name, case) {
-                html.push_str(&run(workspace, outcome, &mut left));
-            }
+/// The runs of a case.
+struct CaseRuns<'a> {
+    title: String,
+    /// The prompt of a task.
+    prompt: Option<&'a str>,
+    /// The name of a task.
+    task: Option<&'a str>,
+    runs: Vec<Run<'a>>,
+}
+
+/// A run.
+struct Run<'a> {
+    outcome: &'a Outcome,
+    id: String,
+    class: &'static str,
+    /// The configuration, the number, the duration and so on, for the run's line.
+    details: String,
+    /// Problems, loaded skills, permissions and files outside of the run's directory.
+    facts: Vec<String>,
+    /// The transcript and the files, by their titles.
+    texts: Vec<(String, String)>,
+    /// The number of files that are left out.
+    more_files: usize,
+}
+
+impl<'a> Runs<'a> {
+    /// Reads the texts of all runs from the workspace. Texts that cannot be read are left out.
+    pub(super) fn new(evaluation: &'a Evaluation, workspace: &Workspace, report: &'a Report) -> Self {
+        let mut left = MAX_PAGE_BYTES;
+        let mut runs_of = |case: &Case| -> Vec<Run<'a>> {
+            let is_of_case = |outcome: &&Outcome| outcome.run.case == *case;
+            let of_agent = |agent: &'a AgentReport| {
+                report.outcomes.iter().filter(move |outcome| outcome.run.agent == agent.name)
+            };
+            let outcomes = report.agents.iter().flat_map(of_agent).filter(is_of_case);
+            outcomes.map(|outcome| Run::new(workspace, outcome, &mut left)).collect()
+        };
+        let mut cases = Vec::new();
+        for (place, query) in evaluation.queries.iter().enumerate() {
+            cases.push(CaseRuns {
+                title: format!("Query {}: {}", place + 1, query.query),
+                prompt: None,
+                task: None,
+                runs: runs_of(&Case::Query(place)),
+            });
         }
-    };
-    for (place, query) in evaluation.queries.iter().enumerate() {
-        let _ = writeln!(html, "<h3>Query {}: {}</h3>", place + 1, escape(&query.query));
-        section(&Case::Query(place), &mut html);
+        for task in &evaluation.evals {
+            cases.push(CaseRuns {
+                title: format!("Task {}", task.name),
+                prompt: Some(&task.prompt),
+                task: Some(&task.name),
+                runs: runs_of(&Case::Eval(task.name.clone())),
+            });
+        }
+        let agents = report.agents.iter().map(|agent| agent.name.as_str()).collect();
+        Self { agents, cases, has_tasks: !evaluation.evals.is_empty() }
     }
-    for case in &evaluation.evals {
-        let name = escape(&case.name);
-        let _ = writeln!(html, "<h3>Task {name}</h3>\n<p class=\"note\">{}</p>", escape(&case.prompt));
-        section(&Case::Eval(case.name.clone()), &mut html);
-        let _ = writeln!(
-            html,
-            "<label class=\"feedback\">Your feedback on {name}, empty when it is fine<textarea \
-             data-case=\"eval-{name}\"></textarea></label>"
-        );
+
+    /// Returns a status in words.
+    #[expect(clippy::unused_self, reason = "templates call functions of other modules as methods")]
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "templates pass references")]
+    fn word(&self, status: &Status) -> &'static str {
+        summary::word(*status)
     }
-    if !evaluation.evals.is_empty() {
-        html.push_str("<button id=\"save\" type=\"button\">Save feedback.json</button>\n");
-    }
-    html + "</section>\n"
 }
 
-fn run(workspace: &Workspace, outcome: &Outcome, left: &mut usize) -> String {
-    let class = class(outcome.status);
+impl<'a> Run<'a> {
+    /// Reads the texts of a run. `left` is the size that the texts of this run and of all later ones may have.
+    fn new(workspace: &Workspace, outcome: &'a Outcome, left: &mut usize) -> Self {
+        let directory = workspace.of_run(&outcome.run);
+        let transcript = (directory.join("transcript.md"), "Transcript".to_owned());
+        let outputs = outcome.outputs.iter().take(MAX_FILES);
+        let outputs = outputs.map(|output| (directory.join("outputs").join(output), output.clone()));
+        let files = std::iter::once(transcript).chain(outputs);
+        let class = STATUSES.iter().find(|(status, _)| *status == outcome.status);
+        Self {
+            outcome,
+            id: anchor(outcome),
+            class: class.map_or("failed", |(_, class)| class),
+            details: details(outcome),
+            facts: facts(outcome),
+            texts: files.filter_map(|(path, title)| Some((title, text(&path, left)?))).collect(),
+            more_files: outcome.outputs.len().saturating_sub(MAX_FILES),
+        }
+    }
+}
+
+fn details(outcome: &Outcome) -> String {
     #[expect(clippy::cast_precision_loss, reason = "times are not that long")]
     let seconds = outcome.duration_ms as f64 / 1000.0;
-    let tokens = outcome.tokens.map_or_else(String::new, |tokens| format!(" · {} tokens", tokens.total));
+    let configuration = outcome.run.configuration.as_str().replace('_', " ");
+    let mut details = vec![configuration, format!("run {}", outcome.run.number), format!("{seconds:.1} s")];
+    details.extend(outcome.tokens.map(|tokens| count(tokens.total, "token")));
     let (passed, total) = outcome.passed_of();
-    let assertions = if total > 0 { format!(" · {passed}/{total} assertions") } else { String::new() };
-    let mut html = format!(
-        "<details class=\"run\" id=\"{}\" data-agent=\"{}\" data-status=\"{class}\"><summary><span class=\"status \
-         {class}\">{}</span> {} <span class=\"soft\">{} · run {} · {seconds:.1} s{tokens}{assertions}</span></summary>\n<div>\n",
-        anchor(outcome),
-        escape(&outcome.run.agent),
-        super::super::summary::word(outcome.status),
-        escape(&outcome.run.agent),
-        outcome.run.configuration.as_str().replace('_', " "),
-        outcome.run.number,
-    );
+    if total > 0 {
+        details.push(format!("{passed}/{total} assertions"));
+    }
+    details.join(" · ")
+}
+
+fn facts(outcome: &Outcome) -> Vec<String> {
     let mut facts = Vec::new();
     facts.extend(outcome.problem());
     if !outcome.loaded.is_empty() {
         facts.push(format!("loaded: {}", outcome.loaded.join(", ")));
     }
     facts.extend(outcome.permissions.iter().map(|request| {
-        let became = if request.granted { "granted" } else { "refused" };
-        format!("{became}: {} ({}; {})", request.title, request.kind, request.why)
+        let decision = if request.granted { "granted" } else { "refused" };
+        format!("{decision}: {} ({}; {})", request.title, request.kind, request.why)
     }));
     facts
         .extend(outcome.outside.iter().map(|path| format!("changed outside of the run's directory: {path}")));
-    if !facts.is_empty() {
-        html.push_str("<ul class=\"notes\">");
-        for fact in &facts {
-            let _ = write!(html, "<li>{}</li>", escape(fact));
-        }
-        html.push_str("</ul>\n");
-    }
-    if !outcome.grades.is_empty() {
-        html.push_str("<table><tbody>\n");
-        for grade in &outcome.grades {
-            let (class, word) = match (grade.passed, grade.ungraded) {
-                (_, true) => ("ungraded", "ungraded"),
-                (true, false) => ("passed", "holds"),
-                (false, false) => ("failed", "does not"),
-            };
-            let _ = writeln!(
-                html,
-                "<tr><th scope=\"row\">{}</th><td class=\"told {class}\">{word}</td><td>{}</td></tr>",
-                escape(&grade.text),
-                escape(&grade.evidence)
-            );
-        }
-        html.push_str("</tbody></table>\n");
-    }
-    let place = workspace.of_run(&outcome.run);
-    html.push_str(&text(&place.join("transcript.md"), "Transcript", left));
-    for output in outcome.outputs.iter().take(MAX_FILES) {
-        html.push_str(&text(&place.join("outputs").join(output), output, left));
-    }
-    if outcome.outputs.len() > MAX_FILES {
-        let _ = writeln!(html, "<p class=\"note\">and {} more files</p>", outcome.outputs.len() - MAX_FILES);
-    }
-    if !outcome.stderr.trim().is_empty() {
-        let _ = writeln!(
-            html,
-            "<details><summary>stderr</summary><pre>{}</pre></details>",
-            escape(&outcome.stderr)
-        );
-    }
-    html + "</div></details>\n"
+    facts
 }
 
-/// A file, to open.
-fn text(path: &std::path::Path, title: &str, left: &mut usize) -> String {
+/// Reads the beginning of a file, and reduces `left` by its size. Returns `None` if the file cannot be read.
+fn text(path: &Path, left: &mut usize) -> Option<String> {
     let mut bytes = Vec::new();
     let limit = MAX_TEXT_BYTES.min(*left);
-    let read = File::open(path).and_then(|file| file.take(limit as u64 + 1).read_to_end(&mut bytes));
-    if read.is_err() {
-        return String::new();
-    }
+    File::open(path).and_then(|file| file.take(limit as u64 + 1).read_to_end(&mut bytes)).ok()?;
     *left = left.saturating_sub(bytes.len());
     let is_cut = bytes.len() > limit;
     bytes.truncate(limit);
-    let shown = match String::from_utf8_lossy(&bytes) {
-        text if text.contains('\0') => "(not text)".to_owned(),
-        text => text.into_owned(),
-    };
-    let rest = if is_cut { "\n… the rest is in the workspace" } else { "" };
-    format!("<details><summary>{}</summary><pre>{}{rest}</pre></details>\n", escape(title), escape(&shown))
+    if bytes.contains(&0) {
+        return Some("(binary file)".to_owned());
+    }
+    let mut text = String::from_utf8_lossy(&bytes).into_owned();
+    if is_cut {
+        text.push_str("\n… the rest is in the workspace");
+    }
+    Some(text)
 }

@@ -1,83 +1,106 @@
-//! Figures in tables: how often the skill is loaded, with intervals, and results with it against results without.
+//! The tables of the page: how often the skill is loaded, and results with the skill compared to results without it.
 
-use std::fmt::Write;
+use askama::Template;
 
-use acp_skills_eval::{Configuration, ConfigurationSummary, Rates, Report, Spread};
+use acp_skills_eval::{AgentReport, Configuration, ConfigurationSummary, Rates, Report, Spread};
 
-use super::shown;
-use crate::html::escape;
+use super::{dash, percent, shown};
 
-/// Whether the skill is loaded when it should be.
-pub(super) fn triggers(report: &Report, threshold: f64) -> String {
-    let with: Vec<_> =
-        report.agents.iter().filter_map(|agent| Some((agent, agent.triggers.as_ref()?))).collect();
-    let Some((_, first)) = with.first() else { return String::new() };
-    let mut html = format!(
-        "<section>\n<h2>Is it loaded when it should be?</h2>\n<p class=\"note\">The share of runs in which the skill was loaded; \
-         the bar is the interval of 95 %, the line at {} what passes.</p>\n<div class=\"scroll\"><table>\n<thead><tr><th \
-         scope=\"col\">Agent</th>",
-        super::percent(threshold)
-    );
-    for title in
-        ["Queries", "Right runs", "95 %", "Precision", "Recall", "F1", "pass@k", "pass^k", "Agent failed"]
-    {
-        let _ = write!(html, "<th scope=\"col\" class=\"n\">{title}</th>");
-    }
-    html.push_str("</tr></thead>\n<tbody>\n");
-    for (agent, triggers) in &with {
-        html.push_str(&rates(&escape(&agent.name), &triggers.summary));
-        for (part, some) in [("to tune with", &triggers.train), ("to judge by", &triggers.validation)] {
-            if let Some(some) = some {
-                html.push_str(&rates(&format!("{}, {part}", escape(&agent.name)), some));
-            }
-        }
-        if let Some(old) = &triggers.old_skill {
-            html.push_str(&rates(&format!("{}, older version", escape(&agent.name)), &old.summary));
-        }
-    }
-    let _ = write!(
-        html,
-        "</tbody></table></div>\n<details{}><summary>Each query</summary>\n<div class=\"scroll\"><table>\n<thead><tr><th \
-         scope=\"col\">Query</th><th scope=\"col\">Should</th>",
-        if first.queries.len() * with.len() <= 60 { " open" } else { "" }
-    );
-    for (agent, _) in &with {
-        let _ = write!(html, "<th scope=\"col\">{}</th>", escape(&agent.name));
-    }
-    html.push_str("<th scope=\"col\">Loaded instead</th></tr></thead>\n<tbody>\n");
-    for (place, query) in first.queries.iter().enumerate() {
-        let should = if query.should_trigger { "load" } else { "not load" };
-        let _ = write!(
-            html,
-            "<tr><th scope=\"row\">{}</th><td class=\"told\">{should}</td>",
-            escape(&query.query)
-        );
-        let mut instead = Vec::new();
-        for (_, triggers) in &with {
-            let result = &triggers.queries[place];
-            let mark = if result.pass { ("passed", "✓") } else { ("failed", "✗") };
-            let figure = format!("{}/{}", result.triggers, result.runs);
-            let picture = rate_picture(result.trigger_rate, result.interval, threshold);
-            let _ = write!(
-                html,
-                "<td class=\"told\">{picture}<span class=\"{}\">{} {figure}</span></td>",
-                mark.0, mark.1
-            );
-            instead.extend(result.loaded_instead.keys().map(|name| escape(name)));
-        }
-        instead.sort();
-        instead.dedup();
-        let _ = writeln!(html, "<td>{}</td></tr>", instead.join(", "));
-    }
-    html + "</tbody></table></div>\n</details>\n</section>\n"
+/// The maximum number of results of queries that are shown without a click.
+const MAX_OPEN: usize = 60;
+
+/// A section that shows if the skill is loaded when it should be.
+#[derive(Template)]
+#[template(path = "commands/eval/page/triggers.html")]
+pub(super) struct Triggers<'a> {
+    /// The rate from which a query passes, in percent.
+    threshold: String,
+    /// The place of the threshold in the pictures.
+    bound: String,
+    /// The rates of each agent, by its name and the part of the queries.
+    rates: Vec<(String, [String; 9])>,
+    /// True if the queries are shown without a click.
+    is_open: bool,
+    agents: Vec<&'a str>,
+    queries: Vec<Query<'a>>,
 }
 
-fn rates(name: &str, rates: &Rates) -> String {
-    let interval = rates
-        .interval
-        .map_or_else(|| "–".to_owned(), |[low, high]| format!("{:.0}–{:.0} %", low * 100.0, high * 100.0));
-    let mut html = format!("<tr><th scope=\"row\">{name}</th>");
-    for cell in [
+/// A query with its results.
+struct Query<'a> {
+    text: &'a str,
+    should_trigger: bool,
+    /// The result of each agent.
+    results: Vec<QueryResult>,
+    /// The names of the skills that were loaded instead.
+    instead: String,
+}
+
+/// The result of a query on an agent.
+struct QueryResult {
+    is_pass: bool,
+    /// The number of runs that loaded the skill, of the number of runs: `2/3`.
+    figure: String,
+    /// The places of the interval's ends and of the rate in the picture. `None` if there are no runs.
+    picture: Option<[String; 3]>,
+}
+
+/// Returns the place of a rate in a picture: a line from 0 to 1.
+fn place(rate: f64) -> String {
+    format!("{:.1}", 5.0 + rate * 140.0)
+}
+
+impl<'a> Triggers<'a> {
+    /// Returns the section, or `None` if no queries were run.
+    pub(super) fn new(report: &'a Report, threshold: f64) -> Option<Self> {
+        let with_queries = |agent: &'a AgentReport| Some((agent.name.as_str(), agent.triggers.as_ref()?));
+        let agents: Vec<_> = report.agents.iter().filter_map(with_queries).collect();
+        let queries = &agents.first()?.1.queries;
+        let mut rates = Vec::new();
+        for (name, triggers) in &agents {
+            rates.push(((*name).to_owned(), cells(&triggers.summary)));
+            for (part, some) in [("to tune with", &triggers.train), ("to validate", &triggers.validation)] {
+                rates.extend(some.iter().map(|rates| (format!("{name}, {part}"), cells(rates))));
+            }
+            let old = triggers.old_skill.iter();
+            rates.extend(old.map(|old| (format!("{name}, older version"), cells(&old.summary))));
+        }
+        let results = |number: usize| agents.iter().map(move |(_, triggers)| &triggers.queries[number]);
+        let query = |(number, query): (usize, &'a acp_skills_eval::QueryResult)| {
+            let loaded = results(number).flat_map(|result| result.loaded_instead.keys());
+            let mut instead: Vec<_> = loaded.map(String::as_str).collect();
+            instead.sort_unstable();
+            instead.dedup();
+            Query {
+                text: &query.query,
+                should_trigger: query.should_trigger,
+                results: results(number).map(result).collect(),
+                instead: instead.join(", "),
+            }
+        };
+        Some(Self {
+            threshold: percent(threshold),
+            bound: place(threshold),
+            rates,
+            is_open: queries.len() * agents.len() <= MAX_OPEN,
+            agents: agents.iter().map(|(name, _)| *name).collect(),
+            queries: queries.iter().enumerate().map(query).collect(),
+        })
+    }
+}
+
+fn result(result: &acp_skills_eval::QueryResult) -> QueryResult {
+    let picture = result.trigger_rate.zip(result.interval);
+    QueryResult {
+        is_pass: result.pass,
+        figure: format!("{}/{}", result.triggers, result.runs),
+        picture: picture.map(|(rate, [low, high])| [place(low), place(high), place(rate)]),
+    }
+}
+
+fn cells(rates: &Rates) -> [String; 9] {
+    let interval =
+        rates.interval.map_or_else(dash, |[low, high]| format!("{:.0}–{:.0} %", low * 100.0, high * 100.0));
+    [
         format!("{}/{}", rates.passed, rates.total),
         shown(rates.accuracy),
         interval,
@@ -87,110 +110,78 @@ fn rates(name: &str, rates: &Rates) -> String {
         shown(rates.pass_at_k),
         shown(rates.pass_all_k),
         rates.errors.to_string(),
-    ] {
-        let _ = write!(html, "<td class=\"n\">{cell}</td>");
-    }
-    html + "</tr>\n"
+    ]
 }
 
-/// A rate on a line from 0 to 1.
-fn rate_picture(rate: Option<f64>, interval: Option<[f64; 2]>, threshold: f64) -> String {
-    let (Some(rate), Some([low, high])) = (rate, interval) else { return String::new() };
-    let x = |rate: f64| 5.0 + rate * 140.0;
-    format!(
-        "<svg class=\"rate\" viewBox=\"0 0 150 18\" aria-hidden=\"true\"><line class=\"track\" x1=\"5\" x2=\"145\" y1=\"9\" \
-         y2=\"9\"/><line class=\"bound\" x1=\"{0:.1}\" x2=\"{0:.1}\" y1=\"1\" y2=\"17\"/><line class=\"interval\" x1=\"{1:.1}\" \
-         x2=\"{2:.1}\" y1=\"9\" y2=\"9\"/><circle class=\"dot\" cx=\"{3:.1}\" cy=\"9\" r=\"4\"/></svg>",
-        x(threshold),
-        x(low),
-        x(high),
-        x(rate)
-    )
+/// A section that shows if results are better with the skill.
+#[derive(Template)]
+#[template(path = "commands/eval/page/tasks.html")]
+pub(super) struct Tasks<'a> {
+    /// The configuration that the skill is compared with, in words.
+    without: &'static str,
+    rows: Vec<Row<'a>>,
 }
 
-/// Whether results are better with the skill.
-pub(super) fn tasks(report: &Report, compared: Configuration) -> String {
-    let with: Vec<_> =
-        report.agents.iter().filter_map(|agent| Some((agent, agent.benchmark.as_ref()?))).collect();
-    if with.is_empty() {
-        return String::new();
+/// A task on an agent.
+struct Row<'a> {
+    task: &'a str,
+    agent: &'a str,
+    /// The widths of the bars with and without the skill.
+    widths: [String; 2],
+    cells: [String; 4],
+}
+
+impl<'a> Tasks<'a> {
+    /// Returns the section, or `None` if no tasks were run.
+    pub(super) fn new(report: &'a Report, compared: Configuration) -> Option<Self> {
+        let with_tasks = |agent: &'a AgentReport| Some((agent.name.as_str(), agent.benchmark.as_ref()?));
+        let agents: Vec<_> = report.agents.iter().filter_map(with_tasks).collect();
+        let cases = agents.first()?.1.cases.len();
+        let mut rows = Vec::new();
+        for number in 0..cases {
+            rows.extend(agents.iter().map(|(agent, benchmark)| {
+                let case = &benchmark.cases[number];
+                row(&case.name, agent, &case.with_skill, &case.without_skill)
+            }));
+        }
+        if cases > 1 {
+            rows.extend(agents.iter().map(|(agent, benchmark)| {
+                let all = &benchmark.run_summary;
+                row("all", agent, &all.with_skill, &all.without_skill)
+            }));
+        }
+        let is_older = compared == Configuration::OldSkill;
+        Some(Self { without: if is_older { "with the older version" } else { "without the skill" }, rows })
     }
-    let without = if compared == Configuration::OldSkill { "with the older version" } else { "without it" };
-    let mut html = format!(
-        "<section>\n<h2>Are results better with it?</h2>\n<p class=\"note\">The mean share of assertions that hold, ± its deviation \
-         from run to run.</p>\n<ul class=\"key\"><li><i class=\"with\"></i>with the skill</li><li><i \
-         class=\"without\"></i>{without}</li></ul>\n<div class=\"scroll\"><table>\n<thead><tr><th scope=\"col\">Task</th><th \
-         scope=\"col\">Agent</th><th scope=\"col\"></th>"
-    );
-    for title in ["With", "Without", "Seconds", "Tokens"] {
-        let _ = write!(html, "<th scope=\"col\" class=\"n\">{title}</th>");
-    }
-    html.push_str("</tr></thead>\n<tbody>\n");
-    let mut row = |task: &str, agent: &str, with: &ConfigurationSummary, without: &ConfigurationSummary| {
-        let _ = writeln!(
-            html,
-            "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td \
-             class=\"n\">{}</td><td class=\"n\">{}</td></tr>",
-            escape(task),
-            escape(agent),
-            pair(with.pass_rate, without.pass_rate),
+}
+
+fn row<'a>(
+    task: &'a str,
+    agent: &'a str,
+    with: &ConfigurationSummary,
+    without: &ConfigurationSummary,
+) -> Row<'a> {
+    let width = |spread: Option<Spread>| spread.map_or(0.0, |spread| spread.mean * 160.0).max(1.0);
+    Row {
+        task,
+        agent,
+        widths: [with.pass_rate, without.pass_rate].map(|rate| format!("{:.1}", width(rate))),
+        cells: [
             rate(with.pass_rate),
             rate(without.pass_rate),
             figures(with.time_seconds, without.time_seconds, 1),
             figures(with.tokens, without.tokens, 0),
-        );
-    };
-    let cases = with.first().map_or(0, |(_, benchmark)| benchmark.cases.len());
-    for place in 0..cases {
-        for (agent, benchmark) in &with {
-            let case = &benchmark.cases[place];
-            row(&case.name, &agent.name, &case.with_skill, &case.without_skill);
-        }
+        ],
     }
-    if cases > 1 {
-        for (agent, benchmark) in &with {
-            row("all", &agent.name, &benchmark.run_summary.with_skill, &benchmark.run_summary.without_skill);
-        }
-    }
-    html + "</tbody></table></div>\n</section>\n"
 }
 
 fn rate(spread: Option<Spread>) -> String {
-    spread.map_or_else(|| "–".to_owned(), |it| format!("{:.0} ± {:.0} %", it.mean * 100.0, it.stddev * 100.0))
+    spread.map_or_else(dash, |rate| format!("{:.0} ± {:.0} %", rate.mean * 100.0, rate.stddev * 100.0))
 }
 
-/// Two bars.
-fn pair(with: Option<Spread>, without: Option<Spread>) -> String {
-    let width = |spread: Option<Spread>| spread.map_or(0.0, |spread| spread.mean * 160.0).max(1.0);
-    format!(
-        "<svg class=\"pair\" viewBox=\"0 0 170 26\" aria-hidden=\"true\"><rect class=\"with\" x=\"0\" y=\"3\" width=\"{:.1}\" \
-         height=\"9\" rx=\"2\"/><rect class=\"without\" x=\"0\" y=\"14\" width=\"{:.1}\" height=\"9\" rx=\"2\"/></svg>",
-        width(with),
-        width(without)
-    )
-}
-
+/// Returns both means: `1.5 : 2.0`.
 fn figures(with: Option<Spread>, without: Option<Spread>, places: usize) -> String {
     let figure =
-        |spread: Option<Spread>| spread.map_or_else(|| "–".to_owned(), |it| format!("{:.places$}", it.mean));
+        |spread: Option<Spread>| spread.map_or_else(dash, |spread| format!("{:.places$}", spread.mean));
     format!("{} : {}", figure(with), figure(without))
-}
-
-/// What is worth a look.
-pub(super) fn notes(report: &Report) -> String {
-    let mut items = String::new();
-    for agent in &report.agents {
-        let name = if report.agents.len() > 1 {
-            format!("<b>{}</b> · ", escape(&agent.name))
-        } else {
-            String::new()
-        };
-        for note in agent.benchmark.iter().flat_map(|benchmark| &benchmark.notes) {
-            let _ = writeln!(items, "<li>{name}{}</li>", escape(note));
-        }
-    }
-    if items.is_empty() {
-        return items;
-    }
-    format!("<section>\n<h2>Worth a look</h2>\n<ul class=\"notes\">\n{items}</ul>\n</section>\n")
 }

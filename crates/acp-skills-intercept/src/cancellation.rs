@@ -1,0 +1,111 @@
+//! The ends of pending work other than its answer: the client cancels a turn or a request, the agent cancels a request, a
+//! session is closed, or one of the two sides is gone.
+
+use acp_skills_wire::{Id, Message, REQUEST_CANCELLED, build};
+use serde_json::json;
+
+use crate::{
+    Interceptor,
+    keys::SessionKey,
+    outputs::{Actions, Effect, Pass},
+    pending::{Entry, Kind},
+};
+
+impl Interceptor {
+    /// Cancels the turn of a session: prompts that the agent has not received are answered here, and so are the agent's requests
+    /// for permission that the client has not received. The agent gets the notification if it may be working.
+    pub(crate) fn cancel_turn(&mut self, message: &Message<'_>, actions: &mut Actions) -> Pass {
+        let Some(id) = message.session_id() else { return Pass::Untouched };
+        let key = self.sessions.key_of(&id);
+        let mut had_prompts = false;
+        for entry in self.pending.take_turn(key, &id) {
+            if let Kind::Permission { id, .. } = entry.kind {
+                let outcome = json!({ "outcome": { "outcome": "cancelled" } });
+                actions.to_agent.extend(id.map(|id| build::result(&id, &outcome)));
+                continue;
+            }
+            had_prompts = true;
+            self.answer_cancelled(entry, actions);
+        }
+        let is_working = self.sessions.find(&id).is_some_and(|session| session.turns.agent_works());
+        // If we didn't cancel any prompt here, the notification is for the agent.
+        if is_working || !had_prompts { Pass::Untouched } else { Pass::Consumed }
+    }
+
+    /// Answers a prompt that was cancelled before the agent got it.
+    fn answer_cancelled(&mut self, prompt: Entry, actions: &mut Actions) {
+        if let Some(id) = prompt.request {
+            self.requests.remove(&id);
+            actions.to_client.push(self.agent.version.cancelled(&id));
+        }
+    }
+
+    /// Cancels a request of the client, and answers it here if the agent has not received it.
+    pub(crate) fn cancel_request(&mut self, message: &Message<'_>, actions: &mut Actions) -> Pass {
+        let Some(id) = message.param(&["requestId"]).and_then(Id::of) else { return Pass::Untouched };
+        let Some(entry) = self.pending.take_request(&id) else { return Pass::Untouched };
+        self.requests.remove(&id);
+        actions.to_client.push(build::error(&id, REQUEST_CANCELLED, "cancelled"));
+        match (entry.kind, entry.session) {
+            (Kind::Setup(_), _) => {
+                let queue = self.pending.take_queue(entry.ticket);
+                self.resume(queue, actions);
+            }
+            // Later prompts of this session may be ready, and were only waiting for this one.
+            (Kind::Prompt(_), Some(session)) => self.release(session, actions),
+            _ => {}
+        }
+        Pass::Consumed
+    }
+
+    /// Hands the client the request that the agent cancels, in case it is still pending here: the cancellation follows.
+    pub(crate) fn agent_cancels(&mut self, message: &Message<'_>, actions: &mut Actions) {
+        let Some(id) = message.param(&["requestId"]).and_then(Id::of) else { return };
+        while let Some(request) = self.pending.take_agent_request(&id) {
+            actions.to_client.push(request);
+        }
+    }
+
+    /// Closes a session. Its held prompts are cancelled, and the client gets the agent's requests for permission as they
+    /// are.
+    pub(crate) fn close_session(&mut self, key: SessionKey, actions: &mut Actions) {
+        actions.effects.push(Effect::CloseServer(key));
+        let Some(session) = self.sessions.remove(key) else { return };
+        if let Some(cwd) = session.cwd
+            && !self.sessions.iter().any(|other| other.cwd.as_ref() == Some(&cwd))
+        {
+            actions.effects.push(Effect::ReleaseDirectory(cwd));
+        }
+        for entry in self.pending.take_session(key) {
+            match entry.kind {
+                Kind::Permission { line, .. } => actions.to_client.push(line),
+                _ => self.answer_cancelled(entry, actions),
+            }
+        }
+    }
+
+    /// Stops waiting for anything, because the client is gone: the agent gets everything that the user wrote.
+    pub(crate) fn client_gone(&mut self, actions: &mut Actions) {
+        actions.to_agent.append(&mut self.pending.take_setups());
+        self.pending.stop_fetching();
+        let sessions = self.sessions.iter_mut().map(|session| {
+            session.server.give_up();
+            session.key()
+        });
+        for key in sessions.collect::<Vec<_>>() {
+            self.release(key, actions);
+        }
+    }
+
+    /// Drops all pending work, because the agent is gone. Returns lines for the client: text that was held back, and an
+    /// error for each request without an answer. `why` is a clause such as `the agent exited with code 3`.
+    pub fn agent_gone(&mut self, why: &str) -> Vec<Vec<u8>> {
+        self.pending.clear();
+        let mut lines = self.reader.flush_all();
+        let mut open: Vec<_> = self.requests.drain().collect();
+        // Shorter ids first, so that numbers are in the order of the requests.
+        open.sort_by_key(|(id, _)| (id.to_json().len(), id.to_json().into_owned()));
+        lines.extend(open.iter().map(|(id, request)| request.unanswered(id, why)));
+        lines
+    }
+}

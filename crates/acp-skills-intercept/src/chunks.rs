@@ -1,0 +1,148 @@
+//! Removes our text from messages that arrive in chunks, both the user's and the agent's.
+//!
+//! We hold a chunk back if our text may continue in the next chunk of the same message. The chunk is sent before any other
+//! message of its session.
+
+use std::{borrow::Cow, collections::HashMap};
+
+use acp_skills_wire::{Classifier, Kind, Message, Node};
+
+use crate::{
+    Interceptor,
+    mark_scanner::MarkScanner,
+    outputs::{Actions, Pass},
+    requests::{OpenRequest, Purpose, Setup, SetupKind},
+    strip::Stream,
+    updates::{self, ChunkKind},
+    version::Turn,
+};
+
+/// The maximum number of sessions with chunks that are held back, if one of them is not known here.
+const MAX_HELD: usize = 64;
+
+/// The state of reading the agent's lines.
+pub(crate) struct AgentReader {
+    pub(crate) classifier: Classifier,
+    pub(crate) mark_scanner: MarkScanner,
+    /// Messages that may have our text in them, by the agent's id of their session.
+    chunks: HashMap<String, (ChunkKind, Stream)>,
+}
+
+impl AgentReader {
+    /// Creates a reader that has read nothing.
+    pub(crate) fn new() -> Self {
+        Self {
+            classifier: Classifier::new(updates::READ),
+            mark_scanner: MarkScanner::default(),
+            chunks: HashMap::new(),
+        }
+    }
+
+    /// Returns true if chunks are held back.
+    pub(crate) fn has_held(&self) -> bool {
+        !self.chunks.is_empty()
+    }
+
+    /// Takes out the chunks of a session that are held back.
+    pub(crate) fn flush(&mut self, session: &str) -> Vec<Vec<u8>> {
+        self.chunks.remove(session).map(|(_, mut stream)| stream.flush()).unwrap_or_default()
+    }
+
+    /// Takes out all chunks that are held back.
+    pub(crate) fn flush_all(&mut self) -> Vec<Vec<u8>> {
+        self.chunks.drain().flat_map(|(_, (_, mut stream))| stream.flush()).collect()
+    }
+}
+
+impl Interceptor {
+    /// Takes our text out of a chunk of a message.
+    pub(crate) fn message_chunk(
+        &mut self,
+        message: &Message<'_>,
+        update: Node<'_>,
+        kind: ChunkKind,
+        actions: &mut Actions,
+    ) -> Pass {
+        let session = message.session_id().unwrap_or_default().into_owned();
+        let Some(text) = update.at(&["content", "text"]).and_then(|node| node.as_text()) else {
+            // Text does not go on after other content, such as an image.
+            actions.to_client.append(&mut self.reader.flush(&session));
+            return Pass::Untouched;
+        };
+        self.flush_unknown_sessions(&session, actions);
+        let (_, stream) =
+            self.reader.chunks.entry(session.clone()).or_insert_with(|| (kind, Stream::default()));
+        let passed = stream.chunk(&text, message.line);
+        if stream.is_idle() {
+            self.reader.chunks.remove(&session);
+        }
+        if kind == ChunkKind::User {
+            self.replayed(&session, &passed.ours, &passed.clean);
+        }
+        let Some(mut lines) = passed.lines else { return Pass::Untouched };
+        // A chunk without a session id cannot be matched with the next one.
+        if message.session_id().is_none() {
+            lines.append(&mut self.reader.flush(&session));
+        }
+        let Some(last) = lines.pop() else { return Pass::Consumed };
+        actions.to_client.append(&mut lines);
+        if last == message.line { Pass::Untouched } else { Pass::Edited(last) }
+    }
+
+    /// Flushes the chunks of sessions that are not known here, if there are too many: an agent may use any number of ids.
+    fn flush_unknown_sessions(&mut self, session: &str, actions: &mut Actions) {
+        let is_unknown = |id: &str| self.sessions.key_of(id).is_none();
+        let chunks = &mut self.reader.chunks;
+        if chunks.len() < MAX_HELD || chunks.contains_key(session) || !is_unknown(session) {
+            return;
+        }
+        let unknown = chunks.extract_if(|id, _| is_unknown(id));
+        actions.to_client.extend(unknown.flat_map(|(_, (_, mut stream))| stream.flush()));
+    }
+
+    /// Flushes the chunks that have to go on before `message`.
+    pub(crate) fn flush_chunks(&mut self, message: &Message<'_>, actions: &mut Actions) {
+        if !self.reader.has_held() {
+            return;
+        }
+        let chunk = ChunkKind::of_message(message);
+        let session = match message.kind() {
+            Kind::Response => match message.id().and_then(|id| self.requests.get(&id)) {
+                // The turn is not over yet.
+                Some(OpenRequest { method, .. })
+                    if method == "session/prompt" && self.agent.version.turn(message) == Turn::Accepted =>
+                {
+                    None
+                }
+                // The end of a turn or of a replay.
+                Some(OpenRequest {
+                    purpose:
+                        Purpose::Prompt(key)
+                        | Purpose::SetUp(Setup { session: key, kind: SetupKind::Reopen { .. }, .. }),
+                    ..
+                }) => {
+                    let key = *key;
+                    self.sessions.get(key).and_then(|session| Some(session.id()?.to_owned()))
+                }
+                // The end of a turn in a session that is not known here.
+                Some(open) if open.method == "session/prompt" => {
+                    return actions.to_client.append(&mut self.reader.flush_all());
+                }
+                _ => None,
+            },
+            Kind::Request | Kind::Notification => message.session_id().map(Cow::into_owned),
+        };
+        // Messages of other sessions, and messages without a session, don't end this message.
+        let Some(id) = session else { return };
+        let held = self.reader.chunks.get(&id);
+        // This chunk may continue the message, so we don't flush yet.
+        if chunk.is_some_and(|chunk| held.is_some_and(|(kind, _)| *kind == chunk)) {
+            return;
+        }
+        // Some updates can come in the middle of our text: agents report token counts while the model writes.
+        if updates::is_aside(message) && held.is_some_and(|(_, stream)| stream.is_inside()) {
+            return;
+        }
+        actions.to_client.append(&mut self.reader.flush(&id));
+    }
+}

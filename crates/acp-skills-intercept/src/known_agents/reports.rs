@@ -1,0 +1,143 @@
+//! How agents report calls of tools of MCP servers, so that calls of our tools can be told from all others.
+//!
+//! A call of ours may be allowed without asking the user, so each entry relies only on what the agent itself writes. A title
+//! alone is not enough if the agent shows the titles of commands in the same way, because a command can have any title.
+
+/// How one agent reports calls of MCP tools.
+///
+/// Texts are templates: `{server}` stands for the name of our server, `{tool}` for the name of the tool, and `{server_}` for the
+/// name of our server with `_` in place of each character that is not an ASCII letter or digit.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct CallReports {
+    /// The path of the tool's name in a call, in addition to the member `name`. Empty if there is none.
+    pub(crate) name_at: &'static [&'static str],
+    /// Two members of `rawInput`: if the first one is present, the input of the tool is the second one. Otherwise it is the whole
+    /// `rawInput`.
+    pub(crate) input_in: Option<(&'static str, &'static str)>,
+    /// True if the agent reports calls of every MCP tool as kind `execute`, including those that only read.
+    pub(crate) always_executes: bool,
+    /// True if only the update that announces a call matches `updates`. Later updates may show another title.
+    pub(crate) only_first: bool,
+    /// The clues in an update about a call. All of them must match.
+    pub(crate) updates: &'static [Clue],
+    /// The clues in a request for permission. All of them must match.
+    pub(crate) requests: &'static [Clue],
+}
+
+/// A property of a call of one of our tools.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Clue {
+    /// The name of the tool is this text. If the agent gives several names, they are all equal.
+    Name(&'static str),
+    /// The title is this text.
+    Title(&'static str),
+    /// The kind is this text.
+    Kind(&'static str),
+    /// The id begins with this text.
+    IdStart(&'static str),
+    /// This member of `rawInput` is this text.
+    Input(&'static str, &'static str),
+    /// The first content block has this text.
+    Text(&'static str),
+    /// The text of the first content block begins with this text.
+    TextStart(&'static str),
+    /// This flag in the `_meta` of the call, or of the request, is true.
+    Flag(&'static str),
+    /// The request offers an option with this id, and this text is in the option's name.
+    Option(&'static str, &'static str),
+}
+
+use Clue::{Flag, IdStart, Input, Kind, Name, Text, TextStart, Title};
+
+/// An agent that does nothing of this, for the entries below.
+const NONE: CallReports = CallReports {
+    name_at: &[],
+    input_in: None,
+    always_executes: false,
+    only_first: false,
+    updates: &[],
+    requests: &[],
+};
+
+/// Agentao uses the name of the tool as the title. The kind `other` means that the tool is not one of its own. The title does not
+/// keep the server's name apart from the tool's name, so in a request the description has to name the server, too.
+pub(super) static AGENTAO: CallReports = CallReports {
+    only_first: true,
+    updates: &[Kind("other"), Title("mcp_{server_}_{tool}")],
+    requests: &[Kind("other"), Title("mcp_{server_}_{tool}"), TextStart("[MCP:{server}] ")],
+    ..NONE
+};
+
+/// Claude's adapter gives the name of the tool in the metadata.
+pub(super) static CLAUDE: CallReports = CallReports {
+    name_at: &["_meta", "claudeCode", "toolName"],
+    updates: &[Name("mcp__{server}__{tool}")],
+    requests: &[Name("mcp__{server}__{tool}")],
+    ..NONE
+};
+
+/// Codex names no tool. It flags calls of MCP tools, and writes the titles of such requests itself.
+pub(super) static CODEX: CallReports = CallReports {
+    input_in: Some(("arguments", "arguments")),
+    always_executes: true,
+    updates: &[Flag("is_mcp_tool_call"), Input("server", "{server}"), Input("tool", "{tool}")],
+    requests: &[Flag("is_mcp_tool_approval"), Title("mcp.{server}.{tool}")],
+    ..NONE
+};
+
+/// Droid uses the name of the tool as the title when it announces a call; its own tools have names of another form. In a request
+/// for permission to call an MCP tool, it also offers to allow all tools of that server.
+pub(super) static DROID: CallReports = CallReports {
+    only_first: true,
+    updates: &[Title("{server}___{tool}")],
+    requests: &[Title("{server}___{tool}"), Clue::Option("proceed_always_server", "\"{server}\"")],
+    ..NONE
+};
+
+/// fast-agent uses `SERVER/TOOL` as the title of every call of an MCP tool. Its own tools have no server.
+pub(super) static FAST_AGENT: CallReports =
+    CallReports { updates: &[Title("{server}/{tool}")], requests: &[Title("{server}/{tool}")], ..NONE };
+
+/// Gemini names no tool. It begins the id of a call with the name of the function that the model called, by which it also finds the
+/// tool. That name does not keep the server's name apart from the tool's name, so the title has to match, too.
+pub(super) static GEMINI: CallReports = CallReports {
+    updates: &[IdStart("mcp_{server}_{tool}__"), Title("{tool} ({server} MCP Server)")],
+    requests: &[IdStart("mcp_{server}_{tool}__"), Title("{tool} ({server} MCP Server)")],
+    ..NONE
+};
+
+/// Grok has one tool that calls the tools of MCP servers; its input says which one. The metadata names Grok's own tool, so a command
+/// cannot pass for a call.
+pub(super) static GROK: CallReports = CallReports {
+    name_at: &["_meta", "x.ai/tool", "name"],
+    input_in: Some(("tool_name", "tool_input")),
+    updates: &[Name("use_tool"), Input("tool_name", "{server}__{tool}")],
+    requests: &[Name("use_tool"), Input("tool_name", "{server}__{tool}")],
+    ..NONE
+};
+
+/// Kimi Code uses the name of the tool, with its server, as the title when it announces a call. In a request the text repeats the name,
+/// because the title of a command can be anything. The older Kimi CLI names no server, so its calls never match.
+pub(super) static KIMI: CallReports = CallReports {
+    only_first: true,
+    updates: &[Kind("other"), Title("mcp__{server}__{tool}")],
+    requests: &[Title("mcp__{server}__{tool}"), Text("Requesting approval to Approve mcp__{server}__{tool}")],
+    ..NONE
+};
+
+/// OpenCode uses the name of the tool as the title of a request, and of a call that it announces. Later the title may be the model's own
+/// description of the call. The kind `other` means that the tool is not one of OpenCode's own.
+pub(super) static OPENCODE: CallReports = CallReports {
+    only_first: true,
+    updates: &[Kind("other"), Title("{server}_{tool}")],
+    requests: &[Kind("other"), Title("{server}_{tool}")],
+    ..NONE
+};
+
+/// Qwen Code gives the name of the tool in the metadata.
+pub(super) static QWEN: CallReports = CallReports {
+    name_at: &["_meta", "toolName"],
+    updates: &[Name("mcp__{server}__{tool}")],
+    requests: &[Name("mcp__{server}__{tool}")],
+    ..NONE
+};

@@ -1,0 +1,20 @@
+//! [`Memory`]: facts that the interceptor has learned in this run, and that belong to no single session.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::trust::SkillVersion;
+
+/// Facts that the interceptor has learned in this run.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    /// True if the agent refuses two servers of the same name, even in different sessions.
+    pub(crate) needs_own_server_names: bool,
+    /// True if the agent connects to the skills server by itself before the connect timeout. `None` until this was observed.
+    pub(crate) agent_connects: Option<bool>,
+    /// The number of times that the skills of all sessions were refreshed.
+    pub(crate) refreshes: u64,
+    /// Commands of sessions whose response has not arrived, by the agent's id of the session.
+    pub(crate) early_commands: HashMap<String, Vec<u8>>,
+    /// The versions of skills that the user has been asked about.
+    pub(crate) asked_about: HashSet<SkillVersion>,
+}

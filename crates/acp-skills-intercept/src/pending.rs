@@ -1,0 +1,142 @@
+//! [`Pending`]: the one table of everything that is held back until something else has happened.
+//!
+//! Each entry has a [`Ticket`], the session and the client's request that it belongs to, and its kind:
+//!
+//! | kind | is held until |
+//! |---|---|
+//! | [`Kind::Setup`] | the host has answered [`Query::SetUp`](crate::Query::SetUp) |
+//! | [`Kind::Message`] | the setup request that it was sent after has gone to the agent |
+//! | [`Kind::Prompt`] | the agent has the skill tools, the text for the prompt is there, and the prompts before it are sent |
+//! | [`Kind::SkillList`] | the host has answered [`Query::Skills`](crate::Query::Skills) |
+//! | [`Kind::Permission`] | the host has answered [`Query::Resolve`](crate::Query::Resolve) |
+//! | [`Kind::Question`] | the client has answered our request |
+//!
+//! An answer takes its entry out by its ticket. If the entry is gone, the work was cancelled, and the answer is ignored. The
+//! other ways out are [`Pending::take_request`], [`Pending::take_turn`], [`Pending::take_session`] and [`Pending::clear`];
+//! [`cancellation`](crate::cancellation) answers the requests that these functions return.
+
+mod prompts;
+mod requests;
+mod setups;
+
+use acp_skills_wire::Id;
+
+pub(crate) use self::{
+    prompts::{HeldPrompt, PromptKind, PromptText},
+    requests::Question,
+    setups::{HeldSetup, QueuedMessage, Target},
+};
+use crate::keys::{SessionKey, Ticket};
+
+/// Pending work, in the order in which it arrived.
+#[derive(Debug, Default)]
+pub(crate) struct Pending {
+    entries: Vec<Entry>,
+    last_ticket: u64,
+}
+
+/// One piece of pending work.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    /// The number of the query whose answer is awaited, if a query was asked.
+    pub(crate) ticket: Ticket,
+    /// The session, or `None` if the work belongs to none or the session is not known here yet.
+    pub(crate) session: Option<SessionKey>,
+    /// The client's request that this work answers later. `None` for notifications and for requests that the agent or the
+    /// proxy has sent.
+    pub(crate) request: Option<Id>,
+    /// The kind of work, with its data.
+    pub(crate) kind: Kind,
+}
+
+/// The kinds of pending work.
+#[derive(Debug)]
+pub(crate) enum Kind {
+    /// A request of the client that sets up a session.
+    Setup(HeldSetup),
+    /// A later message of the client about a session that is being set up.
+    Message(QueuedMessage),
+    /// A prompt, or a `/skills` command.
+    Prompt(HeldPrompt),
+    /// A list of skills for the client, of no session.
+    SkillList {
+        /// The agent's response with its own list, if it has one.
+        agent_list: Option<Vec<u8>>,
+    },
+    /// The agent's request for permission, whose path has to be resolved.
+    Permission {
+        /// The agent's id of the request.
+        id: Option<Id>,
+        /// The request.
+        line: Vec<u8>,
+    },
+    /// A request of the proxy to the client, which asks the user to trust skills.
+    Question(Question),
+}
+
+impl Pending {
+    /// Returns a ticket that was not used before.
+    pub(crate) fn new_ticket(&mut self) -> Ticket {
+        self.last_ticket += 1;
+        Ticket(self.last_ticket)
+    }
+
+    /// Adds an entry to the end of the table.
+    pub(crate) fn insert(
+        &mut self,
+        ticket: Ticket,
+        session: Option<SessionKey>,
+        request: Option<Id>,
+        kind: Kind,
+    ) {
+        self.entries.push(Entry { ticket, session, request, kind });
+    }
+
+    /// Gives an entry a new ticket, so that an answer to its old ticket is ignored. The entry keeps its place.
+    pub(crate) fn renew(&mut self, ticket: Ticket) -> Ticket {
+        let renewed = self.new_ticket();
+        if let Some(entry) = self.entries.iter_mut().find(|entry| entry.ticket == ticket) {
+            entry.ticket = renewed;
+        }
+        renewed
+    }
+
+    /// Takes out the entry for this request of the client.
+    pub(crate) fn take_request(&mut self, id: &Id) -> Option<Entry> {
+        self.take_first(|entry| entry.request.as_ref() == Some(id))
+    }
+
+    /// Takes out all work for the current turn of a session: its prompts, those that are queued behind its setup request, and
+    /// the agent's requests for permission. `id` is the agent's id of the session, `session` our key if we know the session.
+    pub(crate) fn take_turn(&mut self, session: Option<SessionKey>, id: &str) -> Vec<Entry> {
+        self.take_all(|entry| match &entry.kind {
+            Kind::Prompt(_) | Kind::Permission { .. } => session.is_some() && entry.session == session,
+            Kind::Message(message) => message.is_prompt && message.about == id,
+            Kind::Setup(_) | Kind::SkillList { .. } | Kind::Question(_) => false,
+        })
+    }
+
+    /// Takes out all work that cannot continue after a session was closed: prompts, and the agent's requests for permission.
+    ///
+    /// Setup requests stay, because they open the session again. Questions stay, because the client answers them anyway,
+    /// and the agent must not see these answers.
+    pub(crate) fn take_session(&mut self, session: SessionKey) -> Vec<Entry> {
+        self.take_all(|entry| {
+            entry.session == Some(session) && matches!(entry.kind, Kind::Prompt(_) | Kind::Permission { .. })
+        })
+    }
+
+    /// Drops all entries, because the agent is gone.
+    pub(crate) fn clear(&mut self) {
+        self.entries.clear();
+    }
+
+    fn take_first(&mut self, matches: impl Fn(&Entry) -> bool) -> Option<Entry> {
+        let index = self.entries.iter().position(matches)?;
+        Some(self.entries.remove(index))
+    }
+
+    fn take_all(&mut self, matches: impl Fn(&Entry) -> bool) -> Vec<Entry> {
+        self.entries.extract_if(.., |entry| matches(entry)).collect()
+    }
+}

@@ -1,0 +1,59 @@
+//! Lists of skills, requests for permission and questions to the user in the table of pending work.
+
+use acp_skills_wire::Id;
+use skills_core::set::Unapproved;
+
+use super::{Entry, Kind, Pending};
+use crate::keys::{SessionKey, Ticket};
+
+/// A request of the proxy to the client, which asks the user to trust skills of a project.
+#[derive(Debug)]
+pub(crate) struct Question {
+    /// The id of our request.
+    pub(crate) id: String,
+    /// The skills that the user is asked about.
+    pub(crate) skills: Vec<Unapproved>,
+}
+
+impl Pending {
+    /// Takes out the list with this ticket: the id of the client's request, and the agent's own list if it has one.
+    pub(crate) fn take_list(&mut self, ticket: Ticket) -> Option<(Id, Option<Vec<u8>>)> {
+        let is_list = |entry: &Entry| entry.ticket == ticket && matches!(entry.kind, Kind::SkillList { .. });
+        match self.take_first(is_list)? {
+            Entry { request: Some(id), kind: Kind::SkillList { agent_list }, .. } => Some((id, agent_list)),
+            _ => None,
+        }
+    }
+
+    /// Takes out the agent's request for permission with this ticket.
+    pub(crate) fn take_permission(&mut self, ticket: Ticket) -> Option<Vec<u8>> {
+        self.take_permission_if(|entry| entry.ticket == ticket)
+    }
+
+    /// Takes out the agent's request for permission that the agent sent with this id.
+    pub(crate) fn take_agent_request(&mut self, request: &Id) -> Option<Vec<u8>> {
+        self.take_permission_if(
+            |entry| matches!(&entry.kind, Kind::Permission { id, .. } if id.as_ref() == Some(request)),
+        )
+    }
+
+    fn take_permission_if(&mut self, matches: impl Fn(&Entry) -> bool) -> Option<Vec<u8>> {
+        let is_permission = |entry: &Entry| matches!(entry.kind, Kind::Permission { .. });
+        match self.take_first(|entry| is_permission(entry) && matches(entry))?.kind {
+            Kind::Permission { line, .. } => Some(line),
+            _ => None,
+        }
+    }
+
+    /// Takes out the question that was asked with this id, and returns its session and its skills.
+    pub(crate) fn take_question(&mut self, id: &str) -> Option<(SessionKey, Vec<Unapproved>)> {
+        let is_question =
+            |entry: &Entry| matches!(&entry.kind, Kind::Question(question) if question.id == id);
+        match self.take_first(is_question)? {
+            Entry { session: Some(session), kind: Kind::Question(question), .. } => {
+                Some((session, question.skills))
+            }
+            _ => None,
+        }
+    }
+}

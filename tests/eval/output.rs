@@ -1,0 +1,94 @@
+//! The page, a new skill, and the whole flow on the built-in agent.
+
+use std::{fs, process::Stdio};
+
+use libtest_mimic::Trial;
+use serde_json::json;
+
+use super::{
+    fixture::{Fixture, Run, program, repository},
+    trial,
+};
+
+pub(crate) fn trials() -> Vec<Trial> {
+    vec![
+        trial("output::the_page_shows_everything_and_escapes_it", the_page_shows_everything_and_escapes_it),
+        trial("output::the_sample_skill_on_the_built_in_agent", the_sample_skill_on_the_built_in_agent),
+        trial("output::a_new_skill_follows_all_rules", a_new_skill_follows_all_rules),
+    ]
+}
+
+fn the_page_shows_everything_and_escapes_it() {
+    let evil = "<script>alert(1)</script><img src=x onerror=alert(2)>{{style}}</pre>";
+    let query = json!([{ "query": format!("load demo; say {evil}"), "should_trigger": true }]);
+    let eval = json!({
+        "id": 1,
+        "name": "it",
+        "prompt": format!("with load demo; write a.txt {evil}; say {evil}"),
+        "assertions": [{ "file_exists": "a.txt" }],
+    });
+    let fixture = Fixture::new(&query, &json!([eval]));
+    let page = fixture.path("page.html");
+    let run = fixture.eval(&["--runs", "2", "--html", page.to_str().unwrap()], "pass");
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    let html = fs::read_to_string(&page).unwrap();
+    assert!(
+        html.contains("&lt;script&gt;alert(1)") && !html.contains("<script>alert") && !html.contains("<img")
+    );
+    assert!(html.contains("default-src 'none'; style-src 'sha256-"));
+    for part in
+        ["feedback.json", "data-case=\"eval-it\"", "Transcript", "a.txt", "without skill", "class=\"heat\""]
+    {
+        assert!(html.contains(part), "{part}");
+    }
+    assert_eq!(html.matches("<script>").count(), 1);
+    for loaded in ["src=\"", "href=\"http", "url(", "@import"] {
+        assert!(!html.contains(loaded), "{loaded}");
+    }
+}
+
+fn the_sample_skill_on_the_built_in_agent() {
+    let scratch = tempfile::tempdir().unwrap();
+    let mut command = program();
+    command.args(["eval", "examples/skills/code-review", "--runs", "1", "--jobs", "2"]).stdin(Stdio::null());
+    command.arg("--workspace").arg(scratch.path().join("results")).current_dir(repository());
+    let run = Run::of(&mut command);
+    // The built-in agent has no model, so some cases fail.
+    assert_eq!(run.code, Some(1), "{}", run.stderr);
+    for part in [
+        "built in, without a model",
+        "Is it loaded when it should be?",
+        "Are results better with it?",
+        "transfer",
+    ] {
+        assert!(run.stdout.contains(part), "{part} is not in {}", run.stdout);
+    }
+    assert!(!run.stdout.contains("the agent failed"), "{}", run.stdout);
+    assert!(!repository().join("examples/skills/code-review-workspace").exists());
+}
+
+fn a_new_skill_follows_all_rules() {
+    let scratch = tempfile::tempdir().unwrap();
+    let run =
+        |words: &[&str]| Run::of(program().args(words).current_dir(scratch.path()).stdin(Stdio::null()));
+    let made = run(&["init", "pdf-forms"]);
+    assert_eq!(made.code, Some(0), "{}", made.stderr);
+    let checked = run(&["check", "--reference", "pdf-forms"]);
+    assert_eq!(checked.code, Some(0), "{}{}", checked.stdout, checked.stderr);
+    let plan = run(&["eval", "pdf-forms", "--dry-run", "--json", "--runs", "1"]);
+    assert_eq!(plan.json()["runs"], 4 + 2 * 2, "{}", plan.stderr);
+    assert_ne!(run(&["eval", "pdf-forms", "--runs", "1"]).code, Some(2));
+    // `init` never overwrites a skill, which the user may have edited.
+    fs::write(scratch.path().join("pdf-forms/SKILL.md"), "mine").unwrap();
+    let again = run(&["init", "pdf-forms"]);
+    assert_eq!(again.code, Some(2), "{}", again.stderr);
+    assert_eq!(fs::read_to_string(scratch.path().join("pdf-forms/SKILL.md")).unwrap(), "mine");
+    for name in ["PDF", "a--b", "../up", "-x", "", "a/b", "x y"] {
+        let run = run(&["init", "--", name]);
+        assert_eq!(run.code, Some(2), "{name}: {}", run.stderr);
+        assert!(!scratch.path().join(name).join("SKILL.md").exists(), "{name}");
+    }
+    let described = run(&["init", "quoted", "--description", "Reads \"forms\": all of them.\nUse it."]);
+    assert_eq!(described.code, Some(0), "{}", described.stderr);
+    assert_eq!(run(&["check", "--reference", "quoted"]).code, Some(0));
+}
