@@ -283,19 +283,8 @@ impl Run<'_> {
     }
 }
 
-/// Returns the reason why a run has no valid result, or `None` if it has one.
-///
-/// If a task exceeds the timeout, its result is incomplete and cannot be graded. A query that exceeds it counts as not loading
-/// the skill.
-pub(super) fn problem_of(end: &End, is_task: bool) -> Option<String> {
-    match end {
-        End::TimedOut { .. } if is_task => Some("the timeout passed before the turn ended".to_owned()),
-        end => end.problem(),
-    }
-}
-
 fn problem(end: &End, task: Task<'_>) -> Option<String> {
-    problem_of(end, matches!(task, Task::Eval(_)))
+    end.problem_of(matches!(task, Task::Eval(_)))
 }
 
 /// Returns the instruction file of a skill with the name of the skill, or `None` for a skill without files.

@@ -44,7 +44,7 @@
 //! Three words describe what happens, and each has one meaning:
 //!
 //! - An **activity** ([`activity::Activity`]) is reported to a callback in this process as soon as the model uses our MCP
-//!   server. It contains the whole tool call with its input and output.
+//!   server. It can contain a whole tool call with its input and output.
 //! - An **event** ([`events`]) is a line of the **record**, the file for audits and statistics. It says which skill was used
 //!   when and with which result, without the contents.
 //! - A **trace** ([`one_shot::Trace`]) covers a single prompt and combines activities with the messages between client and
