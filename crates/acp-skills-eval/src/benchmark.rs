@@ -25,7 +25,7 @@ const SLOW: f64 = 3.0;
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct Benchmark {
-    /// The setup of the benchmark.
+    /// The benchmark's setup.
     pub metadata: Metadata,
     /// All runs, ordered by task.
     pub runs: Vec<RunRow>,
@@ -42,11 +42,11 @@ pub struct Benchmark {
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct Metadata {
-    /// The name of the skill.
+    /// The skill's name.
     pub skill_name: String,
-    /// The directory of the skill.
+    /// The skill's directory.
     pub skill_path: PathBuf,
-    /// The model of the agent, or the name of the agent if the model is not known.
+    /// The agent's model, or the name of the agent if the model is not known.
     pub executor_model: Option<String>,
     /// The model or program of the grader. `None` if there was no grader.
     pub analyzer_model: Option<String>,
@@ -64,15 +64,15 @@ pub struct Metadata {
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct RunRow {
-    /// The id of the task.
+    /// The task's id.
     pub eval_id: Value,
-    /// The name of the task.
+    /// The task's name.
     pub eval_name: String,
     /// `with_skill` or `without_skill`.
     pub configuration: &'static str,
-    /// The number of the run, starting at 1.
+    /// The run's number, starting at 1.
     pub run_number: u32,
-    /// The figures of the run.
+    /// The run's figures.
     pub result: RunResult,
     /// The grades of the assertions.
     pub expectations: Vec<Grade>,
@@ -142,7 +142,7 @@ pub struct Delta {
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct CaseSummary {
-    /// The name of the task.
+    /// The task's name.
     pub name: String,
     /// The runs with the skill.
     pub with_skill: ConfigurationSummary,
@@ -155,7 +155,7 @@ pub struct CaseSummary {
 }
 
 impl ConfigurationSummary {
-    #[expect(clippy::cast_precision_loss, reason = "times and tokens are not that many")]
+    #[expect(clippy::cast_precision_loss, reason = "durations and token counts are small")]
     fn of(outcomes: &[&Outcome]) -> Self {
         let ran = || outcomes.iter().filter(|outcome| outcome.status != Status::Error);
         let rates: Vec<f64> = outcomes.iter().filter_map(|outcome| outcome.pass_rate()).collect();
@@ -260,7 +260,7 @@ impl CaseSummary {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "times are not that long")]
+#[expect(clippy::cast_precision_loss, reason = "durations are small")]
 fn row(case: &OutputCase, outcome: &Outcome, configuration: &'static str) -> RunRow {
     let (passed, total) = outcome.passed_of();
     let result = RunResult {
@@ -347,7 +347,7 @@ fn notes_on(case: &OutputCase, with: &[&Outcome], without: &[&Outcome]) -> Vec<S
 }
 
 /// Returns a note for each run that took much longer than the others.
-#[expect(clippy::cast_precision_loss, reason = "times are not that long")]
+#[expect(clippy::cast_precision_loss, reason = "durations are small")]
 fn slow(name: &str, configuration: &str, outcomes: &[Outcome]) -> Vec<String> {
     let mut times: Vec<_> = outcomes.iter().map(|outcome| outcome.duration_ms).collect();
     times.sort_unstable();

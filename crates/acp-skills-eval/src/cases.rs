@@ -112,7 +112,7 @@ impl Check {
 /// Reads queries from `path`.
 ///
 /// # Errors
-/// Returns [`EvaluationError::Unreadable`] if the file cannot be read, and [`EvaluationError::Cases`] if it is not a list of
+/// Returns [`EvaluationError::Unreadable`] if the file can't be read, and [`EvaluationError::Cases`] if it is not a list of
 /// queries, or if a query is empty or appears twice.
 pub fn read_queries(path: &Path) -> Result<Vec<TriggerCase>, EvaluationError> {
     let text = fs::read_to_string(path)
@@ -150,7 +150,7 @@ pub(super) fn find_queries(dir: &Path) -> Result<Vec<TriggerCase>, EvaluationErr
 /// Reads the tasks of the skill in `dir`. The result is empty if the skill has no file of tasks.
 ///
 /// # Errors
-/// Returns [`EvaluationError::Unreadable`] if the file cannot be read, and [`EvaluationError::Cases`] if a task is invalid.
+/// Returns [`EvaluationError::Unreadable`] if the file can't be read, and [`EvaluationError::Cases`] if a task is invalid.
 pub(super) fn find_output_cases(dir: &Path) -> Result<Vec<OutputCase>, EvaluationError> {
     let path = dir.join(OUTPUT_CASES);
     let Some(text) = read_below(dir, OUTPUT_CASES)? else { return Ok(Vec::new()) };
@@ -222,7 +222,7 @@ mod tests {
                 let message = error.to_string();
                 assert!(message.contains("leads outside") && !message.contains("secret"), "{message}");
             }
-            // Opening a FIFO would block until another process writes to it.
+            // If we open a FIFO, we block until another process writes to it.
             fs::remove_file(evals.join("evals.json")).unwrap();
             let fifo = std::process::Command::new("mkfifo").arg(evals.join("evals.json")).status().unwrap();
             assert!(fifo.success());

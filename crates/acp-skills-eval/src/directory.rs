@@ -244,7 +244,7 @@ mod tests {
         {
             std::os::unix::fs::symlink(target, skill.path().join(link)).unwrap();
         }
-        // Opening a FIFO would block until another process writes to it.
+        // If we open a FIFO, we block until another process writes to it.
         #[cfg(unix)]
         fifo(&skill.path().join("references/fifo"));
         let (_scratch, copy) = copy_without_cases(skill.path()).unwrap();

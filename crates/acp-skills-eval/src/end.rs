@@ -60,7 +60,7 @@ impl End {
     }
 
     /// Returns the reason why a run has no valid result, or `None` if it has one. Unlike a query, a task that exceeds the timeout
-    /// is incomplete and cannot be graded.
+    /// is incomplete and can't be graded.
     pub(super) fn problem_of(&self, is_task: bool) -> Option<String> {
         match self {
             Self::TimedOut { .. } if is_task => Some("the timeout passed before the turn ended".to_owned()),

@@ -6,19 +6,19 @@ use std::{io, path::PathBuf};
 use serde_json::Value;
 use skills_core::{LoadError, exec::SandboxError};
 
-/// The reason why an evaluation cannot start, or why its results cannot be stored.
+/// An error that stops an evaluation, or that occurs when its results are stored.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EvaluationError {
-    /// A skill cannot be loaded.
+    /// A skill can't be loaded.
     #[error("{source}")]
     Skill {
-        /// The directory of the skill.
+        /// The skill's directory.
         path: PathBuf,
-        /// The problems of the skill.
+        /// The skill's problems.
         source: LoadError,
     },
-    /// A file or directory cannot be read.
+    /// A file or directory can't be read.
     #[error("cannot read {}: {source}", path.display())]
     Unreadable {
         /// The file or directory.
@@ -40,7 +40,7 @@ pub enum EvaluationError {
     /// Two agents have the same name.
     #[error("two agents are named `{0}`")]
     SameName(String),
-    /// The name of an agent cannot be used for a directory.
+    /// The name of an agent can't be used for a directory.
     #[error(
         "`{0}` is not a valid name for an agent: use letters, digits, `-`, `_` and `.`, but not `triggers` or a name that starts with `.` or `eval-`"
     )]
@@ -48,12 +48,12 @@ pub enum EvaluationError {
     /// The workspace contains an evaluation with another skill, other cases or other options.
     #[error("cannot resume {}: {reason}", path.display())]
     Resume {
-        /// The directory of the iteration.
+        /// The iteration's directory.
         path: PathBuf,
         /// The difference.
         reason: String,
     },
-    /// A result cannot be written.
+    /// A result can't be written.
     #[error("cannot write {}: {source}", path.display())]
     Unwritable {
         /// The file or directory.
@@ -61,12 +61,12 @@ pub enum EvaluationError {
         /// The error of the system.
         source: io::Error,
     },
-    /// The requested sandbox cannot be used on this system.
+    /// The requested sandbox can't be used on this system.
     #[error(transparent)]
     Sandbox(#[from] SandboxError),
 }
 
-/// The reason why a file of cases is invalid.
+/// An error that occurs when a file of cases is read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CaseError {
@@ -87,7 +87,7 @@ pub enum CaseError {
     Task(usize, #[source] TaskError),
 }
 
-/// The reason why a task is invalid.
+/// An error in a task.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TaskError {

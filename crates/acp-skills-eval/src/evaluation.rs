@@ -71,7 +71,7 @@ pub struct Options {
     pub split: Option<f64>,
     /// The seed for selecting the queries for tuning. The default is 0.
     pub seed: u64,
-    /// The policy of the proxy.
+    /// The proxy's policy.
     pub policy: Policy,
     /// The sandbox in which agents run. It has to allow the network, because agents need it to reach their model. By default,
     /// there is no sandbox.
@@ -99,7 +99,7 @@ impl Default for Options {
 pub struct Evaluation {
     /// The evaluated skill, without its cases.
     pub skill: Arc<Skill>,
-    /// The directory of the skill.
+    /// The skill's directory.
     pub dir: PathBuf,
     /// Other skills that are offered together with the skill when queries are run.
     pub among: Vec<Arc<Skill>>,
@@ -134,7 +134,7 @@ impl Evaluation {
     ///
     /// # Errors
     /// - [`EvaluationError::Skill`] if the skill is invalid.
-    /// - [`EvaluationError::Unreadable`] if a file cannot be read or copied.
+    /// - [`EvaluationError::Unreadable`] if a file can't be read or copied.
     /// - [`EvaluationError::Cases`] if a file of cases is invalid.
     pub fn new(dir: &Path) -> Result<Self, EvaluationError> {
         let (dir, skill, copy) = load(dir)?;
@@ -157,7 +157,7 @@ impl Evaluation {
     ///
     /// # Errors
     /// Returns [`EvaluationError::SameName`] if two names differ at most in case, and [`EvaluationError::AgentName`] if a name
-    /// cannot be used for a directory.
+    /// can't be used for a directory.
     pub fn on(
         mut self,
         agents: impl IntoIterator<Item = (String, Vec<OsString>)>,
@@ -173,7 +173,7 @@ impl Evaluation {
             if name.is_empty() || name.starts_with('.') || is_taken || !name.chars().all(is_plain) {
                 return Err(EvaluationError::AgentName(name.clone()));
             }
-            // Some file systems ignore case.
+            // Some file systems ignore case, so we do the same.
             if !names.insert(name.to_ascii_lowercase()) {
                 return Err(EvaluationError::SameName(name.clone()));
             }
@@ -187,14 +187,14 @@ impl Evaluation {
     /// Adds the skills in and below `dir`, which are offered together with the skill when queries are run.
     ///
     /// # Errors
-    /// Returns [`EvaluationError::Unreadable`] if the directory cannot be listed.
+    /// Returns [`EvaluationError::Unreadable`] if the directory can't be listed.
     pub fn among(mut self, dir: &Path) -> Result<Self, EvaluationError> {
         fs::read_dir(dir).map_err(|source| EvaluationError::Unreadable { path: dir.to_owned(), source })?;
         let found = match load_dir(dir) {
             Ok((skill, _)) => vec![Arc::new(skill)],
             Err(_) => Discovery::new([Root::scanned(dir)]).find().iter().cloned().collect(),
         };
-        // The directory can contain the evaluated skill too.
+        // Skip the evaluated skill, because it can be in the same directory.
         self.among.extend(found.into_iter().filter(|skill| skill.name != self.skill.name));
         Ok(self)
     }
@@ -202,7 +202,7 @@ impl Evaluation {
     /// Compares with the older version of the skill in `dir` instead of no skill.
     ///
     /// # Errors
-    /// Returns [`EvaluationError::Skill`] or [`EvaluationError::Unreadable`] if the older version cannot be loaded.
+    /// Returns [`EvaluationError::Skill`] or [`EvaluationError::Unreadable`] if the older version can't be loaded.
     pub fn baseline(mut self, dir: &Path) -> Result<Self, EvaluationError> {
         let (_, skill, copy) = load(dir)?;
         self.baseline = Some(skill);
@@ -353,7 +353,7 @@ fn absolute(command: &[OsString]) -> Vec<OsString> {
     words.collect()
 }
 
-/// Loads the skill in a directory. Returns the directory, a copy of the skill without its cases, and the directory of the copy.
+/// Loads the skill in a directory. Returns the directory, a copy of the skill without its cases, and the copy's directory.
 fn load(dir: &Path) -> Result<(PathBuf, Arc<Skill>, TempDir), EvaluationError> {
     let failed = |source| EvaluationError::Skill { path: dir.to_owned(), source };
     let unreadable = |source| EvaluationError::Unreadable { path: dir.to_owned(), source };

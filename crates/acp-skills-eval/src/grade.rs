@@ -26,7 +26,7 @@ impl Grade {
         Self { text, passed, evidence: evidence.into(), ungraded: false, skipped: false }
     }
 
-    /// Creates the grade of an assertion that cannot hold.
+    /// Creates the grade of an assertion that can't hold.
     pub(super) fn unmet(text: String, why: impl Into<String>) -> Self {
         Self::new(text, false, why)
     }

@@ -44,7 +44,7 @@ pub(super) struct Work<'a> {
     pub(super) transcript: &'a str,
 }
 
-/// Grades all assertions of a task. Returns the grades and the duration of the grader, or `None` if the evaluation was stopped.
+/// Grades all assertions of a task. Returns the grades and the grader's duration, or `None` if the evaluation was stopped.
 pub(super) async fn grade(
     evaluation: &Evaluation,
     agent: &AgentCommand,
@@ -87,7 +87,7 @@ fn sentence(assertion: &Assertion) -> Option<&str> {
     }
 }
 
-/// The answer of the grader.
+/// The grader's answer.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Verdicts {
     /// One verdict for each assertion.
@@ -112,7 +112,7 @@ struct Judgement {
     evidence: String,
 }
 
-/// The reason why there is no verdict that counts.
+/// An error that occurs when the grader is asked for verdicts.
 #[derive(Debug, Clone, thiserror::Error)]
 enum NoVerdict {
     #[error("cannot create a directory for the grader: {0}")]

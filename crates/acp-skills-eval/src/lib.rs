@@ -58,7 +58,7 @@ mod conversation;
 mod directory;
 mod end;
 mod error;
-#[expect(clippy::module_inception, reason = "the type that everything here is about")]
+#[expect(clippy::module_inception, reason = "the module is named after its main type")]
 mod evaluation;
 mod grade;
 mod grading;

@@ -52,13 +52,13 @@ impl Configuration {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RunId {
-    /// The name of the agent.
+    /// The agent's name.
     pub agent: String,
     /// The case.
     pub case: Case,
     /// The configuration.
     pub configuration: Configuration,
-    /// The number of the run, starting at 1.
+    /// The run's number, starting at 1.
     pub number: u32,
 }
 
@@ -96,7 +96,7 @@ pub enum Status {
 pub struct Outcome {
     /// The identity of a run.
     pub run: RunId,
-    /// The status of the run.
+    /// The run's status.
     pub status: Status,
     /// The end of the conversation.
     pub end: End,
@@ -114,7 +114,7 @@ pub struct Outcome {
     pub tokens: Option<Tokens>,
     /// Statistics about the conversation.
     pub metrics: Metrics,
-    /// The permission requests of the agent, with the answers.
+    /// The agent's permission requests, with the answers.
     pub permissions: Vec<PermissionAnswer>,
     /// Files outside of the run's directory that tool calls report as changed.
     pub outside: Vec<String>,
@@ -126,7 +126,7 @@ pub struct Outcome {
     pub answer: String,
     /// The name and version that the agent sends, if any.
     pub agent_info: Option<String>,
-    /// The model of the agent, if it sends it.
+    /// The agent's model, if it sends it.
     pub model: Option<String>,
     /// The end of the agent's standard error output. Empty if the agent did not fail.
     pub stderr: String,

@@ -9,7 +9,7 @@ use super::{Benchmark, Case, Configuration, Evaluation, Outcome, Triggers};
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct Report {
-    /// The name of the skill.
+    /// The skill's name.
     pub skill_name: String,
     /// True if all planned runs have an outcome.
     pub complete: bool,
@@ -24,7 +24,7 @@ pub struct Report {
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct AgentReport {
-    /// The name of the agent.
+    /// The agent's name.
     pub name: String,
     /// The name and version that the agent sends, if any.
     pub agent_info: Option<String>,

@@ -32,8 +32,8 @@ impl Evaluation {
     ///
     /// # Errors
     /// - [`EvaluationError::NoCases`] if the skill has no cases.
-    /// - [`EvaluationError::Unreadable`] if an outcome of an earlier process cannot be read.
-    /// - [`EvaluationError::Unwritable`] if a result cannot be written.
+    /// - [`EvaluationError::Unreadable`] if an outcome of an earlier process can't be read.
+    /// - [`EvaluationError::Unwritable`] if a result can't be written.
     ///
     /// # Panics
     /// Panics if it is called outside of a tokio runtime.

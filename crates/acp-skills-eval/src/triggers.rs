@@ -15,9 +15,9 @@ use super::{
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct Triggers {
-    /// The name of the skill.
+    /// The skill's name.
     pub skill_name: String,
-    /// The description of the skill, which decides if models load it.
+    /// The skill's description, which decides if models load it.
     pub description: String,
     /// The results of each query, in the order of the file.
     #[serde(rename = "results")]
@@ -206,7 +206,7 @@ impl Tally {
 }
 
 impl Rates {
-    #[expect(clippy::cast_precision_loss, reason = "there are never that many queries")]
+    #[expect(clippy::cast_precision_loss, reason = "the number of queries is small")]
     fn of(tallies: &[&Tally], k: u64) -> Self {
         let sum = |of: fn(&Tally) -> u64| tallies.iter().map(|tally| of(tally)).sum::<u64>();
         let runs = sum(|tally| tally.result.runs);

@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 
 use super::{AgentReport, Case, Evaluation, EvaluationError, Outcome, Report, RunId};
 
-/// The file with the setup of the evaluation.
+/// The file with the evaluation's setup.
 const MANIFEST: &str = "evaluation.json";
 /// The file with the outcome of a run. It is written when the run has finished.
 const RUN: &str = "run.json";
@@ -46,8 +46,8 @@ impl Workspace {
     /// Creates the next iteration in `root`. The directory is created if it doesn't exist.
     ///
     /// # Errors
-    /// Returns [`EvaluationError::Unreadable`] if `root` cannot be listed, and [`EvaluationError::Unwritable`] if a file or
-    /// directory cannot be written.
+    /// Returns [`EvaluationError::Unreadable`] if `root` can't be listed, and [`EvaluationError::Unwritable`] if a file or
+    /// directory can't be written.
     pub fn create(root: &Path, evaluation: &Evaluation) -> Result<Self, EvaluationError> {
         if !root.exists() {
             make(root)?;
@@ -66,7 +66,7 @@ impl Workspace {
     ///
     /// # Errors
     /// Returns [`EvaluationError::Resume`] if the iteration has another skill, other cases, other agents or other options, and
-    /// [`EvaluationError::Unreadable`] if it cannot be read.
+    /// [`EvaluationError::Unreadable`] if it can't be read.
     pub fn resume(root: &Path, evaluation: &Evaluation) -> Result<Self, EvaluationError> {
         let last = if root.exists() { iterations(root)?.last().copied() } else { None };
         let Some(number) = last else { return Self::create(root, evaluation) };
@@ -88,7 +88,7 @@ impl Workspace {
         Ok(Self { iteration, is_shared: evaluation.agents.len() > 1 })
     }
 
-    /// Returns the directory of the iteration.
+    /// Returns the iteration's directory.
     pub fn iteration(&self) -> &Path {
         &self.iteration
     }

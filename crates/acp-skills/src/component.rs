@@ -65,7 +65,7 @@ impl SkillsProxy {
         Self::with_library(Arc::new(skills))
     }
 
-    /// Creates a proxy with skills that depend on the working directory of the session.
+    /// Creates a proxy with skills that depend on the session's working directory.
     pub fn with_library(library: Library) -> Self {
         Self {
             library,
@@ -119,7 +119,7 @@ impl SkillsProxy {
         Self { toolbox, ..self }
     }
 
-    /// Sets the policy of the proxy, such as where the catalog is placed.
+    /// Sets the proxy's policy, such as where the catalog is placed.
     pub fn policy(self, policy: Policy) -> Self {
         Self { policy, ..self }
     }
@@ -144,7 +144,7 @@ impl SkillsProxy {
     /// Returns the parts for starting a relay.
     ///
     /// # Errors
-    /// Returns [`AttachError`] if a skill or a tool cannot be attached.
+    /// Returns [`AttachError`] if a skill or a tool can't be attached.
     pub(crate) fn into_parts(self) -> Result<(Policy, Host), AttachError> {
         let library = self.attached.in_front_of(self.library)?;
         let host = Host::new(library).toolbox(self.toolbox).observed_by(self.observer);
@@ -235,7 +235,7 @@ async fn driven(driver: &mut Option<ConnectionDriver>) -> Result<(), Error> {
     }
 }
 
-/// Lets a transport write its queued messages. A driver that cannot be asked to finish is dropped.
+/// Lets a transport write its queued messages. A driver that can't be asked to finish is dropped.
 async fn finish(mut driver: ConnectionDriver) -> Result<(), Error> {
     if driver.request_finish() { driver.await } else { Ok(()) }
 }

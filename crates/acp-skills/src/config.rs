@@ -45,10 +45,10 @@ pub use self::{
 /// All settings of the proxy: the contents of a configuration file, with the values that flags override.
 ///
 /// Fields of type `Option` and empty lists use their default. Relative paths in a file are relative to the directory of the
-/// file, and `~` is the home directory of the user.
+/// file, and `~` is the user's home directory.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own in the file")]
+#[expect(clippy::struct_excessive_bools, reason = "each field is an independent switch")]
 #[non_exhaustive]
 pub struct Config {
     /// The command of the agent: a list with the program and its arguments, or one string with the program alone. It is run
@@ -56,7 +56,7 @@ pub struct Config {
     #[schemars(with = "schema::OneOrMany")]
     pub agent: Words,
     /// Skills by name: directories with a `SKILL.md` (`--skill`), and virtual skills that are defined in the file. The order is
-    /// kept. A skill that cannot be loaded is an error.
+    /// kept. A skill that can't be loaded is an error.
     #[schemars(with = "Vec<schema::SkillShape>")]
     pub skills: Vec<SkillEntry>,
     /// Directories that are searched for skills, up to a depth of 6 (`--skills`).
@@ -103,7 +103,7 @@ pub struct Config {
     /// The transport between the agent and our MCP server (`--mcp`). The default is `auto`: a transport that the agent
     /// advertises. With `off`, the model reads the skills with the agent's own tools.
     pub mcp: Option<McpMode>,
-    /// The time that the first prompt of a session waits until the agent has our tools, counted from the opening of the session
+    /// The time that the first prompt of a session waits until the agent has our tools, counted from the session's opening
     /// (`--mcp-wait`). In the file, it is in seconds. The default is 2 seconds, or 0.3 seconds if the agent has not connected by
     /// then.
     #[serde(deserialize_with = "seconds")]
@@ -123,7 +123,7 @@ pub struct Config {
     #[serde(deserialize_with = "seconds")]
     #[schemars(with = "Option<f64>")]
     pub script_timeout: Option<Duration>,
-    /// The working directory of scripts (`--script-cwd`). The default is `session`, the directory of the session.
+    /// The working directory of scripts (`--script-cwd`). The default is `session`, the session's directory.
     pub script_cwd: Option<ScriptCwd>,
     /// The environment variables of scripts (`--script-env`). The default is `inherit`, all variables of the proxy.
     pub script_env: Option<Environment>,
@@ -145,7 +145,7 @@ pub struct Config {
     pub tool_policy: Option<ToolPolicy>,
     /// The titles of calls of our own tools in the editor (`--titles`). The default is `people`, such as `Skill: code-review`.
     pub titles: Option<Titles>,
-    /// Show up to 30 skills as switches among the options of the session, in editors that support it (`--toggles`). The default is
+    /// Show up to 30 skills as switches among the session's options, in editors that support it (`--toggles`). The default is
     /// false.
     pub toggles: bool,
     /// Support the drafts of ACP about skills, for editors that use them (`--drafts`). The default is false.
@@ -175,11 +175,11 @@ fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration
 }
 
 impl Config {
-    /// Reads a configuration file. Relative paths in it are resolved against the directory of the file, and `~` becomes the home
+    /// Reads a configuration file. Relative paths in it are resolved against the file's directory, and `~` becomes the home
     /// directory.
     ///
     /// # Errors
-    /// Returns [`ConfigError::Unreadable`] if the file cannot be read, and [`ConfigError::Syntax`] with line and column if it is
+    /// Returns [`ConfigError::Unreadable`] if the file can't be read, and [`ConfigError::Syntax`] with line and column if it is
     /// not valid.
     pub fn read(path: &Path) -> Result<Self, ConfigError> {
         let unreadable = |source| ConfigError::Unreadable { path: path.to_owned(), source };
@@ -231,7 +231,7 @@ impl Config {
     }
 }
 
-/// Resolves the path of a program against the directory of the file. A name without a directory is looked up in `PATH` later.
+/// Resolves the path of a program against the file's directory. A name without a directory is looked up in `PATH` later.
 fn relative_program(words: &mut Words, base: &Path) {
     if let Some(program) = words.0.first_mut() {
         let path = expand_home(Path::new(&*program));

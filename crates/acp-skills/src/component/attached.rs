@@ -25,7 +25,7 @@ enum Origin {
     Code(Box<Skill>),
 }
 
-/// The reason why a skill or a tool cannot be attached.
+/// An error that occurs when a skill or a tool is attached to a proxy.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AttachError {
@@ -34,7 +34,7 @@ pub enum AttachError {
     Directory {
         /// The directory.
         path: PathBuf,
-        /// The problems of the skill.
+        /// The skill's problems.
         source: LoadError,
     },
     /// Two attached skills have the same name.

@@ -12,7 +12,7 @@ pub const HEADER: &str = "# yaml-language-server: $schema=https://raw.githubuser
 
 const KEY: &str = "sources:";
 
-/// The error for a text that cannot be edited.
+/// The error for a text that can't be edited.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the file has a form that cannot be edited automatically")]
 pub struct EditError {
@@ -23,7 +23,7 @@ pub struct EditError {
 /// Adds a source to the text of a file and returns the new text.
 ///
 /// # Errors
-/// Returns [`EditError`] if the text is not a configuration, or has a form that cannot be edited.
+/// Returns [`EditError`] if the text is not a configuration, or has a form that can't be edited.
 pub fn add_source(text: &str, entry: &SourceEntry) -> Result<String, EditError> {
     let mut expected = sources(text).unwrap_or_default();
     expected.push(entry.clone());
@@ -47,7 +47,7 @@ pub fn add_source(text: &str, entry: &SourceEntry) -> Result<String, EditError> 
 /// Removes the source with the index `number` from the text of a file and returns the new text.
 ///
 /// # Errors
-/// Returns [`EditError`] if there is no such source, or if the text has a form that cannot be edited.
+/// Returns [`EditError`] if there is no such source, or if the text has a form that can't be edited.
 pub fn remove_source(text: &str, number: usize) -> Result<String, EditError> {
     let mut expected = sources(text).unwrap_or_default();
     let wrong = || EditError { lines: String::new() };
@@ -57,7 +57,7 @@ pub fn remove_source(text: &str, number: usize) -> Result<String, EditError> {
     let gone = expected.remove(number);
     let edited = match place(text) {
         Some(Place::Block { items, .. }) if items.len() == 1 => {
-            // Remove the key too, because it would have no value.
+            // Remove the key as well, because it would have no value.
             let start = text[..items[0].0].rfind(KEY).ok_or_else(wrong)?;
             format!("{}{}", &text[..start], &text[items[0].1..])
         }
@@ -204,7 +204,7 @@ mod tests {
             ("sources:\n  - 'https://a.b'", "sources:\n  - 'https://a.b'\n  - github:a/b@v1\n"),
             // JSON on one line.
             ("{\"sources\":[\"https://a.b\"]}", "wants sources:\n  - github:a/b@v1"),
-            // The list has an anchor, and its alias would change too.
+            // We can't edit a list with an anchor, because its alias would change too.
             ("sources: &x [https://a.b]\nagent: *x\n", "wants sources:\n  - github:a/b@v1"),
             ("sources:\n  - [\n", "wants sources:\n  - github:a/b@v1"),
         ] {

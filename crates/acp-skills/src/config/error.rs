@@ -1,4 +1,4 @@
-//! [`ConfigError`]: the reasons why a configuration cannot be used.
+//! [`ConfigError`]: errors in a configuration.
 
 use std::{io, path::PathBuf};
 
@@ -7,11 +7,11 @@ use skills_sources::AddressError;
 
 use super::SyntaxError;
 
-/// The reason why a configuration cannot be used. See [`hint`](Self::hint) for the solution.
+/// An error that occurs when a configuration is read or resolved. Use [`hint`](Self::hint) to show the user how to fix it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// A file that the configuration needs cannot be read.
+    /// A file that the configuration needs can't be read.
     #[error("cannot read {}: {source}", path.display())]
     Unreadable {
         /// The file.
@@ -25,12 +25,12 @@ pub enum ConfigError {
     /// A value is out of range, or a glob is invalid.
     #[error("{0}")]
     Value(String),
-    /// A skill in `skills` cannot be loaded.
+    /// A skill in `skills` can't be loaded.
     #[error("cannot load the skill in {}\n{}", path.display(), findings(source))]
     Skill {
-        /// The directory of the skill.
+        /// The skill's directory.
         path: PathBuf,
-        /// The problems of the skill.
+        /// The skill's problems.
         source: LoadError,
     },
     /// A virtual skill is invalid.
@@ -42,7 +42,7 @@ pub enum ConfigError {
     /// The address of a source has an unknown format.
     #[error(transparent)]
     Source(#[from] AddressError),
-    /// The requested sandbox cannot be used on this system.
+    /// The requested sandbox can't be used on this system.
     #[error("--sandbox bwrap: {0}")]
     Sandbox(String),
 }

@@ -13,7 +13,7 @@ const CONCURRENCY: usize = 4;
 /// Returns the options for scripts, or `None` if scripts are not allowed. Running scripts are registered in `processes`.
 ///
 /// # Errors
-/// Returns [`ConfigError::Sandbox`] if the requested sandbox cannot be used on this system.
+/// Returns [`ConfigError::Sandbox`] if the requested sandbox can't be used on this system.
 pub(super) fn options(config: &Config, processes: &Processes) -> Result<Option<ScriptOptions>, ConfigError> {
     if !config.allow_scripts {
         return Ok(None);

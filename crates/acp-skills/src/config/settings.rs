@@ -29,14 +29,14 @@ use super::{
 pub struct Settings {
     /// The command of the agent: the program and its arguments. Empty if the configuration doesn't name an agent.
     pub agent: Vec<OsString>,
-    /// The policy of the proxy.
+    /// The proxy's policy.
     pub policy: Policy,
     /// The places of the skills. Call [`SkillSources::load`] to read them.
     pub skills: SkillSources,
     /// The function that creates the tools for a set of skills.
     pub toolbox: MakeToolbox,
     /// The sandbox of scripts, if scripts run in the directory of their session. It is checked for each new directory, so that the
-    /// user gets a warning if the sandbox cannot protect it.
+    /// user gets a warning if the sandbox can't protect it.
     pub sandbox: Option<Sandbox>,
     /// The registry of child processes: scripts, command tools and `git`, as soon as they run.
     ///
@@ -80,7 +80,7 @@ impl Settings {
     /// # Errors
     /// - [`ConfigError::Value`] if a glob is invalid.
     /// - [`ConfigError::Source`] if the address of a source has an unknown format.
-    /// - [`ConfigError::Sandbox`] if the requested sandbox cannot be used on this system.
+    /// - [`ConfigError::Sandbox`] if the requested sandbox can't be used on this system.
     pub fn resolve(mut config: Config) -> Result<Self, ConfigError> {
         let agent = mem::take(&mut config.agent).0;
         let mut policy = Policy::default();
@@ -173,7 +173,7 @@ impl SkillSources {
     /// # Errors
     /// - [`ConfigError::Skill`] or [`ConfigError::VirtualSkill`] if a skill in `skills` is invalid.
     /// - [`ConfigError::NoSuchRoot`] if a directory in `roots` doesn't exist.
-    /// - [`ConfigError::Unreadable`] if the current directory cannot be determined.
+    /// - [`ConfigError::Unreadable`] if the current directory can't be determined.
     pub fn load(self) -> Result<DirectoryLibrary, ConfigError> {
         let mut named = Vec::new();
         for source in self.named {
@@ -223,7 +223,8 @@ impl SkillSources {
             let mut skills = Vec::new();
             for entry in project.named {
                 match entry {
-                    // A broken skill in one project must not stop the sessions in other projects.
+                    // Scan the directory instead of loading the skill, so that a broken skill in one project doesn't stop
+                    // sessions in other projects.
                     SkillEntry::Directory(path) => places.push(Root::scanned(path)),
                     SkillEntry::Virtual(skill) => {
                         skills.push(fixed(*skill, self.validation, &self.processes)?);

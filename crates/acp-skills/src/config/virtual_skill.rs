@@ -18,7 +18,7 @@ use acp_skills_runtime::processes::Processes;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct VirtualSkill {
-    /// The name of the skill.
+    /// The skill's name.
     name: String,
     /// The description in the catalog.
     description: String,
@@ -74,7 +74,7 @@ pub struct VirtualSkill {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ToolEntry {
-    /// The name of the tool.
+    /// The tool's name.
     name: String,
     /// The description for the model.
     #[serde(default)]
@@ -85,7 +85,7 @@ pub(super) struct ToolEntry {
     /// The JSON schema of the input.
     #[serde(alias = "input-schema")]
     input_schema: Option<Value>,
-    /// The working directory. The default is the directory of the session.
+    /// The working directory. The default is the session's directory.
     pub(super) cwd: Option<PathBuf>,
     /// Additional environment variables.
     #[serde(default)]
