@@ -168,7 +168,8 @@ fn tools_without_a_skill() {
 fn an_answer_is_streamed_in_pieces() {
     run(async {
         let mut turn = OneShot::default().skill(greet()).prompt("Greet me").stream();
-        let (mut text, mut updates) = (String::new(), Vec::new());
+        let mut text = String::new();
+        let mut updates = Vec::new();
         while let Some(piece) = turn.next().await {
             match piece.unwrap() {
                 Piece::Text(more) => text += &more,

@@ -146,7 +146,7 @@ impl Fixture {
                     Relay::start(policy, Host::new(library).remembering(store), from_editor, from_agent)
                         .expect("threads");
                 // Keep the relay running until the end of the test.
-                drop(relay.agent_done.await);
+                let _ = relay.agent_done.await;
             });
         });
         let mut fixture = Self { editor, agent, entered: enters, leave, server: Value::Null };
