@@ -36,7 +36,7 @@ use tokio::{
 
 /// The shutdown grace period: the time that an agent has to end after its stdin is closed, and again after it was terminated.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(1);
-/// The maximum size of the kept standard error output. The end of it is kept, because it says why an agent failed.
+/// The maximum amount of standard error output to keep. We keep the end, because it usually contains the error message.
 const MAX_STDERR_BYTES: usize = 16 * 1024;
 
 /// The settings for starting the agents of an evaluation.
@@ -81,14 +81,14 @@ pub(super) struct Ended {
     pub(super) stderr: String,
 }
 
-/// The reason why an agent cannot be connected.
+/// An error that occurs when an agent is started.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub(super) enum OpenError {
     /// The agent's program could not be started.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// The sandbox cannot be used in this directory.
+    /// The sandbox can't be used in this directory.
     #[error(transparent)]
     Sandbox(#[from] SandboxError),
     /// The system has no pipes or threads left.
@@ -132,11 +132,11 @@ impl Connection {
         thread::Builder::new().name("from-agent".to_owned()).spawn(move || read_lines(reader, &sender))?;
         let (lines, to_write) = std::sync::mpsc::channel::<String>();
         let mut writer = client.writer;
-        // A separate thread, so that an agent that doesn't read can't block other runs.
+        // Use a separate thread, so that an agent that doesn't read can't block other runs.
         thread::Builder::new().name("to-agent".to_owned()).spawn(move || {
             for line in to_write {
                 if writer.write_all(line.as_bytes()).and_then(|()| writer.flush()).is_err() {
-                    // The agent has ended. The reading thread reports it.
+                    // The agent has ended. We don't report it here, because the reading thread does.
                     return;
                 }
             }
@@ -162,7 +162,7 @@ impl Connection {
         // This closes the agent's stdin.
         self.lines = None;
         let Some(process) = self.process.take() else { return Ended::default() };
-        // Sending fails if the agent has already ended.
+        // This fails if the agent has already ended.
         let _ = process.stop.send(());
         let how = process.ended.await.unwrap_or_else(|_| "ended".to_owned());
         Ended { how, stderr: process.stderr.end().await }
@@ -178,7 +178,7 @@ fn put_proxy_in_front(
 ) -> io::Result<Ends> {
     let observer: Observer = Arc::new(move |activity| {
         if let Some(skill) = loaded(activity) {
-            // Sending fails if the run has ended.
+            // This fails if the run has ended.
             let _ = sender.send(Received::Loaded(skill));
         }
     });
@@ -193,7 +193,7 @@ fn put_proxy_in_front(
     let (from_client, client_writes) = io::pipe()?;
     let mut relay = Relay::start(launch.policy.clone(), host, Ends::new(from_client, to_client), agent)?;
     tokio::spawn(async move {
-        // An error means that the client has ended.
+        // This fails if the client has ended.
         let _ = (&mut relay.agent_done).await;
         let _ = spawn_blocking(relay.close()).await;
     });
@@ -234,7 +234,7 @@ fn read_lines(reader: Box<dyn Read + Send>, sender: &UnboundedSender<Received>) 
         }
         line.clear();
     }
-    // Sending fails if the run has ended.
+    // This fails if the run has ended.
     let _ = sender.send(Received::Closed);
 }
 
@@ -255,7 +255,7 @@ impl Process {
             let how = supervise(agent, stopped).await;
             // End processes that the agent has left running.
             let _ = spawn_blocking(move || processes.finish()).await;
-            // Sending fails if the connection was dropped.
+            // This fails if the connection was dropped.
             let _ = sender.send(how);
         });
         Ok((Self { stop, ended, stderr }, Ends::new(stdout, stdin)))
@@ -266,14 +266,14 @@ impl Process {
 async fn supervise(mut agent: Agent, stopped: oneshot::Receiver<()>) -> String {
     let by_itself = tokio::select! {
         status = agent.wait() => Some(status),
-        // A dropped sender means that the run was abandoned, which stops the agent too.
+        // The sender is also dropped if the run was abandoned. We stop the agent in both cases.
         _ = stopped => None,
     };
     let status = match by_itself {
         Some(status) => status,
         None => shut_down(&mut agent).await,
     };
-    // The agent's children would keep running, with its pipes open.
+    // End the agent's children too, because they would keep the pipes open.
     agent.reap();
     status.map_or_else(|error| format!("cannot be waited for: {error}"), agent::describe)
 }
@@ -311,14 +311,14 @@ impl Stderr {
                 let more = kept.len().saturating_sub(MAX_STDERR_BYTES);
                 kept.drain(..more);
             }
-            // Sending fails if the run was abandoned.
+            // This fails if the run was abandoned.
             let _ = sender.send(());
         })?;
         Ok(Self { kept, done })
     }
 
     async fn end(self) -> String {
-        // A process that has left the agent's group can keep the pipe open.
+        // Don't wait forever: a process that has left the agent's group can keep the pipe open.
         let _ = timeout(SHUTDOWN_GRACE, self.done).await;
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let bytes: Vec<u8> = kept.iter().copied().collect();

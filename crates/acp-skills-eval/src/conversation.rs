@@ -30,7 +30,7 @@ const CANCEL_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The plan of a conversation.
 pub(super) struct Script<'a> {
-    /// The working directory of the session. It has to be canonical.
+    /// The session's working directory. It has to be canonical.
     pub(super) directory: &'a Path,
     pub(super) prompt: &'a str,
     /// The timeout, from the start of the conversation.
@@ -56,7 +56,7 @@ pub(super) struct Conversation {
     pub(super) model: Option<String>,
     /// The agent's standard error output. It is empty until the agent has ended.
     pub(super) stderr: String,
-    /// The duration of the turn, without the handshake.
+    /// The turn's duration, without the handshake.
     pub(super) duration: Duration,
 }
 
@@ -184,7 +184,7 @@ impl Client<'_> {
                 () = time::sleep_until(self.deadline) => {
                     return Err(End::TimedOut { silent: self.conversation.transcript.is_silent() });
                 }
-                // An error means that the sender was dropped, and then the evaluation can no longer be stopped.
+                // This fails if the sender was dropped, and then we don't stop early.
                 Ok(_) = self.stop.wait_for(|stop| *stop) => return Err(End::Interrupted),
             };
             let line = match received {

@@ -16,7 +16,7 @@ use serde_json::Value;
 
 /// Permissions that agents have without asking a user. The default allows nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
+#[expect(clippy::struct_excessive_bools, reason = "each field is an independent switch")]
 pub struct Allow {
     /// Reading and writing files in the run's directory.
     pub edits: bool,
@@ -85,7 +85,7 @@ fn decide(kind: &str, paths: &CallPaths, directory: &Path, allow: Allow) -> (boo
 pub(super) struct CallPaths {
     /// The files that the call reads or changes.
     pub(super) files: Vec<PathBuf>,
-    /// The directories in which it works. `None` is a place that cannot be determined.
+    /// The directories in which it works. `None` is a place that can't be determined.
     bases: Vec<Option<PathBuf>>,
 }
 
@@ -131,7 +131,8 @@ fn local(place: &str) -> PathBuf {
 pub(super) fn is_below(path: &Path, directory: &Path) -> bool {
     let Some(mut resolved) = resolve(path, Some(directory)) else { return false };
     if resolved.components().any(|component| component == Component::ParentDir) {
-        // A `..` after a directory that doesn't exist yet. Without it, the path can pass through other links.
+        // The path has a `..` below a directory that doesn't exist yet. Remove it and resolve the path again, because the
+        // shorter path can pass through other links.
         match resolve(&without_parents(&resolved), None) {
             Some(again) => resolved = again,
             None => return false,

@@ -27,7 +27,7 @@ use super::{
 /// Makes a run and writes its files. Returns `None` if the evaluation was stopped.
 ///
 /// # Errors
-/// Returns an error if a file of the run cannot be written.
+/// Returns an error if a file can't be written.
 pub(super) async fn run(
     evaluation: &Evaluation,
     workspace: &Workspace,
@@ -50,7 +50,7 @@ pub(super) async fn run(
     make.instrument(span).await
 }
 
-/// The task of the agent.
+/// The agent's task.
 #[derive(Clone, Copy)]
 enum Task<'a> {
     Query { query: &'a str, should_trigger: bool },
@@ -83,7 +83,7 @@ struct Run<'a> {
     agent: &'a AgentCommand,
     task: Task<'a>,
     id: &'a RunId,
-    /// The directory for the files of the run.
+    /// The directory for the run's files.
     place: PathBuf,
 }
 
@@ -174,7 +174,7 @@ impl Run<'_> {
         conversation
     }
 
-    /// Returns the skills of the agent, or `None` if it runs without the proxy.
+    /// Returns the agent's skills, or `None` if it runs without the proxy.
     fn skills(&self) -> Option<Vec<Arc<Skill>>> {
         let evaluation = self.evaluation;
         let skill = match self.id.configuration {
@@ -283,22 +283,11 @@ impl Run<'_> {
     }
 }
 
-/// Returns the reason why a run has no valid result, or `None` if it has one.
-///
-/// If a task exceeds the timeout, its result is incomplete and cannot be graded. A query that exceeds it counts as not loading
-/// the skill.
-pub(super) fn problem_of(end: &End, is_task: bool) -> Option<String> {
-    match end {
-        End::TimedOut { .. } if is_task => Some("the timeout passed before the turn ended".to_owned()),
-        end => end.problem(),
-    }
-}
-
 fn problem(end: &End, task: Task<'_>) -> Option<String> {
-    problem_of(end, matches!(task, Task::Eval(_)))
+    end.problem_of(matches!(task, Task::Eval(_)))
 }
 
-/// Returns the instruction file of a skill with the name of the skill, or `None` for a skill without files.
+/// Returns the instruction file of a skill with the skill's name, or `None` for a skill without files.
 fn instructions(skill: &Arc<Skill>) -> Option<(PathBuf, String)> {
     match &skill.source {
         Source::Stored(stored) => Some((stored.file(), skill.name.to_string())),
@@ -318,7 +307,7 @@ fn unmet(case: &OutputCase, why: &str) -> Vec<Grade> {
     case.assertions.iter().map(|assertion| Grade::unmet(assertion.text(), why)).collect()
 }
 
-#[expect(clippy::cast_precision_loss, reason = "times are not that long")]
+#[expect(clippy::cast_precision_loss, reason = "durations are small")]
 fn seconds(ms: u64) -> f64 {
     ms as f64 / 1000.0
 }

@@ -242,7 +242,7 @@ impl ToolUse {
         }
     }
 
-    /// Returns the title of the call, or the name of the tool if there is no title.
+    /// Returns the call's title, or the name of the tool if there is no title.
     pub(super) fn title_or_name(&self) -> &str {
         if self.title.is_empty() { self.name() } else { &self.title }
     }

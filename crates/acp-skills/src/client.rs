@@ -74,7 +74,7 @@ impl ClientWriter {
     pub(crate) fn cancel(&self) {
         let session = self.state().prompted.take();
         if let Some(session) = session {
-            // If the write fails, the agent has ended, and the turn with it.
+            // This fails if the agent has ended, and then there is nothing to cancel.
             let _ = self.write(&Codec::cancel(&session));
         }
         self.close();

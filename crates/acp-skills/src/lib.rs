@@ -38,13 +38,13 @@
 //! | [`structured_output`] | answers of an agent as Rust types |
 //! | [`activity`] | callbacks while the model uses skills |
 //! | [`events`] | the record: a file with one event per line |
-//! | [`intercept`] | the policy of the proxy, from the crate `acp-skills-intercept` |
+//! | [`intercept`] | the proxy's policy, from the crate `acp-skills-intercept` |
 //! | [`skills_core`] | skills, catalogs and tools, from the crate of that name |
 //!
 //! Three words describe what happens, and each has one meaning:
 //!
 //! - An **activity** ([`activity::Activity`]) is reported to a callback in this process as soon as the model uses our MCP
-//!   server. It contains the whole tool call with its input and output.
+//!   server. It can contain a whole tool call with its input and output.
 //! - An **event** ([`events`]) is a line of the **record**, the file for audits and statistics. It says which skill was used
 //!   when and with which result, without the contents.
 //! - A **trace** ([`one_shot::Trace`]) covers a single prompt and combines activities with the messages between client and
@@ -54,7 +54,7 @@
 //!
 //! 1. A message that isn't changed is forwarded byte for byte, and messages keep their order.
 //! 2. The client never sees text that was added for the model. The agent receives all text that the user wrote.
-//! 3. Skills, names, paths and models cannot make the proxy read files outside of a skill's directory, or run a program that
+//! 3. Skills, names, paths and models can't make the proxy read files outside of a skill's directory, or run a program that
 //!    was not allowed. Permission requests of the agent are refused unless the program or the user allows them.
 //! 4. If the proxy ends, the agent and its children end too. If the agent ends, all open requests are answered.
 //! 5. A bad skill causes a diagnostic, not an outage. A slow or full disk doesn't delay messages.

@@ -147,7 +147,7 @@ impl OneShot {
         Self { proxy: self.proxy.toolbox(toolbox), ..self }
     }
 
-    /// Sets the policy of the proxy, such as where the catalog is placed.
+    /// Sets the proxy's policy, such as where the catalog is placed.
     pub fn policy(self, policy: Policy) -> Self {
         Self { proxy: self.proxy.policy(policy), ..self }
     }
@@ -159,7 +159,7 @@ impl OneShot {
         Self { proxy: self.proxy.bridge(program), ..self }
     }
 
-    /// Sets the working directory of the session. The default is the current directory of this process.
+    /// Sets the session's working directory. The default is the current directory of this process.
     pub fn cwd(self, cwd: impl Into<PathBuf>) -> Self {
         Self { cwd: Some(cwd.into()), ..self }
     }
@@ -196,7 +196,7 @@ impl OneShot {
     /// Sends the prompt and waits for the answer. Dropping the future cancels the turn.
     ///
     /// # Errors
-    /// - [`OneShotError::Attach`] if a skill or a tool cannot be attached.
+    /// - [`OneShotError::Attach`] if a skill or a tool can't be attached.
     /// - [`OneShotError::Start`] if the agent does not start.
     /// - [`OneShotError::Client`] if the agent answers with an error or ends early.
     /// - [`OneShotError::Io`] if the system has no pipes or threads left.
@@ -250,7 +250,7 @@ impl OneShot {
     /// [`prompt`](Self::prompt) is not sent.
     ///
     /// # Errors
-    /// - [`OneShotError::Attach`] if a skill or a tool cannot be attached.
+    /// - [`OneShotError::Attach`] if a skill or a tool can't be attached.
     /// - [`OneShotError::Start`] if the agent does not start.
     /// - [`OneShotError::Io`] if the system has no pipes or threads left.
     pub async fn converse<T: Send + 'static>(

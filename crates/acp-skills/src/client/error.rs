@@ -1,11 +1,11 @@
-//! [`ClientError`]: the reasons why a conversation with an agent fails.
+//! [`ClientError`]: errors in a conversation with an agent.
 
 use std::io;
 
 use acp_skills_intercept::NOT_STARTED;
 use serde_json::Value;
 
-/// The reason why a conversation with an agent failed.
+/// An error that occurs when a client talks to an agent.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
@@ -15,7 +15,7 @@ pub enum ClientError {
     /// The agent has closed its input.
     #[error("the agent has closed the connection")]
     Write(#[source] io::Error),
-    /// The agent's output cannot be read, or is not UTF-8.
+    /// The agent's output can't be read, or is not UTF-8.
     #[error("cannot read the agent's output")]
     Read(#[source] io::Error),
     /// The agent closed the connection while a request was pending.
@@ -74,7 +74,7 @@ pub fn describe_error(error: &Value) -> String {
     let data = match &error["data"] {
         Value::Null => String::new(),
         Value::String(text) => format!(": {text}"),
-        // Most agents send an object with `details` and no other member.
+        // Most agents send an object with `details` only, so we show just its text.
         Value::Object(data) if data.len() == 1 && data.get("details").is_some_and(Value::is_string) => {
             format!(": {}", data["details"].as_str().unwrap_or_default())
         }

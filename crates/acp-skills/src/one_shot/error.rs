@@ -1,4 +1,4 @@
-//! [`OneShotError`]: the reasons why a prompt has no answer.
+//! [`OneShotError`]: errors of a prompt.
 
 use std::io;
 
@@ -6,11 +6,11 @@ use acp_skills_runtime::{agent::StartError, relay::standalone::StandaloneError};
 
 use crate::{client::ClientError, component::AttachError, structured_output::NotParsed};
 
-/// The reason why a prompt has no answer.
+/// An error that occurs when a prompt is sent or answered.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OneShotError {
-    /// A skill or a tool cannot be attached.
+    /// A skill or a tool can't be attached.
     #[error(transparent)]
     Attach(#[from] AttachError),
     /// The agent's program could not be started.
@@ -22,7 +22,7 @@ pub enum OneShotError {
     /// The agent's answer doesn't contain the requested type.
     #[error(transparent)]
     NotParsed(#[from] NotParsed),
-    /// The system refused a pipe or a thread, or the working directory cannot be determined.
+    /// The system refused a pipe or a thread, or the working directory can't be determined.
     #[error("the proxy failed")]
     Io(#[from] io::Error),
 }
