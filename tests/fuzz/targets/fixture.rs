@@ -88,7 +88,7 @@ impl Fixture {
         fixture
     }
 
-    pub(super) fn says(&mut self, side: Side, message: &Value) -> Pass {
+    pub(super) fn send(&mut self, side: Side, message: &Value) -> Pass {
         self.line(side, message.to_string().as_bytes())
     }
 
