@@ -220,7 +220,10 @@ mod tests {
                 [find_output_cases(skill.path()).unwrap_err(), find_queries(skill.path()).unwrap_err()]
             {
                 let message = error.to_string();
-                assert!(message.contains("is outside of the skill") && !message.contains("secret"), "{message}");
+                assert!(
+                    message.contains("is outside of the skill") && !message.contains("secret"),
+                    "{message}"
+                );
             }
             // If we open a FIFO, we block until another process writes to it.
             fs::remove_file(evals.join("evals.json")).unwrap();

@@ -25,7 +25,7 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Starts work of unknown length. `what` is shown as it is, so it must be our own text, such as `reading skills`.
+    /// Starts work of unknown length. `what` is printed without escaping, so it must be our own text, such as `reading skills`.
     pub(crate) fn spinner(what: &'static str) -> Self {
         Self::start(ProgressBar::no_length(), "{spinner} {msg} ({elapsed})", what)
     }

@@ -24,6 +24,6 @@ pub(crate) fn new() -> io::Result<Runtime> {
     probe_threads(SPARE_THREADS)?;
     let runtime = Builder::new_current_thread().enable_all().thread_keep_alive(FOREVER).build()?;
     // Start the first thread for blocking work now.
-    let _ = runtime.spawn_blocking(|| ());
+    drop(runtime.spawn_blocking(|| ()));
     Ok(runtime)
 }

@@ -18,11 +18,11 @@ const ALIKE: f64 = 0.75;
 /// An editor, or another program that starts agents.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Editor {
-    /// The name on the command line.
+    /// The name of the editor on the command line.
     pub id: &'static str,
-    /// Other names.
+    /// Other names for the same editor.
     pub aliases: &'static [&'static str],
-    /// The name for people.
+    /// The name of the editor for messages.
     pub name: &'static str,
     /// The programs whose presence in `PATH` shows that the editor is installed.
     pub programs: &'static [&'static str],

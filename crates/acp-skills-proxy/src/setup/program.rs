@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_a_script() {
+    fn the_interpreter_of_a_script() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("script");
         for (text, name) in [

@@ -1,5 +1,5 @@
 "use strict";
-// Filters the runs, opens what a link leads to, and saves what was written into the boxes.
+// Filters the runs, opens the target of a link, and saves the feedback.
 const all = (selector) => Array.from(document.querySelectorAll(selector));
 const agent = document.getElementById("agent");
 const status = document.getElementById("status");
