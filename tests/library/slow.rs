@@ -143,7 +143,7 @@ impl Fixture {
             runtime.block_on(async {
                 let policy = Policy { mcp_wait: Duration::ZERO, ..Policy::default() };
                 let relay =
-                    Relay::start(policy, Host::new(library).remembering(store), from_editor, from_agent)
+                    Relay::start(policy, Host::new(library).activation_store(store), from_editor, from_agent)
                         .expect("threads");
                 // Keep the relay running until the end of the test.
                 let _ = relay.agent_done.await;

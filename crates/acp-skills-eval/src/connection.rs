@@ -182,7 +182,7 @@ fn put_proxy_in_front(
             let _ = sender.send(Received::Loaded(skill));
         }
     });
-    let mut host = Host::new(Arc::new(skills)).observed_by(Some(observer));
+    let mut host = Host::new(Arc::new(skills)).observer(Some(observer));
     if let Some(toolbox) = &launch.toolbox {
         host = host.toolbox(Arc::clone(toolbox));
     }
@@ -195,7 +195,7 @@ fn put_proxy_in_front(
     tokio::spawn(async move {
         // This fails if the client has ended.
         let _ = (&mut relay.agent_done).await;
-        let _ = spawn_blocking(relay.close()).await;
+        let _ = spawn_blocking(relay.close_client()).await;
     });
     Ok(Ends::new(client_reads, client_writes))
 }

@@ -147,7 +147,7 @@ impl SkillsProxy {
     /// Returns [`AttachError`] if a skill or a tool can't be attached.
     pub(crate) fn into_parts(self) -> Result<(Policy, Host), AttachError> {
         let library = self.attached.in_front_of(self.library)?;
-        let host = Host::new(library).toolbox(self.toolbox).observed_by(self.observer);
+        let host = Host::new(library).toolbox(self.toolbox).observer(self.observer);
         let mut host = host.sandbox(self.sandbox).processes(self.processes);
         if let Some(program) = self.bridge {
             host = host.bridge(program);
@@ -219,7 +219,7 @@ impl<A: ConnectTo<Client>> ConnectTo<Client> for SkilledAgent<A> {
         };
         relay.agent_gone(&why);
         // This writes to an unbounded queue, so it doesn't block.
-        relay.close()();
+        relay.close_client()();
         match client_driver {
             Some(driver) => finish(driver).await.and(end),
             None => end,

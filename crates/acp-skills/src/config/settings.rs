@@ -248,7 +248,7 @@ impl SkillSources {
         let sources = Sources::start(self.sources, options);
         let scan = Scan::start(scanned);
         let library = DirectoryLibrary::new(named, self.strict, scan, sources, project);
-        Ok(library.approved_by(self.trust).with_projects(projects).watched(self.watch))
+        Ok(library.trust(self.trust).projects(projects).watch(self.watch))
     }
 }
 
