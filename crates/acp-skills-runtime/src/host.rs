@@ -6,6 +6,7 @@
 
 use std::{
     collections::HashSet,
+    io,
     path::{Path, PathBuf},
     sync::Arc,
     time::{Duration, Instant},
