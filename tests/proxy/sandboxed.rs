@@ -47,7 +47,7 @@ struct Target {
 
 impl Target {
     /// Returns `None` if sandboxing is not available.
-    #[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
+    #[expect(clippy::print_stderr, reason = "a skipped test says so")]
     fn new() -> Option<Self> {
         if let Err(error) = Sandbox::bwrap(false) {
             eprintln!("skipped: {error}");

@@ -20,6 +20,7 @@ crate::trials!(
     paths_outside_of_a_skill_are_refused,
     tools_return_changed_files,
     the_catalog_and_tools_stay_within_budget,
+    the_log_follows_a_session,
 );
 
 /// Returns a proxy with a stored and a virtual skill.
@@ -322,4 +323,34 @@ fn the_catalog_and_tools_stay_within_budget() {
     let tools: usize = connection.tools.iter().map(|tool| tool.to_string().chars().count()).sum();
     assert!(catalog + tools <= 1_300, "{catalog} + {tools} characters");
     fixture.finish();
+}
+
+/// With `--log debug`, each line about a session names the session, and the turn and the tool call if there is one.
+fn the_log_follows_a_session() {
+    let skills = Skills::review();
+    let mut fixture = Fixture::over_http(proxy(&skills).flag("--log", "debug"));
+    fixture.new_session("other");
+    let params = fixture.new_session("s");
+    let connection = fixture.connect(&entry(&params), MCP_2025);
+    let prompt = json!({ "sessionId": "s", "prompt": [{ "type": "text", "text": "/review" }] });
+    let id = fixture.editor.request("session/prompt", prompt);
+    let received = fixture.agent_receives();
+    fixture.call(&connection, "activate_skill", json!({ "name": "review" }));
+    fixture.agent_replies(&received, json!({ "result": { "stopReason": "end_turn" } }));
+    fixture.editor.answer(&id);
+    let log = fixture.finish().log.join("\n");
+    let session = "session{key=2 id=\"s\"}";
+    let turn = format!("{session}:turn{{request={id}}}");
+    let call = format!("{turn}:tool_call{{tool=\"activate_skill\" skill=\"review\"}}");
+    for line in [
+        "session{key=1 id=\"other\"}: the agent has opened the session".to_owned(),
+        format!("{session}: the agent has opened the session"),
+        format!("{turn}: the turn has started"),
+        format!("{turn}:fetch{{skill=\"review\"}}: fetched the text of a skill for a prompt"),
+        format!("{call}: the tool call has started"),
+        format!("{call}: tool call tool=activate_skill failed=false"),
+        format!("{turn}: the turn has ended"),
+    ] {
+        assert!(log.contains(&line), "{line:?} is not in the log:\n{log}");
+    }
 }

@@ -70,7 +70,7 @@ fn turn(fixture: &mut Fixture, text: &str) -> Vec<Value> {
 
 /// Returns the next message for the editor that is not the answer to an order.
 fn said(fixture: &mut Fixture) -> Value {
-    fixture.editor.wait_for("what the agent says", |message| {
+    fixture.editor.wait_for("a message of the agent", |message| {
         message["method"] == "session/update" || message["id"].is_number()
     })
 }

@@ -32,11 +32,11 @@ const UPDATES: usize = 300;
 const STORM_EVERY: u64 = 5;
 const STORM_WRITES: u64 = 40;
 
-#[expect(clippy::print_stderr, reason = "a test that skips says so, and a measurement prints its results")]
+#[expect(clippy::print_stderr, reason = "a skipped test says so, and a measurement prints its results")]
 fn resources_do_not_grow() {
     let minutes = env::var(MINUTES).ok().map(|text| text.parse::<f64>().expect("SOAK_MINUTES is a number"));
     let Some(minutes) = minutes else {
-        eprintln!("skipped: it takes minutes; {MINUTES}=10 says how many");
+        eprintln!("skipped: this test takes minutes; set {MINUTES}=10 to run it for ten");
         return;
     };
     let skills = Skills::review();
