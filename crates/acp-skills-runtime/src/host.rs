@@ -4,8 +4,6 @@
 //! The relay starts the host. From then on, the host responds to queries, which may take a long time and don't hold
 //! any lock of the relay. It also carries out effects, which never block.
 
-mod resolve;
-
 use std::{
     collections::HashSet,
     io,
@@ -15,8 +13,8 @@ use std::{
 };
 
 use acp_skills_intercept::{
-    Effect, HostError, Input, Level, Needs, Provisions, Query, Reason, Refreshed, SavedSwitches, SessionKey,
-    TrustOutcome,
+    Effect, HostError, Input, Level, Needs, Provisions, Query, Reason, Refreshed, Resolved, SavedSwitches,
+    SessionKey, TrustOutcome,
 };
 use parking_lot::Mutex;
 use skills_core::{CallContext, SkillName, Toolbox, exec::Sandbox};
@@ -30,7 +28,6 @@ use tokio::{
 };
 use tracing::{Instrument, Span};
 
-use self::resolve::resolve;
 use crate::{
     activation_store::ActivationStore,
     activity::{Activity, Observer},
@@ -38,6 +35,7 @@ use crate::{
     events::Record,
     library::{Library, MakeToolbox},
     mcp::Servers,
+    paths,
     processes::Processes,
     spans::Spans,
     switch_store::SwitchStore,
@@ -358,6 +356,12 @@ impl RunningHost {
         });
         Refreshed { skills: skills.collect(), took, reason }
     }
+}
+
+/// Resolves a path of a tool call in the working directory of its session. Blocks while the disk is read.
+fn resolve(path: &Path, cwd: Option<PathBuf>) -> Resolved {
+    let cwd = cwd.map(|cwd| dunce::canonicalize(&cwd).unwrap_or(cwd));
+    Resolved { path: paths::resolve(path, cwd.as_deref()), cwd }
 }
 
 /// Runs `work`, which may block, on another thread, within the current span.

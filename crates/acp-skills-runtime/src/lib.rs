@@ -13,6 +13,7 @@
 //! | [`mcp`] | the MCP server of each session and its transports |
 //! | [`library`] | the skills of sessions, and watching them for changes |
 //! | [`agent`] | the agent's process |
+//! | [`paths`] | the file that a path of a tool call refers to |
 //! | [`processes`] | all child processes, so that none outlives the proxy |
 //! | [`activity`] | the observer that is called with tool calls and events |
 //! | [`events`] | the event record: its format, writing it and reading it |
@@ -32,6 +33,7 @@ pub mod events;
 pub mod host;
 pub mod library;
 pub mod mcp;
+pub mod paths;
 pub mod processes;
 pub mod relay;
 mod spans;
