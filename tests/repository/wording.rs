@@ -20,7 +20,6 @@ const NOT_YET: &[&str] = &[
     "crates/acp-skills-proxy/src/cli",
     "crates/acp-skills-proxy/src/commands",
     "crates/acp-skills-proxy/src/error",
-    "crates/acp-skills-runtime/",
     "crates/acp-skills-wire/",
     "crates/acp-skills/",
     "crates/skills-core/src/builder.rs",

@@ -127,7 +127,7 @@ impl<W: Write> LineWriter<W> {
                 self.is_cut = self.is_cut || (written > 0 && written < all);
                 if !self.has_warned {
                     self.has_warned = true;
-                    tracing::warn!("cannot write events to {}, so they are lost: {error}", self.name);
+                    tracing::warn!("cannot write events to {}: {error}; these events are lost", self.name);
                 }
                 false
             }
