@@ -207,7 +207,7 @@ fn findings_are_written_as_sarif() {
             }
           ]
         }"#]].assert_eq(&serde_json::to_string_pretty(found("reads-credentials")).expect("JSON"));
-    // The log also has the problems that `check` finds without `--security`.
+    // The log also has the problems that `check` finds without `--security`, and without that flag only those.
     found("name-not-directory");
     let (code, ..) = run(dir.path(), &["evil one", "--sarif", "x.sarif"]);
     let log = std::fs::read_to_string(dir.path().join("x.sarif")).expect("a file");

@@ -287,7 +287,7 @@ impl Conversation<'_> {
                 result["sessionId"] = if first { json!("s") } else { json!(format!("new {}", self.next)) };
             }
             "session/load" | "session/resume" => params["sessionId"] = json!(format!("old {}", self.next)),
-            // Stop reasons after which the agent may have lost the turn have their own tests.
+            // After a cancelled or refused turn, the agent may drop the prompt from its history. Other tests cover that.
             "session/prompt" if result.get("stopReason").is_some() => {
                 result["stopReason"] = json!("end_turn");
             }
@@ -314,7 +314,7 @@ impl Conversation<'_> {
 
     fn notify(&mut self, side: Side, method: &str, mut params: Value) {
         Self::set_session(&mut params);
-        // As above, avoid stop reasons after which the agent may have lost the turn.
+        // As above, let each turn end normally.
         if let Some(reason) = params.pointer_mut("/update/stopReason") {
             *reason = json!("end_turn");
         }
