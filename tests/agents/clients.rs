@@ -20,7 +20,7 @@ use crate::{catalogue::Spec, conversation::Fixture};
 pub(crate) const CLIENTS: [&str; 2] = ["acplint", "yopo"];
 
 /// The checks of acplint that depend on the session updates it receives: that it receives any, and that they're valid.
-const HEARD: [&str; 3] = [
+const UPDATE_CHECKS: [&str; 3] = [
     "streaming/session_update_received",
     "streaming/session_update_schema_valid",
     "schema_validation/schema_all_notifications_valid",
@@ -53,25 +53,31 @@ pub(crate) fn fits(client: &str, spec: &Spec, home: &Path) -> bool {
 /// # Errors
 /// Returns an error that lists the differences if the two results differ.
 pub(crate) fn compare(client: &str, spec: &Spec, home: &Path) -> Result<String> {
-    let mut bare = run(client, &Fixture::new(spec, home, false), home)?;
+    let mut direct = run(client, &Fixture::new(spec, home, false), home)?;
     let mut proxied = run(client, &Fixture::new(spec, home, true), home)?;
     // If an agent sends no update by itself, the only update that the client receives is the proxy's list of commands.
-    let hears = |seen: &BTreeMap<String, String>| seen.get(HEARD[0]).map(String::as_str) == Some("PASS");
-    if hears(&proxied) && !hears(&bare) {
-        bare.retain(|check, _| !HEARD.contains(&check.as_str()));
-        proxied.retain(|check, said| said != "PASS" || !HEARD.contains(&check.as_str()));
+    let has_updates = |results: &BTreeMap<String, String>| {
+        results.get(UPDATE_CHECKS[0]).map(String::as_str) == Some("PASS")
+    };
+    if has_updates(&proxied) && !has_updates(&direct) {
+        direct.retain(|check, _| !UPDATE_CHECKS.contains(&check.as_str()));
+        proxied.retain(|check, status| status != "PASS" || !UPDATE_CHECKS.contains(&check.as_str()));
     }
-    let differs: Vec<_> = bare
+    let differs: Vec<_> = direct
         .iter()
-        .filter(|(what, said)| proxied.get(*what) != Some(said))
-        .map(|(what, said)| format!("{what}: {:?}, bare {said:?}", proxied.get(what)))
-        .chain(proxied.iter().filter(|(what, _)| !bare.contains_key(*what)).map(|(what, _)| what.clone()))
+        .filter(|(check, status)| proxied.get(*check) != Some(status))
+        .map(|(check, status)| format!("{check}: {:?}, directly {status:?}", proxied.get(check)))
+        .chain(proxied.keys().filter(|check| !direct.contains_key(*check)).cloned())
         .collect();
     if !differs.is_empty() {
         bail!(differs.join("\n"));
     }
-    let passed = bare.values().filter(|said| *said == "PASS").count();
-    Ok(if client == "acplint" { format!("{passed} of {} checks", bare.len()) } else { format!("{bare:?}") })
+    let passed = direct.values().filter(|status| *status == "PASS").count();
+    Ok(if client == "acplint" {
+        format!("{passed} of {} checks", direct.len())
+    } else {
+        format!("{direct:?}")
+    })
 }
 
 /// Runs a client once. Returns the status of each check by its name, or the answer and the exit code of `yopo`.
@@ -92,13 +98,13 @@ fn run(client: &str, fixture: &Fixture<'_>, home: &Path) -> Result<BTreeMap<Stri
         command.arg("Hello there").arg(&script);
     }
     let output = command.output().with_context(|| format!("cannot run {client}"))?;
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
     if client != "acplint" {
         let code = format!("{:?}", output.status.code());
-        return Ok([("answer".to_owned(), said), ("exit code".to_owned(), code)].into());
+        return Ok([("answer".to_owned(), stdout), ("exit code".to_owned(), code)].into());
     }
-    let report: Value = serde_json::from_str(&said).with_context(|| {
-        format!("{client} printed no report: {said}{}", String::from_utf8_lossy(&output.stderr))
+    let report: Value = serde_json::from_str(&stdout).with_context(|| {
+        format!("{client} printed no report: {stdout}{}", String::from_utf8_lossy(&output.stderr))
     })?;
     let results =
         report["results"].as_array().with_context(|| format!("the report of {client} has no results"))?;

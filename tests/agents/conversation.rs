@@ -394,9 +394,9 @@ fn can(initialize: &str, what: &str) -> bool {
 
 /// Returns the names of all commands that the client received in any session, because agents send their lists at any time.
 fn commands(client: &Client) -> Vec<String> {
-    let heard = client.agent_messages(0);
+    let messages = client.agent_messages(0);
     let updates =
-        heard.iter().filter_map(|message| message["params"]["update"]["availableCommands"].as_array());
+        messages.iter().filter_map(|message| message["params"]["update"]["availableCommands"].as_array());
     let names = updates.flatten().filter_map(|command| Some(command["name"].as_str()?.to_owned()));
     names.collect::<BTreeSet<_>>().into_iter().collect()
 }

@@ -23,7 +23,7 @@ pub(crate) fn write(spec: &Spec, row: &Row) -> Result<()> {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../acp-skills-intercept/src/known_agents/table.rs");
     let text = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
     let Some(agent) = agents::all().iter().find(|agent| agent.id == spec.id) else {
-        println!("not writing the results of {}: the program's table has no row for it", spec.id);
+        println!("cannot write the results of {}: the program's table has no row for it", spec.id);
         return Ok(());
     };
     let call = call(spec, row, agent.seen.as_ref());

@@ -31,7 +31,8 @@ const TEE: &str = "--tee";
 /// The maximum length of a text. Longer texts are shortened, unless they contain text of ours.
 const MAX_CHARS: usize = 300;
 
-/// Forwards lines between our stdin and stdout and a command, and records them. Returns `None` if the first argument isn't [`TEE`].
+/// Runs a command, forwards lines between it and our stdin and stdout, and records them. Returns `None` if the first argument
+/// isn't [`TEE`].
 pub(crate) fn run_as_tee() -> Option<ExitCode> {
     let mut words = env::args_os().skip(1);
     if words.next()? != TEE {
@@ -82,16 +83,17 @@ pub(crate) fn record(spec: &Spec, installed: &Path, dir: &Path) -> Result<()> {
         let calls = [Call { tool: "activate_skill", arguments: json!({ "name": "demo" }) }];
         // Without the proxy, there are no tools of ours to call.
         fixture.model.set_calls(if proxied { &calls } else { &[] });
-        let said = converse(&fixture, start, spec.load.is_none())?;
+        let messages = converse(&fixture, start, spec.load.is_none())?;
         let text = fs::read_to_string(&kept)?;
         let lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        let mut originals = said.into_iter();
+        let mut originals = messages.into_iter();
         let mut out = String::new();
         for mut line in lines {
             // The agent received this line with text of ours, so use the line that the client wrote.
             if line["dir"] == "client" {
-                let is_same =
-                    |said: &Value| said["method"] == line["msg"]["method"] && said["id"] == line["msg"]["id"];
+                let is_same = |message: &Value| {
+                    message["method"] == line["msg"]["method"] && message["id"] == line["msg"]["id"]
+                };
                 line["msg"] =
                     originals.find(is_same).with_context(|| format!("the client did not write {line}"))?;
             }
@@ -109,10 +111,10 @@ pub(crate) fn record(spec: &Spec, installed: &Path, dir: &Path) -> Result<()> {
 
 /// Has a conversation with all kinds of messages that agents replay later. Returns the client's messages.
 fn converse(fixture: &Fixture<'_>, start: impl Fn() -> Client, can_load: bool) -> Result<Vec<Value>> {
-    let mut said = Vec::new();
+    let mut messages = Vec::new();
     let mut keep = |client: &Client| {
         let lines = client.transcript.iter().filter(|(side, _)| *side == crate::client::Side::Client);
-        said.extend(lines.filter_map(|(_, line)| serde_json::from_str::<Value>(line).ok()));
+        messages.extend(lines.filter_map(|(_, line)| serde_json::from_str::<Value>(line).ok()));
     };
     let pause = Duration::from_millis(1500);
     let new = json!({ "cwd": fixture.project(), "mcpServers": [] });
@@ -148,7 +150,7 @@ fn converse(fixture: &Fixture<'_>, start: impl Fn() -> Client, can_load: bool) -
         keep(&client);
         client.end();
     }
-    Ok(said)
+    Ok(messages)
 }
 
 /// Replaces paths, host names, addresses and tokens of this machine, and shortens long texts.

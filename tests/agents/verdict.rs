@@ -35,14 +35,14 @@ pub(crate) struct Row {
 
 /// Converses with an agent directly and through the proxy. Returns the row for the table, and all problems found.
 pub(crate) fn judge(spec: &Spec, installed: &Path) -> (Row, Vec<String>) {
-    let bare_fixture = Fixture::new(spec, installed, false);
-    let bare = bare_fixture.converse();
+    let direct_fixture = Fixture::new(spec, installed, false);
+    let direct = direct_fixture.converse();
     let mut fixture = Fixture::new(spec, installed, true);
     // An agent that exits by itself gets enough time for that even on a slow machine.
-    fixture.exit_wait = bare.code.map(|_| "20");
+    fixture.exit_wait = direct.code.map(|_| "20");
     let seen = fixture.converse();
-    let mut problems = compare(spec, &bare, &seen);
-    let before = bare_fixture.invalid_requests();
+    let mut problems = compare(spec, &direct, &seen);
+    let before = direct_fixture.invalid_requests();
     let after = fixture.invalid_requests();
     for ((what, before), (_, after)) in before.iter().zip(&after) {
         // An agent that crashes on a request sends no answer; the proxy answers with an error instead.
@@ -62,7 +62,7 @@ pub(crate) fn judge(spec: &Spec, installed: &Path) -> (Row, Vec<String>) {
                 if code != Some(128 + 9) {
                     problems.push(format!("after the agent was killed, the exit code is {code:?}"));
                 }
-                if left.len() > bare.left.len() {
+                if left.len() > direct.left.len() {
                     problems.push(format!("after the agent was killed, these processes still run: {left:?}"));
                 }
             }
@@ -75,23 +75,23 @@ pub(crate) fn judge(spec: &Spec, installed: &Path) -> (Row, Vec<String>) {
     (row(spec, &seen), problems)
 }
 
-fn compare(spec: &Spec, bare: &Observations, seen: &Observations) -> Vec<String> {
+fn compare(spec: &Spec, direct: &Observations, seen: &Observations) -> Vec<String> {
     let mut problems: Vec<String> =
-        seen.problems.iter().filter(|problem| !bare.problems.contains(problem)).cloned().collect();
+        seen.problems.iter().filter(|problem| !direct.problems.contains(problem)).cloned().collect();
     let mut demand = |holds: bool, what: String| {
         if !holds {
             problems.push(what);
         }
     };
     demand(
-        bare.initialize == seen.initialize && !seen.initialize.is_empty(),
-        format!("`initialize` is answered with {}, directly with {}", seen.initialize, bare.initialize),
+        direct.initialize == seen.initialize && !seen.initialize.is_empty(),
+        format!("`initialize` is answered with {}, directly with {}", seen.initialize, direct.initialize),
     );
     demand(
-        bare.session.is_some() == seen.session.is_some(),
-        format!("`session/new` is answered with {:?}, directly with {:?}", seen.session, bare.session),
+        direct.session.is_some() == seen.session.is_some(),
+        format!("`session/new` is answered with {:?}, directly with {:?}", seen.session, direct.session),
     );
-    let missing: Vec<_> = bare.commands.iter().filter(|name| !seen.commands.contains(name)).collect();
+    let missing: Vec<_> = direct.commands.iter().filter(|name| !seen.commands.contains(name)).collect();
     demand(missing.is_empty(), format!("the agent's commands {missing:?} are missing behind the proxy"));
     demand(
         seen.leaks.is_empty(),
@@ -99,13 +99,13 @@ fn compare(spec: &Spec, bare: &Observations, seen: &Observations) -> Vec<String>
     );
     // An agent that doesn't exit by itself was killed in the direct run, so it has no exit code to compare.
     demand(
-        spec.leaves.is_some() || bare.code.is_none() || seen.code == bare.code,
-        format!("the exit code is {:?}, directly {:?}", seen.code, bare.code),
+        spec.leaves.is_some() || direct.code.is_none() || seen.code == direct.code,
+        format!("the exit code is {:?}, directly {:?}", seen.code, direct.code),
     );
     // Some agents start a daemon on purpose.
     demand(
-        spec.leaves.is_some() || seen.left.len() <= bare.left.len(),
-        format!("processes still run: {:?}, directly {:?}", seen.left, bare.left),
+        spec.leaves.is_some() || seen.left.len() <= direct.left.len(),
+        format!("processes still run: {:?}, directly {:?}", seen.left, direct.left),
     );
     demand(seen.stray.is_empty(), format!("lines on stdout that aren't JSON-RPC: {:?}", seen.stray));
     // The proxy remembers by name and version that an agent does not connect, so only one prompt may wait in vain.
@@ -132,10 +132,10 @@ fn compare(spec: &Spec, bare: &Observations, seen: &Observations) -> Vec<String>
             "a skill that was added later did not reach the model, or did not appear in and disappear from the menu".to_owned(),
         );
         demand(
-            (seen.forked, &seen.closed) == (bare.forked, &bare.closed),
+            (seen.forked, &seen.closed) == (direct.forked, &direct.closed),
             format!(
                 "fork {:?} and close {:?}, directly {:?} and {:?}",
-                seen.forked, seen.closed, bare.forked, bare.closed
+                seen.forked, seen.closed, direct.forked, direct.closed
             ),
         );
         demand(
@@ -147,16 +147,16 @@ fn compare(spec: &Spec, bare: &Observations, seen: &Observations) -> Vec<String>
             format!("a request to the model had only the proxy's text: {:#?}", seen.ours_alone),
         );
         demand(
-            spec.asks.is_some() || seen.permission_requests <= bare.permission_requests,
+            spec.asks.is_some() || seen.permission_requests <= direct.permission_requests,
             format!("the user was asked for permission {} times", seen.permission_requests),
         );
         demand(
-            seen.cancelled == bare.cancelled,
-            format!("a cancelled turn ends with {:?}, directly with {:?}", seen.cancelled, bare.cancelled),
+            seen.cancelled == direct.cancelled,
+            format!("a cancelled turn ends with {:?}, directly with {:?}", seen.cancelled, direct.cancelled),
         );
         demand(
-            seen.loaded == bare.loaded,
-            format!("`session/load` succeeds: {:?}, directly {:?}", seen.loaded, bare.loaded),
+            seen.loaded == direct.loaded,
+            format!("`session/load` succeeds: {:?}, directly {:?}", seen.loaded, direct.loaded),
         );
         demand(
             seen.catalogs_after_load <= 1 || spec.retold.is_some(),

@@ -1,5 +1,5 @@
-//! Uses the draft extensions for skills through the SDK, which can only send the fields that it defines. So the drafts' fields are
-//! sent in `_meta`.
+//! Uses the draft extensions for skills through the SDK. The SDK can only send the fields that it defines, so the drafts' fields
+//! are sent in `_meta`.
 
 use acp_skills::{SkillsProxy, intercept::Policy};
 use agent_client_protocol::{

@@ -81,8 +81,8 @@ impl Log {
     }
 }
 
-/// Returns an agent that logs all requests, echoes each prompt, and executes three commands: `call SERVER TOOL JSON` calls a tool,
-/// `ask` asks for permission, and `park` waits until the turn is cancelled.
+/// Returns an agent that logs all requests, echoes each prompt, and executes three commands: `call SERVER TOOL JSON` calls a
+/// tool, `ask` asks for permission, and `park` waits until the turn is cancelled.
 pub(crate) fn agent(log: Log) -> impl ConnectTo<Client> {
     agent_with_transports(log, McpCapabilities::new().http(true))
 }

@@ -197,7 +197,7 @@ fn errors_exit_with_code_2() {
     }
 }
 
-/// On Windows, paths are limited to 260 characters unless they have a special form.
+/// On Windows, paths are limited to 260 characters unless they start with `\\?\`.
 #[test]
 #[expect(clippy::print_stderr, reason = "a skipped test prints the reason")]
 fn long_paths() {
@@ -211,7 +211,7 @@ fn long_paths() {
     let dir = dunce::canonicalize(root.path()).unwrap();
     let parts = ["a", "b", "c", "d", "e"].map(|letter| letter.repeat(80));
     let deep = parts.iter().fold(dir.clone(), |dir, part| dir.join(part));
-    // The standard library converts long absolute paths to that form, so the files can be created.
+    // The standard library adds that prefix to long absolute paths, so the files can be created.
     fs::create_dir_all(deep.join("far")).unwrap();
     fs::write(deep.join("far/SKILL.md"), "---\nname: far\ndescription: Is far away.\n---\nRead a.md.\n")
         .unwrap();

@@ -71,7 +71,8 @@ fn a_command_is_found_in_the_blocks_of_each_client() {
                 continue;
             };
             let sent: Value = serde_json::from_str(sent).unwrap();
-            let (before, after) = (blocks(&message), blocks(&sent));
+            let before = blocks(&message);
+            let after = blocks(&sent);
             let after = if before == after { "the same".to_owned() } else { after };
             shown.extend(["  ", &before, " -> ", &after, "\n"]);
             // Blocks other than text stay the same.

@@ -10,10 +10,10 @@ pub(super) fn is_ours(tool: &Value) -> bool {
     tool.as_str().is_some_and(|tool| tool.starts_with("mcp__acp-skills__"))
 }
 
-/// Returns true if `seen` is a list of commands and the agent's line `said` is not.
-pub(super) fn is_menu_of_ours(seen: &str, said: &str) -> bool {
+/// Returns true if the client's line `received` is a list of commands and the agent's line `sent` is not.
+pub(super) fn is_menu_of_ours(received: &str, sent: &str) -> bool {
     let is_menu = |line: &str| line.contains("\"available_commands_update\"");
-    is_menu(seen) && !is_menu(said)
+    is_menu(received) && !is_menu(sent)
 }
 
 /// Removes our marked texts from all strings, even if their end is cut off, and collapses white space to single spaces.
@@ -45,28 +45,29 @@ pub(super) fn without(text: &str, piece: &str, comma: bool) -> String {
     text.replacen(&piece, "", 1)
 }
 
-/// Removes the commands that the proxy adds before those of the agent from the line `seen`. `said` is the agent's line.
-pub(super) fn without_our_commands(said: &str, seen: &str) -> String {
+/// Removes the commands that the proxy adds before those of the agent from the line `received`. `sent` is the
+/// agent's line.
+pub(super) fn without_our_commands(sent: &str, received: &str) -> String {
     let list = |line| {
         let message = Node::parse(line)?;
         let update = message.at(&["params", "update", "availableCommands"]);
         update.or_else(|| message.at(&["result", "availableCommands"]))
     };
-    let (theirs, all) = match (list(said.as_bytes()), list(seen.as_bytes())) {
+    let (theirs, all) = match (list(sent.as_bytes()), list(received.as_bytes())) {
         (Some(theirs), Some(all)) => (theirs, all),
         // The agent sent no list, so remove the whole list.
         (None, Some(all)) => {
             let list = String::from_utf8_lossy(all.raw());
-            let result = Node::parse(said.as_bytes()).and_then(|message| message.get("result"));
+            let result = Node::parse(sent.as_bytes()).and_then(|message| message.get("result"));
             let comma = result.is_some_and(|result| result.members().next().is_some());
-            return without(seen, &format!("\"availableCommands\":{list}"), comma);
+            return without(received, &format!("\"availableCommands\":{list}"), comma);
         }
-        _ => return seen.to_owned(),
+        _ => return received.to_owned(),
     };
     let count = all.elements().count() - theirs.elements().count();
-    let Some(last) = all.elements().take(count).last() else { return seen.to_owned() };
-    assert!(all.elements().take(count).all(|ours| ours.str("name").is_some()), "{seen}");
+    let Some(last) = all.elements().take(count).last() else { return received.to_owned() };
+    assert!(all.elements().take(count).all(|ours| ours.str("name").is_some()), "{received}");
     // Remove everything from the bracket to the comma after our last command.
     let comma = usize::from(theirs.elements().next().is_some());
-    format!("{}{}", &seen[..=all.span().start], &seen[last.span().end + comma..])
+    format!("{}{}", &received[..=all.span().start], &received[last.span().end + comma..])
 }

@@ -32,7 +32,7 @@ pub(super) struct Proxy {
 }
 
 impl Proxy {
-    /// Starts a proxy with one skill of this name.
+    /// Creates a proxy with one skill of this name.
     pub(super) fn new(policy: &Policy, skill: &str) -> Self {
         // A stored skill can also be used without our server. These tests never read its file.
         let stored = Stored::new(Path::new("/skills").join(skill), "SKILL.md");

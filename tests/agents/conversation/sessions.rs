@@ -169,8 +169,8 @@ fn child_of(proxy: u32) -> Option<rustix::process::Pid> {
 
 /// Returns the commands of a session, from the last list that the client received.
 fn menu(client: &Client, id: &Value) -> Vec<String> {
-    let heard = client.agent_messages(0);
-    let mut updates = heard.iter().rev().filter(|message| message["params"]["sessionId"] == *id);
+    let messages = client.agent_messages(0);
+    let mut updates = messages.iter().rev().filter(|message| message["params"]["sessionId"] == *id);
     let last = updates.find_map(|message| message["params"]["update"]["availableCommands"].as_array());
     last.into_iter().flatten().filter_map(|command| Some(command["name"].as_str()?.to_owned())).collect()
 }
