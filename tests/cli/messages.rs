@@ -42,19 +42,19 @@ fn agents_that_do_not_start() {
         "{said}"
     );
     let path = std::env::var("PATH").unwrap().replace('\\', "/");
-    assert!(said.contains(&format!("it is not in PATH, which is {path}")), "{said}");
+    assert!(said.contains(&format!("the program is not in PATH, which is {path}")), "{said}");
     let said = place.said(&["--skills", "skills", "--", "npx -y some-agent"]);
-    assert!(said.contains("these are 3 words in one: write `-- npx -y some-agent`"), "{said}");
+    assert!(said.contains("pass it as separate arguments: `-- npx -y some-agent`"), "{said}");
     assert!(said.contains(r#""npx", "-y", "some-agent""#), "{said}");
     let said = place.said(&["--skills", "skills", "--", "./bin/agent"]);
-    assert!(said.contains("there is no such file from … on"), "{said}");
+    assert!(said.contains("the file does not exist in …"), "{said}");
     if cfg!(unix) {
         place.write("agent.sh", "exit 0\n");
         let said = place.said(&["--skills", "skills", "--", "./agent.sh"]);
         assert!(said.contains("`chmod +x ./agent.sh`") && said.ends_with("exit 126\n"), "{said}");
     }
     let said = place.said(&["doctor", "--skills", "skills", "--", "no-such-agent-here"]);
-    assert!(said.contains("hint: it is not in PATH") && said.ends_with("exit 1\n"), "{said}");
+    assert!(said.contains("hint: the program is not in PATH") && said.ends_with("exit 1\n"), "{said}");
 }
 
 #[test]
@@ -163,7 +163,7 @@ fn the_proxy_warns_of_what_is_not_there() {
 #[test]
 fn the_proxy_warns_when_nothing_is_named() {
     let place = Place::new();
-    let warning = "WARN no skills are named, so the agent gets none: name a skill with `--skill DIR`";
+    let warning = "WARN no skills are selected, so the agent gets none; select a skill with `--skill DIR`";
     let said = place.said(&["--", "cat"]);
     assert!(said.contains(warning) && said.ends_with("exit 0\n"), "{said}");
     let said = place.said(&["--skills", "skills", "--", "cat"]);
@@ -330,17 +330,19 @@ fn a_doctor_with_a_limit() {
     let place = Place::new();
     let said = place.said(&["doctor", "--skills", "skills"]);
     assert!(
-        said.contains("Skills work with the built-in agent. To look at yours, put its command after `--`"),
+        said.contains(
+            "Skills work with the built-in agent. To test your own agent, put its command after `--`"
+        ),
         "{said}"
     );
     if cfg!(unix) {
         let said = place.said(&["doctor", "--skills", "skills", "--timeout", "0.2", "--", "sleep", "600"]);
         assert!(
-            said.contains("not done after 0.2 s: waiting for the agent's answer to initialize"),
+            said.contains("timed out after 0.2 s while waiting for the agent's answer to initialize"),
             "{said}"
         );
         assert!(
-            said.contains("hint: `--timeout SECONDS` waits longer") && said.ends_with("exit 1\n"),
+            said.contains("hint: use `--timeout SECONDS` to wait longer") && said.ends_with("exit 1\n"),
             "{said}"
         );
     }

@@ -319,7 +319,7 @@ fn places_without_skills() {
         exit 0
     "#]]);
     let said = place.said(&["try", "--discover", "user"]);
-    let places = "there is none in home/.agents/skills, home/.claude/skills, ";
+    let places = "there are no skills in home/.agents/skills, home/.claude/skills, ";
     assert!(said.contains(places) && said.ends_with("exit 2\n"), "{said}");
 }
 

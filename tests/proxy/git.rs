@@ -352,7 +352,10 @@ fn what_comes_first_with_a_risk_waits() {
     // Whoever has looked at it may want it.
     let output = home.run(&["update", &source, "--locked"]);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.code() == Some(1) && text.contains("1 change, since it was approved"), "{text}");
+    assert!(
+        output.status.code() == Some(1) && text.contains("1 change since the approved version"),
+        "{text}"
+    );
     assert!(text.contains("+ evil (evil;") && text.contains("fetch-and-run"), "{text}");
     home.printed(&["update", &source, "--yes"]);
     stage.menu_has("evil");

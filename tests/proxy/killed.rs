@@ -68,7 +68,7 @@ fn while_it_starts_its_agent() {
     for editor in editors {
         let ended = editor.ended();
         // Those that lived long enough have said that they have no skills.
-        let unexpected = ended.log.iter().filter(|line| !line.contains("no skills are named")).count();
+        let unexpected = ended.log.iter().filter(|line| !line.contains("no skills are selected")).count();
         assert_eq!((ended.code(), unexpected), (KILLED, 0), "{:#?}", ended.log);
     }
 }

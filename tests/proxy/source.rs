@@ -205,7 +205,7 @@ fn a_site_that_changes() {
     assert_eq!(description(), "Obeys somebody else.");
     // What has not changed is not sent again.
     site.statuses.lock().expect("no panic").clear();
-    assert!(home.printed(&["update", &url]).contains("nothing has changed"));
+    assert!(home.printed(&["update", &url]).contains("no changes"));
     assert_eq!(*site.statuses.lock().expect("no panic"), [302, 304]);
     // A cache that was removed has what was approved, or nothing.
     std::fs::remove_dir_all(home.path("cache")).expect("it was there");

@@ -217,7 +217,7 @@ mod tests {
     use super::*;
 
     fn check(line: &str, expected: Expect) {
-        // `_` stands for a space within a word.
+        // `_` represents a space within a word.
         let words: Vec<OsString> = line.split(' ').map(|word| word.replace('_', " ").into()).collect();
         let error = Cli::try_parse_from(&words).expect_err("an invalid command line");
         let explained = explain(&error, &words);
