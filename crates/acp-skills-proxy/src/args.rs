@@ -114,7 +114,7 @@ impl From<SkillArgs> for SessionArgs {
 impl SessionArgs {
     fn override_in(self, config: &mut Config) {
         self.skills.override_in(config);
-        // `--location` and `--mount` exclude each other, so the flag replaces the other setting of the file too.
+        // `--location` and `--mount` exclude each other. If the flag is set, it also replaces the `mount` of the file.
         if self.catalog.location.is_some() {
             config.mount = None;
         }

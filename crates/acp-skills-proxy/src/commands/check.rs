@@ -209,14 +209,14 @@ impl Checked {
 
 /// Renders the results as text.
 fn text(checked: &[Checked], colors: bool) -> String {
-    // Paths below the working directory are relative, because they are shorter and a terminal can still open them on a click.
+    // Shorten paths below the working directory. A terminal can still open a relative path if the user clicks on it.
     let here = std::env::current_dir().ok();
     let short = |path: &Path| {
         let below = here.as_ref().and_then(|here| path.strip_prefix(here).ok());
         shown_path(below.filter(|below| !below.as_os_str().is_empty()).unwrap_or(path))
     };
     let mut text = String::new();
-    // A nested skill is scanned twice, because its files also belong to the outer skill. Print each finding once.
+    // If one skill contains another, we scan the inner one twice. Print its findings only once.
     let mut printed = HashSet::new();
     for skill in checked {
         for problem in &skill.problems {

@@ -150,7 +150,7 @@ pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
 fn judge(connected: bool, wants_tools: bool, stored: usize, had_prompt: bool) -> (Verdict, String) {
     let skills = count(stored, "skill");
     let fallback =
-        format!("the model gets the paths of {skills}, but the agent may not be able to read them");
+        format!("the model gets the paths of {skills} and may read them with the agent's own tools");
     match (connected, wants_tools, stored) {
         (true, ..) => (Verdict::Works, "the model has the tools".to_owned()),
         (false, false, 0) => {

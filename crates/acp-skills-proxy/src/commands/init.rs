@@ -43,7 +43,7 @@ pub(crate) fn run(args: InitArgs) -> anyhow::Result<ExitCode> {
     let description = description.unwrap_or_else(|| {
         format!("Does {title}, step by step. Use when the user asks for {title}, or names a file and wants {title} for it.")
     });
-    // JSON strings are valid in YAML and need no further quotes.
+    // A JSON string is also a valid YAML string, with all special characters quoted.
     let skill = SKILL
         .replace("{name}", &serde_json::to_string(&name)?)
         .replace("{description}", &serde_json::to_string(&description)?)
@@ -60,7 +60,7 @@ pub(crate) fn run(args: InitArgs) -> anyhow::Result<ExitCode> {
     let unwritable =
         |error: io::Error| UsageError::failed(format_args!("cannot create {}", dir.display()), error);
     fs::create_dir_all(&parent).map_err(unwritable)?;
-    // Never write into an existing directory, because it may contain the user's work.
+    // If the directory exists, leave it alone: we must not overwrite the user's files.
     fs::create_dir(&dir).map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => UsageError::new(format!("{} already exists", dir.display()))
             .hint("nothing was changed; choose another name, or another directory with `--in DIR`"),
@@ -75,7 +75,7 @@ pub(crate) fn run(args: InitArgs) -> anyhow::Result<ExitCode> {
     .into_iter()
     .try_for_each(|(file, text)| write(&dir.join(file), text));
     if let Err(error) = written {
-        // Remove the incomplete skill, so that the next attempt can create the directory again.
+        // Remove the incomplete skill, so that the user can try again with the same name. We just created this directory.
         let _ = fs::remove_dir_all(&dir);
         return Err(unwritable(error).into());
     }
@@ -152,11 +152,11 @@ const EVALS: &str = r#"{
       "id": 2,
       "name": "no-input",
       "prompt": "Do {title} for missing.txt.",
-      "expected_output": "The agent says that the file does not exist, and does not invent its contents.",
+      "expected_output": "The agent reports that missing.txt does not exist, and invents no contents.",
       "files": [],
       "assertions": [
         { "answer_matches": "(?i)(not|no|cannot|can't|missing)" },
-        "The answer says that the file does not exist, and does not invent its contents"
+        "The answer says that missing.txt does not exist, and invents no contents"
       ]
     }
   ]

@@ -64,18 +64,18 @@ fn start(config: Config, login: Vec<OsString>) -> anyhow::Result<ExitCode> {
     let state = config.state.clone();
     let exit_wait = config.exit_wait;
     let mut settings = Settings::resolve(config)?;
-    // Without an agent, the proxy must run under a conductor, and a conductor doesn't start it on a terminal.
+    // If there is no agent, we run under a conductor, which starts us with pipes. On a terminal, the user forgot the agent.
     if settings.agent.is_empty() && stdio::is_terminal() {
         return Err(no_agent().into());
     }
-    // A client runs our command on a terminal only to let its user log in to the agent.
+    // If a client runs our command on a terminal, it wants to let the user log in to the agent.
     if stdio::is_terminal() {
         settings.agent.extend(login);
         std::process::exit(agent::run_in_terminal(&settings.agent)?);
     }
     let program = std::env::current_exe()?;
     if !settings.agent.is_empty() {
-        // Do this first, because it takes longer than all other steps until the agent starts.
+        // Start this first: it takes longer than everything else that we do before the agent starts.
         settings.processes.prepare_agent(&program);
     }
     let library = settings.skills.load()?;
@@ -123,7 +123,7 @@ fn start(config: Config, login: Vec<OsString>) -> anyhow::Result<ExitCode> {
     if let Some(agents) = agents {
         agents.finish();
     }
-    // Don't wait for threads, because one of them may be blocked in a read or a write.
+    // Exit without waiting for threads. If the client keeps its pipe open, a thread can block in a read forever.
     runtime.shutdown_background();
     std::process::exit(code?);
 }

@@ -12,8 +12,8 @@ use super::paths::Places;
 use crate::{error::UsageError, progress::Progress, words::count};
 
 /// Explains how to select skills.
-pub(crate) const WHERE: &str = "select a skill with `--skill DIR`, all skills below a directory with `--skills DIR`, or the skills \
-                                in your own directories with `--discover user`";
+pub(crate) const WHERE: &str = "use `--skill DIR` for one skill, `--skills DIR` for a directory of skills, or `--discover user` for \
+                                your own directories";
 
 /// The skills of a session in the working directory.
 pub(crate) struct Loaded {
@@ -30,7 +30,7 @@ pub(crate) struct Loaded {
 pub(crate) fn load(sources: SkillSources) -> Result<Loaded, ConfigError> {
     let progress = Progress::spinner("looking for skills");
     let library = sources.load()?;
-    // Fetch remote skills now, because a command doesn't run long enough to get them in the background.
+    // Fetch remote skills now. The command would exit before a fetch in the background is done.
     let warnings = library.fetch();
     let here = library.at(env::current_dir().ok().as_deref());
     drop(progress);
@@ -55,7 +55,7 @@ impl Loaded {
             self.here.unapproved().iter().map(|waiting| format!("`{}`", waiting.skill.name)).collect();
         if !waiting.is_empty() {
             sentences.push(format!(
-                "the project's skills are not used until you trust them ({}); use `--trust project` to trust them",
+                "the project has skills that you don't trust yet ({}); use `--trust project` to trust all of them",
                 waiting.join(", ")
             ));
         }

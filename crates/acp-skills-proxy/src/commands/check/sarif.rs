@@ -159,7 +159,7 @@ fn log(checked: &[Checked], rules: Option<&Rules>, here: Option<&Path>) -> Log {
         });
     }
     let mut results = Vec::new();
-    // A nested skill is scanned twice, because its files also belong to the outer skill. Report each finding once.
+    // If one skill contains another, we scan the inner one twice. Report its findings only once.
     let mut seen = HashSet::new();
     for skill in checked {
         for problem in &skill.problems {

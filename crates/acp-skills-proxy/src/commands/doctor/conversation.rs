@@ -81,9 +81,9 @@ impl Conversation {
 /// Returns steps with the facts that are known about an agent by its name and version.
 fn known(name: &str, version: &str) -> Vec<(&'static str, String)> {
     let permission = if known_agent(name).is_some_and(Agent::names_calls) {
-        "the agent names the tool in its permission requests, so calls of our reading tools are granted without asking you"
+        "permission requests of this agent name the tool, so the proxy can grant calls of its reading tools without asking you"
     } else {
-        "the agent is not known to name the tool in its permission requests, so it may ask you about calls of our tools"
+        "permission requests of this agent may not name the tool, so you may have to grant each call"
     };
     let mut steps = Vec::new();
     if let Some((agent, seen)) =
@@ -93,8 +93,8 @@ fn known(name: &str, version: &str) -> Vec<(&'static str, String)> {
         let is_same = seen.is_of(version);
         let means = match seen.skills {
             _ if seen.login => "it requires an account",
-            Some(Means::Tools) => "its model worked with the tools",
-            Some(Means::Files) => "its model worked with the files",
+            Some(Means::Tools) => "the model used the tools",
+            Some(Means::Files) => "the model read the files",
             None => "it opened sessions",
             Some(_) => "it worked",
         };
@@ -105,7 +105,7 @@ fn known(name: &str, version: &str) -> Vec<(&'static str, String)> {
     } else {
         steps.push((
             "known",
-            "this agent has not been tested; the steps below are all that is known".to_owned(),
+            "this agent has not been tested before; the steps below show if skills work".to_owned(),
         ));
     }
     steps.push(("approval", permission.to_owned()));
@@ -122,7 +122,7 @@ mod tests {
             (
                 "OpenCode",
                 "1.18.33",
-                "tested with OpenCode 1.18: its model worked with the tools; ",
+                "tested with OpenCode 1.18: the model used the tools; ",
                 "without asking you",
             ),
             (
@@ -134,17 +134,17 @@ mod tests {
             (
                 "mastracode",
                 "0.1.0",
-                "tested with Mastra Code 0.32: its model worked with the files",
-                "may ask you",
+                "tested with Mastra Code 0.32: the model read the files",
+                "you may have to grant",
             ),
             (
                 "auggie",
                 "0.36.0 (commit 1)",
                 "tested with Auggie 0.36: it requires an account; ",
-                "may ask you",
+                "you may have to grant",
             ),
-            ("cline", "3.0.65", "tested with Cline 3.0: its model worked with the files; ", "may ask you"),
-            ("some-agent", "1", "this agent has not been tested; ", "may ask you"),
+            ("cline", "3.0.65", "tested with Cline 3.0: the model read the files; ", "you may have to grant"),
+            ("some-agent", "1", "this agent has not been tested before; ", "you may have to grant"),
         ] {
             let steps = known(name, version);
             let [("known", known), ("approval", permission)] = &steps[..] else { panic!("{steps:?}") };

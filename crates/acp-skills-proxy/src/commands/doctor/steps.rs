@@ -143,7 +143,11 @@ impl Steps {
                 };
                 self.step("transport", true, format!("{transport}: {why}, or `--mcp` selects it"));
             }
-            None => self.step("transport", true, "none: turned off, or refused by the agent"),
+            None => self.step(
+                "transport",
+                true,
+                "no server: either `--mcp off` is set, or the agent rejected the server",
+            ),
         }
         let place = if params.get("systemPrompt").is_some() {
             "in the system prompt"

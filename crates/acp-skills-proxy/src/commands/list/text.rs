@@ -31,7 +31,7 @@ pub(super) fn of(report: &Report<'_>, missing: &[String], width: Option<usize>) 
         let changed = if row.changed { ", changed since you trusted it" } else { "" };
         let path = place(row.path.as_ref());
         lines.push(format!(
-            "waiting: {} in {path}{changed}: not used until you trust it with `/skills trust {}` in a session, or with `--trust project`",
+            "waiting: {} in {path}{changed}: to use it, trust it with `/skills trust {}` in a session, or with `--trust project`",
             row.name, row.name
         ));
     }

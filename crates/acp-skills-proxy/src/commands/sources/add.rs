@@ -89,8 +89,8 @@ pub(crate) fn run(args: AddArgs) -> anyhow::Result<ExitCode> {
     }
     let approved = if common.json { yes } else { agreed(&format!("Add `{address}` to {path}?"), yes)? };
     if approved {
-        // Write the lock file first. An additional entry in it has no effect, but a source without an entry in it would be approved
-        // automatically when it is fetched.
+        // Write the lock file first. If we fail between the two, the lock file has an entry that nothing uses. In the other order,
+        // the configuration would have a source without an approved version, and the next session would approve it automatically.
         updater.approve(&target.lock(), &address, &offer).map_err(lock_error)?;
         target.change(&updater, add)?;
     }

@@ -3,12 +3,12 @@
 use skills_core::scan::{Finding, Rules, scan, scan_text};
 use skills_sources::{OfferedSkill, SkillChange};
 
-/// Returns the findings for a skill. Only the description is scanned for a skill of a web site, because its files are not fetched
-/// yet.
+/// Returns the findings for a skill. For a skill of a web site, this scans only the description, because its files are fetched when
+/// they are used.
 pub(super) fn of(skill: &OfferedSkill) -> Vec<Finding> {
     let rules = Rules::built_in();
     match &skill.dir {
-        // A directory that can't be opened was not fetched, so there is nothing to scan.
+        // If we can't open the directory, the skill was not fetched either.
         Some(dir) => scan(dir, rules).map(|report| report.findings).unwrap_or_default(),
         None => scan_text("description", &skill.description, rules).findings,
     }
@@ -18,7 +18,7 @@ pub(super) fn of(skill: &OfferedSkill) -> Vec<Finding> {
 pub(super) fn new_in(change: &SkillChange) -> Vec<Finding> {
     let known = change.before.as_ref().map(of).unwrap_or_default();
     let found = change.after.as_ref().map(of).unwrap_or_default();
-    // Line numbers are not compared, because unrelated edits change them.
+    // Ignore line numbers, which change if lines are added elsewhere in the file.
     let is_same = |a: &Finding, b: &Finding| (&a.code, &a.file, &a.excerpt) == (&b.code, &b.file, &b.excerpt);
     found.into_iter().filter(|new| !known.iter().any(|old| is_same(old, new))).collect()
 }

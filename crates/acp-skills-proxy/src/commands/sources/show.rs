@@ -87,7 +87,7 @@ fn changed_skill(text: &mut String, before: &OfferedSkill, after: &OfferedSkill,
         }
     }
     if change.files.is_empty() && before.dir.is_none() {
-        let _ = writeln!(text, "    its address or the checksums of its files have changed");
+        let _ = writeln!(text, "    the address of the skill or the checksum of a file has changed");
     }
 }
 
