@@ -61,42 +61,42 @@ fn agents_that_do_not_start() {
 fn skills_that_are_not_there() {
     let place = Place::new();
     place.check(&["list"], expect![[r#"
-        There are no skills.
-        hint: name a skill with `--skill DIR`, a directory to look in with `--skills DIR`, or your own places with `--discover user`
+        No skills found.
+        hint: use `--skill DIR` for one skill, `--skills DIR` for a directory of skills, or `--discover user` for your own directories
         exit 0
     "#]]);
     place.check(&["list", "empty"], expect![[r#"
-        There are no skills.
+        No skills found.
         hint: there is no skill in …/empty: a skill is a directory with a file named SKILL.md, at most 6 levels down
         exit 0
     "#]]);
     place.check(
         &["list", "--skills", "skills", "--include", "pfd"],
         expect![[r#"
-        There are no skills.
-        hint: `--include` and `--exclude` leave no skill in skills, which has `docx`, `pdf`
-        exit 0
-    "#]],
+            No skills found.
+            hint: `--include` and `--exclude` leave no skill in skills, which has `docx`, `pdf`
+            exit 0
+        "#]],
     );
     place.check(&["list", "skills", "empty"], expect![[r#"
         NAME  SCOPE    CATALOG  BODY  FILES  WHERE        DESCRIPTION
         docx  scanned       22     2      0  skills/docx  Reads docx.
         pdf   scanned       21     2      0  skills/pdf   Reads pdf.
 
-        2 skills; about 52 tokens in the catalog.
-        With how to use it and the 2 tools the model reads about 259 tokens before it activates anything.
+        2 skills, about 52 tokens in the catalog.
+        With instructions and 2 tools, the model reads about 259 tokens before it activates a skill.
         missing: there is no skill in …/empty: a skill is a directory with a file named SKILL.md, at most 6 levels down
         exit 0
     "#]]);
     let said = place.said(&["list", "nowhere"]);
     assert!(said.starts_with("error: cannot list `nowhere`: ") && said.ends_with("exit 2\n"), "{said}");
     place.check(&["try", "--skills", "empty"], expect![[r#"
-        error: there is no skill to try
+        error: no skills found
         hint: there is no skill in empty: a skill is a directory with a file named SKILL.md, at most 6 levels down
         exit 2
     "#]]);
     place.check(&["search", "--skills", "empty", "word"], expect![[r#"
-        error: there is no skill to search
+        error: no skills found
         hint: there is no skill in empty: a skill is a directory with a file named SKILL.md, at most 6 levels down
         exit 2
     "#]]);
@@ -106,7 +106,7 @@ fn skills_that_are_not_there() {
             error: cannot load the skill in …/skills
               …/skills: error[no-skill-md]: the directory has no SKILL.md
                 help: name the directory of one skill; scan a directory that has several skills
-            hint: there are skills below it (2): `--skills …/skills` takes all of them, in a configuration `roots`
+            hint: the directory contains 2 skills; use `--skills …/skills`, or `roots` in a configuration file, to use all of them
             exit 2
         "#]],
     );
@@ -122,10 +122,10 @@ fn skills_that_are_not_there() {
     place.check(
         &["try", "--skills", "broken"],
         expect![[r#"
-        error: there is no skill to try
-        hint: 1 skill cannot be loaded: `acp-skills-proxy check …/broken/x` says why
-        exit 2
-    "#]],
+            error: no skills found
+            hint: 1 skill cannot be loaded; run `acp-skills-proxy check …/broken/x` to see why
+            exit 2
+        "#]],
     );
 }
 
@@ -163,7 +163,7 @@ fn the_proxy_warns_of_what_is_not_there() {
 #[test]
 fn the_proxy_warns_when_nothing_is_named() {
     let place = Place::new();
-    let warning = "WARN no skills are selected, so the agent gets none; select a skill with `--skill DIR`";
+    let warning = "WARN no skills are selected, so the agent gets none; use `--skill DIR` for one skill";
     let said = place.said(&["--", "cat"]);
     assert!(said.contains(warning) && said.ends_with("exit 0\n"), "{said}");
     let said = place.said(&["--skills", "skills", "--", "cat"]);
@@ -212,8 +212,8 @@ fn a_list_of_paths() {
             docx   scanned       22     2      0  skills/docx        Reads docx.
             greet  scanned       21     2      0  home/skills/greet  Greets.
 
-            3 skills; about 73 tokens in the catalog.
-            With how to use it and the 2 tools the model reads about 282 tokens before it activates anything.
+            3 skills, about 73 tokens in the catalog.
+            With instructions and 2 tools, the model reads about 282 tokens before it activates a skill.
             exit 0
         "#]],
     );
@@ -236,8 +236,8 @@ fn hidden_directories() {
         claude-skills  scanned       27     2      0  repository/.claude/skills/claude-skills  Is in a hidden directory.
         curated        scanned       26     2      0  repository/.curated/curated              Is in a hidden directory.
 
-        3 skills; about 90 tokens in the catalog.
-        With how to use it and the 2 tools the model reads about 304 tokens before it activates anything.
+        3 skills, about 90 tokens in the catalog.
+        With instructions and 2 tools, the model reads about 304 tokens before it activates a skill.
         exit 0
     "#]]);
     // The same files.

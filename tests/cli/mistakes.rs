@@ -58,8 +58,8 @@ fn wrong_command_lines() {
     "#]],
     );
     place.check(&[], expect![[r#"
-        error: there is no agent to run
-        hint: the agent command goes after `--`, for example `acp-skills-proxy --skill DIR -- claude-agent-acp`, or into `agent` of --config FILE; only an ACP conductor starts the proxy without one
+        error: no agent to run
+        hint: put the agent's command after `--`, for example `acp-skills-proxy --skill DIR -- claude-agent-acp`, or set `agent` in the configuration file; only an ACP conductor can run the proxy without an agent
         exit 2
     "#]]);
 }
@@ -135,9 +135,9 @@ fn commands_and_their_words() {
     place.check(
         &["search", "--skills", "skills", "nothing"],
         expect![[r#"
-        none of 2 skills fits `nothing`
-        exit 1
-    "#]],
+            none of 2 skills matches `nothing`
+            exit 1
+        "#]],
     );
     place.check(
         &["search", "--skills", "skills", "nothing", "--json"],
@@ -147,10 +147,7 @@ fn commands_and_their_words() {
     "#]],
     );
     let said = place.said(&["add", "skills"]);
-    assert!(
-        said.contains("a directory needs no source: `--skills skills`") && said.ends_with("exit 2\n"),
-        "{said}"
-    );
+    assert!(said.contains("for a directory, use `--skills skills`") && said.ends_with("exit 2\n"), "{said}");
     // Nothing of ours is in it.
     place.check(
         &["report", "skills/pdf/SKILL.md"],
@@ -207,35 +204,35 @@ fn names_of_new_skills() {
     place.check(
         &["init", "Foo"],
         expect![[r#"
-        error: `Foo` cannot be a skill: Skill name 'Foo' must be lowercase
-        hint: did you mean `acp-skills-proxy init foo`?
-        exit 2
-    "#]],
+            error: cannot create the skill `Foo`: Skill name 'Foo' must be lowercase
+            hint: did you mean `acp-skills-proxy init foo`?
+            exit 2
+        "#]],
     );
     place.check(&["init", "my skill"], expect![[r#"
-        error: `my skill` cannot be a skill: Skill name 'my skill' contains invalid characters. Only letters, digits, and hyphens are allowed.
+        error: cannot create the skill `my skill`: Skill name 'my skill' contains invalid characters. Only letters, digits, and hyphens are allowed.
         hint: did you mean `acp-skills-proxy init my-skill`?
         exit 2
     "#]]);
     place.check(&["init", "../other/my_skill"], expect![[r#"
-        error: `../other/my_skill` cannot be a skill: Skill name '../other/my_skill' contains invalid characters. Only letters, digits, and hyphens are allowed.
+        error: cannot create the skill `../other/my_skill`: Skill name '../other/my_skill' contains invalid characters. Only letters, digits, and hyphens are allowed.
         hint: did you mean `acp-skills-proxy init my-skill --in ../other/`?
         exit 2
     "#]]);
     place.check(
         &["init", ""],
         expect![[r#"
-        error: `` cannot be a skill: Field 'name' must be a non-empty string
-        exit 2
-    "#]],
+            error: cannot create the skill ``: Field 'name' must be a non-empty string
+            exit 2
+        "#]],
     );
     place.check(
         &["init", "pdf", "--in", "skills"],
         expect![[r#"
-        error: there is a skills/pdf already
-        hint: nothing was changed; give the skill another name, or another place with `--in DIR`
-        exit 2
-    "#]],
+            error: skills/pdf already exists
+            hint: nothing was changed; choose another name, or another directory with `--in DIR`
+            exit 2
+        "#]],
     );
 }
 
@@ -266,10 +263,10 @@ fn paths_that_are_something_else() {
     place.check(
         &["list", "file"],
         expect![[r#"
-        error: `file` is no SKILL.md
-        hint: name a directory to look in, or that of a skill
-        exit 2
-    "#]],
+            error: `file` is not a SKILL.md
+            hint: name a skill's directory, or a directory to search for skills
+            exit 2
+        "#]],
     );
     place.check(
         &["list", "--skill", "file"],
@@ -283,30 +280,30 @@ fn paths_that_are_something_else() {
     place.check(
         &["list", "--skills", "file"],
         expect![[r#"
-        error: cannot look for skills in file: there is no such directory
-        hint: it is a file; `--skills` takes a directory to look in, `--skill` that of one skill
-        exit 2
-    "#]],
+            error: cannot look for skills in file: there is no such directory
+            hint: the path is a file; `--skills` takes a directory to search, and `--skill` takes the directory of a skill
+            exit 2
+        "#]],
     );
     place.check(
         &["list", "--skills", "$WORK/skills"],
         expect![[r#"
-        error: cannot look for skills in $WORK/skills: there is no such directory
-        hint: of what a shell expands, only `~` and `$HOME` are: write out what `$WORK` stands for
-        exit 2
-    "#]],
+            error: cannot look for skills in $WORK/skills: there is no such directory
+            hint: only `~` and `$HOME` are expanded here; replace `$WORK` with its value
+            exit 2
+        "#]],
     );
     place.check(
         &["list", "--skill", "~somebody/skills"],
         expect![[r#"
-        error: cannot load the skill in …/~somebody/skills
-          …/~somebody/skills: error[no-such-directory]: there is no such directory
-        hint: of what a shell expands, only `~` and `$HOME` are: write out what `~somebody` stands for
-        exit 2
-    "#]],
+            error: cannot load the skill in …/~somebody/skills
+              …/~somebody/skills: error[no-such-directory]: there is no such directory
+            hint: only `~` and `$HOME` are expanded here; replace `~somebody` with its value
+            exit 2
+        "#]],
     );
     let said = place.said(&["check", "$WORK/skills"]);
-    assert!(said.contains("write out what `$WORK` stands for") && said.ends_with("exit 2\n"), "{said}");
+    assert!(said.contains("replace `$WORK` with its value") && said.ends_with("exit 2\n"), "{said}");
 }
 
 /// Where skills were to be found by themselves, it is said where that is.
@@ -314,8 +311,8 @@ fn paths_that_are_something_else() {
 fn places_without_skills() {
     let place = Place::new();
     place.check(&["list", "--discover", "project"], expect![[r#"
-        There are no skills.
-        hint: there is none in .skills, .agents/skills, .claude/skills: put one there, or name one with `--skill DIR`, or a directory to look in with `--skills DIR`
+        No skills found.
+        hint: there are no skills in .skills, .agents/skills, .claude/skills; add one there, or select others with `--skill DIR` or `--skills DIR`
         exit 0
     "#]]);
     let said = place.said(&["try", "--discover", "user"]);
