@@ -399,7 +399,7 @@ fn what_nobody_needs_is_removed() {
     // Another process still serves the old one.
     age(&old);
     let said = home.printed(&["sources", "--prune"]);
-    assert!(said.contains("nothing to remove") && states(&home) == 2, "{said}");
+    assert!(said.contains("no unused versions") && states(&home) == 2, "{said}");
     let (text, failed) = stage.call(&connection, "activate_skill", json!({ "name": "review" }));
     assert!(!failed && text.contains("# Review one"), "{text}");
     drop(stage.editor.finish());
