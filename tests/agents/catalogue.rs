@@ -1,8 +1,8 @@
-//! Which agents there are, how each is installed, and how it is started: `agents.json`.
+//! The agents in `agents.json`: how to install and start each of them.
 //!
-//! Versions are exact, so that a run can be repeated. Nothing is installed but below the directory that `AGENTS_HOME` names,
-//! and an agent runs with a home of its own and next to nothing of our environment: no key of the person who runs this
-//! reaches it.
+//! Versions are exact, so that a run can be repeated. Everything is installed below the directory that `AGENTS_HOME`
+//! names. Each agent runs with its own home directory and almost none of our environment, so that it does not get the
+//! keys of the person who runs this.
 
 use std::{
     collections::BTreeMap,
@@ -16,18 +16,18 @@ use std::{
 use serde::Deserialize;
 use serde_json::Value;
 
-/// All of `agents.json`.
+/// The contents of `agents.json`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Catalogue {
-    /// The package of npm that has Node.js: several agents need a newer one than machines have.
+    /// The npm package with Node.js, because several agents need a newer version than most machines have.
     node: String,
-    /// The package of PyPI that installs those of PyPI.
+    /// The PyPI package that installs the other PyPI packages.
     uv: String,
     pub(crate) agents: Vec<Spec>,
 }
 
-/// One agent.
+/// An agent.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Spec {
@@ -35,44 +35,44 @@ pub(crate) struct Spec {
     pub(crate) id: String,
     #[serde(default)]
     npm: Vec<String>,
-    /// Whether scripts of its packages of npm run at the installation: some download what is not needed.
+    /// True if the scripts of its npm packages run at installation. Some of them download files that are not needed.
     #[serde(default = "yes")]
     scripts: bool,
     #[serde(default)]
     pypi: Vec<String>,
-    /// The version of Python that those need.
+    /// The version of Python for the PyPI packages. The default is 3.
     python: Option<String>,
     cargo: Option<String>,
-    /// Where it is below `AGENTS_HOME`, when not under its identifier.
+    /// Its directory below `AGENTS_HOME`. The default is its identifier.
     folder: Option<String>,
     run: Vec<String>,
     #[serde(default)]
     env: BTreeMap<String, String>,
-    /// Files below its home, by path, as lines.
+    /// Files to create in its home directory: the path and the lines of each.
     #[serde(default)]
     files: BTreeMap<String, Vec<String>>,
-    /// Whether its model can be scripted.
+    /// True if its model can be scripted.
     #[serde(default = "yes")]
     pub(crate) model: bool,
-    /// How its model finds a tool that is hidden.
+    /// The call with which its model finds a hidden tool.
     pub(crate) find: Option<Step>,
-    /// How its model calls a tool that it has found, when not by its name.
+    /// The call with which its model calls a tool that it has found, unless it uses the tool's name.
     pub(crate) via: Option<Step>,
-    /// What its model has to say in each call besides the arguments.
+    /// Additional arguments that its model has to send in each call.
     #[serde(default)]
     pub(crate) with: serde_json::Map<String, Value>,
-    /// Why the user is asked about calls of our reading tools, in words.
+    /// The reason why the user is asked about calls of our reading tools.
     pub(crate) asks: Option<String>,
-    /// Why it is told the catalog again after a load, in words.
+    /// The reason why it gets the catalog again after a load.
     pub(crate) retold: Option<String>,
-    /// Why it is ended before it leaves by itself, in words.
+    /// The reason why it is killed before it exits by itself.
     pub(crate) leaves: Option<String>,
-    /// Why sessions cannot be loaded, in words.
+    /// The reason why sessions cannot be loaded.
     pub(crate) load: Option<String>,
 }
 
-/// A call of one of the agent's own tools. `{tool}` in its arguments is the name of the tool that is meant, and the text
-/// `{arguments}` alone stands for that one's arguments.
+/// A call of one of the agent's own tools. In its arguments, `{tool}` is replaced by the name of the tool to call, and a
+/// text `{arguments}` by that tool's arguments.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Step {
@@ -84,7 +84,7 @@ fn yes() -> bool {
     true
 }
 
-/// Where agents are installed, when somebody says so.
+/// Returns the directory where agents are installed, if `AGENTS_HOME` is set.
 pub(crate) fn home() -> Option<PathBuf> {
     env::var_os("AGENTS_HOME").filter(|home| !home.is_empty()).map(PathBuf::from)
 }
@@ -94,7 +94,7 @@ pub(crate) fn read() -> Catalogue {
 }
 
 impl Catalogue {
-    /// Installs an agent unless it is there.
+    /// Installs an agent if it is missing.
     pub(crate) fn install(&self, agent: &Spec, home: &Path) -> Result<(), String> {
         fs::create_dir_all(home).map_err(|error| format!("{}: {error}", home.display()))?;
         let node = home.join("node");
@@ -123,7 +123,7 @@ impl Catalogue {
 }
 
 impl Catalogue {
-    /// uv, which finds a Python of the right version, or gets it. Installed unless it is there.
+    /// Returns uv, which finds or downloads a suitable Python. Installs it if it is missing.
     fn uv(&self, home: &Path) -> Result<PathBuf, String> {
         let folder = home.join("uv");
         let program = folder.join("bin/uv");
@@ -153,14 +153,14 @@ fn run(command: &mut Command) -> Result<(), String> {
 }
 
 impl Spec {
-    /// The version that is tried.
+    /// Returns the tested version.
     pub(crate) fn version(&self) -> &str {
         let package =
             self.npm.first().or(self.pypi.first()).or(self.cargo.as_ref()).map_or("", String::as_str);
         package.rsplit(['@', '=']).next().unwrap_or_default()
     }
 
-    /// The name of the package that is tried.
+    /// Returns the name of the tested package.
     pub(crate) fn package(&self) -> String {
         let package =
             self.npm.first().or(self.pypi.first()).or(self.cargo.as_ref()).map_or("", String::as_str);
@@ -172,7 +172,7 @@ impl Spec {
         home.join(self.folder.as_deref().unwrap_or(&self.id))
     }
 
-    /// Whether it is installed.
+    /// Returns true if the agent is installed.
     pub(crate) fn is_installed(&self, home: &Path) -> bool {
         let place = |text: &str| PathBuf::from(self.filled(text, home, Path::new(""), ""));
         self.run.iter().any(|word| word.starts_with('{') && place(word).exists())
@@ -187,7 +187,7 @@ impl Spec {
             .replace("{model}", model)
     }
 
-    /// Writes its files into its home `own`.
+    /// Writes its files into its home directory `own`.
     pub(crate) fn settle(&self, home: &Path, own: &Path, model: &str) {
         for (path, lines) in &self.files {
             let path = own.join(path);
@@ -197,7 +197,7 @@ impl Spec {
         fs::create_dir_all(own.join("tmp")).expect("a directory");
     }
 
-    /// The command that starts it, and its whole environment.
+    /// Returns the command that starts it, and its complete environment.
     pub(crate) fn command(
         &self,
         home: &Path,

@@ -1,5 +1,5 @@
-//! The client's end of a conversation with a real agent: it writes requests, answers what the agent asks, and keeps all that
-//! is said.
+//! The client's end of a conversation with a real agent. It sends requests, answers the agent's requests, and records all
+//! messages.
 
 use std::{
     collections::HashMap,
@@ -14,10 +14,10 @@ use std::{
 
 use serde_json::{Value, json};
 
-/// When something that has to happen has not happened. Some agents need many seconds to start.
+/// The maximum time to wait for an event. Some agents need many seconds to start.
 pub(crate) const DEADLINE: Duration = Duration::from_mins(1);
 
-/// Marks the processes of one run, whatever they make of their groups.
+/// The environment variable that marks the processes of a run, even if they change their process groups.
 const RUN: &str = "AGENTS_RUN";
 
 /// A connection to an agent, or to a proxy in front of one.
@@ -27,31 +27,31 @@ pub(crate) struct Client {
     lines: Receiver<String>,
     run: String,
     next: u64,
-    /// All that was said, by whom, in order.
+    /// All lines with their sender, in order.
     pub(crate) said: Vec<(Side, String)>,
-    /// How often the agent asked for permission.
+    /// The number of times that the agent asked for permission.
     pub(crate) asked: u32,
     answers: HashMap<String, Value>,
 }
 
-/// Who says something.
+/// The sender of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Side {
     Client,
     Agent,
 }
 
-/// How a conversation ended.
+/// The result of a conversation.
 pub(crate) struct End {
     pub(crate) status: ExitStatus,
-    /// What still runs of it.
+    /// The processes that are still running.
     pub(crate) left: Vec<String>,
-    /// Lines on stdout that are no JSON-RPC.
+    /// Lines on stdout that are not JSON-RPC.
     pub(crate) stray: Vec<String>,
 }
 
 impl Client {
-    /// Starts a command with this environment and nothing of ours.
+    /// Starts a command with this environment and none of ours.
     pub(crate) fn start(
         command: &[OsString],
         environment: &[(String, OsString)],
@@ -81,7 +81,8 @@ impl Client {
             }
         });
         let stdin = child.stdin.take();
-        let (said, answers) = (Vec::new(), HashMap::new());
+        let said = Vec::new();
+        let answers = HashMap::new();
         Self { child, stdin, lines, run, next: 0, said, asked: 0, answers }
     }
 
@@ -89,8 +90,8 @@ impl Client {
         let line = message.to_string();
         self.said.push((Side::Client, line.clone()));
         if let Some(stdin) = &mut self.stdin {
-            // An agent that is gone shows in the answer that does not come.
-            drop(stdin.write_all(format!("{line}\n").as_bytes()).and_then(|()| stdin.flush()));
+            // If the agent has exited, its missing answer shows that.
+            let _ = stdin.write_all(format!("{line}\n").as_bytes()).and_then(|()| stdin.flush());
         }
     }
 
@@ -105,7 +106,7 @@ impl Client {
         self.send(&json!({ "jsonrpc": "2.0", "method": method, "params": params }));
     }
 
-    /// The answer to a request: the whole message. An error when none comes.
+    /// Waits for the answer to a request and returns the whole message, or an error if there is none in time.
     pub(crate) fn answer(&mut self, id: u64, within: Duration) -> Result<Value, String> {
         let deadline = Instant::now() + within;
         loop {
@@ -116,7 +117,7 @@ impl Client {
         }
     }
 
-    /// A request and its result.
+    /// Sends a request and returns its result.
     pub(crate) fn ask(&mut self, method: &str, params: &Value) -> Result<Value, String> {
         let id = self.request(method, params);
         let mut answer = self.answer(id, DEADLINE)?;
@@ -126,7 +127,7 @@ impl Client {
         }
     }
 
-    /// Hears what is said for a while, or until `enough`.
+    /// Reads messages for this time, or until `enough` returns true.
     pub(crate) fn listen(&mut self, time: Duration, enough: impl Fn(&Self) -> bool) {
         let deadline = Instant::now() + time;
         while !enough(self) {
@@ -137,7 +138,7 @@ impl Client {
         }
     }
 
-    /// Hears one line.
+    /// Reads a line.
     fn hear(&mut self, deadline: Instant) -> Result<(), String> {
         let line =
             self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now())).map_err(|error| {
@@ -166,7 +167,7 @@ impl Client {
         Ok(())
     }
 
-    /// What a user answers, and an editor.
+    /// Returns the answers of a user and an editor.
     fn reply(&mut self, method: &str, params: &Value) -> Option<Value> {
         match method {
             "session/request_permission" => {
@@ -183,7 +184,7 @@ impl Client {
         }
     }
 
-    /// What the agent said since the line of this number, as messages.
+    /// Returns the agent's messages from line `since` on.
     pub(crate) fn heard(&self, since: usize) -> Vec<Value> {
         let agents = self.said[since..].iter().filter(|(side, _)| *side == Side::Agent);
         agents.filter_map(|(_, line)| serde_json::from_str(line).ok()).collect()
@@ -193,17 +194,17 @@ impl Client {
         self.child.id()
     }
 
-    /// Leaves, and waits until the other side has.
+    /// Closes stdin, and waits until the other side has exited.
     pub(crate) fn end(mut self) -> End {
         drop(self.stdin.take());
         let deadline = Instant::now() + DEADLINE;
         let status = loop {
-            // What it says last.
+            // Reads its last lines.
             while self.hear(Instant::now()).is_ok() {}
             match self.child.try_wait().expect("a child") {
                 Some(status) => break status,
                 None if Instant::now() > deadline => {
-                    drop(self.child.kill());
+                    let _ = self.child.kill();
                     break self.child.wait().expect("a child");
                 }
                 None => thread::sleep(Duration::from_millis(10)),
@@ -221,24 +222,24 @@ impl Client {
 
 impl Drop for Client {
     fn drop(&mut self) {
-        drop(self.child.kill());
-        drop(self.child.wait());
+        let _ = self.child.kill();
+        let _ = self.child.wait();
         for id in marked(&self.run) {
             if let Some(id) = rustix::process::Pid::from_raw(id) {
-                // It may have ended by now.
+                // The process may have exited meanwhile.
                 let _ = rustix::process::kill_process(id, rustix::process::Signal::KILL);
             }
         }
     }
 }
 
-/// A number that no other run has.
+/// Returns a number that is different in each run.
 fn id() -> u64 {
     use std::hash::{BuildHasher, RandomState};
     RandomState::new().hash_one(())
 }
 
-/// The processes of a run.
+/// Returns the processes of a run.
 fn marked(run: &str) -> Vec<i32> {
     let mark = format!("{RUN}={run}");
     let Ok(processes) = std::fs::read_dir("/proc") else { return Vec::new() };
@@ -255,7 +256,7 @@ fn marked(run: &str) -> Vec<i32> {
     ids.collect()
 }
 
-/// What is left of a run, once it had a moment to go.
+/// Returns the processes that are still running after a short wait.
 fn left(run: &str) -> Vec<String> {
     let deadline = Instant::now() + Duration::from_secs(2);
     loop {

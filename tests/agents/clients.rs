@@ -1,5 +1,5 @@
-//! Other people's clients in front of an agent, bare and behind the proxy: `acplint`, which judges agents by the protocol, and
-//! `yopo`, which asks one question. Both have to see the same.
+//! Third-party clients in front of an agent, with and without the proxy: `acplint`, which checks agents against the
+//! protocol, and `yopo`, which sends a single prompt. Both have to see the same results.
 //!
 //!     AGENTS_CLIENTS=1 AGENTS_HOME=… cargo test -p acp-skills-proxy --test agents -- acplint
 
@@ -28,10 +28,10 @@ const HEARD: [&str; 3] = [
 /// What the name of a check of one notification begins with; its number follows.
 const OF_ONE: &str = "schema_notification_";
 
-/// How long acplint waits for an answer, in seconds.
+/// The time that acplint waits for an answer, in seconds.
 const PATIENCE: &str = "5";
 
-/// Where a client is.
+/// Returns the path of a client.
 fn program(client: &str, home: &Path) -> PathBuf {
     match client {
         "acplint" => home.join("acplint/bin/acplint"),
@@ -45,10 +45,11 @@ pub(crate) fn fits(client: &str, spec: &Spec, home: &Path) -> bool {
     program(client, home).exists() && (client != "yopo" || spec.model)
 }
 
-/// Has a client look at an agent, bare and proxied. Returns what it said, or what differs.
+/// Runs a client against an agent, bare and proxied. Returns its output, or the differences as an error.
 pub(crate) fn compare(client: &str, spec: &Spec, home: &Path) -> Result<String, String> {
     let [bare, proxied] = [false, true].map(|proxied| look(client, &Place::new(spec, home, proxied), home));
-    let (mut bare, mut proxied) = (bare?, proxied?);
+    let mut bare = bare?;
+    let mut proxied = proxied?;
     // Of an agent that says nothing by itself, the client hears the list of commands, which is the proxy's.
     let hears = |seen: &BTreeMap<String, String>| seen.get(HEARD[0]).map(String::as_str) == Some("PASS");
     if hears(&proxied) && !hears(&bare) {
@@ -68,7 +69,7 @@ pub(crate) fn compare(client: &str, spec: &Spec, home: &Path) -> Result<String, 
     Ok(if client == "acplint" { format!("{passed} of {} checks", bare.len()) } else { format!("{bare:?}") })
 }
 
-/// What a client says of the agent of a place.
+/// Returns the results of a client for an agent.
 fn look(client: &str, place: &Place<'_>, home: &Path) -> Result<BTreeMap<String, String>, String> {
     let (words, environment) = place.command(&[], &[]);
     let quoted = words.iter().map(|word| format!("'{}'", word.to_string_lossy().replace('\'', r"'\''")));
@@ -96,10 +97,11 @@ fn look(client: &str, place: &Place<'_>, home: &Path) -> Result<BTreeMap<String,
     let results = report["results"].as_array().ok_or("there are no results")?;
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     // A check of one notification has the notification's number, and there is one more behind the proxy.
-    let name = |it: &Value| match text(&it["name"]) {
+    let name = |check: &Value| match text(&check["name"]) {
         name if name.starts_with(OF_ONE) => OF_ONE.to_owned(),
         name => name,
     };
-    let verdict = |it: &Value| (format!("{}/{}", text(&it["category"]), name(it)), text(&it["status"]));
+    let verdict =
+        |check: &Value| (format!("{}/{}", text(&check["category"]), name(check)), text(&check["status"]));
     Ok(results.iter().map(verdict).collect())
 }

@@ -1,20 +1,21 @@
-//! Real agents, bare and behind the proxy, with a scripted model behind their providers' APIs:
+//! Tests with real agents, bare and behind the proxy. A scripted model serves their providers' APIs:
 //!
 //!     AGENTS_HOME=~/.cache/acp-agents cargo test -p acp-skills-proxy --test agents -- NAME
 //!
-//! Without AGENTS_HOME, and for agents that are not installed there, the tests are skipped and say so; with
-//! `AGENTS_INSTALL=1` they are installed first (npm, Python, cargo). With `AGENTS_WRITE=1` what was seen of those that came out clean
-//! goes into the program's table of agents, of which the README's is made. Linux only: what is left of an agent is found in `/proc`.
+//! Without `AGENTS_HOME`, and for agents that are not installed there, the tests are skipped with a message.
+//! `AGENTS_INSTALL=1` installs agents first (npm, Python, cargo). `AGENTS_WRITE=1` writes the results of agents without
+//! failures into the program's table of agents, from which the README's table is made. Linux only, because remaining
+//! processes of an agent are found in `/proc`.
 //!
-//! | file | owns |
+//! | file | contents |
 //! |---|---|
-//! | `agents.json`, `catalogue` | which agents, in which versions, and how each is started |
+//! | `agents.json`, `catalogue` | the agents, their versions, and how to start them |
 //! | `model/` | the model |
 //! | `client` | the client's end |
-//! | `visit/` | a conversation, and what was seen of it |
-//! | `verdict` | what must be the same bare and proxied, and what the proxy promises |
-//! | `clients` | other people's clients (`AGENTS_CLIENTS=1`) |
-//! | `ledger` | what is kept of it: the program's table of agents |
+//! | `visit/` | a conversation, and its results |
+//! | `verdict` | the comparison of bare and proxied runs, and the promises of the proxy |
+//! | `clients` | third-party clients (`AGENTS_CLIENTS=1`) |
+//! | `ledger` | stores the results in the program's table of agents |
 //! | `recorder` | recordings for the replay tests (`AGENTS_RECORD=DIR`) |
 
 #![expect(clippy::print_stdout, reason = "tests that are skipped say so, and show a table")]
@@ -61,12 +62,12 @@ fn main() -> ExitCode {
 
     use libtest_mimic::{Arguments, Trial};
 
-    // Started as an agent, by the proxy or by a client.
+    // The proxy or a client started this binary as its agent.
     if let Some(code) = recorder::run_as_tee() {
         return code;
     }
     let mut arguments = Arguments::from_args();
-    // Agents need much memory, and a busy machine tells little about time.
+    // Agents need a lot of memory, and times on a busy machine mean little.
     arguments.test_threads.get_or_insert(1);
     let home = catalogue::home();
     let catalogue = catalogue::read();
@@ -90,14 +91,17 @@ fn main() -> ExitCode {
         }
         if let Some(home) = home.clone().filter(|_| is_here && env::var_os("AGENTS_CLIENTS").is_some()) {
             for client in clients::CLIENTS.into_iter().filter(|client| clients::fits(client, spec, &home)) {
-                let (spec, home) = (spec.clone(), home.clone());
+                let spec = spec.clone();
+                let home = home.clone();
                 trials.push(Trial::test(format!("{client} {}", spec.id), move || {
                     println!("{client} {}: {}", spec.id, clients::compare(client, &spec, &home)?);
                     Ok(())
                 }));
             }
         }
-        let (spec, installed, rows) = (spec.clone(), home.clone().unwrap_or_default(), Arc::clone(&rows));
+        let spec = spec.clone();
+        let installed = home.clone().unwrap_or_default();
+        let rows = Arc::clone(&rows);
         let trial = Trial::test(spec.id.clone(), move || {
             if let Some(dir) = env::var_os("AGENTS_RECORD") {
                 return recorder::record(&spec, &installed, dir.as_ref()).map_err(Into::into);

@@ -1,10 +1,10 @@
-//! The scripted model: a server on loopback that speaks the providers' APIs, calls the tools that the test wants in each turn
-//! and remembers what it was asked.
+//! The scripted model: a server on the loopback interface that implements the providers' APIs, calls the tools that a
+//! test wants in each turn, and records its requests.
 //!
-//! | file | owns |
+//! | file | contents |
 //! |---|---|
-//! | `mod` | the server, the script, and what was asked |
-//! | `shapes` | how each API writes a request and an answer |
+//! | `model.rs` | the server, the script, and the recorded requests |
+//! | `shapes` | the format of requests and answers in each API |
 
 mod shapes;
 
@@ -24,7 +24,7 @@ use serde_json::{Map, Value, json};
 
 use crate::catalogue::Step;
 
-/// What the model says when it has called what it was to call.
+/// The model's text after it has made all calls.
 pub(crate) const REPLY: &str = "All is done.";
 
 /// A running model.
@@ -40,27 +40,27 @@ struct State {
     via: Option<Step>,
     with: Map<String, Value>,
     calls: Vec<Call>,
-    /// Whether answers are kept until nobody waits for them any more.
+    /// If true, answers are held back until the client hangs up.
     is_mute: bool,
     asked: Vec<Value>,
 }
 
-/// A tool of ours that the model is to call.
+/// A tool of ours that the model calls.
 #[derive(Debug, Clone)]
 pub(crate) struct Call {
     pub(crate) tool: &'static str,
     pub(crate) arguments: Value,
 }
 
-/// What a request says, whatever the API.
+/// The contents of a request, for any API.
 struct Turn {
-    /// The tools that are offered: name, and namespace where there is one.
+    /// The offered tools: name, and namespace if there is one.
     tools: Vec<(String, Option<String>)>,
-    /// The calls since the user spoke last: name and arguments.
+    /// The calls since the last message of the user: name and arguments.
     done: Vec<(String, String)>,
 }
 
-/// What is answered.
+/// The answer to a request.
 enum Answer {
     Text(&'static str),
     Call { name: String, namespace: Option<String>, arguments: Value },
@@ -75,7 +75,7 @@ impl Model {
         let model =
             Self { address, state: Arc::new(Mutex::new(State { find, via, with, ..State::default() })) };
         let served = model.clone();
-        // It lives for as long as the tests.
+        // The server runs until the tests end.
         thread::spawn(move || {
             let runtime =
                 tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
@@ -92,22 +92,22 @@ impl Model {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From now on it calls these, one after the other, in each turn.
+    /// Sets the calls of each following turn, in order.
     pub(crate) fn calls(&self, calls: &[Call]) {
         self.state().calls = calls.to_vec();
     }
 
-    /// Whether it answers nothing.
+    /// Holds back all answers if `is_mute` is true.
     pub(crate) fn mute(&self, is_mute: bool) {
         self.state().is_mute = is_mute;
     }
 
-    /// What it was asked since somebody looked last.
+    /// Takes the requests since the last call of this function.
     pub(crate) fn asked(&self) -> Vec<Value> {
         std::mem::take(&mut self.state().asked)
     }
 
-    /// Whether anybody has asked since then.
+    /// Returns true if there were requests since then.
     pub(crate) fn is_asked(&self) -> bool {
         !self.state().asked.is_empty()
     }
@@ -121,18 +121,17 @@ impl Model {
                     let model = model.clone();
                     async move { Ok::<_, Infallible>(model.respond(request).await) }
                 });
-                // Whoever hangs up wants nothing more.
-                drop(
-                    hyper::server::conn::http1::Builder::new()
-                        .serve_connection(TokioIo::new(stream), service)
-                        .await,
-                );
+                // A client that hangs up does not need the answer.
+                let _ = hyper::server::conn::http1::Builder::new()
+                    .serve_connection(TokioIo::new(stream), service)
+                    .await;
             });
         }
     }
 
     async fn respond(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
-        let (is_post, path) = (request.method() == hyper::Method::POST, request.uri().path().to_owned());
+        let is_post = request.method() == hyper::Method::POST;
+        let path = request.uri().path().to_owned();
         let body =
             request.into_body().collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
         let asked: Option<Value> = serde_json::from_slice(&body).ok();
@@ -154,7 +153,7 @@ impl Model {
         response
     }
 
-    /// The next call of the script that the turn has not seen and can make, or the end of the turn.
+    /// Returns the next call of the script that this turn has not made and can make, or the end of the turn.
     fn decide(&self, turn: &Turn) -> Answer {
         let state = self.state();
         for call in &state.calls {
@@ -167,18 +166,19 @@ impl Model {
             if is_done {
                 continue;
             }
-            // An agent may have a tool of the same name itself.
+            // An agent may have its own tool with the same name.
             let is_ours = |(name, namespace): &&(String, Option<String>)| {
                 name.ends_with(call.tool)
                     && (name.contains("acp-skills")
                         || name.contains("acp_skills")
-                        || namespace.as_ref().is_some_and(|it| it.contains("skills")))
+                        || namespace.as_ref().is_some_and(|namespace| namespace.contains("skills")))
             };
-            // Some agents name tools as the server does.
+            // Some agents put the server's name into the tool's name.
             let is_plain = |(name, _): &&(String, Option<String>)| name == call.tool;
             let ours = turn.tools.iter().find(is_ours).or_else(|| turn.tools.iter().find(is_plain));
             if let Some((name, namespace)) = ours {
-                let (name, namespace) = (name.clone(), namespace.clone());
+                let name = name.clone();
+                let namespace = namespace.clone();
                 let mut arguments = call.arguments.clone();
                 if let Some(arguments) = arguments.as_object_mut() {
                     arguments.extend(state.with.clone());

@@ -1,8 +1,8 @@
-//! Recordings for the replay tests: what a client and an agent say to each other, bare, and what an agent says that remembers
-//! text of ours, with names, paths and tokens replaced.
+//! Makes the recordings for the replay tests: conversations of a client and an agent, bare, and with an agent that
+//! repeats text of ours. Names, paths and tokens are replaced.
 //!
-//! The client's lines are those that the client wrote, the agent's those that the agent wrote, so behind the proxy a part of
-//! this program stands in front of the agent and keeps what passes.
+//! The client's lines are recorded as the client wrote them, and the agent's as the agent wrote them. So behind the
+//! proxy, this binary runs in front of the agent and records the lines that pass.
 
 use std::{
     env,
@@ -25,12 +25,12 @@ use crate::{
     visit::{Place, initialize},
 };
 
-/// The first argument of this program when it passes lines on and keeps them.
+/// The first argument of this binary if it passes on lines and records them.
 const TEE: &str = "--tee";
-/// Longer texts are shortened, unless they hold text of ours.
+/// Longer texts are shortened, unless they contain text of ours.
 const MAX_CHARS: usize = 300;
 
-/// Passes lines between our stdin and stdout and a command, and keeps them, when that is what this program was started for.
+/// Passes lines between our stdin and stdout and a command, and records them, if this binary was started for that.
 pub(crate) fn run_as_tee() -> Option<ExitCode> {
     let mut words = env::args_os().skip(1);
     if words.next()? != TEE {
@@ -45,23 +45,23 @@ pub(crate) fn run_as_tee() -> Option<ExitCode> {
         .stdout(Stdio::piped())
         .spawn()
         .expect("the agent starts");
-    let (mut to_agent, from_agent) =
-        (child.stdin.take().expect("a pipe"), child.stdout.take().expect("a pipe"));
+    let mut to_agent = child.stdin.take().expect("a pipe");
+    let from_agent = child.stdout.take().expect("a pipe");
     let kept = Arc::clone(&file);
     thread::spawn(move || pass(std::io::stdin().lock(), &mut to_agent, "client", &kept));
     pass(BufReader::new(from_agent), &mut std::io::stdout().lock(), "agent", &file);
     let code = child.wait().ok().and_then(|status| status.code()).unwrap_or(1);
-    // The other direction may be waiting for ever.
+    // The other direction may be blocked.
     std::process::exit(code);
 }
 
 fn pass(from: impl BufRead, to: &mut impl Write, side: &str, file: &Mutex<fs::File>) {
     for line in from.split(b'\n').map_while(Result::ok) {
         let text = String::from_utf8_lossy(&line);
-        // Before it goes on, so that its answer is behind it.
+        // Record the line before passing it on, so that its answer follows it.
         if serde_json::from_str::<Value>(&text).is_ok_and(|message| message.is_object()) {
             let mut file = file.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            drop(writeln!(file, "{{\"dir\":\"{side}\",\"msg\":{text}}}"));
+            let _ = writeln!(file, "{{\"dir\":\"{side}\",\"msg\":{text}}}");
         }
         if to.write_all(&line).and_then(|()| to.write_all(b"\n")).and_then(|()| to.flush()).is_err() {
             return;
@@ -79,7 +79,7 @@ pub(crate) fn record(spec: &Spec, installed: &Path, dir: &Path) -> Result<(), St
         let flags = ["--approve", "none", "--titles", "agent", "--catalog-in", "prompt"];
         let start = || place.start(&flags, &wrap);
         let calls = [Call { tool: "activate_skill", arguments: json!({ "name": "demo" }) }];
-        // Bare, there is nothing of ours to call.
+        // Without the proxy, there are no tools of ours to call.
         place.model.calls(if proxied { &calls } else { &[] });
         let said = converse(&place, start, spec.load.is_none())?;
         let text = fs::read_to_string(&kept).map_err(|error| error.to_string())?;
@@ -87,11 +87,12 @@ pub(crate) fn record(spec: &Spec, installed: &Path, dir: &Path) -> Result<(), St
         let mut originals = said.into_iter();
         let mut out = String::new();
         for mut line in lines {
-            // The agent got it with text of ours.
+            // The agent received this line with text of ours.
             if line["dir"] == "client" {
                 let is_same =
                     |said: &Value| said["method"] == line["msg"]["method"] && said["id"] == line["msg"]["id"];
-                line["msg"] = originals.find(is_same).ok_or_else(|| format!("nobody said {line}"))?;
+                line["msg"] =
+                    originals.find(is_same).ok_or_else(|| format!("the client did not send {line}"))?;
             }
             anonymize(&mut line["msg"], &place, installed);
             out.extend(["{\"dir\":", &line["dir"].to_string(), ",\"msg\":", &line["msg"].to_string(), "}\n"]);
@@ -105,7 +106,7 @@ pub(crate) fn record(spec: &Spec, installed: &Path, dir: &Path) -> Result<(), St
     Ok(())
 }
 
-/// A conversation that has what agents show again later. Returns what the client said.
+/// Runs a conversation whose parts agents show again later. Returns the client's messages.
 fn converse(place: &Place<'_>, start: impl Fn() -> Client, can_load: bool) -> Result<Vec<Value>, String> {
     let mut said = Vec::new();
     let mut keep = |client: &Client| {
@@ -128,8 +129,8 @@ fn converse(place: &Place<'_>, start: impl Fn() -> Client, can_load: bool) -> Re
     prompt(&mut client, &session, &[first])?;
     place.model.calls(&[]);
     prompt(&mut client, &session, &["And now the second turn"])?;
-    // Some agents take it for a mistake.
-    drop(prompt(&mut client, &session, &["/frobnicate it"]));
+    // Some agents answer with an error.
+    let _ = prompt(&mut client, &session, &["/frobnicate it"]);
     keep(&client);
     client.end();
     if can_load && capabilities["agentCapabilities"]["loadSession"] == true {
@@ -139,17 +140,17 @@ fn converse(place: &Place<'_>, start: impl Fn() -> Client, can_load: bool) -> Re
         client.ask("session/load", &load)?;
         client.listen(pause, |_| false);
         prompt(&mut client, &session, &["Third turn, with two blocks. ", "This is the other."])?;
-        // Again, where that is no mistake.
-        drop(client.ask("session/load", &load));
+        // Load the session again if the agent supports it.
+        let _ = client.ask("session/load", &load);
         client.listen(pause, |_| false);
-        drop(client.ask("session/list", &json!({})));
+        let _ = client.ask("session/list", &json!({}));
         keep(&client);
         client.end();
     }
     Ok(said)
 }
 
-/// Replaces what is of this machine, and shortens what is long.
+/// Replaces values that are specific to this machine, and shortens long texts.
 fn anonymize(value: &mut Value, place: &Place<'_>, installed: &Path) {
     match value {
         Value::String(text) => {

@@ -1,4 +1,4 @@
-//! What must be the same bare and proxied, what the proxy promises, and the table of what was seen.
+//! Compares bare and proxied runs, checks the promises of the proxy, and prints the table of results.
 
 use std::path::Path;
 
@@ -9,22 +9,22 @@ use crate::{
     visit::{Place, Seen},
 };
 
-/// Of an agent that opens no session without an account.
+/// The entry for an agent that opens no session without an account.
 pub(crate) const WANTS_LOGIN: &str = "wants a login";
 
-/// The longest that a first prompt may wait for nothing, in milliseconds.
+/// The maximum time that a first prompt may wait in vain, in milliseconds.
 const MAX_WAIT_MS: f64 = 300.0;
 
-/// What the table says of an agent.
+/// The table's row for an agent.
 pub(crate) struct Row {
     name: String,
-    /// The version that it says of itself, when it does.
+    /// The version that the agent reports, if it does.
     pub(crate) says: Option<String>,
     pub(crate) version: String,
     /// `http`, `stdio`, `acp` or `-`.
     pub(crate) server: String,
     pub(crate) catalog: String,
-    /// What the model works with, or why that is not known.
+    /// How the model gets skills, or why that is not known.
     pub(crate) model: &'static str,
     waited: f64,
     command: &'static str,
@@ -33,18 +33,19 @@ pub(crate) struct Row {
     code: String,
 }
 
-/// Visits an agent bare and proxied. Returns what was seen and what is wrong.
+/// Visits an agent bare and proxied. Returns the results and the failures.
 pub(crate) fn judge(spec: &Spec, installed: &Path) -> (Row, Vec<String>) {
     let bare_place = Place::new(spec, installed, false);
     let bare = bare_place.visit();
     let mut place = Place::new(spec, installed, true);
-    // How long it may take is a matter of the machine: one that leaves by itself gets the time.
+    // The exit time depends on the machine, so an agent that exits by itself gets enough time.
     place.exit_wait = bare.code.map(|_| "20");
     let seen = place.visit();
     let mut problems = compare(spec, &bare, &seen);
-    let (before, after) = (bare_place.mistakes(), place.mistakes());
+    let before = bare_place.mistakes();
+    let after = place.mistakes();
     for ((what, before), (_, after)) in before.iter().zip(&after) {
-        // An agent that has died of a request answers nothing; the proxy says what happened.
+        // An agent that a request has crashed answers nothing. The proxy reports the crash instead.
         let has_died = before == "nothing" && after.contains("the agent exited");
         if before != after && !has_died {
             problems.push(format!("{what} is answered with {after}, bare with {before}"));
@@ -53,7 +54,7 @@ pub(crate) fn judge(spec: &Spec, installed: &Path) -> (Row, Vec<String>) {
     if spec.model && seen.session.is_some() {
         match place.crash() {
             Ok((answer, code, left)) => {
-                // A launcher was killed, and its child still said how the turn ended.
+                // The launcher was killed, and its child still reported the end of the turn.
                 let was_told = answer["result"]["stopReason"] == "cancelled";
                 if answer.get("error").is_none() && !was_told {
                     problems.push(format!("the agent was killed, and its turn ended with {answer}"));
@@ -76,7 +77,7 @@ pub(crate) fn judge(spec: &Spec, installed: &Path) -> (Row, Vec<String>) {
 
 fn compare(spec: &Spec, bare: &Seen, seen: &Seen) -> Vec<String> {
     let mut problems: Vec<String> =
-        seen.problems.iter().filter(|it| !bare.problems.contains(it)).cloned().collect();
+        seen.problems.iter().filter(|problem| !bare.problems.contains(problem)).cloned().collect();
     let mut demand = |holds: bool, what: String| {
         if !holds {
             problems.push(what);
@@ -93,18 +94,18 @@ fn compare(spec: &Spec, bare: &Seen, seen: &Seen) -> Vec<String> {
     let missing: Vec<_> = bare.commands.iter().filter(|name| !seen.commands.contains(name)).collect();
     demand(missing.is_empty(), format!("the agent's commands {missing:?} are lost"));
     demand(seen.leaks.is_empty(), format!("the client saw words of ours: {:#?}", seen.leaks));
-    // One that never leaves by itself was killed here.
+    // An agent that never exits by itself was killed here.
     demand(
         spec.leaves.is_some() || bare.code.is_none() || seen.code == bare.code,
         format!("the exit code is {:?}, bare {:?}", seen.code, bare.code),
     );
-    // Some agents leave a daemon on purpose.
+    // Some agents leave a daemon running on purpose.
     demand(
         spec.leaves.is_some() || seen.left.len() <= bare.left.len(),
         format!("these are left: {:?}, bare {:?}", seen.left, bare.left),
     );
     demand(seen.stray.is_empty(), format!("lines that are no JSON-RPC: {:?}", seen.stray));
-    // Who is known by name and version is waited for in vain once, and not in the next run.
+    // For an agent with a known name and version, the proxy waits in vain once, and not in the next run.
     let info = serde_json::from_str::<Value>(&seen.initialize).unwrap_or_default();
     let info = &info["result"]["agentInfo"];
     let in_vain = seen.waited.iter().filter(|&&ms| ms > 0.0).count();
@@ -185,7 +186,7 @@ fn row(spec: &Spec, seen: &Seen) -> Row {
     }
 }
 
-/// Shows what was seen.
+/// Prints the results.
 pub(crate) fn table(rows: &[Row]) {
     if rows.is_empty() {
         return;

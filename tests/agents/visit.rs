@@ -1,4 +1,4 @@
-//! A visit to a real agent, bare or through the proxy: a whole conversation, and what was seen of it.
+//! A visit to a real agent, bare or through the proxy: a whole conversation and its results.
 
 mod sessions;
 
@@ -19,79 +19,79 @@ use crate::{
     model::{Call, Model, REPLY},
 };
 
-/// Stands in the instructions of the skill and nowhere else.
+/// A word that occurs only in the instructions of the skill.
 pub(crate) const BODY: &str = "MARMALADE-4711";
-/// Stands in a file of it.
+/// A word that occurs only in a file of the skill.
 pub(crate) const FILE: &str = "PUMPERNICKEL-0815";
 /// An entry of the catalog.
 const ENTRY: &str = "<name>demo</name>";
-/// What no client must see: parts of our marks, of the catalog, and of how to use it.
+/// Texts that a client must never see: parts of our marks, of the catalog, and of its instructions.
 const OURS: [&str; 3] = ["acp-skills-proxy:", "available_skills", "proven instructions"];
 
-/// The shape of a UUID.
+/// The pattern of a UUID.
 const UUID: &str = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
-/// How long an agent has to answer what is wrong.
+/// The maximum time for an agent to answer an invalid request.
 const SHORT: Duration = Duration::from_secs(8);
-/// How long a cancelled turn has to end.
+/// The maximum time for a cancelled turn to end.
 const LONG: Duration = Duration::from_secs(15);
-/// How long something is looked out for that may come or not.
+/// The time to wait for an event that may not happen.
 const MOMENT: Duration = Duration::from_millis(1500);
 
-/// Where an agent is visited.
+/// The place where an agent is visited.
 pub(crate) struct Place<'a> {
     spec: &'a Spec,
     installed: &'a Path,
-    /// Whether the proxy stands in front of the agent.
+    /// True if the proxy runs in front of the agent.
     proxied: bool,
-    /// How long the agent has to leave by itself, in seconds; as the proxy thinks when nothing is said.
+    /// The grace period for the agent's exit, in seconds. The default is the proxy's.
     pub(crate) exit_wait: Option<&'static str>,
     dir: TempDir,
     pub(crate) model: Model,
 }
 
-/// What was seen.
+/// The results of a visit.
 #[derive(Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an answer of its own")]
 pub(crate) struct Seen {
-    /// The answer to `initialize`, byte by byte, but for where it ran.
+    /// The answer to `initialize`, unchanged except for its paths.
     pub(crate) initialize: String,
-    /// Whether a session was opened, or the error.
+    /// True if a session was opened, or the error.
     pub(crate) session: Option<Value>,
     pub(crate) catalog: Option<&'static str>,
-    /// Whether the body reached the model through the tool, a file of the skill too, and the body by a command.
+    /// True if the model got the body through the tool, a file of the skill, and the body by a command.
     pub(crate) by_tool: bool,
     pub(crate) file: bool,
     pub(crate) by_command: bool,
-    /// Whether the catalog named the files.
+    /// True if the catalog named the files.
     pub(crate) names_files: bool,
-    /// How often the agent asked the client for permission.
+    /// The number of times that the agent asked the client for permission.
     pub(crate) asked: u32,
-    /// How long the first prompt waited for nothing, in milliseconds.
+    /// The time that the first prompt waited in vain, in milliseconds.
     pub(crate) waited: Vec<f64>,
     /// The agent's commands.
     pub(crate) commands: Vec<String>,
-    /// Words of ours that the client saw, and where.
+    /// Our words that the client saw, and where.
     pub(crate) leaks: Vec<String>,
-    /// How the entry for our server was written.
+    /// The form of our server's entry.
     pub(crate) transport: Option<String>,
     pub(crate) cancelled: Option<String>,
     pub(crate) loaded: Option<bool>,
-    /// How often the catalog was in what the model got after a load.
+    /// The number of catalogs in the model's input after a load.
     pub(crate) told_after_load: usize,
     pub(crate) second_session: bool,
-    /// Whether a skill that came while the session was open was told, and in the menu until it went.
+    /// True if a skill that was added to an open session was announced, and was in the menu until its removal.
     pub(crate) reloaded: bool,
-    /// Whether a copy of the first session was made, and how often the catalog was in what its model got.
+    /// True if the first session was forked, and the number of catalogs in the model's input.
     pub(crate) forked: Option<bool>,
     pub(crate) told_in_fork: usize,
-    /// Whether a session was closed, and what a prompt in it was answered then.
+    /// True if a session was closed, and the answer to a later prompt in it.
     pub(crate) closed: Option<(bool, String)>,
-    /// Requests to a model that had text of ours and no word of the user's.
+    /// Requests to a model that contain text of ours but none of the user's.
     pub(crate) ours_alone: Vec<String>,
     pub(crate) code: Option<i32>,
     pub(crate) left: Vec<String>,
     pub(crate) stray: Vec<String>,
-    /// What went wrong on the way.
+    /// Problems during the visit.
     pub(crate) problems: Vec<String>,
 }
 
@@ -122,18 +122,19 @@ impl<'a> Place<'a> {
         self.path("home")
     }
 
-    /// Where sessions work.
+    /// Returns the working directory of sessions.
     pub(crate) fn project(&self) -> PathBuf {
         self.path("project")
     }
 
-    /// Starts the agent, through the proxy with these flags if it is there; `wrap` is put in front of the agent's command.
+    /// Starts the agent. If `proxied` is true, it runs behind the proxy with these flags. `wrap` is put in front of the
+    /// agent's command.
     pub(crate) fn start(&self, flags: &[&str], wrap: &[OsString]) -> Client {
         let (words, environment) = self.command(flags, wrap);
         Client::start(&words, &environment, &self.project(), &self.path("stderr"))
     }
 
-    /// The command that does that, and its whole environment.
+    /// Returns the command for [`start`](Self::start), and its complete environment.
     pub(crate) fn command(
         &self,
         flags: &[&str],
@@ -169,7 +170,7 @@ impl<'a> Place<'a> {
         json!({ "cwd": self.project(), "mcpServers": [] })
     }
 
-    /// What the proxy and the agent said besides, for whoever looks for the reason of a failure.
+    /// Returns the logs of the proxy and the agent, to explain a failure.
     pub(crate) fn logs(&self) -> String {
         let last = |name: &str| {
             let text = fs::read(self.path(name)).unwrap_or_default();
@@ -184,7 +185,7 @@ impl<'a> Place<'a> {
         last("stderr") + &last("proxy.log")
     }
 
-    /// The whole visit.
+    /// Runs the whole visit.
     pub(crate) fn visit(&self) -> Seen {
         let mut seen = Seen::default();
         if let Err(why) = self.converse(&mut seen) {
@@ -212,7 +213,8 @@ impl<'a> Place<'a> {
                 let second = self.second_session(seen, &mut client)?;
                 self.cancellation(seen, &mut client)?;
                 let can = |what: &str| can(&seen.initialize, what);
-                let (can_fork, can_close) = (can("fork"), can("close"));
+                let can_fork = can("fork");
+                let can_close = can("close");
                 if can_fork {
                     self.fork(seen, &mut client, &id)?;
                 }
@@ -236,7 +238,7 @@ impl<'a> Place<'a> {
         Ok(())
     }
 
-    /// The catalog, activation by the model, a file; then the same by a command.
+    /// Tests the catalog, activation by the model and a file; then the same by a command.
     fn first_turn(&self, seen: &mut Seen, client: &mut Client, id: &Value) -> Result<(), String> {
         let calls = [
             Call { tool: "activate_skill", arguments: json!({ "name": "demo" }) },
@@ -267,7 +269,7 @@ impl<'a> Place<'a> {
         }
         if self.proxied {
             self.model.calls(&[]);
-            // A session of its own: what the first turn said must not count.
+            // This is a separate session, so that the first turn does not count.
             let session = client.ask("session/new", &self.new_session())?["sessionId"].clone();
             client.listen(MOMENT, |_| false);
             self.model.asked();
@@ -290,7 +292,7 @@ impl<'a> Place<'a> {
         Ok(id)
     }
 
-    /// Begins a turn in which the model thinks until it is no longer muted. Returns the id of the prompt.
+    /// Starts a turn in which the model does not answer until it is unmuted. Returns the id of the prompt.
     fn begin_turn(&self, client: &mut Client, session: &Value) -> u64 {
         self.model.asked();
         self.model.mute(true);
@@ -300,12 +302,12 @@ impl<'a> Place<'a> {
         request
     }
 
-    /// A turn that is cancelled while the model thinks.
+    /// Cancels a turn while the model does not answer.
     fn cancellation(&self, seen: &mut Seen, client: &mut Client) -> Result<(), String> {
         let id = client.ask("session/new", &self.new_session())?["sessionId"].clone();
         let request = self.begin_turn(client, &id);
         client.notify("session/cancel", &json!({ "sessionId": id }));
-        // Some wait for the model all the same.
+        // Some agents wait for the model anyway.
         let answer = client.answer(request, LONG);
         self.model.mute(false);
         let reason = match &answer {
@@ -319,7 +321,7 @@ impl<'a> Place<'a> {
         Ok(())
     }
 
-    /// Without what differs from run to run: where it ran, and identifiers of the kind of a UUID.
+    /// Replaces the parts that differ between runs: paths and UUIDs.
     fn without_names(&self, text: &str) -> String {
         let mut text =
             text.replace(&*self.dir.path().to_string_lossy(), "DIR").replace(&self.model.url(), "MODEL");
@@ -348,14 +350,14 @@ impl<'a> Place<'a> {
         Ok(result)
     }
 
-    /// How our server was offered, from the proxy's own log.
+    /// Returns the transport on which our server was offered, according to the proxy's log.
     fn logged_transport(&self) -> Option<String> {
         let log = fs::read_to_string(self.path("proxy.log")).ok()?;
         let line = log.lines().rfind(|line| line.contains("MCP server `acp-skills"))?;
         line.rsplit(" over ").next().map(|text| text.trim().to_owned())
     }
 
-    /// How long prompts waited for nothing, from the proxy's own record.
+    /// Returns the times that prompts waited in vain, according to the proxy's events.
     fn waits(&self) -> Vec<f64> {
         let record = fs::read_to_string(self.path("events.jsonl")).unwrap_or_default();
         let events = record.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
@@ -371,7 +373,7 @@ pub(crate) fn initialize(client: &mut Client) -> Result<Value, String> {
     client.ask("initialize", &params)
 }
 
-/// The line that answered the request of this id.
+/// Returns the line that answered the request with this id.
 fn line_of(client: &Client, id: u64) -> String {
     let answers = |line: &str| {
         serde_json::from_str::<Value>(line)
@@ -381,14 +383,14 @@ fn line_of(client: &Client, id: u64) -> String {
     line.map(|(_, line)| line.clone()).unwrap_or_default()
 }
 
-/// Whether the agent's answer to `initialize` has this among what can be done with sessions.
+/// Returns true if the agent's answer to `initialize` has this session capability.
 fn can(initialize: &str, what: &str) -> bool {
     let answer = serde_json::from_str::<Value>(initialize).unwrap_or_default();
     let capability = &answer["result"]["agentCapabilities"]["sessionCapabilities"][what];
     !capability.is_null() && *capability != false
 }
 
-/// The names of the commands that the client was told of, in any session at any time: lists come when they like.
+/// Returns the names of all commands that the client received, in any session, because lists arrive at any time.
 fn commands(client: &Client) -> Vec<String> {
     let heard = client.heard(0);
     let updates =
@@ -397,12 +399,12 @@ fn commands(client: &Client) -> Vec<String> {
     names.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-/// All that a model was asked, as text.
+/// Returns everything that a model received, as text.
 fn text_of(asked: &[Value]) -> String {
     asked.iter().map(|asked| asked.to_string() + "\n").collect()
 }
 
-/// Whether the catalog stands where the agent puts its own instructions.
+/// Returns true if the catalog is among the agent's own instructions.
 fn is_in_system(asked: &[Value]) -> bool {
     asked.iter().any(|asked| {
         let is_system = |message: &&Value| message["role"] == "system" || message["role"] == "developer";

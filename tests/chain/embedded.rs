@@ -8,18 +8,18 @@ use acp_skills::{
 use agent_client_protocol::{Conductor, DynConnectTo, Proxy, v1::schema::McpCapabilities};
 use agent_client_protocol_conductor::{ConductorImpl, ProxiesAndAgent};
 
-use crate::cast::{Log, agent, agent_that_takes, skills, with_client, within};
+use crate::fixture::{Log, agent, agent_that_takes, skills, with_client, within};
 
-/// Does not wait for an agent that connects only when it calls.
-pub(crate) fn impatient() -> Policy {
+/// Returns a policy without waiting, because the agent of these tests connects only when it calls a tool.
+pub(crate) fn without_waiting() -> Policy {
     Policy { mcp_wait: std::time::Duration::ZERO, ..Policy::default() }
 }
 
 fn proxy(name: &str) -> SkillsProxy {
-    SkillsProxy::new(skills(name)).policy(impatient())
+    SkillsProxy::new(skills(name)).policy(without_waiting())
 }
 
-/// Any component: in a chain they all have one type.
+/// Returns a proxy as a component. All components of a chain need the same type.
 fn link(name: &str) -> DynConnectTo<Conductor> {
     DynConnectTo::new(proxy(name))
 }
@@ -30,12 +30,12 @@ fn chain(log: &Log, links: Vec<DynConnectTo<Conductor>>) -> ConductorImpl<agent_
 }
 
 #[tokio::test]
-async fn one_in_a_chain() {
+async fn one_proxy_in_a_chain() {
     let log = Log::default();
     let chain = chain(&log, vec![link("alpha")]);
     within(with_client(chain, async |client| {
         let turn = client.turn("hello").await?;
-        // The agent echoed all it got.
+        // The agent echoed everything it received.
         assert_eq!((turn.user.as_str(), turn.agent.as_str()), ("hello", "done"));
         let turn = client.turn(r#"call acp-skills activate_skill {"name":"alpha"}"#).await?;
         assert!(turn.agent.contains("# The body of alpha"), "{turn:?}");
@@ -50,13 +50,13 @@ async fn one_in_a_chain() {
     assert_eq!(log.servers(), ["acp-skills"]);
     let first = log.prompt(0);
     assert!(first[0].contains("Knows alpha.") && first[1] == "hello", "{first:?}");
-    // Once.
+    // The catalog is sent only once.
     assert_eq!(log.prompt(1).len(), 1);
     assert!(log.prompt(3)[0].contains("# The body of alpha"), "{:?}", log.prompt(3));
 }
 
 #[tokio::test]
-async fn five_in_a_chain() {
+async fn five_proxies_in_a_chain() {
     let log = Log::default();
     let names = ["alpha", "beta", "gamma", "delta", "epsilon"];
     within(with_client(chain(&log, names.map(link).into()), async |mut client| {
@@ -84,7 +84,7 @@ async fn five_in_a_chain() {
 }
 
 #[tokio::test]
-async fn before_and_behind_another_proxy() {
+async fn before_and_after_another_proxy() {
     for place in [0, 1] {
         let log = Log::default();
         let mut links = vec![DynConnectTo::new(Proxy.v1())];
@@ -118,7 +118,7 @@ async fn conductors_within_conductors() {
 #[tokio::test]
 async fn in_front_of_an_agent_without_a_conductor() {
     let log = Log::default();
-    // Twice, for good measure.
+    // Two proxies, to test that they can be nested.
     let agent = proxy("alpha").in_front_of(proxy("beta").in_front_of(agent(log.clone())));
     within(with_client(agent, async |client| {
         assert_eq!(client.turn("hello").await?.user, "hello");
@@ -149,13 +149,13 @@ async fn cancellation_reaches_the_agent() {
 }
 
 #[tokio::test]
-async fn a_client_that_takes_a_proxy_for_an_agent_is_told() {
-    // A conductor takes the last component for the agent; here a transport stands in for that.
+async fn a_client_that_treats_a_proxy_as_an_agent_gets_an_error() {
+    // A conductor expects the last component to be the agent. Here, a transport takes the place of the conductor.
     let (client, proxys) = agent_client_protocol::Channel::duplex();
     let run = tokio::spawn(agent_client_protocol::ConnectTo::<Conductor>::connect_to(proxy("alpha"), proxys));
     let error = with_client(client, async |_| Ok(())).await.expect_err("no agent");
     assert!(error.message.contains("no agent to run"), "{error:?}");
-    let end = run.await.expect("no panic").expect_err("told here too");
+    let end = run.await.expect("no panic").expect_err("the proxy reports it too");
     assert!(format!("{end:?}").contains("in front of no agent"), "{end:?}");
 }
 
@@ -183,14 +183,15 @@ async fn skills_from_a_configuration_a_directory_and_code() {
         "{first}"
     );
 
-    // What is not there is an error, and no chain without it.
+    // A missing skill is an error, and the chain does not start without it.
     let none = SkillsProxy::default().skill_dir(directory.path().join("none"));
-    let error = with_client(none.in_front_of(crate::cast::agent(log)), async |_| Ok(())).await;
+    let error = with_client(none.in_front_of(crate::fixture::agent(log)), async |_| Ok(())).await;
     assert!(error.is_err_and(|error| format!("{error:?}").contains("none")));
     assert!(matches!(Config::read(&directory.path().join("none.yaml")), Err(ConfigError::Unreadable { .. })));
 }
 
-/// Without a program for the bridge there is no command to offer: the model reads the files, and the user's command works.
+/// Without a program for the bridge, there is no stdio server to offer. The model reads the files, and the user's
+/// commands work.
 #[tokio::test]
 async fn an_agent_that_takes_only_stdio_and_no_program_for_a_bridge() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -199,10 +200,10 @@ async fn an_agent_that_takes_only_stdio_and_no_program_for_a_bridge() {
     let file = dir.join("SKILL.md");
     std::fs::write(&file, "---\nname: beta\ndescription: Knows beta.\n---\n# The body of beta\n")
         .expect("a file");
-    for virtual_too in [false, true] {
+    for with_virtual_skill in [false, true] {
         let log = Log::default();
-        let skills = if virtual_too { skills("alpha") } else { skills_core::SkillSet::default() };
-        let proxy = SkillsProxy::new(skills).policy(impatient()).skill_dir(&dir);
+        let skills = if with_virtual_skill { skills("alpha") } else { skills_core::SkillSet::default() };
+        let proxy = SkillsProxy::new(skills).policy(without_waiting()).skill_dir(&dir);
         let agent = proxy.in_front_of(agent_that_takes(log.clone(), McpCapabilities::new()));
         within(with_client(agent, async |client| {
             assert_eq!(client.turn("hello").await?.user, "hello");
@@ -214,7 +215,7 @@ async fn an_agent_that_takes_only_stdio_and_no_program_for_a_bridge() {
         let first = log.prompt(0);
         let said = file.to_str().expect("text");
         assert!(first[0].contains(said) && !first[0].contains("activate_skill"), "{first:?}");
-        // What has no file, the model could not use.
+        // A skill without a file is left out, because the model could not use it.
         assert!(!first[0].contains("alpha"), "{first:?}");
         assert!(log.prompt(1)[0].contains("# The body of beta"), "{:?}", log.prompt(1));
     }

@@ -1,20 +1,21 @@
-//! The proxy among proxies: under the SDK's conductor and in front of agents without one, with the SDK's own agent and
-//! client types at the two ends.
+//! Tests of the proxy in chains: under the SDK's conductor, and in front of agents without a conductor. The agents and
+//! clients are built with the SDK's types.
 //!
-//! | file | owns |
+//! | file | contents |
 //! |---|---|
-//! | `cast` | the agent and the client, and how they are put together |
-//! | `drafts` | the drafts about skills, through what the SDK passes on |
+//! | `fixture` | the agent and the client, and functions that connect them |
+//! | `drafts` | the drafts about skills, as far as the SDK forwards them |
 //! | `embedded` | [`acp_skills::SkillsProxy`] in chains within one process |
-//! | `ends` | how such a component ends, and that nothing of it is left then |
+//! | `ends` | the end of such a component, and that it leaves nothing behind |
 //! | `program` | the binary as a component of such a chain |
 //! | `version2` | a chain that speaks version 2 of the protocol |
 //!
-//! The binary under a conductor that is played line by line, and under the published one: `tests/proxy/chain.rs`.
+//! `tests/proxy/chain.rs` tests the binary under a conductor that is played line by line, and under the published
+//! conductor.
 
-mod cast;
 mod drafts;
 mod embedded;
 mod ends;
+mod fixture;
 mod program;
 mod version2;

@@ -1,4 +1,4 @@
-//! The binary as a component of a chain of the SDK's.
+//! The binary as a component of a chain that the SDK runs.
 
 use std::{
     process::Stdio,
@@ -11,12 +11,12 @@ use tempfile::TempDir;
 use tokio::process::{Child, Command};
 use tokio_util::compat::{TokioAsyncReadCompatExt, TokioAsyncWriteCompatExt};
 
-use crate::cast::{DEADLINE, Log, agent, with_client, within};
+use crate::fixture::{DEADLINE, Log, agent, with_client, within};
 
-/// The binary with a skill of this name, as a component.
+/// The binary with the skill `name`, as a component.
 struct Program {
     command: Command,
-    /// The process, for whoever wants to kill it.
+    /// The process, so that a test can kill it.
     child: Arc<Mutex<Option<Child>>>,
 }
 
@@ -44,8 +44,9 @@ impl ConnectTo<Conductor> for Program {
 }
 
 #[tokio::test]
-async fn twice_in_a_chain() {
-    let (log, directory) = (Log::default(), TempDir::new().expect("a directory"));
+async fn two_proxies_in_a_chain() {
+    let log = Log::default();
+    let directory = TempDir::new().expect("a directory");
     let chain = ProxiesAndAgent::new(agent(log.clone()))
         .proxy(Program::new(&directory, "alpha"))
         .proxy(Program::new(&directory, "beta"));
@@ -66,7 +67,7 @@ async fn twice_in_a_chain() {
 }
 
 #[tokio::test]
-async fn killed_in_a_chain() {
+async fn a_proxy_killed_in_a_chain() {
     let directory = TempDir::new().expect("a directory");
     let program = Program::new(&directory, "alpha");
     let child = Arc::clone(&program.child);
@@ -79,5 +80,5 @@ async fn killed_in_a_chain() {
         parked.block_task().await.map(drop)
     });
     let end = tokio::time::timeout(DEADLINE, end).await;
-    end.expect("the client is left without an answer").expect_err("an error and no answer");
+    end.expect("the client is left without an answer").expect_err("an error instead of an answer");
 }

@@ -1,4 +1,4 @@
-//! `acp-skills-proxy check`, as a person or a hook runs it.
+//! Tests of `acp-skills-proxy check`, as a person or a hook runs it.
 
 use std::{path::Path, process::Command};
 
@@ -9,7 +9,7 @@ const GOOD: &str = "---\nname: good\ndescription: Reads files.\n---\nBody\n";
 const BAD: &str = "---\nname: Bad_Name\ndescription: Use when: asked.\nversion: 1.0\n---\nBody\n";
 const FLOW: &str = "---\nname: flow\ndescription: Reads files.\nmetadata: {tags: a}\n---\nBody\n";
 
-/// A directory with these files.
+/// Creates a directory with these files.
 pub(crate) fn skills(files: &[(&str, &str)]) -> TempDir {
     let dir = tempfile::tempdir().expect("a temporary directory");
     for (path, text) in files {
@@ -20,7 +20,7 @@ pub(crate) fn skills(files: &[(&str, &str)]) -> TempDir {
     dir
 }
 
-/// `check` in a directory: its exit code, stdout and stderr.
+/// Runs `check` in a directory. Returns its exit code, stdout and stderr.
 pub(crate) fn run(dir: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_acp-skills-proxy"))
         .arg("check")
@@ -364,7 +364,7 @@ fn json_is_a_promise() {
         ]"#]].assert_eq(&text);
 }
 
-/// In a hook or in CI, whoever opens a pull request decides what `SKILL.md` is.
+/// In a hook or in CI, the author of a pull request controls what `SKILL.md` links to.
 #[cfg(unix)]
 #[test]
 fn no_line_of_another_file_is_shown() {
@@ -379,7 +379,7 @@ fn no_line_of_another_file_is_shown() {
         std::fs::create_dir_all(&skill).expect("a directory");
         symlink(target, skill.join("SKILL.md")).expect("a link");
     }
-    // A link within the skill is its own affair, and so is one to the whole skill.
+    // Links within a skill, and links to a whole skill, are allowed.
     std::fs::create_dir_all(dir.path().join("skills/own")).expect("a directory");
     std::fs::write(dir.path().join("skills/own/text.md"), GOOD.replace("good", "own")).expect("a file");
     symlink("text.md", dir.path().join("skills/own/SKILL.md")).expect("a link");

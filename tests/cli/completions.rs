@@ -1,10 +1,10 @@
-//! What bash completes with our script. Every system that the tests run on has bash, but not the other shells.
+//! Tests of bash completion with our script. All systems that run the tests have bash, but not the other shells.
 
 use std::process::Command;
 
 use crate::place::Place;
 
-/// What bash offers for the last of `words`.
+/// Returns what bash offers for the last of `words`.
 fn completed(script: &str, words: &[&str]) -> Vec<String> {
     let (Some(last), Some(before)) = (words.last(), words.iter().rev().nth(1)) else { panic!("{words:?}") };
     let function = script.split_once('(').unwrap().0;

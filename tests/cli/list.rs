@@ -1,4 +1,4 @@
-//! `list`: the program, its output and its exit codes.
+//! Tests of `list`: its output and its exit codes.
 
 use std::{
     fs,
@@ -10,7 +10,7 @@ use expect_test::expect;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// The program, in `dir`, with a home of its own.
+/// Runs the program in `dir`, with its own home directory.
 fn list(dir: &Path, args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_acp-skills-proxy"))
         .arg("list")
@@ -37,7 +37,7 @@ fn write(dir: &Path, path: &str, text: &str) {
     fs::write(path, text).unwrap();
 }
 
-/// A named skill, the user's, the project's, scanned ones, and one that cannot be loaded.
+/// Creates a named skill, one of the user, one of the project, scanned ones, and one that cannot be loaded.
 fn tree() -> (TempDir, PathBuf) {
     let root = tempfile::tempdir().unwrap();
     let dir = dunce::canonicalize(root.path()).unwrap();
@@ -61,7 +61,7 @@ fn tree() -> (TempDir, PathBuf) {
 const EVERYTHING: [&str; 8] =
     ["--skill", "named/review", "--skills", "many", "--discover", "user,project", "--trust", "project"];
 
-/// `text` without what differs between machines.
+/// Replaces the parts of `text` that differ between machines.
 fn portable(text: &str, dir: &Path) -> String {
     text.replace(dir.to_str().unwrap(), "…").replace('\\', "/")
 }
@@ -117,7 +117,7 @@ fn json_for_scripts() {
     let path = |path: &str| json!(dir.join(path).components().collect::<PathBuf>());
 
     let names: Vec<_> =
-        report["skills"].as_array().unwrap().iter().map(|it| (&it["name"], &it["scope"])).collect();
+        report["skills"].as_array().unwrap().iter().map(|skill| (&skill["name"], &skill["scope"])).collect();
     let expected =
         [("review", "named"), ("Greet", "project"), ("c", "scanned")].map(|(a, b)| (json!(a), json!(b)));
     assert_eq!(names, expected.iter().map(|(a, b)| (a, b)).collect::<Vec<_>>());
@@ -158,7 +158,7 @@ fn json_for_scripts() {
 }
 
 #[test]
-fn filters_and_nothing() {
+fn filters_and_empty_lists() {
     let (_root, dir) = tree();
     let text = stdout(&list(&dir, &["--skills", "many", "--include", "C*", "--exclude", "review"]));
     assert!(text.contains("\nc ") && !text.contains("review "), "{text}");
@@ -175,7 +175,7 @@ fn filters_and_nothing() {
 }
 
 #[test]
-fn what_is_wrong_ends_with_2() {
+fn errors_exit_with_code_2() {
     let (_root, dir) = tree();
     for args in [
         &["--skill", "many/b"][..],
@@ -190,7 +190,7 @@ fn what_is_wrong_ends_with_2() {
     }
 }
 
-/// Windows counts 260 characters, unless one asks in a certain way.
+/// Windows limits paths to 260 characters, unless a program opts out.
 #[test]
 #[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
 fn long_paths() {
@@ -202,7 +202,7 @@ fn long_paths() {
     let dir = dunce::canonicalize(root.path()).unwrap();
     let parts = ["a", "b", "c", "d", "e"].map(|letter| letter.repeat(80));
     let deep = parts.iter().fold(dir.clone(), |dir, part| dir.join(part));
-    // A path of the system's own is as long as it likes.
+    // The system's own part of the path has any length.
     fs::create_dir_all(deep.join("far")).unwrap();
     fs::write(deep.join("far/SKILL.md"), "---\nname: far\ndescription: Is far away.\n---\nRead a.md.\n")
         .unwrap();

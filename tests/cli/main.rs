@@ -1,20 +1,20 @@
-//! The commands for people, black box: their output and their exit codes.
+//! Black-box tests of the commands for people: their output and their exit codes.
 //!
-//! | file | owns |
+//! | file | contents |
 //! |---|---|
 //! | `check`, `list`, `report` | the command of that name |
 //! | `security` | `check --security` |
 //! | `agents` | the manual's table of agents |
 //! | `documented_commands` | every command of the README and of the manual |
-//! | `completions` | what shells complete |
-//! | `permission` | what `try` and `doctor` permit an agent |
-//! | `messages` | what a newcomer is told when something is wrong |
-//! | `mistakes` | what a command line that is wrong probably meant |
-//! | `place` | where both are tried |
-//! | `progress` | what is seen on a terminal while work takes long |
+//! | `completions` | shell completion |
+//! | `permission` | the permissions that `try` and `doctor` grant an agent |
+//! | `messages` | errors and hints that a new user sees |
+//! | `mistakes` | wrong command lines, and the suggestions for them |
+//! | `place` | the temporary home directory in which both are tested |
+//! | `progress` | progress on a terminal while a command takes long |
 //! | `reference` | the manual's pages with every flag and every key |
-//! | `setup` | the settings of editors, changed and changed back |
-//! | `terminal` | what a terminal gets, and when nobody reads |
+//! | `setup` | changes of editors' settings, and their undo |
+//! | `terminal` | output on a terminal, and to a closed pipe |
 //! | `readme_commands` | `try`, `doctor` and `search` |
 
 mod agents;

@@ -1,4 +1,4 @@
-//! What a newcomer is told: the first five minutes, with all that can go wrong in them.
+//! Messages for new users: the first five minutes, and everything that can go wrong in them.
 
 use std::{
     fs,
@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::place::Place;
 
 #[test]
-fn help_is_had_in_every_way() {
+fn help_by_flag_and_by_command() {
     let place = Place::new();
     let help = place.said(&["--help"]);
     assert_eq!(place.said(&["help"]), help);
@@ -26,7 +26,7 @@ fn help_is_had_in_every_way() {
             .output()
             .unwrap();
         let text = String::from_utf8(output.stdout).unwrap();
-        // Examples are lines of their own, and stay.
+        // Examples are separate lines, which stay as they are.
         let (flags, _) = text.split_once("Examples:").unwrap();
         let widest = flags.lines().map(|line| line.chars().count()).max().unwrap();
         assert!((width / 2..=width).contains(&widest), "{widest} of {width}: {text}");
@@ -58,7 +58,7 @@ fn agents_that_do_not_start() {
 }
 
 #[test]
-fn skills_that_are_not_there() {
+fn missing_skills() {
     let place = Place::new();
     place.check(&["list"], expect![[r#"
         No skills found.
@@ -130,10 +130,10 @@ fn skills_that_are_not_there() {
 }
 
 #[test]
-fn the_proxy_warns_of_what_is_not_there() {
+fn the_proxy_warns_about_missing_skills() {
     let place = Place::new();
     place.write("broken/x/SKILL.md", "---\nname: x\n---\nBody\n");
-    // With a session, which is when the skills are looked at.
+    // Opens a session, because skills are loaded for sessions.
     let log = place.dir.join("log");
     let said = place.said(&[
         "try",
@@ -158,10 +158,10 @@ fn the_proxy_warns_of_what_is_not_there() {
     );
 }
 
-/// A proxy that adds nothing works as well, so whoever forgot to name skills would wait for them.
+/// A proxy without skills works, so a user who forgot to name skills would not notice.
 #[cfg(unix)]
 #[test]
-fn the_proxy_warns_when_nothing_is_named() {
+fn the_proxy_warns_if_no_skills_are_named() {
     let place = Place::new();
     let warning = "WARN no skills are selected, so the agent gets none; use `--skill DIR` for one skill";
     let said = place.said(&["--", "cat"]);
@@ -219,7 +219,8 @@ fn a_list_of_paths() {
     );
 }
 
-/// Public repositories keep skills in hidden directories; version control and package managers keep other things there.
+/// Public repositories keep skills in hidden directories. Version control and package managers keep other files in such
+/// directories.
 #[test]
 fn hidden_directories() {
     let place = Place::new();
@@ -240,7 +241,7 @@ fn hidden_directories() {
         With instructions and 2 tools, the model reads about 304 tokens before it activates a skill.
         exit 0
     "#]]);
-    // The same files.
+    // These are the same files.
     place.check(
         &["check", "repository"],
         expect![[r#"
@@ -349,7 +350,7 @@ fn a_doctor_with_a_limit() {
 }
 
 #[test]
-fn trying_leaves_a_record() {
+fn try_writes_events() {
     let place = Place::new();
     let said =
         place.said(&["try", "--skills", "skills", "--prompt", "Read the pdf", "--events", "events.jsonl"]);
@@ -396,7 +397,7 @@ fn for_packages() {
 }
 
 #[test]
-fn this_directory_is_as_good_as_any() {
+fn the_current_directory_as_a_path() {
     let place = Place::new();
     let said = |dir: &Path| {
         let output = Command::new(env!("CARGO_BIN_EXE_acp-skills-proxy"))

@@ -1,4 +1,4 @@
-//! Command lines as people type them who have not read the manual, and what they are told.
+//! Command lines as people type them without reading the manual, and the answers to them.
 
 use expect_test::expect;
 
@@ -148,7 +148,7 @@ fn commands_and_their_words() {
     );
     let said = place.said(&["add", "skills"]);
     assert!(said.contains("for a directory, use `--skills skills`") && said.ends_with("exit 2\n"), "{said}");
-    // Nothing of ours is in it.
+    // The help contains none of our commands.
     place.check(
         &["report", "skills/pdf/SKILL.md"],
         expect![[r#"
@@ -236,7 +236,7 @@ fn names_of_new_skills() {
     );
 }
 
-/// What is made can be seen at work at once, and nothing in it fails.
+/// A new skill can be tried at once, and nothing in it fails.
 #[test]
 fn a_new_skill_is_tried() {
     let place = Place::new();
@@ -306,9 +306,9 @@ fn paths_that_are_something_else() {
     assert!(said.contains("replace `$WORK` with its value") && said.ends_with("exit 2\n"), "{said}");
 }
 
-/// Where skills were to be found by themselves, it is said where that is.
+/// If no skills are found, the message says where the program looked.
 #[test]
-fn places_without_skills() {
+fn directories_without_skills() {
     let place = Place::new();
     place.check(&["list", "--discover", "project"], expect![[r#"
         No skills found.
@@ -320,10 +320,10 @@ fn places_without_skills() {
     assert!(said.contains(places) && said.ends_with("exit 2\n"), "{said}");
 }
 
-/// Agents that end or refuse, in words.
+/// Agents that exit or refuse a request, and the messages about them.
 #[cfg(unix)]
 #[test]
-fn agents_that_end_or_refuse() {
+fn agents_that_exit_or_refuse() {
     let place = Place::new();
     let said = place.said(&["try", "--skills", "skills", "--", "false"]);
     let expected = "error: the agent exited with code 1 before it answered `initialize`\n\

@@ -1,8 +1,8 @@
-//! What `try` and `doctor` answer an agent that asks for permission. The agent is a script, so this needs a shell.
+//! Answers of `try` and `doctor` to an agent that asks for permission. The agent is a script, so this needs a shell.
 
 use std::{fs, process::Command};
 
-/// An agent that wants to remove a project, and says what it was answered. The ids are those of the client.
+/// An agent that wants to remove a project, and reports the answer. Its ids are those of the client.
 const AGENT: &str = r#"
 while read -r line; do
     case $line in
@@ -23,7 +23,7 @@ done
 "#;
 
 #[test]
-fn nothing_is_granted_unless_somebody_says_so() {
+fn permissions_are_granted_only_on_request() {
     let dir = tempfile::tempdir().unwrap();
     let agent = dir.path().join("agent.sh");
     fs::write(&agent, AGENT).unwrap();

@@ -1,4 +1,4 @@
-//! A place for newcomers, and what is said there.
+//! A temporary home directory for tests of messages.
 
 use std::{
     fs,
@@ -9,7 +9,7 @@ use std::{
 use expect_test::Expect;
 use tempfile::TempDir;
 
-/// A place to stumble in: a home with a skill, a directory with skills, an empty one.
+/// A home directory with a skill, a directory with skills, and an empty one.
 pub(crate) struct Place {
     _root: TempDir,
     pub(crate) dir: PathBuf,
@@ -51,7 +51,7 @@ impl Place {
             .unwrap()
     }
 
-    /// What both say, and the exit code.
+    /// Returns stdout, stderr and the exit code.
     pub(crate) fn said(&self, arguments: &[&str]) -> String {
         let output = self.run(arguments);
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();

@@ -1,4 +1,4 @@
-//! `try`, `doctor` and `search`, as a person runs them on the example skills; and the commands of the README.
+//! Tests of `try`, `doctor` and `search` on the example skills, and of the commands in the README.
 
 use std::{
     fs,
@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::Value;
 
-/// The root of the repository: the README's commands are run there.
+/// Returns the root of the repository. The README's commands run there.
 fn root() -> PathBuf {
     dunce::canonicalize(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")).unwrap()
 }
@@ -29,7 +29,7 @@ fn shown(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
 }
 
-/// The words of a command line; quotes hold words together.
+/// Splits a command line into words. Quotes keep words together.
 fn words(line: &str) -> Vec<String> {
     let parts = line.split('"').enumerate();
     parts
@@ -41,7 +41,7 @@ fn words(line: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_readmes_command_shows_the_main_job() {
+fn the_command_of_the_readme() {
     let readme = fs::read_to_string(root().join("README.md")).unwrap();
     let line =
         readme.lines().find_map(|line| line.trim().strip_prefix("cargo run -- ")).expect("a command to run");
@@ -99,7 +99,7 @@ fn trying_without_tools() {
 }
 
 #[test]
-fn nothing_to_try() {
+fn try_without_skills() {
     let output = run(&["try"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("--skill DIR"));
@@ -117,7 +117,7 @@ fn step<'a>(report: &'a Value, name: &str) -> &'a Value {
 }
 
 #[test]
-fn the_doctor_is_content() {
+fn the_doctor_reports_success() {
     let (code, report) = doctor(&[]);
     assert_eq!((code, &report["works"]), (Some(0), &Value::from(true)), "{report}");
     for name in ["initialize", "capabilities", "transport", "placement", "session/new", "skills"] {
@@ -129,8 +129,8 @@ fn the_doctor_is_content() {
 }
 
 #[test]
-fn the_doctor_is_worried() {
-    // A program that says nothing of an agent's, and that each machine has: this one.
+fn the_doctor_reports_failures() {
+    // This binary exists on each machine, and its output is not that of an agent.
     let other = [env!("CARGO_BIN_EXE_acp-skills-proxy"), "list", "--json"];
     for (agent, said) in [(&["no-such-agent-anywhere"][..], "cannot start the agent"), (&other, "initialize")]
     {

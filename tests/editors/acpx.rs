@@ -43,25 +43,25 @@ struct Acpx {
 }
 
 impl Acpx {
-    /// Starts it with its output going to a file, whose path is the second.
+    /// Starts it with its output going to a file. Returns the process and the path of the file.
     fn start(&self, bench: &Bench, agent: &[String], arguments: &[&str]) -> (Child, PathBuf) {
         let file = bench.path(".shown");
         let shown = File::create(&file).expect("a file");
         let mut command = bench.command(&self.node);
-        // One string, which it takes apart itself.
+        // The command is a single string, which acpx splits itself.
         let agent = agent.iter().map(|word| format!("'{word}'")).collect::<Vec<_>>().join(" ");
         command.arg(&self.acpx).args(["--agent", &agent]).args(arguments).env("NO_COLOR", "1");
         command.stdin(Stdio::null()).stderr(shown.try_clone().expect("a file")).stdout(shown);
         (command.spawn().expect("acpx starts"), file)
     }
 
-    /// Runs it to its end. Returns what it shows.
+    /// Runs it until it exits. Returns its output.
     fn run(&self, bench: &Bench, agent: &[String], arguments: &[&str]) -> String {
         let (mut child, file) = self.start(bench, agent, arguments);
         let end = Instant::now() + DEADLINE;
         while child.try_wait().expect("it can be asked").is_none() {
             if Instant::now() > end {
-                drop(child.kill());
+                let _ = child.kill();
                 panic!("acpx {arguments:?} does not end: {}", fs::read_to_string(&file).unwrap_or_default());
             }
             thread::sleep(GLANCE);
@@ -69,7 +69,7 @@ impl Acpx {
         fs::read_to_string(&file).expect("text")
     }
 
-    /// Runs it in front of the proxy, and compares what it shows.
+    /// Runs it in front of the proxy, and compares its output.
     fn shows(&self, screen: &str, arguments: &[&str]) {
         let bench = Bench::new();
         let shown = self.run(&bench, &bench.proxy(), arguments);
@@ -85,7 +85,7 @@ fn by_the_model(acpx: &Acpx) {
 fn by_command(acpx: &Acpx) {
     acpx.shows("acpx-command", &["exec", "/code-review main.rs"]);
     acpx.shows("acpx-skills", &["exec", "/skills"]);
-    // A file with blocks is sent as these blocks: what clients send who share a file.
+    // acpx sends a file with blocks as these blocks, as clients do that share a file.
     let blocks = r#"[{"type":"resource_link","uri":"file:///project/main.rs","name":"main.rs"},{"type":"text","text":"/code-review look at it"}]"#;
     let file = tempfile::NamedTempFile::new().expect("a file");
     fs::write(&file, blocks).expect("there is space");
@@ -102,7 +102,7 @@ fn cancelled_and_resumed(acpx: &Acpx) {
     let proxy = bench.proxy();
     let run = |arguments: &[&str]| acpx.run(&bench, &proxy, arguments);
     run(&["sessions", "new"]);
-    // Whoever serves the session goes as soon as it has nothing to do.
+    // The process that serves the session exits when it has nothing to do.
     let command = run(&["--ttl", "1", "/code-review main.rs"]);
     compare("acpx-first", || command.clone());
     bench.is_left();
@@ -114,7 +114,7 @@ fn cancelled_and_resumed(acpx: &Acpx) {
             break shown;
         }
         assert!(Instant::now() < end, "{shown}");
-        // Whoever served the session takes nothing while it goes.
+        // The process that served the session accepts nothing while it exits.
         if shown.contains("is shutting down") {
             waiting.wait().expect("it ends");
             waiting = acpx.start(&bench, &proxy, &["--ttl", "1", "wait"]).0;
@@ -128,7 +128,7 @@ fn cancelled_and_resumed(acpx: &Acpx) {
     waiting.wait().expect("it ends");
     assert!(bench.heard().contains("session/cancel"), "the agent was not told");
     bench.is_left();
-    // Another process goes on with it: its history is loaded, which has what the proxy added to the command.
+    // Another process continues the session. Its history contains what the proxy added to the command.
     assert!(bench.heard().contains("<skill_content name=\\\"code-review\\\">"));
     let resumed = run(&["--ttl", "1", "and now"]);
     compare("acpx-resumed", || resumed.clone());

@@ -14,9 +14,9 @@ use crate::{
     trial,
 };
 
-/// The first Emacs that agent-shell runs in.
+/// The minimum version of Emacs for agent-shell.
 const OLDEST: [u32; 2] = [29, 1];
-/// What stands where a prompt is typed.
+/// The prompt at which the user types.
 const READY: &str = "Claude Code>";
 
 type Test = fn(&Emacs);
@@ -69,7 +69,7 @@ struct Emacs {
 }
 
 impl Emacs {
-    /// Emacs with a session of this agent.
+    /// Starts Emacs with a session of this agent.
     fn start<'b>(&self, bench: &'b Bench, agent: &[String]) -> Terminal<'b> {
         let mut command = bench.command(&self.program);
         let init = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/editors/emacs.el");
@@ -78,7 +78,7 @@ impl Emacs {
         Terminal::start(bench, &command)
     }
 
-    /// The same with the commands there.
+    /// Starts Emacs with the proxy, and waits until its commands are available.
     fn ready<'b>(&self, bench: &'b Bench) -> Terminal<'b> {
         let terminal = self.start(bench, &bench.proxy());
         terminal.shows("Available /commands");
@@ -87,10 +87,10 @@ impl Emacs {
     }
 }
 
-/// Types a prompt and sends it, once the one before is answered.
+/// Types a prompt and sends it, once the previous one is answered.
 fn send(terminal: &Terminal<'_>, text: &str) {
     terminal.is("there is no prompt", |screen| {
-        // Above the mode line.
+        // The prompt is above the mode line.
         let lines = screen.lines().take_while(|line| !line.starts_with("-UUU:"));
         lines.map(str::trim).filter(|line| !line.is_empty()).last() == Some(READY)
     });
@@ -135,7 +135,7 @@ fn permission(emacs: &Emacs) {
     terminal.shows("It is deleted.");
     send(&terminal, "delete target");
     terminal.shows("Reject (");
-    // To the next of what is offered.
+    // Move to the next option.
     terminal.types("n");
     terminal.shows("to Reject");
     terminal.presses(&["Enter"]);

@@ -1,15 +1,15 @@
-//! The proxy in real editors, with a scripted agent, and without a network: what is on the screen is compared with what was
-//! there when it was right (`screens`).
+//! The proxy in real editors, with a scripted agent and without a network. Tests compare the screen with the expected one
+//! in `screens`.
 //!
-//! | file | owns |
+//! | file | contents |
 //! |---|---|
 //! | `agent` | the scripted agent: this program again |
-//! | `bench` | a directory of its own for each test, with a skill, the proxy's command and where the editors are |
-//! | `terminal` | a terminal that is driven by keys, whose screen can be read |
+//! | `bench` | a directory for each test, with a skill, the proxy's command and the paths of the editors |
+//! | `terminal` | a terminal that is controlled by keys, and whose screen can be read |
 //! | `acpx`, `emacs`, `neovim`, `toad` | the editors |
 //!
-//! The editors are looked for in the directory `$EDITORS_HOME`, where `install` puts them. Without it, or where one is not
-//! there, its tests say that they are skipped.
+//! The editors are expected in the directory `$EDITORS_HOME`, where `install` puts them. Without it, or if an editor is
+//! missing, its tests are skipped with a message.
 //!
 //! ```sh
 //! export EDITORS_HOME=~/.cache/acp-skills-editors
@@ -17,7 +17,7 @@
 //! cargo test -p acp-skills-proxy --test editors
 //! ```
 //!
-//! `UPDATE_EXPECT=1` writes the screens anew, which are then to be looked at.
+//! `UPDATE_EXPECT=1` rewrites the screens, which then have to be reviewed.
 
 #![expect(
     clippy::disallowed_methods,
@@ -38,7 +38,7 @@ use std::{env, process::ExitCode};
 use libtest_mimic::{Arguments, Trial};
 
 fn main() -> ExitCode {
-    // Started as an agent and not by a person.
+    // An editor or the proxy started this binary as its agent.
     let mut arguments = env::args().skip(1);
     if arguments.next().is_some_and(|first| first == agent::ARGUMENT) {
         return agent::run(&arguments.next().unwrap_or_default());
@@ -59,7 +59,7 @@ fn main() -> ExitCode {
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
-/// A test that fails by panicking.
+/// Returns a test that fails by panicking.
 fn trial(name: &str, test: impl FnOnce() + Send + 'static) -> Trial {
     Trial::test(name, move || {
         test();

@@ -14,7 +14,7 @@ use crate::{
     trial,
 };
 
-/// The file that tells how many commands the session has.
+/// The file with the number of commands in the session.
 const COMMANDS: &str = ".commands";
 
 type Test = fn(&Neovim);
@@ -44,7 +44,7 @@ struct Neovim {
 }
 
 impl Neovim {
-    /// Neovim with a file and a chat beside it.
+    /// Starts Neovim with a file, and a chat next to it.
     fn chat<'b>(&self, bench: &'b Bench, agent: &[String]) -> Terminal<'b> {
         let mut command = bench.command(&self.program);
         let init = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/editors/neovim.lua");
@@ -57,7 +57,7 @@ impl Neovim {
         terminal
     }
 
-    /// The same with the commands there: it takes a backslash for one only when it knows of the command.
+    /// Starts a chat and waits for its commands. Only then does Neovim accept a backslash as the start of a command.
     fn ready<'b>(&self, bench: &'b Bench) -> Terminal<'b> {
         let terminal = self.chat(bench, &bench.proxy());
         bench.has(COMMANDS, "4 commands");
@@ -65,12 +65,12 @@ impl Neovim {
     }
 }
 
-/// Writes a message at the end of the chat, and sends it.
+/// Appends a message to the chat and sends it.
 fn send(terminal: &Terminal<'_>, text: &str) {
     terminal.presses(&["G", "o"]);
     terminal.types(text);
     terminal.presses(&["Escape"]);
-    // An escape and a key that follow each other are one key with Alt.
+    // An escape that is directly followed by a key counts as that key with Alt.
     terminal.shows(text);
     terminal.presses(&["Enter"]);
 }
@@ -130,10 +130,10 @@ fn cancelled_and_resumed(neovim: &Neovim) {
     bench.is_left();
     drop(terminal);
     fs::remove_file(bench.path(COMMANDS)).expect("it was there");
-    // What was said is there again, without what the proxy added to it.
+    // The conversation is shown again, without the text that the proxy added.
     assert!(bench.heard().contains("<skill_content name=\\\"code-review\\\">"));
     let terminal = neovim.ready(&bench);
-    // That a parser is not installed is told in several lines, which would ask for a key.
+    // The warning about a missing parser has several lines, and would wait for a key.
     terminal.types(":set messagesopt=wait:0,history:500\n");
     terminal.presses(&["G", "o"]);
     terminal.types("/resume");
@@ -143,7 +143,7 @@ fn cancelled_and_resumed(neovim: &Neovim) {
     terminal.shows("The session-1");
     terminal.types("1\n");
     terminal.shows("I wait until somebody stops me.");
-    // Those of the skills; the agent tells of its own only in a new session.
+    // These are the commands of the skills. The agent sends its own commands only for a new session.
     bench.has(COMMANDS, "2 commands");
     terminal.compare("neovim-resumed");
     terminal.presses(&["Escape"]);

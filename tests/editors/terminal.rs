@@ -1,4 +1,4 @@
-//! A terminal that is driven by keys and read as a screen: tmux, on a server of its own.
+//! A terminal that is controlled by keys and read as a screen: tmux, on a separate server.
 
 use std::{
     env, fs,
@@ -10,16 +10,16 @@ use std::{
 
 use crate::bench::{Bench, DEADLINE, GLANCE, compare, on_path};
 
-/// Columns and rows.
+/// The size in columns and rows.
 pub(crate) const SIZE: (usize, usize) = (100, 34);
 
-/// In which directory screens are kept as they were, with their colours: `.ci/recording` draws them.
+/// The environment variable for a directory that stores screens with their colours. `.ci/recording` draws them.
 const SCREENS: &str = "EDITORS_SCREENS";
 
-/// After which time a key that did nothing is pressed again.
+/// The time after which a key without an effect is pressed again.
 const AGAIN: Duration = Duration::from_secs(2);
 
-/// A program on a terminal. It is gone with the value.
+/// A program on a terminal. It is ended when the value is dropped.
 pub(crate) struct Terminal<'b> {
     tmux: PathBuf,
     socket: PathBuf,
@@ -32,7 +32,8 @@ impl<'b> Terminal<'b> {
         let socket = bench.path(".tmux");
         let terminal = Self { tmux: on_path("tmux").expect("it was there"), socket, bench };
         let mut tmux = terminal.tmux();
-        let (columns, rows) = (SIZE.0.to_string(), SIZE.1.to_string());
+        let columns = SIZE.0.to_string();
+        let rows = SIZE.1.to_string();
         tmux.args(["-f", "/dev/null", "new-session", "-d", "-x", &columns, "-y", &rows]);
         tmux.arg("-c").arg(bench.project()).args(["env", "-i", "TERM=xterm-256color", "COLORTERM=truecolor"]);
         for (name, value) in command.get_envs() {
@@ -57,26 +58,26 @@ impl<'b> Terminal<'b> {
         assert!(status.expect("tmux runs").success(), "{text}");
     }
 
-    /// Presses keys, by tmux' names for them.
+    /// Presses keys, by their names in tmux.
     pub(crate) fn presses(&self, keys: &[&str]) {
         let status = self.tmux().arg("send-keys").args(keys).status();
         assert!(status.expect("tmux runs").success(), "{keys:?}");
     }
 
-    /// Kills the program, as nothing can be done against.
+    /// Kills the program with SIGKILL.
     pub(crate) fn kill(&self) {
         let pid = self.pid();
         let status = Command::new("kill").args(["-9", &pid]).status();
         assert!(status.expect("kill runs").success(), "{pid}");
     }
 
-    /// The process of the program.
+    /// Returns the process id of the program.
     fn pid(&self) -> String {
         let pid = self.tmux().args(["display-message", "-p", "#{pane_pid}"]).output().expect("tmux runs");
         String::from_utf8_lossy(&pid.stdout).trim().to_owned()
     }
 
-    /// Compares the screen with what was there when it was right.
+    /// Compares the screen with the expected one.
     pub(crate) fn compare(&self, name: &str) {
         compare(name, || self.screen());
         if let Some(dir) = env::var_os(SCREENS) {
@@ -90,17 +91,17 @@ impl<'b> Terminal<'b> {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
-    /// Waits until these words are on the screen, on one line.
+    /// Waits until these words are on a line of the screen.
     pub(crate) fn shows(&self, words: &str) {
         assert!(self.shows_within(words, DEADLINE), "{words:?} is not on the screen:\n{}", self.screen());
     }
 
-    /// Waits until these words are not on the screen any more.
+    /// Waits until these words are no longer on the screen.
     pub(crate) fn shows_no_longer(&self, words: &str) {
         self.is(&format!("{words:?} is still on the screen"), |screen| !screen.contains(words));
     }
 
-    /// Waits until the screen fits; otherwise says what is `wrong`.
+    /// Waits until `fits` returns true for the screen. Otherwise fails with the message `wrong`.
     pub(crate) fn is(&self, wrong: &str, fits: impl Fn(&str) -> bool) {
         let end = Instant::now() + DEADLINE;
         while !fits(&self.screen()) {
@@ -109,7 +110,7 @@ impl<'b> Terminal<'b> {
         }
     }
 
-    /// Presses keys again and again, until these words are on the screen.
+    /// Presses keys repeatedly until these words are on the screen.
     pub(crate) fn presses_until(&self, keys: &[&str], words: &str) {
         let end = Instant::now() + DEADLINE;
         loop {
@@ -139,8 +140,8 @@ impl Drop for Terminal<'_> {
     fn drop(&mut self) {
         let pid = self.pid();
         let process = Path::new("/proc").join(&pid);
-        drop(self.tmux().arg("kill-server").stderr(Stdio::null()).status());
-        // Emacs writes at its end into the directory that goes next.
+        let _ = self.tmux().arg("kill-server").stderr(Stdio::null()).status();
+        // Emacs writes to its directory when it exits, and that directory is removed next.
         let end = Instant::now() + DEADLINE;
         while !pid.is_empty() && process.exists() && Instant::now() < end {
             thread::sleep(GLANCE);

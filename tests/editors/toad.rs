@@ -10,7 +10,7 @@ use crate::{
     trial,
 };
 
-/// What stands where a prompt is typed.
+/// The prompt at which the user types.
 const READY: &str = "How can I help you today?";
 
 type Test = fn(&Path);
@@ -45,7 +45,7 @@ fn send(terminal: &Terminal<'_>, text: &str) {
     terminal.shows(READY);
     terminal.types(text);
     terminal.shows(text);
-    // Until the agent has a session, the key does nothing.
+    // The key has no effect until the agent has a session.
     terminal.presses_until(&["Enter"], READY);
 }
 
@@ -61,7 +61,7 @@ fn by_command(toad: &Path) {
     let bench = Bench::new();
     let terminal = start(toad, &bench, &bench.proxy());
     terminal.shows(READY);
-    // The menu has them as soon as the session is there.
+    // The menu has the commands once the session is open.
     send(&terminal, "hello");
     terminal.shows("I have no skill");
     terminal.shows(READY);
@@ -71,10 +71,10 @@ fn by_command(toad: &Path) {
     terminal.types("code");
     terminal.shows_no_longer("/compact");
     terminal.presses(&["Enter"]);
-    // The menu is gone.
+    // The menu is closed.
     terminal.shows("⏎ Send");
     terminal.types("look at @");
-    // The files; what is typed now finds one.
+    // These are the files. The typed text now matches one of them.
     terminal.shows("tree view");
     terminal.types("mai");
     terminal.shows("   mai");
@@ -129,6 +129,6 @@ fn fails(toad: &Path) {
     let bench = Bench::new();
     let terminal = start(toad, &bench, &bench.broken_proxy());
     terminal.shows("The agent failed to start.");
-    // The reason stands above what it advises.
+    // The reason is shown above the advice.
     terminal.compare("toad-fails");
 }

@@ -1,5 +1,5 @@
-//! Conversations that were had without a proxy: with one in between, each side must see the same bytes, but for what the proxy
-//! declares to add.
+//! Conversations that were recorded without a proxy. With a proxy in between, both sides must see the same bytes, except
+//! for its declared additions.
 
 use std::collections::HashSet;
 
@@ -14,7 +14,7 @@ use super::{
 };
 
 #[test]
-fn each_side_sees_the_same_but_for_what_is_declared() {
+fn each_side_sees_the_same_except_for_declared_additions() {
     let recordings = recordings("direct");
     assert!(recordings.len() >= 5, "{} recordings", recordings.len());
     for recording in &recordings {
@@ -27,7 +27,7 @@ fn each_side_sees_the_same_but_for_what_is_declared() {
 }
 
 #[test]
-fn of_every_message_that_there_is() {
+fn generated_messages_pass_as_well() {
     for counts in generated::counts() {
         assert!(counts.iter().all(|&count| count > 0), "the schema is read wrongly: {counts:?}");
     }
@@ -59,7 +59,7 @@ pub(super) fn differential(recording: &Recording, policy: Policy) {
             Side::Agent => (seen.to_client, seen.to_agent),
         };
         assert!(other.is_empty(), "{case}: {other:?}");
-        // Behind the answer that opens a session comes the menu of an agent that listed its commands before it.
+        // After the answer that opens a session, the proxy sends the menu of an agent that listed its commands earlier.
         let (same, menus): (Vec<_>, Vec<_>) =
             same.into_iter().partition(|same| same == line || !is_menu_of_ours(same, line));
         assert!(
@@ -81,36 +81,38 @@ pub(super) fn differential(recording: &Recording, policy: Policy) {
     assert!(added > 0 || nothing, "{case}: nothing was added anywhere");
 }
 
-/// What is to be added where, worked out from the conversation alone.
+/// The expected additions, computed from the conversation alone.
 #[derive(Default)]
 struct Expected {
     takes_system_prompt: bool,
-    /// Sessions whose model knows the catalog.
-    told: HashSet<String>,
-    /// Requests to fork a session whose model knows the catalog, by id.
+    /// Sessions whose model has the catalog.
+    sessions_with_catalog: HashSet<String>,
+    /// The ids of requests to fork a session whose model has the catalog.
     forks: Vec<Value>,
 }
 
 impl Expected {
-    /// Learns from what the agent says.
+    /// Updates the state from a message of the agent.
     fn hear(&mut self, message: &Value) {
-        // Where the two versions of the protocol have it.
+        // The two versions of the protocol have this capability in different places.
         let v1 = "/result/agentCapabilities/sessionCapabilities/systemPrompt";
         let v2 = "/result/capabilities/session/systemPrompt";
         let marker = message.pointer(v1).or_else(|| message.pointer(v2));
         self.takes_system_prompt |= marker.is_some_and(Value::is_object);
         if self.forks.contains(&message["id"]) {
-            self.told.extend(message["result"]["sessionId"].as_str().map(str::to_owned));
+            self.sessions_with_catalog.extend(message["result"]["sessionId"].as_str().map(str::to_owned));
         }
     }
 
-    /// `sent` without what the proxy is to add to `message`; fails when it is not there.
+    /// Removes the proxy's additions to `message` from `sent`. Fails if an addition is missing.
     fn without_ours(&mut self, message: &Value, sent: &str, policy: &Policy) -> String {
         let in_system = self.takes_system_prompt && policy.catalog_in == CatalogIn::Auto;
         match message["method"].as_str() {
             Some("session/new" | "session/load" | "session/resume" | "session/fork") => {
                 let parent = message["params"]["sessionId"].as_str();
-                if message["method"] == "session/fork" && parent.is_some_and(|id| self.told.contains(id)) {
+                if message["method"] == "session/fork"
+                    && parent.is_some_and(|id| self.sessions_with_catalog.contains(id))
+                {
                     self.forks.push(message["id"].clone());
                 }
                 let mut sent = sent.to_owned();
@@ -120,7 +122,7 @@ impl Expected {
                     let theirs = message["params"].get("mcpServers").map(|theirs| theirs.as_array().unwrap());
                     assert_eq!(servers.len(), theirs.map_or(0, Vec::len) + 1);
                     let ours = servers.last().unwrap();
-                    // Hermes is given another name for each session.
+                    // Hermes gets another server name for each session.
                     let name = ours["name"].as_str().unwrap();
                     assert!(name == "acp-skills" || name.starts_with("acp-skills-"), "{name}");
                     sent = match theirs {
@@ -135,7 +137,7 @@ impl Expected {
                     assert_is_catalog(block);
                     sent = without(&sent, &format!("\"systemPrompt\":{ours}"), true);
                 }
-                // Claude's adapter is told that our reading tools need no permission.
+                // Claude's adapter gets a list of our reading tools, which need no permission.
                 if message["params"].get("_meta").is_none()
                     && let Some(ours) = edited["params"].get("_meta")
                 {
@@ -154,13 +156,13 @@ impl Expected {
                 let mut texts = blocks.iter().filter_map(|block| block["text"].as_str());
                 let is_command = texts.any(|text| text.trim_start().starts_with(['/', '$']));
                 let is_due = policy.catalog_in != CatalogIn::Off && !in_system && !is_command;
-                if !is_due || !self.told.insert(session.to_owned()) {
+                if !is_due || !self.sessions_with_catalog.insert(session.to_owned()) {
                     return sent.to_owned();
                 }
                 let edited: Value = serde_json::from_str(sent).unwrap();
                 let prompt = edited["params"]["prompt"].as_array().unwrap();
                 assert_eq!(prompt.len(), blocks.len() + 1);
-                // Behind the user's blocks, for agents that show a model how prompts begin.
+                // For agents that show the beginning of a prompt to a model, the catalog follows the user's blocks.
                 if !blocks.is_empty() && prompt[..blocks.len()] == blocks[..] {
                     assert_is_catalog(&prompt[blocks.len()]);
                     return without(sent, &prompt[blocks.len()].to_string(), true);

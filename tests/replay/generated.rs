@@ -1,8 +1,8 @@
-//! Conversations that nobody had: every message of the schema, made from the SDK's types by their JSON Schema, in both versions
-//! of the protocol.
+//! Generated conversations: every message of the schema in both versions of the protocol, made from the JSON Schema of
+//! the SDK's types.
 //!
-//! What is made is valid: it is read as the type that it was made from. Some of it is then tied together so that it is a
-//! conversation: ids, sessions, ends of turns.
+//! Every generated message is valid: it can be parsed as the type that it was made from. Ids, sessions and ends of turns
+//! are then adjusted, so that the messages form a conversation.
 
 use std::collections::BTreeSet;
 
@@ -14,9 +14,9 @@ use serde_json::{Map, Value, json};
 
 use super::recording::{Recording, Side};
 
-/// How deep the optional parts of a message go.
+/// The maximum depth of the optional parts of a message.
 const MAX_DEPTH: usize = 5;
-/// How often each message comes in a conversation.
+/// The number of times that each message occurs in a conversation.
 const ROUNDS: usize = 3;
 const TEXTS: [&str; 8] = [
     "",
@@ -33,10 +33,10 @@ fn choose<'a, T>(numbers: &mut Rng, of: &'a [T]) -> &'a T {
     &of[numbers.usize(..of.len())]
 }
 
-/// All messages of one kind, for example all requests of a client's.
+/// All messages of a kind, for example all requests of a client.
 struct Family {
     schema: Value,
-    /// Whether a value is one of them, as the SDK reads it.
+    /// Returns true if the SDK can parse a value as a message of this kind.
     reads: fn(Value) -> Result<(), serde_json::Error>,
 }
 
@@ -48,7 +48,7 @@ impl Family {
         }
     }
 
-    /// The methods, and the schema of each.
+    /// Returns the methods and the schema of each.
     fn members(&self) -> Vec<(String, &Value)> {
         let variants = self.schema["anyOf"].as_array().expect("a choice").iter();
         let resolved = variants.filter_map(|variant| {
@@ -56,8 +56,8 @@ impl Family {
             let reference = all.unwrap_or(variant)["$ref"].as_str()?;
             self.schema.pointer(reference.strip_prefix('#')?)
         });
-        // Messages of extensions have no method of their own.
-        resolved.filter_map(|it| Some((it["x-method"].as_str()?.to_owned(), it))).collect()
+        // Messages of extensions have no method.
+        resolved.filter_map(|schema| Some((schema["x-method"].as_str()?.to_owned(), schema))).collect()
     }
 
     fn make(&self, numbers: &mut Rng, method: &str) -> Value {
@@ -69,7 +69,7 @@ impl Family {
         value
     }
 
-    /// A value of a schema.
+    /// Generates a value of a schema.
     fn value(&self, numbers: &mut Rng, schema: &Value, depth: usize) -> Value {
         if let Some(value) = schema.get("const") {
             return value.clone();
@@ -85,7 +85,7 @@ impl Family {
         }
         for choice in ["anyOf", "oneOf"] {
             if let Some(options) = schema[choice].as_array() {
-                let nothing = options.iter().find(|it| it["type"] == "null" && depth >= MAX_DEPTH);
+                let nothing = options.iter().find(|option| option["type"] == "null" && depth >= MAX_DEPTH);
                 let option = nothing.unwrap_or_else(|| choose(numbers, options));
                 parts.push(self.value(numbers, option, depth));
             }
@@ -104,14 +104,14 @@ impl Family {
         Value::Object(all.collect())
     }
 
-    /// A value of a schema that says its type.
+    /// Generates a value of a schema that names its type.
     fn plain(&self, numbers: &mut Rng, schema: &Value, depth: usize) -> Value {
         let kind = match &schema["type"] {
             Value::Array(kinds) if depth >= MAX_DEPTH && kinds.contains(&json!("null")) => "null",
             Value::Array(kinds) => choose(numbers, kinds).as_str().expect("a type"),
             Value::String(kind) => kind,
             _ if schema.get("properties").is_some() => "object",
-            // Anything.
+            // Any JSON value is valid.
             _ => *choose(numbers, &["null", "boolean", "integer", "string"]),
         };
         match kind {
@@ -148,16 +148,16 @@ impl Family {
         }
         if depth < MAX_DEPTH
             && numbers.usize(..4) == 0
-            && schema.get("additionalProperties").is_none_or(|it| *it == true)
+            && schema.get("additionalProperties").is_none_or(|allowed| *allowed == true)
         {
-            // What the schema does not know is kept, too.
+            // Members that the schema does not know must pass as well.
             members.insert("_meta".to_owned(), json!({ "x": [1.50, { "y": null }] }));
         }
         Value::Object(members)
     }
 }
 
-/// The messages of one version.
+/// The messages of a protocol version.
 struct Schema {
     version: u64,
     client_requests: Family,
@@ -191,7 +191,7 @@ fn schemas() -> [Schema; 2] {
     ]
 }
 
-/// Conversations in both versions, with every message of each.
+/// Generates conversations in both versions, with every message of each.
 pub(super) fn conversations(seeds: std::ops::Range<u64>) -> Vec<Recording> {
     let schemas = schemas();
     let talks = schemas.iter().flat_map(|schema| seeds.clone().map(move |seed| (schema, seed)));
@@ -220,11 +220,21 @@ impl Talk<'_> {
                 schema.client_requests.members().into_iter().map(|(method, _)| (Said::ClientRequest, method)),
             );
             methods.extend(
-                schema.client_notifications.members().into_iter().map(|it| (Said::ClientNotification, it.0)),
+                schema
+                    .client_notifications
+                    .members()
+                    .into_iter()
+                    .map(|member| (Said::ClientNotification, member.0)),
             );
-            methods.extend(schema.agent_requests.members().into_iter().map(|it| (Said::AgentRequest, it.0)));
             methods.extend(
-                schema.agent_notifications.members().into_iter().map(|it| (Said::AgentNotification, it.0)),
+                schema.agent_requests.members().into_iter().map(|member| (Said::AgentRequest, member.0)),
+            );
+            methods.extend(
+                schema
+                    .agent_notifications
+                    .members()
+                    .into_iter()
+                    .map(|member| (Said::AgentNotification, member.0)),
             );
         }
         let updates = self.updates();
@@ -233,7 +243,7 @@ impl Talk<'_> {
             let index = self.numbers.usize(..methods.len());
             let (said, method) = methods.swap_remove(index);
             match said {
-                // A conversation begins once, and what ends a session comes last.
+                // A conversation starts only once, and messages that end a session come last.
                 Said::ClientRequest
                     if matches!(&*method, "initialize" | "session/close" | "session/delete") => {}
                 Said::ClientRequest => self.request(&method),
@@ -257,7 +267,7 @@ impl Talk<'_> {
         Recording { name: format!("version {} seed {seed}", schema.version), lines: self.lines }
     }
 
-    /// A request of the client's, and its answer.
+    /// Generates a request of the client and its answer.
     fn request(&mut self, method: &str) {
         let schema = self.schema;
         let mut params = schema.client_requests.make(&mut self.numbers, method);
@@ -267,7 +277,7 @@ impl Talk<'_> {
             "initialize" => {
                 params["protocolVersion"] = json!(schema.version);
                 result["protocolVersion"] = json!(schema.version);
-                // Some agent can be reached in some way.
+                // Every agent in these conversations can be reached in some way.
                 if schema.version == 2 {
                     result["capabilities"] = json!({ "session": { "mcp": { "stdio": {} } } });
                 }
@@ -277,14 +287,14 @@ impl Talk<'_> {
                 result["sessionId"] = if first { json!("s") } else { json!(format!("new {}", self.next)) };
             }
             "session/load" | "session/resume" => params["sessionId"] = json!(format!("old {}", self.next)),
-            // A turn that the agent may have forgotten has its own tests.
+            // Turns that the agent may have forgotten have separate tests.
             "session/prompt" if result.get("stopReason").is_some() => {
                 result["stopReason"] = json!("end_turn");
             }
             _ => {}
         }
         if let Some(params) = params.as_object_mut() {
-            // That we append to what the client has there is tested elsewhere.
+            // Appending to a system prompt of the client is tested elsewhere.
             params.remove("systemPrompt");
         }
         let id = self.id();
@@ -292,7 +302,7 @@ impl Talk<'_> {
         self.says(Side::Agent, json!({ "jsonrpc": "2.0", "id": id, "result": result }));
     }
 
-    /// A request of the agent's, and its answer.
+    /// Generates a request of the agent and its answer.
     fn ask(&mut self, method: &str) {
         let mut params = self.schema.agent_requests.make(&mut self.numbers, method);
         let result = self.schema.client_responses.make(&mut self.numbers, method);
@@ -304,21 +314,21 @@ impl Talk<'_> {
 
     fn notify(&mut self, side: Side, method: &str, mut params: Value) {
         Self::tie(&mut params);
-        // As above.
+        // As in `request`.
         if let Some(reason) = params.pointer_mut("/update/stopReason") {
             *reason = json!("end_turn");
         }
         self.says(side, json!({ "jsonrpc": "2.0", "method": method, "params": params }));
     }
 
-    /// The kinds of update.
+    /// Returns the kinds of update.
     fn updates(&self) -> BTreeSet<String> {
         let mut kinds = BTreeSet::new();
         constants(&self.schema.agent_notifications.schema, "sessionUpdate", &mut kinds);
         kinds
     }
 
-    /// An update of this kind: they are tried until there is one.
+    /// Generates an update of this kind, by trying until one fits.
     fn update(&mut self, kind: &str) {
         for _ in 0..2_000 {
             let params = self.schema.agent_notifications.make(&mut self.numbers, "session/update");
@@ -329,7 +339,7 @@ impl Talk<'_> {
         panic!("no update {kind}");
     }
 
-    /// Everything happens in one session.
+    /// Moves a message to the only session.
     fn tie(params: &mut Value) {
         if let Some(session) = params.get_mut("sessionId").filter(|id| id.is_string()) {
             *session = json!("s");
@@ -346,7 +356,7 @@ impl Talk<'_> {
     }
 }
 
-/// What kind of message it is.
+/// The kind of a message.
 enum Said {
     ClientRequest,
     ClientNotification,
@@ -355,20 +365,21 @@ enum Said {
     Update,
 }
 
-/// The constants that the property `name` may have, anywhere in a schema.
+/// Collects the constants that the property `name` may have, anywhere in a schema.
 fn constants(schema: &Value, name: &str, found: &mut BTreeSet<String>) {
     match schema {
         Value::Object(members) => {
-            let value = members.get("properties").and_then(|it| it.get(name)?.get("const")?.as_str());
+            let value =
+                members.get("properties").and_then(|properties| properties.get(name)?.get("const")?.as_str());
             found.extend(value.map(str::to_owned));
-            members.values().for_each(|it| constants(it, name, found));
+            members.values().for_each(|member| constants(member, name, found));
         }
-        Value::Array(values) => values.iter().for_each(|it| constants(it, name, found)),
+        Value::Array(values) => values.iter().for_each(|value| constants(value, name, found)),
         _ => {}
     }
 }
 
-/// How many messages the schema of each version has, so that none is left out unseen.
+/// Returns the number of messages in the schema of each version, so that a missed message is noticed.
 pub(super) fn counts() -> Vec<[usize; 5]> {
     let count = |schema: &Schema| {
         let mut updates = BTreeSet::new();

@@ -1,18 +1,18 @@
-//! Conversations with real agents, played through the interceptor again.
+//! Conversations with real agents, replayed through the interceptor.
 //!
-//! | file | owns |
+//! | file | contents |
 //! |---|---|
-//! | `direct` | `recordings/direct`, which were had without a proxy: with one in between, each side sees the same |
-//! | `remembered` | `recordings/proxied`, in which agents remember text of ours: the client sees no word of it |
-//! | `titles` | the same: what people see of calls of our tools |
-//! | `clients` | `recordings/clients`: how clients put together what was typed and what goes with it |
-//! | `generated` | what agents and clients might say besides, made from the schema |
-//! | `play` | the interceptor that all of it is played through |
+//! | `direct` | `recordings/direct`, which were recorded without a proxy: with one in between, each side sees the same messages |
+//! | `remembered` | `recordings/proxied`, in which agents repeat text of ours: the client never sees it |
+//! | `titles` | the same recordings: the titles of calls of our tools |
+//! | `clients` | `recordings/clients`: how clients arrange the typed text and attached files |
+//! | `generated` | messages that agents and clients might send as well, generated from the schema |
+//! | `play` | the interceptor that all conversations pass through |
 //! | `recording` | reading recordings |
-//! | `ours` | what in a line is ours, and the line without it |
+//! | `ours` | finds and removes our text in a line |
 //!
-//! A recording is a file of lines `{"dir":"client"|"agent","msg":…}`; every file that is there is played, and each
-//! `initialize` begins a new process. Names, paths and tokens in them were replaced, long texts shortened.
+//! A recording is a file of lines `{"dir":"client"|"agent","msg":…}`. All recordings are replayed, and each `initialize`
+//! starts a new process. Names, paths and tokens in them were replaced, and long texts shortened.
 
 mod clients;
 mod direct;

@@ -1,4 +1,4 @@
-//! Recorded conversations, read from their files.
+//! Reads recorded conversations from their files.
 
 use std::{
     fs,
@@ -7,22 +7,22 @@ use std::{
 
 use acp_skills_wire::Node;
 
-/// Who said a line.
+/// The sender of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
     Client,
     Agent,
 }
 
-/// A conversation.
+/// A recorded conversation.
 pub(super) struct Recording {
     /// The name of the agent.
     pub(super) name: String,
-    /// Each line as its side wrote it.
+    /// Each line as its sender wrote it.
     pub(super) lines: Vec<(Side, String)>,
 }
 
-/// All recordings of one kind.
+/// Reads all recordings in the directory `kind`.
 pub(super) fn recordings(kind: &str) -> Vec<Recording> {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/recordings").join(kind);
     let mut files: Vec<_> = fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -41,6 +41,6 @@ fn entry(line: &str) -> (Side, String) {
         Some("agent") => Side::Agent,
         other => panic!("{other:?} is no side"),
     };
-    // The bytes themselves: a parsed message would not be what was said.
+    // Take the bytes themselves, because formatting a parsed message could change them.
     (side, String::from_utf8(entry.get("msg").unwrap().raw().to_vec()).unwrap())
 }

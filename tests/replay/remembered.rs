@@ -1,4 +1,4 @@
-//! What agents said while they remembered text of ours: the client must see what its user typed, and no word of ours.
+//! Conversations in which agents repeat text of ours. The client must see what its user typed, without our text.
 
 use acp_skills_intercept::{Approve, CatalogIn, McpMode, Policy, Titles};
 use serde_json::Value;
@@ -10,9 +10,10 @@ use super::{
 };
 
 #[test]
-fn what_agents_remember_comes_back_without_our_words() {
+fn repeated_text_comes_back_without_ours() {
     let recordings = recordings("proxied");
-    let (mut chunks, mut titles) = (0, 0);
+    let mut chunks = 0;
+    let mut titles = 0;
     for recording in &recordings {
         for skill in ["demo", "other"] {
             let found = Clean::default().play(recording, skill);
@@ -20,20 +21,20 @@ fn what_agents_remember_comes_back_without_our_words() {
             titles += found.titles;
         }
     }
-    // The recordings are of agents that show what they remember.
+    // These agents do show what they remember.
     assert!(chunks > 0 && titles > 0, "{chunks} chunks and {titles} titles held text of ours");
 }
 
-/// Plays a recording of an agent that remembers text of ours.
+/// Plays a recording of an agent that repeats text of ours.
 #[derive(Default)]
 struct Clean {
-    /// What the user typed and the agent was told, each prompt as one text.
+    /// The typed prompts that reached the agent, each as a single text.
     typed: Vec<String>,
-    /// The blocks of those prompts that are no commands.
+    /// The blocks of these prompts, without commands.
     blocks: Vec<String>,
-    /// What the client has seen of the history since it asked for it.
+    /// The history that the client has seen since it asked for it.
     history: String,
-    /// The agent showed something of the history; some show nothing.
+    /// True if the agent showed a part of the history. Some agents show none.
     replays: bool,
     loading: Option<Value>,
     chunks: usize,
@@ -42,7 +43,7 @@ struct Clean {
 
 impl Clean {
     fn play(mut self, recording: &Recording, skill: &str) -> Self {
-        // The editor answered the agent's requests for permission itself when this was recorded.
+        // When this was recorded, the editor itself answered the agent's requests for permission.
         let policy = policy(McpMode::Auto, CatalogIn::Prompt);
         let policy = Policy { approve: Approve::None, titles: Titles::Agent, ..policy };
         let mut proxy = Proxy::new(&policy, skill);
@@ -53,14 +54,14 @@ impl Clean {
                 if message["method"] == "initialize" {
                     proxy = Proxy::new(&policy, skill);
                 }
-                // The history of a session is all there once the client says the next thing.
+                // The history of a session is complete once the client sends its next message.
                 self.check_history(&case);
                 self.hear_client(&message);
             }
             let seen = proxy.play(*side, line);
             if *side == Side::Agent {
                 if message["method"] == "session/request_permission" && !seen.to_agent.is_empty() {
-                    // For a tool of ours; the user is not asked.
+                    // This request is for a tool of ours, so the user is not asked.
                     let params = &message["params"];
                     let call = params.get("toolCall").unwrap_or(&params["subject"]["toolCall"]);
                     assert!(is_ours(&call["name"]), "{case}: {line}");
@@ -81,7 +82,7 @@ impl Clean {
                 let blocks = message["params"]["prompt"].as_array().unwrap();
                 let texts = blocks.iter().filter_map(|block| block["text"].as_str()).map(str::to_owned);
                 let text: String = texts.clone().collect();
-                // Agents put what they like between two blocks.
+                // Agents may put any separator between two blocks.
                 if !text.starts_with('/') {
                     self.blocks.extend(texts);
                 }
@@ -96,9 +97,9 @@ impl Clean {
         }
     }
 
-    /// What the client sees of one line from the agent.
+    /// Checks what the client sees of a line from the agent.
     fn check(&mut self, case: &str, line: &str, message: &Value, seen: &[String]) {
-        // What is refused shows nothing.
+        // A refused request shows nothing.
         if message.get("error").is_some() && self.loading.as_ref() == Some(&message["id"]) {
             self.loading = None;
         }
@@ -111,7 +112,7 @@ impl Clean {
             }
         }
         if line.contains("\"MCP: acp-skills\"") || line.contains("\"name\":\"mcp__acp-skills__") {
-            // Commands that an agent made of our prompts give way to ours; its own stay.
+            // Commands that an agent made from our prompts are replaced by ours. The agent's own commands stay.
             let list = |line: &str| {
                 let mut message: Value = serde_json::from_str(line).unwrap();
                 message["params"]["update"]["availableCommands"]
@@ -143,7 +144,7 @@ impl Clean {
             return;
         }
         if titles(&mut message.clone()).is_empty() {
-            // Notifications of an agent's own that repeat a prompt: what is not ours stays.
+            // Agents repeat prompts in their own notifications. Only our text is removed from them.
             let mut expected = message.clone();
             without_ours(&mut expected);
             for line in seen {
@@ -156,7 +157,8 @@ impl Clean {
         self.titles += 1;
         for line in seen {
             let seen: Value = serde_json::from_str(line).unwrap();
-            let (mut before, mut after) = (message.clone(), seen.clone());
+            let mut before = message.clone();
+            let mut after = seen.clone();
             for title in titles(&mut after) {
                 let title = title.take();
                 let words = title.as_str().unwrap_or_else(|| panic!("{case}: {line}"));
@@ -166,24 +168,25 @@ impl Clean {
                 };
                 assert!(!words.is_empty() && self.typed.iter().any(is_typed), "{case}: title {words:?}");
             }
-            // A title goes or changes; everything else stays.
+            // A title is removed or changed, and the rest stays the same.
             for message in [&mut before, &mut after] {
                 forget_titles(message);
-                // Previews and the like.
+                // This covers previews and similar members.
                 without_ours(message);
             }
             assert_eq!(after, before, "{case}");
         }
     }
 
-    /// The replay holds each prompt as it was typed, in order.
+    /// Asserts that the replay contains each prompt as it was typed, in order.
     fn check_history(&mut self, case: &str) {
         if self.loading.take().is_none() || !self.replays {
             return;
         }
-        // Some agents make one line of everything.
+        // Some agents join everything into a single line.
         let flat = |text: &String| text.split_whitespace().collect::<Vec<_>>().join(" ");
-        let (mut history, mut blocks) = (self.history.clone(), self.blocks.clone());
+        let mut history = self.history.clone();
+        let mut blocks = self.blocks.clone();
         if !blocks.iter().all(|typed| history.contains(typed)) {
             (history, blocks) = (flat(&history), blocks.iter().map(flat).collect());
         }
@@ -196,7 +199,7 @@ impl Clean {
     }
 }
 
-/// What a message holds of what the user said.
+/// Returns the blocks of a message that contain the user's text.
 fn user_blocks(message: &Value) -> &[Value] {
     let update = &message["params"]["update"];
     match update["sessionUpdate"].as_str() {
@@ -206,7 +209,7 @@ fn user_blocks(message: &Value) -> &[Value] {
     }
 }
 
-/// The titles of sessions in a message.
+/// Returns the titles of sessions in a message.
 fn titles(message: &mut Value) -> Vec<&mut Value> {
     if message["params"]["update"].get("title").is_some() {
         return message["params"]["update"].get_mut("title").into_iter().collect();

@@ -1,4 +1,5 @@
-//! What becomes of sessions: skills that come and go, copies, closing, loading; what is wrong; and an agent that dies.
+//! Tests of sessions: skills that are added and removed, forks, closing and loading. Also invalid requests, and an agent
+//! that crashes.
 
 use std::{fs, time::Duration};
 
@@ -7,13 +8,13 @@ use serde_json::{Value, json};
 use super::{DEADLINE, ENTRY, MOMENT, Place, SHORT, Seen, initialize, look_for_ours, text_of};
 use crate::client::Client;
 
-/// How long a change on disk takes at most to be in the menu.
+/// The maximum time until a change on disk appears in the menu.
 const RELOAD: Duration = Duration::from_secs(10);
-/// Stands in the description of a skill that comes later.
+/// A word in the description of a skill that is added later.
 const LATER: &str = "CAULIFLOWER-1138";
 
 impl Place<'_> {
-    /// A skill comes while the session is open, and goes again.
+    /// Adds a skill while the session is open, and removes it again.
     pub(super) fn reload(&self, seen: &mut Seen, client: &mut Client, id: &Value) -> Result<(), String> {
         let dir = self.path("skills/later");
         let text = format!("---\nname: later\ndescription: Comes later, {LATER}.\n---\nBe late.\n");
@@ -29,7 +30,7 @@ impl Place<'_> {
         Ok(())
     }
 
-    /// A copy of the first session, and a prompt in it.
+    /// Forks the first session and sends a prompt to the fork.
     pub(super) fn fork(&self, seen: &mut Seen, client: &mut Client, id: &Value) -> Result<(), String> {
         let mut params = self.new_session();
         params["sessionId"] = id.clone();
@@ -46,7 +47,7 @@ impl Place<'_> {
         Ok(())
     }
 
-    /// A session is closed, and somebody goes on in it.
+    /// Closes a session, and then sends a prompt to it.
     pub(super) fn close(seen: &mut Seen, client: &mut Client, id: &Value) {
         let closed = client.ask("session/close", &json!({ "sessionId": id })).is_ok();
         let blocks = json!([{ "type": "text", "text": "Is anybody there?" }]);
@@ -61,7 +62,7 @@ impl Place<'_> {
         seen.closed = Some((closed, answer));
     }
 
-    /// Another process shows what the first session was, and goes on with it.
+    /// Loads the first session in another process, and continues it.
     pub(super) fn load(&self, seen: &mut Seen, id: &Value) -> Result<(), String> {
         let mut client = self.start(&[], &[]);
         initialize(&mut client)?;
@@ -88,10 +89,10 @@ impl Place<'_> {
         Ok(())
     }
 
-    /// What is answered to what is wrong, by what was asked.
+    /// Sends invalid requests. Returns the answers, by request.
     pub(crate) fn mistakes(&self) -> Vec<(String, String)> {
         let mut client = self.start(&[], &[]);
-        // Some need long to start.
+        // Some agents are slow to start.
         if let Err(why) = initialize(&mut client) {
             return vec![("initialize".to_owned(), why)];
         }
@@ -117,7 +118,7 @@ impl Place<'_> {
         for (method, params) in mistakes {
             let id = client.request(method, &params);
             let answer = match client.answer(id, SHORT) {
-                // What it says of itself differs from run to run.
+                // The agent's description of itself differs between runs.
                 Ok(answer) => match answer.get("error") {
                     Some(error) => {
                         format!("{} {}", error["code"], self.without_names(&error["message"].to_string()))
@@ -131,7 +132,8 @@ impl Place<'_> {
         answers
     }
 
-    /// The agent is killed in the middle of a turn: returns the answer to the prompt and the proxy's end.
+    /// Kills the agent in the middle of a turn. Returns the answer to the prompt, and the proxy's exit code and remaining
+    /// processes.
     pub(crate) fn crash(&self) -> Result<(Value, Option<i32>, Vec<String>), String> {
         let mut client = self.start(&[], &[]);
         initialize(&mut client)?;
@@ -146,13 +148,13 @@ impl Place<'_> {
     }
 }
 
-/// The agent of a proxy: its child that is not the program itself.
+/// Returns the agent of a proxy: the child that is not the proxy's program.
 fn child_of(proxy: u32) -> Option<rustix::process::Pid> {
     let program = fs::read_link(format!("/proc/{proxy}/exe")).ok()?;
     let children = fs::read_to_string(format!("/proc/{proxy}/task/{proxy}/children")).ok();
     let all =
         children.into_iter().flat_map(|text| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>());
-    // A process starts its children in whatever thread.
+    // Any thread of a process may have started the child.
     let others = fs::read_dir(format!("/proc/{proxy}/task")).ok()?.flatten().flat_map(|task| {
         let text = fs::read_to_string(task.path().join("children")).unwrap_or_default();
         text.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
@@ -162,7 +164,7 @@ fn child_of(proxy: u32) -> Option<rustix::process::Pid> {
     rustix::process::Pid::from_raw(id)
 }
 
-/// The commands of a session, as the client was told last.
+/// Returns the commands of a session, from the latest menu.
 fn menu(client: &Client, id: &Value) -> Vec<String> {
     let heard = client.heard(0);
     let mut updates = heard.iter().rev().filter(|message| message["params"]["sessionId"] == *id);

@@ -1,4 +1,4 @@
-//! The two ends of every chain: an agent and a client of the SDK's types.
+//! The two ends of every chain: an agent and a client, built with the SDK's types.
 
 use std::{
     future::Future,
@@ -30,15 +30,15 @@ use serde_json::{Value, json};
 use skills_core::{Skill, SkillSet};
 use tokio::sync::watch;
 
-/// How long anything may take. Never reached when all is well.
+/// The maximum time for any test. A passing test never reaches it.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(50);
 
-/// Runs a test, with a deadline.
+/// Runs a test, and fails after [`DEADLINE`].
 pub(crate) async fn within<T>(test: impl Future<Output = Result<T>>) -> T {
     tokio::time::timeout(DEADLINE, test).await.expect("the test hangs").expect("the chain fails")
 }
 
-/// One skill of this name, whose tool greets.
+/// Returns a set with the skill `name`, whose tool answers with a greeting.
 pub(crate) fn skills(name: &str) -> SkillSet {
     let greeting = format!("hello from {name}");
     let skill = Skill::builder(name, format!("Knows {name}."))
@@ -51,28 +51,28 @@ pub(crate) fn skills(name: &str) -> SkillSet {
     [skill.expect("a good skill")].into_iter().collect()
 }
 
-/// What the agent received.
+/// The requests that the agent received.
 #[derive(Clone, Default)]
 pub(crate) struct Log(Arc<Mutex<Vec<Value>>>);
 
 impl Log {
-    fn add(&self, what: &impl serde::Serialize) {
-        let what = serde_json::to_value(what).expect("JSON");
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(what);
+    fn add(&self, request: &impl serde::Serialize) {
+        let request = serde_json::to_value(request).expect("JSON");
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(request);
     }
 
     pub(crate) fn all(&self) -> Vec<Value> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The names of the MCP servers of the first session.
+    /// Returns the names of the MCP servers in the first session.
     pub(crate) fn servers(&self) -> Vec<String> {
         let servers = &self.all()[0]["mcpServers"];
         let servers = servers.as_array().expect("servers").iter();
         servers.map(|server| server["name"].as_str().expect("a name").to_owned()).collect()
     }
 
-    /// The texts of the prompt at `index`.
+    /// Returns the texts of the prompt at `index`.
     pub(crate) fn prompt(&self, index: usize) -> Vec<String> {
         let mut prompts = self.all().into_iter().filter(|received| received.get("prompt").is_some());
         let prompt = prompts.nth(index).expect("a prompt");
@@ -81,20 +81,20 @@ impl Log {
     }
 }
 
-/// An agent that keeps in `log` what it receives, echoes each prompt, and obeys three orders:
-/// `call SERVER TOOL JSON` has it call a tool, `ask` has it ask for permission, `park` has it wait until it is cancelled.
+/// Returns an agent that records its requests in `log`, echoes each prompt, and obeys three orders: `call SERVER TOOL
+/// JSON` makes it call a tool, `ask` makes it ask for permission, and `park` makes it wait until it is cancelled.
 pub(crate) fn agent(log: Log) -> impl ConnectTo<Client> {
     agent_that_takes(log, McpCapabilities::new().http(true))
 }
 
-/// The same with MCP servers over these transports, and over stdio, which needs no word.
+/// Returns the same agent, which accepts MCP servers over `transports`. Over stdio, every agent accepts them.
 pub(crate) fn agent_that_takes(log: Log, transports: McpCapabilities) -> impl ConnectTo<Client> {
     let servers = Arc::new(Mutex::new(Vec::<McpServer>::new()));
     let known = Arc::clone(&servers);
     let prompts = log.clone();
     Agent
         .v1()
-        .name("cast")
+        .name("fixture")
         .on_receive_request(
             async move |request: InitializeRequest, responder, _: ConnectionTo<Client>| {
                 let capabilities = AgentCapabilities::new().mcp_capabilities(transports.clone());
@@ -162,11 +162,13 @@ async fn ask(client: &ConnectionTo<Client>, request: &PromptRequest) -> Result<S
     Ok(serde_json::to_string(&answer.outcome).expect("JSON"))
 }
 
-/// Calls a tool of a server as agents do, and tells what came back.
+/// Calls a tool of a server as agents do. Returns the text of the result.
 async fn call(servers: &[McpServer], order: &str) -> String {
     let mut words = order.splitn(3, ' ');
     let mut word = || words.next().expect("call SERVER TOOL JSON").to_owned();
-    let (server, tool, arguments) = (word(), word(), word());
+    let server = word();
+    let tool = word();
+    let arguments = word();
     let http = servers.iter().find_map(|entry| match entry {
         McpServer::Http(http) if http.name == server => Some(http),
         _ => None,
@@ -185,43 +187,43 @@ async fn call(servers: &[McpServer], order: &str) -> String {
     text
 }
 
-/// What the client saw of one turn.
+/// The text that the client received in a turn.
 #[derive(Debug, Default)]
 pub(crate) struct Turn {
-    /// The user's words, as the agent remembers them.
+    /// The user's text, as the agent echoed it.
     pub(crate) user: String,
-    /// The agent's.
+    /// The agent's answer.
     pub(crate) agent: String,
 }
 
-/// A client with a session, that prompts.
+/// A client with an open session.
 pub(crate) struct Prompter {
     agent: ConnectionTo<Agent>,
     seen: Arc<Mutex<Turn>>,
-    /// The names of the commands that it shows.
+    /// The names of the commands in its menu.
     commands: watch::Receiver<Vec<String>>,
 }
 
 impl Prompter {
-    /// One turn.
+    /// Sends a prompt and waits for the end of the turn.
     pub(crate) async fn turn(&self, words: &str) -> Result<Turn> {
         self.prompt(words).block_task().await?;
         Ok(std::mem::take(&mut *self.seen.lock().unwrap_or_else(PoisonError::into_inner)))
     }
 
-    /// The request of a turn.
+    /// Sends a prompt. Returns the pending request.
     pub(crate) fn prompt(&self, words: &str) -> agent_client_protocol::v1::SentRequest<PromptResponse> {
         self.agent.send_request(PromptRequest::new("session", vec![words.into()]))
     }
 
-    /// Waits until the client shows all these commands.
+    /// Waits until the menu contains all these commands.
     pub(crate) async fn shows(&mut self, names: &[&str]) {
         let all = |shown: &Vec<String>| names.iter().all(|name| shown.iter().any(|shown| shown == name));
         self.commands.wait_for(all).await.expect("a client");
     }
 }
 
-/// Runs `play` as the client of `agent`, in a session that is open.
+/// Runs `play` as the client of `agent`, in an open session.
 pub(crate) async fn with_client<T: Send + 'static>(
     agent: impl ConnectTo<Client>,
     play: impl AsyncFnOnce(Prompter) -> Result<T>,
