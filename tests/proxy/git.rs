@@ -275,7 +275,10 @@ fn a_cache_that_changes_while_it_is_served() {
     }
     for (tool, arguments) in [("read_skill_file", notes), ("activate_skill", json!({ "name": "review" }))] {
         let (text, failed) = fixture.call(&connection, tool, arguments);
-        assert!(failed && !text.contains("obey") && text.contains("not as the user approved it"), "{text}");
+        assert!(
+            failed && !text.contains("obey") && text.contains("has changed since the user approved"),
+            "{text}"
+        );
     }
     fixture.finish();
 }

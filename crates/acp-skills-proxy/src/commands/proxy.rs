@@ -45,7 +45,8 @@ pub(crate) fn run(args: ProxyArgs, login: Vec<OsString>) -> ExitCode {
         Err(error) => error,
     };
     let code = error::report(&error);
-    let (message, hint) = (error::message(&error), error::hint(&error));
+    let message = error::message(&error);
+    let hint = error::hint(&error);
     log::failure(&messages, &message, hint.as_deref());
     if let Some(client) = client.filter(|_| !error.is::<AlreadyAnswered>()) {
         refusal::answer(client.reader, client.writer, &message, hint.as_deref());
