@@ -1,4 +1,4 @@
-//! Titles that people see for calls of our tools.
+//! Checks the titles of calls of our tools.
 
 use std::collections::HashSet;
 
@@ -11,21 +11,19 @@ use super::{
     recording::{Side, recordings},
 };
 
-/// Calls of our tools have readable titles, live and in replays. All other messages of the agent are unchanged.
+/// Calls of our tools have readable titles, both live and in a replayed history. All other messages stay the same.
 #[test]
 fn calls_of_our_tools_have_readable_titles() {
     let mut seen_titles = HashSet::new();
     for recording in &recordings("proxied") {
         let policy = policy(McpMode::Auto, CatalogIn::Off);
         let new = |titles| Proxy::new(&Policy { approve: Approve::None, titles, ..policy.clone() }, "demo");
-        let mut people = new(Titles::People);
-        let mut agent = new(Titles::Agent);
+        let (mut people, mut agent) = (new(Titles::People), new(Titles::Agent));
         for (side, line) in &recording.lines {
             if *side == Side::Client && line.contains("\"initialize\"") {
                 (people, agent) = (new(Titles::People), new(Titles::Agent));
             }
-            let seen = people.play(*side, line).to_client;
-            let said = agent.play(*side, line).to_client;
+            let (seen, said) = (people.play(*side, line).to_client, agent.play(*side, line).to_client);
             assert_eq!(seen.len(), said.len(), "{line}");
             for (seen, said) in seen.iter().zip(&said).filter(|(seen, said)| seen != said) {
                 let (mut seen, mut said): (Value, Value) =
@@ -39,7 +37,7 @@ fn calls_of_our_tools_have_readable_titles() {
                 let (title, _) = call(&mut seen);
                 call(&mut said);
                 assert_eq!(seen, said, "{}", recording.name);
-                let title = title.expect("what changes has a title");
+                let title = title.expect("a changed call has a title");
                 seen_titles.insert(format!("{}: {}", recording.name, title.as_str().unwrap()));
             }
         }
