@@ -1,4 +1,4 @@
-//! What people see of calls of our tools.
+//! Checks the titles of calls of our tools.
 
 use std::collections::HashSet;
 
@@ -11,9 +11,9 @@ use super::{
     recording::{Side, recordings},
 };
 
-/// Calls of our tools have titles for people, live and in what is replayed; whatever else the agent says is untouched.
+/// Calls of our tools have readable titles, both live and in a replayed history. All other messages stay the same.
 #[test]
-fn calls_of_ours_have_titles_for_people() {
+fn calls_of_our_tools_have_readable_titles() {
     let mut seen_titles = HashSet::new();
     for recording in &recordings("proxied") {
         let policy = policy(McpMode::Auto, CatalogIn::Off);
@@ -37,7 +37,7 @@ fn calls_of_ours_have_titles_for_people() {
                 let (title, _) = call(&mut seen);
                 call(&mut said);
                 assert_eq!(seen, said, "{}", recording.name);
-                let title = title.expect("what changes has a title");
+                let title = title.expect("a changed call has a title");
                 seen_titles.insert(format!("{}: {}", recording.name, title.as_str().unwrap()));
             }
         }
