@@ -260,10 +260,10 @@ fn nothing_to_check() {
         &dir,
         &["."],
         expect![[r#"
-        error: there is no skill in `.`
-        hint: a skill is a directory with a file named SKILL.md
-        exit 2
-    "#]],
+            error: no skills found in `.`
+            hint: a skill is a directory with a file named SKILL.md
+            exit 2
+        "#]],
     );
     let (code, stdout, stderr) = run(dir.path(), &["missing"]);
     assert_eq!((code, stdout.as_str()), (Some(2), ""));

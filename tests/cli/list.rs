@@ -76,10 +76,10 @@ fn skills_are_shown_in_a_table() {
         Greet   project       25     6      0  .skills/greet  Does Greet & more.
         c       scanned        0     2      0  many/c         Hidden.
 
-        3 skills; about 59 tokens in the catalog.
-        With how to use it and the 2 tools the model reads about 267 tokens before it activates anything.
-        shadowed: greet in …/home/.agents/skills/greet/SKILL.md, by the one in …/.skills/greet/SKILL.md
-        shadowed: review in …/many/a/SKILL.md, by the one in …/named/review/SKILL.md
+        3 skills, about 59 tokens in the catalog.
+        With instructions and 2 tools, the model reads about 267 tokens before it activates a skill.
+        shadowed: greet in …/home/.agents/skills/greet/SKILL.md: the skill in …/.skills/greet/SKILL.md takes precedence
+        shadowed: review in …/many/a/SKILL.md: the skill in …/named/review/SKILL.md takes precedence
         Greet: …/.skills/greet/SKILL.md:2:7: warning[name-not-lowercase]: the name `Greet` contains upper-case letters
           help: use `greet`
         Greet: …/.skills/greet/SKILL.md:2:7: warning[name-not-directory]: the name `Greet` differs from the name of its directory, `greet`
@@ -172,8 +172,8 @@ fn skills_are_filtered_and_may_be_missing() {
     let text = stdout(&list(&dir, &["--skills", "home"]));
     assert!(text.contains("\ngreet "), "{text}");
     expect![[r#"
-        There are no skills.
-        hint: name a skill with `--skill DIR`, a directory to look in with `--skills DIR`, or your own places with `--discover user`
+        No skills found.
+        hint: use `--skill DIR` for one skill, `--skills DIR` for a directory of skills, or `--discover user` for your own directories
     "#]]
     .assert_eq(&stdout(&list(&dir, &[])));
     let report: Value = serde_json::from_str(&stdout(&list(&dir, &["--json"]))).unwrap();

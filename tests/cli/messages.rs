@@ -42,61 +42,61 @@ fn a_hint_explains_why_an_agent_does_not_start() {
         "{output}"
     );
     let path = std::env::var("PATH").unwrap().replace('\\', "/");
-    assert!(output.contains(&format!("it is not in PATH, which is {path}")), "{output}");
+    assert!(output.contains(&format!("the program is not in PATH, which is {path}")), "{output}");
     let output = fixture.output(&["--skills", "skills", "--", "npx -y some-agent"]);
-    assert!(output.contains("these are 3 words in one: write `-- npx -y some-agent`"), "{output}");
+    assert!(output.contains("pass it as separate arguments: `-- npx -y some-agent`"), "{output}");
     assert!(output.contains(r#""npx", "-y", "some-agent""#), "{output}");
     let output = fixture.output(&["--skills", "skills", "--", "./bin/agent"]);
-    assert!(output.contains("there is no such file from … on"), "{output}");
+    assert!(output.contains("the file does not exist in …"), "{output}");
     if cfg!(unix) {
         fixture.write("agent.sh", "exit 0\n");
         let output = fixture.output(&["--skills", "skills", "--", "./agent.sh"]);
         assert!(output.contains("`chmod +x ./agent.sh`") && output.ends_with("exit 126\n"), "{output}");
     }
     let output = fixture.output(&["doctor", "--skills", "skills", "--", "no-such-agent-here"]);
-    assert!(output.contains("hint: it is not in PATH") && output.ends_with("exit 1\n"), "{output}");
+    assert!(output.contains("hint: the program is not in PATH") && output.ends_with("exit 1\n"), "{output}");
 }
 
 #[test]
 fn missing_and_invalid_skills() {
     let fixture = Fixture::new();
     fixture.check(&["list"], expect![[r#"
-        There are no skills.
-        hint: name a skill with `--skill DIR`, a directory to look in with `--skills DIR`, or your own places with `--discover user`
+        No skills found.
+        hint: use `--skill DIR` for one skill, `--skills DIR` for a directory of skills, or `--discover user` for your own directories
         exit 0
     "#]]);
     fixture.check(&["list", "empty"], expect![[r#"
-        There are no skills.
+        No skills found.
         hint: there is no skill in …/empty: a skill is a directory with a file named SKILL.md, at most 6 levels down
         exit 0
     "#]]);
     fixture.check(
         &["list", "--skills", "skills", "--include", "pfd"],
         expect![[r#"
-        There are no skills.
-        hint: `--include` and `--exclude` leave no skill in skills, which has `docx`, `pdf`
-        exit 0
-    "#]],
+            No skills found.
+            hint: `--include` and `--exclude` leave no skill in skills, which has `docx`, `pdf`
+            exit 0
+        "#]],
     );
     fixture.check(&["list", "skills", "empty"], expect![[r#"
         NAME  SCOPE    CATALOG  BODY  FILES  WHERE        DESCRIPTION
         docx  scanned       22     2      0  skills/docx  Reads docx.
         pdf   scanned       21     2      0  skills/pdf   Reads pdf.
 
-        2 skills; about 52 tokens in the catalog.
-        With how to use it and the 2 tools the model reads about 259 tokens before it activates anything.
+        2 skills, about 52 tokens in the catalog.
+        With instructions and 2 tools, the model reads about 259 tokens before it activates a skill.
         missing: there is no skill in …/empty: a skill is a directory with a file named SKILL.md, at most 6 levels down
         exit 0
     "#]]);
     let output = fixture.output(&["list", "nowhere"]);
     assert!(output.starts_with("error: cannot list `nowhere`: ") && output.ends_with("exit 2\n"), "{output}");
     fixture.check(&["try", "--skills", "empty"], expect![[r#"
-        error: there is no skill to try
+        error: no skills found
         hint: there is no skill in empty: a skill is a directory with a file named SKILL.md, at most 6 levels down
         exit 2
     "#]]);
     fixture.check(&["search", "--skills", "empty", "word"], expect![[r#"
-        error: there is no skill to search
+        error: no skills found
         hint: there is no skill in empty: a skill is a directory with a file named SKILL.md, at most 6 levels down
         exit 2
     "#]]);
@@ -106,7 +106,7 @@ fn missing_and_invalid_skills() {
             error: cannot load the skill in …/skills
               …/skills: error[no-skill-md]: the directory has no SKILL.md
                 help: name the directory of one skill; scan a directory that has several skills
-            hint: there are skills below it (2): `--skills …/skills` takes all of them, in a configuration `roots`
+            hint: the directory contains 2 skills; use `--skills …/skills`, or `roots` in a configuration file, to use all of them
             exit 2
         "#]],
     );
@@ -122,10 +122,10 @@ fn missing_and_invalid_skills() {
     fixture.check(
         &["try", "--skills", "broken"],
         expect![[r#"
-        error: there is no skill to try
-        hint: 1 skill cannot be loaded: `acp-skills-proxy check …/broken/x` says why
-        exit 2
-    "#]],
+            error: no skills found
+            hint: 1 skill cannot be loaded; run `acp-skills-proxy check …/broken/x` to see why
+            exit 2
+        "#]],
     );
 }
 
@@ -163,7 +163,7 @@ fn the_proxy_warns_about_missing_and_invalid_skills() {
 #[test]
 fn the_proxy_warns_if_no_skills_are_named() {
     let fixture = Fixture::new();
-    let warning = "WARN no skills are named, so the agent gets none: name a skill with `--skill DIR`";
+    let warning = "WARN no skills are selected, so the agent gets none; use `--skill DIR` for one skill";
     let output = fixture.output(&["--", "cat"]);
     assert!(output.contains(warning) && output.ends_with("exit 0\n"), "{output}");
     let output = fixture.output(&["--skills", "skills", "--", "cat"]);
@@ -212,8 +212,8 @@ fn several_paths_are_listed() {
             docx   scanned       22     2      0  skills/docx        Reads docx.
             greet  scanned       21     2      0  home/skills/greet  Greets.
 
-            3 skills; about 73 tokens in the catalog.
-            With how to use it and the 2 tools the model reads about 282 tokens before it activates anything.
+            3 skills, about 73 tokens in the catalog.
+            With instructions and 2 tools, the model reads about 282 tokens before it activates a skill.
             exit 0
         "#]],
     );
@@ -236,8 +236,8 @@ fn skills_in_hidden_directories_are_found() {
         claude-skills  scanned       27     2      0  repository/.claude/skills/claude-skills  Is in a hidden directory.
         curated        scanned       26     2      0  repository/.curated/curated              Is in a hidden directory.
 
-        3 skills; about 90 tokens in the catalog.
-        With how to use it and the 2 tools the model reads about 304 tokens before it activates anything.
+        3 skills, about 90 tokens in the catalog.
+        With instructions and 2 tools, the model reads about 304 tokens before it activates a skill.
         exit 0
     "#]]);
     // `check` finds the same skills.
@@ -333,18 +333,20 @@ fn doctor_has_a_timeout() {
     let fixture = Fixture::new();
     let output = fixture.output(&["doctor", "--skills", "skills"]);
     assert!(
-        output.contains("Skills work with the built-in agent. To look at yours, put its command after `--`"),
+        output.contains(
+            "Skills work with the built-in agent. To test your own agent, put its command after `--`"
+        ),
         "{output}"
     );
     if cfg!(unix) {
         let output =
             fixture.output(&["doctor", "--skills", "skills", "--timeout", "0.2", "--", "sleep", "600"]);
         assert!(
-            output.contains("not done after 0.2 s: waiting for the agent's answer to initialize"),
+            output.contains("timed out after 0.2 s while waiting for the agent's answer to initialize"),
             "{output}"
         );
         assert!(
-            output.contains("hint: `--timeout SECONDS` waits longer") && output.ends_with("exit 1\n"),
+            output.contains("hint: use `--timeout SECONDS` to wait longer") && output.ends_with("exit 1\n"),
             "{output}"
         );
     }

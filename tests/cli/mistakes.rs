@@ -58,8 +58,8 @@ fn wrong_command_lines() {
     "#]],
     );
     fixture.check(&[], expect![[r#"
-        error: there is no agent to run
-        hint: the agent command goes after `--`, for example `acp-skills-proxy --skill DIR -- claude-agent-acp`, or into `agent` of --config FILE; only an ACP conductor starts the proxy without one
+        error: no agent to run
+        hint: put the agent's command after `--`, for example `acp-skills-proxy --skill DIR -- claude-agent-acp`, or set `agent` in the configuration file; only an ACP conductor can run the proxy without an agent
         exit 2
     "#]]);
 }
@@ -135,9 +135,9 @@ fn wrong_commands_and_arguments() {
     fixture.check(
         &["search", "--skills", "skills", "nothing"],
         expect![[r#"
-        none of 2 skills fits `nothing`
-        exit 1
-    "#]],
+            none of 2 skills matches `nothing`
+            exit 1
+        "#]],
     );
     fixture.check(
         &["search", "--skills", "skills", "nothing", "--json"],
@@ -148,7 +148,7 @@ fn wrong_commands_and_arguments() {
     );
     let output = fixture.output(&["add", "skills"]);
     assert!(
-        output.contains("a directory needs no source: `--skills skills`") && output.ends_with("exit 2\n"),
+        output.contains("for a directory, use `--skills skills`") && output.ends_with("exit 2\n"),
         "{output}"
     );
     // The file exists, but contains no events.
@@ -207,35 +207,35 @@ fn invalid_names_of_new_skills() {
     fixture.check(
         &["init", "Foo"],
         expect![[r#"
-        error: `Foo` cannot be a skill: Skill name 'Foo' must be lowercase
-        hint: did you mean `acp-skills-proxy init foo`?
-        exit 2
-    "#]],
+            error: cannot create the skill `Foo`: Skill name 'Foo' must be lowercase
+            hint: did you mean `acp-skills-proxy init foo`?
+            exit 2
+        "#]],
     );
     fixture.check(&["init", "my skill"], expect![[r#"
-        error: `my skill` cannot be a skill: Skill name 'my skill' contains invalid characters. Only letters, digits, and hyphens are allowed.
+        error: cannot create the skill `my skill`: Skill name 'my skill' contains invalid characters. Only letters, digits, and hyphens are allowed.
         hint: did you mean `acp-skills-proxy init my-skill`?
         exit 2
     "#]]);
     fixture.check(&["init", "../other/my_skill"], expect![[r#"
-        error: `../other/my_skill` cannot be a skill: Skill name '../other/my_skill' contains invalid characters. Only letters, digits, and hyphens are allowed.
+        error: cannot create the skill `../other/my_skill`: Skill name '../other/my_skill' contains invalid characters. Only letters, digits, and hyphens are allowed.
         hint: did you mean `acp-skills-proxy init my-skill --in ../other/`?
         exit 2
     "#]]);
     fixture.check(
         &["init", ""],
         expect![[r#"
-        error: `` cannot be a skill: Field 'name' must be a non-empty string
-        exit 2
-    "#]],
+            error: cannot create the skill ``: Field 'name' must be a non-empty string
+            exit 2
+        "#]],
     );
     fixture.check(
         &["init", "pdf", "--in", "skills"],
         expect![[r#"
-        error: there is a skills/pdf already
-        hint: nothing was changed; give the skill another name, or another place with `--in DIR`
-        exit 2
-    "#]],
+            error: skills/pdf already exists
+            hint: nothing was changed; choose another name, or another directory with `--in DIR`
+            exit 2
+        "#]],
     );
 }
 
@@ -272,10 +272,10 @@ fn paths_of_the_wrong_kind() {
     fixture.check(
         &["list", "file"],
         expect![[r#"
-        error: `file` is no SKILL.md
-        hint: name a directory to look in, or that of a skill
-        exit 2
-    "#]],
+            error: `file` is not a SKILL.md
+            hint: name a skill's directory, or a directory to search for skills
+            exit 2
+        "#]],
     );
     fixture.check(
         &["list", "--skill", "file"],
@@ -289,30 +289,30 @@ fn paths_of_the_wrong_kind() {
     fixture.check(
         &["list", "--skills", "file"],
         expect![[r#"
-        error: cannot look for skills in file: there is no such directory
-        hint: it is a file; `--skills` takes a directory to look in, `--skill` that of one skill
-        exit 2
-    "#]],
+            error: cannot look for skills in file: there is no such directory
+            hint: the path is a file; `--skills` takes a directory to search, and `--skill` takes the directory of a skill
+            exit 2
+        "#]],
     );
     fixture.check(
         &["list", "--skills", "$WORK/skills"],
         expect![[r#"
-        error: cannot look for skills in $WORK/skills: there is no such directory
-        hint: of what a shell expands, only `~` and `$HOME` are: write out what `$WORK` stands for
-        exit 2
-    "#]],
+            error: cannot look for skills in $WORK/skills: there is no such directory
+            hint: only `~` and `$HOME` are expanded here; replace `$WORK` with its value
+            exit 2
+        "#]],
     );
     fixture.check(
         &["list", "--skill", "~somebody/skills"],
         expect![[r#"
-        error: cannot load the skill in …/~somebody/skills
-          …/~somebody/skills: error[no-such-directory]: there is no such directory
-        hint: of what a shell expands, only `~` and `$HOME` are: write out what `~somebody` stands for
-        exit 2
-    "#]],
+            error: cannot load the skill in …/~somebody/skills
+              …/~somebody/skills: error[no-such-directory]: there is no such directory
+            hint: only `~` and `$HOME` are expanded here; replace `~somebody` with its value
+            exit 2
+        "#]],
     );
     let output = fixture.output(&["check", "$WORK/skills"]);
-    assert!(output.contains("write out what `$WORK` stands for") && output.ends_with("exit 2\n"), "{output}");
+    assert!(output.contains("replace `$WORK` with its value") && output.ends_with("exit 2\n"), "{output}");
 }
 
 /// If `--discover` finds no skills, the hint lists the directories that were searched.
@@ -320,12 +320,12 @@ fn paths_of_the_wrong_kind() {
 fn the_searched_directories_are_listed() {
     let fixture = Fixture::new();
     fixture.check(&["list", "--discover", "project"], expect![[r#"
-        There are no skills.
-        hint: there is none in .skills, .agents/skills, .claude/skills: put one there, or name one with `--skill DIR`, or a directory to look in with `--skills DIR`
+        No skills found.
+        hint: there are no skills in .skills, .agents/skills, .claude/skills; add one there, or select others with `--skill DIR` or `--skills DIR`
         exit 0
     "#]]);
     let output = fixture.output(&["try", "--discover", "user"]);
-    let places = "there is none in home/.agents/skills, home/.claude/skills, ";
+    let places = "there are no skills in home/.agents/skills, home/.claude/skills, ";
     assert!(output.contains(places) && output.ends_with("exit 2\n"), "{output}");
 }
 

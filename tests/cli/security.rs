@@ -120,7 +120,7 @@ fn rules_are_read_from_a_file() {
     assert_eq!((code, stdout.as_str()), (Some(2), ""));
     expect![[r#"
         error: cannot use the rules in `rules.yaml`: the rule `kind` is new, so it needs `in`, `patterns` and `reason`
-        hint: `acp-skills-proxy check --print-rules` shows how rules are written
+        hint: run `acp-skills-proxy check --print-rules` to see how rules are written
     "#]].assert_eq(&stderr);
     assert_eq!(run(dir.path(), &["--rules", "rules.yaml", "evil"]).0, Some(2));
     assert_eq!(run(dir.path(), &["--security", "--rules", "missing.yaml", "evil"]).0, Some(2));

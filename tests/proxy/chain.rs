@@ -197,7 +197,7 @@ fn no_conductor_and_no_agent() {
     assert!(why.contains("no agent") && why.contains("`--`"), "{why}");
     let ended = client.ended();
     assert_eq!(ended.code(), Some(2));
-    assert!(ended.log.join("\n").contains("there is no agent"), "{:?}", ended.log);
+    assert!(ended.log.join("\n").contains("no agent to run"), "{:?}", ended.log);
 }
 
 /// Returns the published conductor: the program that `CONDUCTOR` names, or the one in the `PATH`.
