@@ -1,6 +1,6 @@
 //! Parses files that are made to break a parser. Each must return a diagnostic, on a thread with a small stack.
 //!
-//! `cargo test --release --test hostile -- --nocapture` prints the time for each file.
+//! `cargo test --release -p skills-core --test skills_core hostile -- --nocapture` prints the time for each file.
 
 #![expect(clippy::print_stderr, reason = "prints times for manual runs")]
 

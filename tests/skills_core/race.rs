@@ -1,7 +1,6 @@
 //! Replaces the directory of a skill, or its parent, by a link while the skill is read. No read may return content from
 //! outside.
 
-#![cfg(unix)]
 #![expect(clippy::print_stderr, reason = "prints the outcome for manual runs")]
 
 use std::{

@@ -78,12 +78,13 @@ impl Session {
         }
         let now = self.guide();
         // A model without the skill tools only knows the skills that have files. If there are others, it needs the whole list.
-        let told = self.briefing.guide();
-        let late = (told, now) == (Some(Guide::Files), Guide::Tools)
+        let known_guide = self.briefing.guide();
+        let late = (known_guide, now) == (Some(Guide::Files), Guide::Tools)
             && self.skills.listed().all(|skill| skill.dir().is_some());
         // The catalog that was sent with the tools may also contain the paths, so it can be used without the tools.
-        let knows_files = (told, now) == (Some(Guide::Tools), Guide::Files) && self.briefing.has_paths();
-        if told != Some(now) && !late && !knows_files {
+        let knows_files =
+            (known_guide, now) == (Some(Guide::Tools), Guide::Files) && self.briefing.has_paths();
+        if known_guide != Some(now) && !late && !knows_files {
             let text = self.catalog(agent, policy, now)?;
             self.briefing.set_known(now, &self.skills);
             self.briefing.note_paths(&text);
@@ -114,9 +115,9 @@ impl Session {
     /// Returns the changes since the last text for the model, on one line. They count as sent from now on.
     fn changes(&mut self, options: &CatalogOptions) -> Option<String> {
         let known = self.briefing.known().filter(|known| !known.ptr_eq(&self.skills))?;
-        let told = self.briefing.guide()?;
-        let text = changes::line(self, known, told, options);
-        self.briefing.set_known(told, &self.skills);
+        let known_guide = self.briefing.guide()?;
+        let text = changes::line(self, known, known_guide, options);
+        self.briefing.set_known(known_guide, &self.skills);
         text
     }
 

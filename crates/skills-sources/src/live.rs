@@ -170,7 +170,8 @@ impl Sources {
             tracing::warn!(
                 "fetching {address}, which is not in the cache yet; its skills will be available after that"
             );
-            let (sources, notify) = (self.clone(), Arc::clone(notify));
+            let sources = self.clone();
+            let notify = Arc::clone(notify);
             let work = move || {
                 if let Some(why) = sources.fetch_one(number) {
                     tracing::warn!("{why}");

@@ -252,7 +252,8 @@ impl Updater {
             let files =
                 digest::files(&stored.dir)?.into_iter().map(|path| offered_file(&stored.dir, path)).collect();
             let dir = Some(stored.dir.to_path_buf());
-            let (name, description) = (skill.name.to_string(), skill.description.clone());
+            let name = skill.name.to_string();
+            let description = skill.description.clone();
             skills.push(OfferedSkill { path, name, description, sha256, files, dir });
         }
         skills.sort_by(|a, b| a.path.cmp(&b.path));
@@ -278,7 +279,8 @@ fn listed(skill: &Skill) -> Option<OfferedSkill> {
         size: file.size,
         is_script: file.path.starts_with("scripts/"),
     });
-    let (name, description) = (skill.name.to_string(), skill.description.clone());
+    let name = skill.name.to_string();
+    let description = skill.description.clone();
     let sha256 = Sha256::of(format!("{name}\n{description}\n{}", entry(remote)).as_bytes()).to_string();
     Some(OfferedSkill { path: name.clone(), name, description, sha256, files: files.collect(), dir: None })
 }
@@ -325,7 +327,8 @@ impl Offer {
         fn by_path(offer: &Offer) -> BTreeMap<&str, &OfferedSkill> {
             offer.skills.iter().map(|skill| (skill.path.as_str(), skill)).collect()
         }
-        let (old, new) = (before.map(by_path).unwrap_or_default(), by_path(self));
+        let old = before.map(by_path).unwrap_or_default();
+        let new = by_path(self);
         let mut paths: Vec<&str> = old.keys().chain(new.keys()).copied().collect();
         paths.sort_unstable();
         paths.dedup();

@@ -22,10 +22,10 @@ const MAX_DESCRIPTION_CHARS: usize = 200;
 pub(super) fn line(
     session: &Session,
     known: &SkillSet,
-    told: Guide,
+    known_guide: Guide,
     options: &CatalogOptions,
 ) -> Option<String> {
-    let by_files = told == Guide::Files;
+    let by_files = known_guide == Guide::Files;
     let Difference { mut added, mut removed, changed, .. } = Difference::between(known, &session.skills);
     let is_shown = |skill: &Skill| skill.is_listed() && (!by_files || skill.dir().is_some());
     added.retain(|skill| is_shown(skill));

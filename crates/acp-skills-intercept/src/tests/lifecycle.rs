@@ -15,7 +15,8 @@ fn ours() -> String {
 #[test]
 fn several_sessions_can_be_open() {
     let mut fixture = fixture();
-    let (a, b) = (fixture.new_session(1, "a"), fixture.new_session(2, "b"));
+    let a = fixture.new_session(1, "a");
+    let b = fixture.new_session(2, "b");
     assert_eq!(a["params"]["mcpServers"].as_array().unwrap().len(), 1);
     assert_eq!(b["params"]["mcpServers"].as_array().unwrap().len(), 1);
     assert_eq!(texts(fixture.prompt(3, "b", &["x"]).agent()).len(), 2);

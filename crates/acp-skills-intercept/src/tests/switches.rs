@@ -14,7 +14,8 @@ fn fixture() -> Fixture {
 
 /// Returns the text that the user sees, and the menu if one was sent.
 fn said(out: &Out) -> (String, Option<Vec<String>>) {
-    let (mut text, mut menu) = (String::new(), None);
+    let mut text = String::new();
+    let mut menu = None;
     for message in &out.to_client {
         let update = &message["params"]["update"];
         if let Some(commands) = update["availableCommands"].as_array() {

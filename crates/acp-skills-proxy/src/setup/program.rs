@@ -241,7 +241,7 @@ mod tests {
             ("/home/me/.cargo/bin/acp-skills-proxy", None),
             ("/usr/lib/node_modules/acp-skills-proxy/node_modules/p/bin/acp-skills-proxy", None),
         ] {
-            assert_eq!(cached(Path::new(path)).map(|it| it.0), runner, "{path}");
+            assert_eq!(cached(Path::new(path)).map(|found| found.0), runner, "{path}");
         }
     }
 

@@ -167,7 +167,7 @@ fn a_long_body_is_returned_with_a_warning() {
     ] {
         let skill = Skill::builder("a", "x").body(body.clone()).build().unwrap();
         let activation = activate(&skill, &ActivationOptions::default(), &BodyCache::default()).unwrap();
-        let codes: Vec<_> = activation.diagnostics.iter().map(|it| it.code).collect();
+        let codes: Vec<_> = activation.diagnostics.iter().map(|diagnostic| diagnostic.code).collect();
         assert_eq!(codes, if long { vec!["body-too-long"] } else { vec![] });
         assert!(activation.text.contains(body.trim_end()));
     }

@@ -126,7 +126,8 @@ fn a_file_that_changes_while_it_is_read() {
         sync::atomic::{AtomicBool, Ordering},
     };
     let project = Project::new();
-    let (good, evil) = ("good ".repeat(2000), "evil ".repeat(2000));
+    let good = "good ".repeat(2000);
+    let evil = "evil ".repeat(2000);
     project.write("references/a.md", &good);
     project.decide(true);
     let skills = project.sift();
@@ -302,7 +303,8 @@ fn links_ambiguous_names_and_deep_directories() {
 
     let check_not_approvable = |what: &str| {
         let skills = project.sift();
-        let why = skills.skipped().iter().map(|it| it.diagnostics[0].message.clone()).collect::<Vec<_>>();
+        let why =
+            skills.skipped().iter().map(|skipped| skipped.diagnostics[0].message.clone()).collect::<Vec<_>>();
         assert_eq!((skills.len(), skills.unapproved().len(), why.len()), (0, 0, 1), "{what}: {why:?}");
         assert!(why[0].starts_with("the skill cannot be approved: `"), "{what}: {why:?}");
     };

@@ -7,7 +7,7 @@ fn definitions_have_a_fixed_order() {
     let dir = tempfile::tempdir().unwrap();
     let toolbox = toolbox(dir.path());
     let definitions = toolbox.definitions();
-    let names: Vec<_> = definitions.iter().map(|it| (it.name.as_ref(), it.read_only)).collect();
+    let names: Vec<_> = definitions.iter().map(|tool| (tool.name.as_ref(), tool.read_only)).collect();
     assert_eq!(names, [(ACTIVATE_SKILL, true), (CALL_SKILL_TOOL, false), (READ_SKILL_FILE, true)]);
     assert_eq!(
         Value::from(definitions[0].input_schema.clone()),
