@@ -55,7 +55,7 @@ pub(crate) struct Place<'a> {
 pub(crate) struct Seen {
     /// The answer to `initialize`, unchanged except for its paths.
     pub(crate) initialize: String,
-    /// True if a session was opened, or the error.
+    /// The result of `session/new`, if a session was opened.
     pub(crate) session: Option<Value>,
     pub(crate) catalog: Option<&'static str>,
     /// True if the model got the body through the tool, a file of the skill, and the body by a command.
@@ -66,7 +66,7 @@ pub(crate) struct Seen {
     pub(crate) names_files: bool,
     /// The number of times that the agent asked the client for permission.
     pub(crate) asked: u32,
-    /// The time that the first prompt waited in vain, in milliseconds.
+    /// The times that prompts waited in vain, in milliseconds.
     pub(crate) waited: Vec<f64>,
     /// The agent's commands.
     pub(crate) commands: Vec<String>,
@@ -81,7 +81,7 @@ pub(crate) struct Seen {
     pub(crate) second_session: bool,
     /// True if a skill that was added to an open session was announced, and was in the menu until its removal.
     pub(crate) reloaded: bool,
-    /// True if the first session was forked, and the number of catalogs in the model's input.
+    /// True if the first session could be forked, and the number of catalogs in the input of the fork's model.
     pub(crate) forked: Option<bool>,
     pub(crate) told_in_fork: usize,
     /// True if a session was closed, and the answer to a later prompt in it.

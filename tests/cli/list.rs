@@ -202,7 +202,7 @@ fn long_paths() {
     let dir = dunce::canonicalize(root.path()).unwrap();
     let parts = ["a", "b", "c", "d", "e"].map(|letter| letter.repeat(80));
     let deep = parts.iter().fold(dir.clone(), |dir, part| dir.join(part));
-    // The system's own part of the path has any length.
+    // The standard library converts long paths on Windows, so the test itself can create them.
     fs::create_dir_all(deep.join("far")).unwrap();
     fs::write(deep.join("far/SKILL.md"), "---\nname: far\ndescription: Is far away.\n---\nRead a.md.\n")
         .unwrap();

@@ -151,7 +151,7 @@ fn commands_and_their_words() {
         said.contains("a directory needs no source: `--skills skills`") && said.ends_with("exit 2\n"),
         "{said}"
     );
-    // The help contains none of our commands.
+    // The file contains no events.
     place.check(
         &["report", "skills/pdf/SKILL.md"],
         expect![[r#"

@@ -124,7 +124,7 @@ fn custom_rules() {
     "#]].assert_eq(&stderr);
     assert_eq!(run(dir.path(), &["--rules", "rules.yaml", "evil"]).0, Some(2));
     assert_eq!(run(dir.path(), &["--security", "--rules", "missing.yaml", "evil"]).0, Some(2));
-    // The printed rules are a valid rules file.
+    // `--print-rules` prints the built-in rules in the format of a rules file.
     let (code, stdout, _) = run(dir.path(), &["--print-rules"]);
     assert_eq!(code, Some(0));
     assert!(stdout.contains("\n  - code: fetch-and-run\n"), "{stdout}");
@@ -207,7 +207,7 @@ fn sarif() {
             }
           ]
         }"#]].assert_eq(&serde_json::to_string_pretty(found("reads-credentials")).expect("JSON"));
-    // The findings of a plain `check` are included, and without a scan they are the only ones.
+    // The diagnostics of `check` are included. Without `--security`, they are the only results.
     found("name-not-directory");
     let (code, ..) = run(dir.path(), &["evil one", "--sarif", "x.sarif"]);
     let log = std::fs::read_to_string(dir.path().join("x.sarif")).expect("a file");

@@ -142,7 +142,7 @@ fn a_conductor_that_stops_reading() {
     drop(stdin);
 }
 
-/// Odd messages still reach the side they are for, in order, and messages after them are not lost.
+/// Unusual messages still reach the right side, in order, and no later message is lost.
 fn odd_messages_of_a_conductor() {
     let skills = Skills::review();
     let mut conductor = component(&skills).start();

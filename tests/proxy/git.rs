@@ -246,7 +246,7 @@ fn a_cache_that_was_changed() {
     let log = fixture.editor.wait_for_log("differs from the approved version");
     assert!(log.contains("acp-skills-proxy update"), "{log}");
     let blocks = fixture.prompt("s", "hello");
-    assert_eq!(texts(&blocks), ["hello"], "none of them is served");
+    assert_eq!(texts(&blocks), ["hello"], "no changed skill may be served");
     fixture.finish();
 }
 
@@ -424,7 +424,7 @@ fn unused_versions_are_pruned() {
     let (text, failed) = activated(home.proxy(), "review");
     assert!(!failed && text.contains("# Review two"), "{text}");
     home.printed(&["remove", &source]);
-    assert_eq!(states(&home), 1, "it was used a moment ago");
+    assert_eq!(states(&home), 1, "a version that was just used must be kept");
     age(&repository.git(&["rev-parse", "HEAD"]));
     let report = home.json(&["sources", "--prune", "--json"]);
     assert_eq!((report["removed"].as_array().map(Vec::len), states(&home)), (Some(1), 0));

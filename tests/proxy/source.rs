@@ -138,7 +138,7 @@ fn a_slow_site() {
     fixture.wait_for_command("pdf");
     fixture.finish();
     listener.set_nonblocking(true).expect("a socket");
-    assert!(listener.accept().is_err(), "it was asked again");
+    assert!(listener.accept().is_err(), "the site was asked again");
 }
 
 /// A site whose index can be changed. It redirects to the index, which has an `ETag`.

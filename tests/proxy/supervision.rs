@@ -168,7 +168,7 @@ fn waiting_prompts_when_the_editor_closes_its_end() {
     fixture.new_session("s");
     let prompt = json!({ "sessionId": "s", "prompt": [{ "type": "text", "text": "last words" }] });
     let id = fixture.editor.request("session/prompt", prompt);
-    assert_eq!(fixture.received(), Vec::<Value>::new(), "the prompt waits");
+    assert_eq!(fixture.received(), Vec::<Value>::new(), "the prompt was not held back");
     let ended = fixture.editor.finish();
     let left: Vec<_> = ended.log.iter().filter(|line| line.starts_with("agent: not taken: ")).collect();
     assert!(left.len() == 1 && left[0].contains("last words") && left[0].contains("SKILL.md"), "{left:?}");
