@@ -1,21 +1,20 @@
-//! Tests of the proxy in chains: under the SDK's conductor, and in front of agents without a conductor. The agents and
-//! clients are built with the SDK's types.
+//! Tests the proxy in proxy chains: under the SDK's conductor, and in front of an agent without a conductor. The agent and the
+//! client use the SDK's types.
 //!
-//! | file | contents |
+//! | file | owns |
 //! |---|---|
-//! | `fixture` | the agent and the client, and functions that connect them |
-//! | `drafts` | the drafts about skills, as far as the SDK forwards them |
+//! | `fixture` | the agent and the client, and connecting them |
+//! | `drafts` | the draft extensions for skills, in the fields that the SDK forwards |
 //! | `embedded` | [`acp_skills::SkillsProxy`] in chains within one process |
-//! | `ends` | the end of such a component, and that it leaves nothing behind |
-//! | `program` | the binary as a component of such a chain |
-//! | `version2` | a chain that speaks version 2 of the protocol |
+//! | `shutdown` | how such a component ends, and that it leaves nothing running |
+//! | `program` | the binary as a component of a chain |
+//! | `version2` | a chain with version 2 of the protocol |
 //!
-//! `tests/proxy/chain.rs` tests the binary under a conductor that is played line by line, and under the published
-//! conductor.
+//! `tests/proxy/chain.rs` tests the binary under a scripted conductor, and under the published one.
 
 mod drafts;
 mod embedded;
-mod ends;
 mod fixture;
 mod program;
+mod shutdown;
 mod version2;

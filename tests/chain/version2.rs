@@ -1,4 +1,4 @@
-//! A chain that uses version 2 of the protocol, with the SDK's types of that version at both ends.
+//! Tests a chain with version 2 of the protocol, with the SDK's types of that version at both ends.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,7 +14,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use crate::fixture::{skills, within};
 
-/// The requests that the agent received: the params of `session/new`, then those of each prompt.
+/// The params that the agent has received: those of `session/new`, then those of each prompt.
 type Received = Arc<Mutex<Vec<Value>>>;
 
 fn keep(received: &Received, params: &impl serde::Serialize) {
@@ -22,7 +22,7 @@ fn keep(received: &Received, params: &impl serde::Serialize) {
     received.lock().unwrap_or_else(PoisonError::into_inner).push(params);
 }
 
-/// Returns an agent that records its requests, echoes each prompt as the protocol requires, and ends the turn.
+/// Returns an agent that keeps all params, echoes each prompt as the protocol requires, and ends the turn.
 fn agent(received: &Received) -> impl ConnectTo<Client> + use<> {
     let sessions = Arc::clone(received);
     let prompts = Arc::clone(received);
@@ -75,12 +75,12 @@ fn agent(received: &Received) -> impl ConnectTo<Client> + use<> {
         )
 }
 
-/// Reads updates until the end of a turn. Returns the user's text and the agent's.
+/// Reads updates until the end of a turn. Returns the user's message and the agent's message.
 async fn turn(updates: &mut UnboundedReceiver<schema::SessionUpdate>) -> Result<(String, String)> {
     let mut user = String::new();
     let mut agent = String::new();
     loop {
-        match updates.recv().await.ok_or_else(|| Error::internal_error().data("the chain is gone"))? {
+        match updates.recv().await.ok_or_else(|| Error::internal_error().data("the chain has ended"))? {
             schema::SessionUpdate::UserMessage(message) => {
                 let content = serde_json::to_value(&message).expect("JSON")["content"].take();
                 let blocks = content.as_array().into_iter().flatten();
@@ -105,8 +105,8 @@ async fn turn(updates: &mut UnboundedReceiver<schema::SessionUpdate>) -> Result<
 async fn two_proxies_in_a_chain() {
     let received = Received::default();
     let chain = ProxiesAndAgent::new(agent(&received))
-        .proxy(SkillsProxy::new(skills("alpha")).policy(crate::embedded::without_waiting()))
-        .proxy(SkillsProxy::new(skills("beta")).policy(crate::embedded::without_waiting()));
+        .proxy(SkillsProxy::new(skills("alpha")).policy(crate::embedded::without_mcp_wait()))
+        .proxy(SkillsProxy::new(skills("beta")).policy(crate::embedded::without_mcp_wait()));
     let (sender, mut updates) = unbounded_channel();
     let client = Client
         .v2()
@@ -144,6 +144,6 @@ async fn two_proxies_in_a_chain() {
     for (prompt, name) in received[2..].iter().zip(["alpha", "beta"]) {
         let prompt = prompt["prompt"].to_string();
         assert!(prompt.contains(&format!("# The body of {name}")), "{prompt}");
-        assert!(!prompt.contains(&format!("/{name}\"")), "the command was not removed: {prompt}");
+        assert!(!prompt.contains(&format!("/{name}\"")), "the prompt still contains the command: {prompt}");
     }
 }

@@ -1,20 +1,20 @@
-//! Black-box tests of the commands for people: their output and their exit codes.
+//! Tests the commands for users as a black box: their output and their exit codes.
 //!
-//! | file | contents |
+//! | file | owns |
 //! |---|---|
 //! | `check`, `list`, `report` | the command of that name |
 //! | `security` | `check --security` |
 //! | `agents` | the manual's table of agents |
 //! | `documented_commands` | every command of the README and of the manual |
-//! | `completions` | shell completion |
-//! | `permission` | the permissions that `try` and `doctor` grant an agent |
-//! | `messages` | errors and hints that a new user sees |
-//! | `mistakes` | wrong command lines, and the suggestions for them |
-//! | `place` | the temporary home directory in which both are tested |
+//! | `completions` | completion in bash |
+//! | `permission` | the answers of `try` and `doctor` to permission requests |
+//! | `messages` | messages about missing agents, skills and files |
+//! | `mistakes` | hints for wrong command lines |
+//! | `fixture` | a home directory with skills for `messages` and `mistakes` |
 //! | `progress` | progress on a terminal while a command takes long |
-//! | `reference` | the manual's pages with every flag and every key |
-//! | `setup` | changes of editors' settings, and their undo |
-//! | `terminal` | output on a terminal, and to a closed pipe |
+//! | `reference` | the manual's pages with all flags and all configuration keys |
+//! | `setup` | changing the settings of editors, and undoing it |
+//! | `terminal` | control characters in output, and closed pipes |
 //! | `readme_commands` | `try`, `doctor` and `search` |
 
 mod agents;
@@ -22,12 +22,12 @@ mod check;
 #[cfg(unix)]
 mod completions;
 mod documented_commands;
+mod fixture;
 mod list;
 mod messages;
 mod mistakes;
 #[cfg(unix)]
 mod permission;
-mod place;
 #[cfg(unix)]
 mod progress;
 mod readme_commands;

@@ -1,15 +1,15 @@
-//! The scripted agent: what this binary does if an editor or the proxy starts it with [`ARGUMENT`] and a directory.
+//! The scripted agent. This binary is the agent if its arguments are [`ARGUMENT`] and a directory.
 //!
-//! Its behaviour depends on the first word of the prompt:
+//! The first word of the prompt decides what the agent does:
 //!
-//! | word | effect |
+//! | word | action |
 //! |---|---|
 //! | `review` | calls `activate_skill`, as a model does |
 //! | `delete` | asks for permission, and reports the answer |
-//! | `wait` | says that it is waiting, until it is cancelled |
-//! | any other | reports what it received: which skill, which words, what else |
+//! | `wait` | waits until the turn is cancelled |
+//! | any other | reports what it received: the skill, the user's words and the context |
 //!
-//! It stores each conversation in its directory, so that another process can continue it. It also writes all messages to
+//! The agent stores each conversation in its directory, so that a new process can load it. It also writes all messages to
 //! `wire.jsonl` there, in the format of `tests/recordings`.
 
 use std::{
@@ -22,11 +22,11 @@ use std::{
 use serde_json::{Value, json};
 
 pub(crate) const ARGUMENT: &str = "scripted-agent";
-/// The file for all messages, in the agent's directory.
+/// The file with all messages, in the agent's directory.
 pub(crate) const WIRE: &str = "wire.jsonl";
-/// The name of a real agent, which announces calls in the same form, so that the proxy recognizes calls of its own tools.
+/// The agent's name. It reports calls as this agent does, so the proxy can recognize calls of our tools.
 const CLAUDE: &str = "@agentclientprotocol/claude-agent-acp";
-/// The beginning of the text that the proxy adds to a prompt.
+/// The start of a text that the proxy adds to a prompt.
 const OURS: &str = "<acp-skills-proxy:";
 
 /// Runs the agent until its stdin ends.
@@ -35,7 +35,7 @@ pub(crate) fn run(dir: &str) -> ExitCode {
     let wire = OpenOptions::new().create(true).append(true).open(dir.join(WIRE)).expect("a file");
     let mut agent = Agent { dir, wire, server: None, next: 0 };
     while let Some(message) = agent.read() {
-        agent.hear(&message);
+        agent.handle(&message);
     }
     ExitCode::SUCCESS
 }
@@ -48,7 +48,7 @@ struct Agent {
 }
 
 impl Agent {
-    fn hear(&mut self, message: &Value) {
+    fn handle(&mut self, message: &Value) {
         let id = &message["id"];
         let params = &message["params"];
         match message["method"].as_str() {
@@ -104,7 +104,7 @@ impl Agent {
         }
     }
 
-    /// Returns why the turn ended.
+    /// Runs a turn. Returns its stop reason.
     fn prompt(&mut self, params: &Value) -> &'static str {
         let session = params["sessionId"].as_str().expect("an id").to_owned();
         let blocks = params["prompt"].as_array().expect("blocks");
@@ -192,7 +192,7 @@ impl Agent {
         "end_turn"
     }
 
-    /// Sends a message, and stores it for later processes.
+    /// Sends a message, and stores it in the history of the session.
     fn say(&mut self, session: &str, text: &str) {
         let content = json!({ "type": "text", "text": text });
         let update = json!({ "sessionUpdate": "agent_message_chunk", "content": content });
@@ -240,7 +240,7 @@ impl Agent {
         let line = message.to_string();
         self.record("agent", &line);
         let mut stdout = io::stdout().lock();
-        // If the reader has closed its end, reading the next line shows that.
+        // Ignore a failed write: if the client has exited, the next read ends the agent.
         let _ = writeln!(stdout, "{line}").and_then(|()| stdout.flush());
     }
 
@@ -249,7 +249,7 @@ impl Agent {
     }
 }
 
-/// Describes the prompt that the agent received.
+/// Describes the prompt: the skill, the user's words and the context.
 fn report(blocks: &[Value], added: &[&str], typed: &str) -> String {
     let skill = added.iter().find_map(|text| {
         let (_, rest) = text.split_once("<skill_content name=\"")?;
@@ -259,7 +259,7 @@ fn report(blocks: &[Value], added: &[&str], typed: &str) -> String {
         Some(skill) => format!("I follow the skill {skill}"),
         None => "I have no skill".to_owned(),
     };
-    // Only the names of files are shown, because their directories differ between runs.
+    // Shorten paths to file names, because directories differ from run to run.
     let names =
         typed.split_whitespace().map(|word| word.rsplit('/').next().unwrap_or(word).trim_matches('`'));
     let names = names.collect::<Vec<_>>().join(" ");
@@ -268,7 +268,7 @@ fn report(blocks: &[Value], added: &[&str], typed: &str) -> String {
         let path = match block["type"].as_str()? {
             "resource_link" => block["uri"].as_str()?,
             "resource" => block["resource"]["uri"].as_str()?,
-            // CodeCompanion announces shared files with these words.
+            // CodeCompanion shares a file as a text block.
             _ => block["text"].as_str()?.strip_prefix("Sharing the following file as context: ")?,
         };
         Some(format!(", and {}", path.rsplit('/').next()?))
@@ -276,7 +276,7 @@ fn report(blocks: &[Value], added: &[&str], typed: &str) -> String {
     format!("{begun}, with {words}{}.", context.collect::<String>())
 }
 
-/// A connection to the skills server, over the bridge that the session's entry names.
+/// A connection to our MCP server, through the bridge from the session's entry.
 struct Server {
     bridge: Child,
     answers: BufReader<std::process::ChildStdout>,
@@ -284,7 +284,7 @@ struct Server {
 }
 
 impl Server {
-    /// Connects to our server in these params. Returns `None` if there is none.
+    /// Connects to our server in the params of a session. Returns `None` if they don't have it.
     fn start(params: &Value) -> Option<Self> {
         let entry = params["mcpServers"].as_array()?.iter().find(|entry| entry["name"] == "acp-skills")?;
         let text = |value: &Value| value.as_str().expect("text").to_owned();

@@ -168,7 +168,7 @@ fn odd_messages_of_a_conductor() {
     );
     add(
         b"{\"id\":9,\"method\":\"proxy/successor\",\"params\":{\"method\":\"_\xff\"}}",
-        br#"{"jsonrpc":"2.0","id":9,"error":{"code":-32602,"message":"an envelope for or from a successor needs a `method`"}}"#,
+        br#"{"jsonrpc":"2.0","id":9,"error":{"code":-32602,"message":"the envelope of a message from or to a successor needs a `method`"}}"#,
     );
     let params = &huge[r#"{"method":"_x","params":"#.len()..];
     let wrapped = format!(
@@ -197,7 +197,7 @@ fn no_conductor_and_no_agent() {
     assert!(why.contains("no agent") && why.contains("`--`"), "{why}");
     let ended = client.ended();
     assert_eq!(ended.code(), Some(2));
-    assert!(ended.log.join("\n").contains("there is no agent"), "{:?}", ended.log);
+    assert!(ended.log.join("\n").contains("no agent to run"), "{:?}", ended.log);
 }
 
 /// Returns the published conductor: the program that `CONDUCTOR` names, or the one in the `PATH`.

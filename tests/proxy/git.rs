@@ -275,7 +275,10 @@ fn a_cache_that_changes_while_it_is_served() {
     }
     for (tool, arguments) in [("read_skill_file", notes), ("activate_skill", json!({ "name": "review" }))] {
         let (text, failed) = fixture.call(&connection, tool, arguments);
-        assert!(failed && !text.contains("obey") && text.contains("not as the user approved it"), "{text}");
+        assert!(
+            failed && !text.contains("obey") && text.contains("has changed since the user approved"),
+            "{text}"
+        );
     }
     fixture.finish();
 }
@@ -367,7 +370,10 @@ fn a_risky_skill_needs_approval() {
     // The user can still approve it after a review.
     let output = home.run(&["update", &source, "--locked"]);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.code() == Some(1) && text.contains("1 change, since it was approved"), "{text}");
+    assert!(
+        output.status.code() == Some(1) && text.contains("1 change since the approved version"),
+        "{text}"
+    );
     assert!(text.contains("+ evil (evil;") && text.contains("fetch-and-run"), "{text}");
     home.printed(&["update", &source, "--yes"]);
     fixture.wait_for_command("evil");
@@ -412,7 +418,7 @@ fn unused_versions_are_pruned() {
     // Another process still serves the old version.
     age(&old);
     let said = home.printed(&["sources", "--prune"]);
-    assert!(said.contains("nothing to remove") && states(&home) == 2, "{said}");
+    assert!(said.contains("no unused versions") && states(&home) == 2, "{said}");
     let (text, failed) = fixture.call(&connection, "activate_skill", json!({ "name": "review" }));
     assert!(!failed && text.contains("# Review one"), "{text}");
     fixture.editor.finish();

@@ -71,7 +71,7 @@ fn a_proxy_killed_while_it_starts_its_agent() {
     for editor in editors {
         let ended = editor.ended();
         // A proxy that lived long enough has logged that it has no skills.
-        let unexpected = ended.log.iter().filter(|line| !line.contains("no skills are named")).count();
+        let unexpected = ended.log.iter().filter(|line| !line.contains("no skills are selected")).count();
         assert_eq!((ended.code(), unexpected), (KILLED, 0), "{:#?}", ended.log);
     }
 }

@@ -211,7 +211,7 @@ fn a_site_that_changes() {
     assert_eq!(description(), "Obeys somebody else.");
     // An unchanged index is not sent again.
     site.statuses.lock().expect("no panic").clear();
-    assert!(home.printed(&["update", &url]).contains("nothing has changed"));
+    assert!(home.printed(&["update", &url]).contains("no changes"));
     assert_eq!(*site.statuses.lock().expect("no panic"), [302, 304]);
     // If the cache is removed, the site must still have the approved version.
     std::fs::remove_dir_all(home.path("cache")).expect("the path exists");

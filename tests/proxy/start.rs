@@ -63,7 +63,7 @@ fn no_agent_is_given() {
     editor.close();
     let ended = editor.ended();
     assert_eq!((ended.code(), ended.messages.len()), (Some(2), 0), "{:#?}", ended.log);
-    assert_says(&ended, &["error: ", "there is no agent", "hint: ", "-- "]);
+    assert_says(&ended, &["error: ", "no agent to run", "hint: ", "-- "]);
     refused(Proxy::new().arg("--no-such-flag").start(), 2);
 }
 

@@ -46,7 +46,7 @@ fn the_story_of_a_team() {
     let (text, failed) = fixture.call(&connection, "activate_skill", json!({ "name": "review" }));
     assert!(!failed && text.contains("# Review one"), "{text}");
     assert!(home.printed(&["sources"]).contains(&source));
-    assert!(home.printed(&["update"]).contains("nothing has changed"));
+    assert!(home.printed(&["update"]).contains("no changes"));
     // A change that is approved in a terminal reaches the session.
     repository.skill("greet", "Greets.", "Hello.");
     let commit = repository.commit();
@@ -57,7 +57,7 @@ fn the_story_of_a_team() {
     assert_eq!((&rows[0]["skills"], &rows[0]["pinned"]["commit"]), (&json!(2), &json!(commit)));
     let text = home.printed(&["remove", &source]);
     assert!(text.contains("skills.yaml") && text.contains("skills.lock"), "{text}");
-    assert!(home.printed(&["sources"]).contains("There are no sources."));
+    assert!(home.printed(&["sources"]).contains("No sources."));
     assert_eq!(home.json(&["list", "--json"])["skills"], json!([]));
 }
 
@@ -83,7 +83,7 @@ fn an_update_shows_what_differs() {
     assert_eq!(output.status.code(), Some(1));
     let text = String::from_utf8(output.stdout).expect("text");
     for words in [
-        "3 changes, since it was approved",
+        "3 changes since the approved version",
         "- gone (gone)",
         "+ greet (greet; 2 files, 1 script",
         "!! high risk[fetch-and-run]: scripts/get.sh:2:",
@@ -95,8 +95,8 @@ fn an_update_shows_what_differs() {
         "-two",
         "+2",
         "+three\\u{1b}[2J",
-        "new file: blob.bin (no text",
-        "file is gone: old.md",
+        "new file: blob.bin (binary",
+        "removed file: old.md",
         "changed: SKILL.md",
     ] {
         assert!(text.contains(words), "{words}: {text}");
@@ -148,7 +148,7 @@ fn add_without_a_terminal() {
     let repository = Repository::review();
     let home = Home::new();
     let errors = home.fails(&["add", &repository.source("")], 2);
-    assert!(errors.contains("no terminal to ask on") && errors.contains("--yes"), "{errors}");
+    assert!(errors.contains("stdin is not a terminal") && errors.contains("--yes"), "{errors}");
     assert!(!home.config().exists(), "nothing is written");
     let report = home.json(&["add", "--json", &repository.source("")]);
     assert_eq!((&report["approved"], &report["skills"][0]["name"]), (&json!(false), &json!("review")));
@@ -162,9 +162,9 @@ fn sources_that_add_refuses() {
     for (arguments, words) in [
         (vec!["add", "acme/skills"], "did you mean `github:acme/skills`?"),
         (vec!["add", &source, "--no-config"], "no configuration file"),
-        (vec!["update"], "there are no sources"),
-        (vec!["update", "github:a/b"], "is not one of your sources"),
-        (vec!["remove", "github:a/b"], "is not one of your sources"),
+        (vec!["update"], "no sources to update"),
+        (vec!["update", "github:a/b"], "unknown source `github:a/b`"),
+        (vec!["remove", "github:a/b"], "unknown source `github:a/b`"),
     ] {
         let errors = home.fails(&arguments, 2);
         assert!(errors.contains(words) && errors.contains("hint: "), "{arguments:?}: {errors}");
@@ -173,7 +173,7 @@ fn sources_that_add_refuses() {
     let text = "{\"sources\": [\"https://example.com\"]}";
     home.write(&home.config(), text);
     let errors = home.fails(&["add", "--yes", &source], 2);
-    assert!(errors.contains("add these lines yourself") && errors.contains(&source), "{errors}");
+    assert!(errors.contains("add these lines to the file") && errors.contains(&source), "{errors}");
     assert_eq!(fs::read_to_string(home.config()).expect("a file"), text);
     // The second `add` is refused.
     fs::remove_file(home.config()).expect("the path exists");
@@ -184,7 +184,7 @@ fn sources_that_add_refuses() {
     repository.write("README.md", "Nothing.\n");
     repository.commit();
     let errors = home.fails(&["add", "--yes", &repository.source("#main")], 2);
-    assert!(errors.contains("already") || errors.contains("there is no skill in"), "{errors}");
+    assert!(errors.contains("already") || errors.contains("no skills found in"), "{errors}");
 }
 
 /// A repository lists where its skills are, and the user chooses among them.
@@ -232,7 +232,7 @@ fn a_lock_file_with_conflict_markers() {
     assert_eq!(fs::read_to_string(&lock).expect("a file"), "<<<<<<< HEAD\n");
     assert_eq!(home.json(&["list", "--json"])["skills"][0]["name"], "review");
     fs::write(&lock, good).expect("a file");
-    assert!(home.printed(&["update"]).contains("nothing has changed"));
+    assert!(home.printed(&["update"]).contains("no changes"));
 }
 
 fn the_default_configuration() {

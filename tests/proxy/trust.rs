@@ -164,13 +164,16 @@ fn changes_are_noticed_when_files_are_read() {
     project.write("Deploys.", "# evil");
     for path in ["references/hosts.md", "references/more.md"] {
         let (text, is_error) = read(&mut fixture, path);
-        assert!(is_error && text.contains("not as the user approved it") && !text.contains("evil"), "{text}");
+        assert!(
+            is_error && text.contains("has changed since the user approved") && !text.contains("evil"),
+            "{text}"
+        );
     }
     let (text, is_error) = fixture.call(&connection, "activate_skill", json!({ "name": "deploy" }));
     assert!(is_error && !text.contains("evil"), "{text}");
     // The command is refused as well.
     let said = fixture.ask("/deploy");
-    assert!(said.contains("not as the user approved it") && !said.contains("evil"), "{said}");
+    assert!(said.contains("has changed since the user approved") && !said.contains("evil"), "{said}");
     assert!(fixture.ask("/skills reload").contains("Removed: `deploy`."));
     fixture.finish();
 }

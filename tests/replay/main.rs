@@ -1,18 +1,18 @@
-//! Conversations with real agents, replayed through the interceptor.
+//! Replays recorded conversations with real agents through the interceptor.
 //!
-//! | file | contents |
+//! | file | owns |
 //! |---|---|
-//! | `direct` | `recordings/direct`, which were recorded without a proxy: with one in between, each side sees the same messages |
-//! | `remembered` | `recordings/proxied`, in which agents repeat text of ours: the client never sees it |
-//! | `titles` | the same recordings: the titles of calls of our tools |
-//! | `clients` | `recordings/clients`: how clients arrange the typed text and attached files |
-//! | `generated` | messages that agents and clients might send as well, generated from the schema |
-//! | `play` | the interceptor that all conversations pass through |
+//! | `direct` | `recordings/direct`, made without the proxy: with the proxy, both sides must see the same messages |
+//! | `remembered` | `recordings/proxied`, in which the agent's history holds text of ours: none of it may reach the client |
+//! | `titles` | the titles of calls of our tools in `recordings/proxied` |
+//! | `clients` | `recordings/clients`: the content blocks that clients send for commands and shared files |
+//! | `generated` | conversations with every message of the schema |
+//! | `play` | the interceptor through which all conversations are replayed |
 //! | `recording` | reading recordings |
-//! | `ours` | finds and removes our text in a line |
+//! | `ours` | finding and removing text of ours in a line |
 //!
-//! A recording is a file of lines `{"dir":"client"|"agent","msg":…}`. All recordings are replayed, and each `initialize`
-//! starts a new process. Names, paths and tokens in them were replaced, and long texts shortened.
+//! A recording is a file with lines `{"dir":"client"|"agent","msg":…}`. All files in a directory are replayed, and each
+//! `initialize` starts a new proxy. Names, paths and tokens in recordings are replaced, and long texts are shortened.
 
 mod clients;
 mod direct;

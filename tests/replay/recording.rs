@@ -7,18 +7,18 @@ use std::{
 
 use acp_skills_wire::Node;
 
-/// The sender of a line.
+/// The author of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
     Client,
     Agent,
 }
 
-/// A recorded conversation.
+/// A conversation.
 pub(super) struct Recording {
-    /// The name of the agent.
+    /// The name of the agent or the client: the file name without its extension.
     pub(super) name: String,
-    /// Each line as its sender wrote it.
+    /// The exact lines, each with its author.
     pub(super) lines: Vec<(Side, String)>,
 }
 
@@ -35,12 +35,12 @@ pub(super) fn recordings(kind: &str) -> Vec<Recording> {
 }
 
 fn entry(line: &str) -> (Side, String) {
-    let entry = Node::parse(line.as_bytes()).unwrap_or_else(|| panic!("no JSON: {line}"));
+    let entry = Node::parse(line.as_bytes()).unwrap_or_else(|| panic!("not JSON: {line}"));
     let side = match entry.str("dir").as_deref() {
         Some("client") => Side::Client,
         Some("agent") => Side::Agent,
-        other => panic!("{other:?} is no side"),
+        other => panic!("unknown side {other:?}"),
     };
-    // Take the bytes themselves, because formatting a parsed message could change them.
+    // Keep the exact bytes instead of a parsed message.
     (side, String::from_utf8(entry.get("msg").unwrap().raw().to_vec()).unwrap())
 }

@@ -1,4 +1,5 @@
-//! Conversations in which agents repeat text of ours. The client must see what its user typed, without our text.
+//! Replays conversations in which the agent's history holds text of ours. The client must receive the user's text and nothing of
+//! ours.
 
 use acp_skills_intercept::{Approve, CatalogIn, McpMode, Policy, Titles};
 use serde_json::Value;
@@ -10,40 +11,40 @@ use super::{
 };
 
 #[test]
-fn repeated_text_comes_back_without_ours() {
+fn replayed_history_has_no_text_of_ours() {
     let recordings = recordings("proxied");
     let mut chunks = 0;
     let mut titles = 0;
     for recording in &recordings {
         for skill in ["demo", "other"] {
-            let found = Clean::default().play(recording, skill);
+            let found = Checker::default().play(recording, skill);
             chunks += found.chunks;
             titles += found.titles;
         }
     }
-    // These agents do show what they remember.
+    // The test is meaningful only if agents replay text of ours.
     assert!(chunks > 0 && titles > 0, "{chunks} chunks and {titles} titles held text of ours");
 }
 
-/// Plays a recording of an agent that repeats text of ours.
+/// Replays a recording, and checks what the client receives.
 #[derive(Default)]
-struct Clean {
-    /// The typed prompts that reached the agent, each as a single text.
+struct Checker {
+    /// The prompts of the user, each as one text.
     typed: Vec<String>,
-    /// The blocks of these prompts, without commands.
+    /// The blocks of prompts that aren't commands.
     blocks: Vec<String>,
-    /// The history that the client has seen since it asked for it.
+    /// The user's messages that the client has received since it began to load the session.
     history: String,
-    /// True if the agent showed a part of the history. Some agents show none.
+    /// True if the agent has replayed a message of the user. Some agents replay nothing.
     replays: bool,
     loading: Option<Value>,
     chunks: usize,
     titles: usize,
 }
 
-impl Clean {
+impl Checker {
     fn play(mut self, recording: &Recording, skill: &str) -> Self {
-        // When this was recorded, the editor itself answered the agent's requests for permission.
+        // When this was recorded, the client answered permission requests itself.
         let policy = policy(McpMode::Auto, CatalogIn::Prompt);
         let policy = Policy { approve: Approve::None, titles: Titles::Agent, ..policy };
         let mut proxy = Proxy::new(&policy, skill);
@@ -54,14 +55,14 @@ impl Clean {
                 if message["method"] == "initialize" {
                     proxy = Proxy::new(&policy, skill);
                 }
-                // The history of a session is complete once the client sends its next message.
+                // The history is complete when the client sends its next message.
                 self.check_history(&case);
-                self.hear_client(&message);
+                self.observe_client(&message);
             }
             let seen = proxy.play(*side, line);
             if *side == Side::Agent {
                 if message["method"] == "session/request_permission" && !seen.to_agent.is_empty() {
-                    // This request is for a tool of ours, so the user is not asked.
+                    // The proxy answers permission requests for our own tools.
                     let params = &message["params"];
                     let call = params.get("toolCall").unwrap_or(&params["subject"]["toolCall"]);
                     assert!(is_ours(&call["name"]), "{case}: {line}");
@@ -76,13 +77,13 @@ impl Clean {
         self
     }
 
-    fn hear_client(&mut self, message: &Value) {
+    fn observe_client(&mut self, message: &Value) {
         match message["method"].as_str() {
             Some("session/prompt") => {
                 let blocks = message["params"]["prompt"].as_array().unwrap();
                 let texts = blocks.iter().filter_map(|block| block["text"].as_str()).map(str::to_owned);
                 let text: String = texts.clone().collect();
-                // Agents may put any separator between two blocks.
+                // Check each block on its own, because agents put different separators between blocks.
                 if !text.starts_with('/') {
                     self.blocks.extend(texts);
                 }
@@ -97,9 +98,9 @@ impl Clean {
         }
     }
 
-    /// Checks what the client sees of a line from the agent.
+    /// Checks the lines that the client receives for one line of the agent.
     fn check(&mut self, case: &str, line: &str, message: &Value, seen: &[String]) {
-        // A refused request shows nothing.
+        // If the agent refuses to load the session, there is no history to check.
         if message.get("error").is_some() && self.loading.as_ref() == Some(&message["id"]) {
             self.loading = None;
         }
@@ -112,7 +113,7 @@ impl Clean {
             }
         }
         if line.contains("\"MCP: acp-skills\"") || line.contains("\"name\":\"mcp__acp-skills__") {
-            // Commands that an agent made from our prompts are replaced by ours. The agent's own commands stay.
+            // Our commands replace those that the agent derived from our MCP prompts. The agent's own commands stay.
             let list = |line: &str| {
                 let mut message: Value = serde_json::from_str(line).unwrap();
                 message["params"]["update"]["availableCommands"]
@@ -144,7 +145,7 @@ impl Clean {
             return;
         }
         if titles(&mut message.clone()).is_empty() {
-            // Agents repeat prompts in their own notifications. Only our text is removed from them.
+            // An extension notification repeats a prompt. Everything that isn't ours stays.
             let mut expected = message.clone();
             without_ours(&mut expected);
             for line in seen {
@@ -168,27 +169,28 @@ impl Clean {
                 };
                 assert!(!words.is_empty() && self.typed.iter().any(is_typed), "{case}: title {words:?}");
             }
-            // A title is removed or changed, and the rest stays the same.
+            // A title may be removed or changed. Everything else stays.
             for message in [&mut before, &mut after] {
-                forget_titles(message);
-                // This covers previews and similar members.
+                remove_titles(message);
+                // Other members, such as previews, may contain text of ours as well.
                 without_ours(message);
             }
             assert_eq!(after, before, "{case}");
         }
     }
 
-    /// Asserts that the replay contains each prompt as it was typed, in order.
+    /// Checks that the replayed history contains all of the user's prompts in order.
     fn check_history(&mut self, case: &str) {
         if self.loading.take().is_none() || !self.replays {
             return;
         }
-        // Some agents join everything into a single line.
+        // Some agents replace line breaks with spaces.
         let flat = |text: &String| text.split_whitespace().collect::<Vec<_>>().join(" ");
         let mut history = self.history.clone();
         let mut blocks = self.blocks.clone();
         if !blocks.iter().all(|typed| history.contains(typed)) {
-            (history, blocks) = (flat(&history), blocks.iter().map(flat).collect());
+            history = flat(&history);
+            blocks = blocks.iter().map(flat).collect();
         }
         let mut rest = history.as_str();
         for typed in &blocks {
@@ -199,7 +201,7 @@ impl Clean {
     }
 }
 
-/// Returns the blocks of a message that contain the user's text.
+/// Returns the content blocks of the user's message in a session update, or an empty slice.
 fn user_blocks(message: &Value) -> &[Value] {
     let update = &message["params"]["update"];
     match update["sessionUpdate"].as_str() {
@@ -209,7 +211,7 @@ fn user_blocks(message: &Value) -> &[Value] {
     }
 }
 
-/// Returns the titles of sessions in a message.
+/// Returns the session titles in a message.
 fn titles(message: &mut Value) -> Vec<&mut Value> {
     if message["params"]["update"].get("title").is_some() {
         return message["params"]["update"].get_mut("title").into_iter().collect();
@@ -218,7 +220,7 @@ fn titles(message: &mut Value) -> Vec<&mut Value> {
     sessions.into_iter().flatten().filter_map(|session| session.get_mut("title")).collect()
 }
 
-fn forget_titles(message: &mut Value) {
+fn remove_titles(message: &mut Value) {
     let update = message.pointer_mut("/params/update").and_then(Value::as_object_mut);
     let sessions = update.is_none().then(|| message.pointer_mut("/result/sessions")).flatten();
     if let Some(sessions) = sessions.and_then(Value::as_array_mut) {

@@ -1,5 +1,5 @@
-//! How each API writes a request and an answer: Anthropic's Messages, OpenAI's Chat Completions and Responses, Gemini's
-//! `generateContent`; streamed where the agent asks for it.
+//! The formats of requests and answers of Anthropic's Messages, OpenAI's Chat Completions and Responses, and Gemini's
+//! `generateContent`. Answers are streamed if the agent asks for that.
 
 use std::fmt::Write as _;
 
@@ -32,8 +32,8 @@ fn api(path: &str) -> Option<Api> {
     })
 }
 
-/// Returns the answer to an auxiliary request, such as for a list of models.
-pub(super) fn aside(path: &str) -> (&'static str, String) {
+/// Answers requests for metadata, such as the list of models or a count of tokens.
+pub(super) fn metadata(path: &str) -> (&'static str, String) {
     let answer = if path.contains("models") {
         let model = json!({
             "id": "scripted", "object": "model", "type": "model", "display_name": "Scripted", "created": 1,
@@ -58,13 +58,13 @@ fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// Returns the messages after the last message of the user.
+/// Returns the messages after the last one for which `is_users` is true.
 fn after(messages: &[Value], is_users: impl Fn(&Value) -> bool) -> &[Value] {
     let start = messages.iter().rposition(is_users).map_or(0, |at| at + 1);
     &messages[start..]
 }
 
-/// Parses a request. Returns `None` if it is not for a model.
+/// Reads a request. Returns `None` if its path isn't that of a model.
 pub(super) fn read(path: &str, asked: &Value) -> Option<Turn> {
     let api = api(path)?;
     let mut tools = Vec::new();
@@ -104,7 +104,7 @@ pub(super) fn read(path: &str, asked: &Value) -> Option<Turn> {
                 .collect()
         }
         Api::Responses => {
-            let items = after(list(&asked["input"]), |item| item["role"] == "user");
+            let items = after(list(&asked["input"]), |message| message["role"] == "user");
             let calls = items.iter().filter(|item| item["type"] == "function_call");
             calls.map(|call| (text(&call["name"]), text(&call["arguments"]))).collect()
         }
@@ -112,8 +112,8 @@ pub(super) fn read(path: &str, asked: &Value) -> Option<Turn> {
             let has = |message: &Value, kind: &str| {
                 list(&message["parts"]).iter().any(|part| part.get(kind).is_some())
             };
-            let messages = after(list(&asked["contents"]), |content| {
-                content["role"] == "user" && !has(content, "functionResponse")
+            let messages = after(list(&asked["contents"]), |message| {
+                message["role"] == "user" && !has(message, "functionResponse")
             });
             let calls =
                 messages.iter().flat_map(|message| list(&message["parts"])).map(|part| &part["functionCall"]);
@@ -126,7 +126,7 @@ pub(super) fn read(path: &str, asked: &Value) -> Option<Turn> {
     Some(Turn { tools, done })
 }
 
-/// Formats an answer for the API.
+/// Writes an answer in the format of the API. Returns the content type and the body.
 pub(super) fn write(path: &str, asked: &Value, answer: Answer) -> (&'static str, String) {
     let streamed = asked["stream"] == true;
     match api(path) {
@@ -134,11 +134,11 @@ pub(super) fn write(path: &str, asked: &Value, answer: Answer) -> (&'static str,
         Some(Api::Chat) => chat(asked, answer, streamed),
         Some(Api::Responses) => responses(asked, answer, streamed),
         Some(Api::Gemini { streamed }) => gemini(asked, answer, streamed),
-        None => aside(path),
+        None => metadata(path),
     }
 }
 
-/// Formats server-sent events, with their names if they have any.
+/// Writes a stream of events, each with its name if it has one.
 fn events<'e>(events: impl IntoIterator<Item = (Option<&'e str>, String)>) -> (&'static str, String) {
     let mut all = String::new();
     for (name, data) in events {
@@ -154,7 +154,7 @@ fn named(all: &[Value]) -> (&'static str, String) {
     events(all.iter().map(|event| (event["type"].as_str(), event.to_string())))
 }
 
-/// Returns an id that no other answer has.
+/// Returns a unique id.
 fn id(prefix: &str) -> String {
     use std::sync::atomic::{AtomicU64, Ordering};
     static NEXT: AtomicU64 = AtomicU64::new(1);
@@ -232,7 +232,7 @@ fn chat(asked: &Value, answer: Answer, streamed: bool) -> (&'static str, String)
 }
 
 fn responses(asked: &Value, answer: Answer, streamed: bool) -> (&'static str, String) {
-    // Auxiliary requests that expect JSON: one reviews a call, and another writes a title.
+    // Some agents expect JSON from separate requests that review a call or generate a title.
     let format = asked["text"]["format"].to_string();
     let aside = if format.contains("\"outcome\"") {
         let verdict = json!({
@@ -304,7 +304,7 @@ fn responses(asked: &Value, answer: Answer, streamed: bool) -> (&'static str, St
 
 fn gemini(asked: &Value, answer: Answer, streamed: bool) -> (&'static str, String) {
     let options = &asked["generationConfig"];
-    // Auxiliary requests: one selects a model, and another decides who speaks next.
+    // Some agents expect JSON from separate requests that choose a model or the next speaker.
     let wants_json = options["responseMimeType"] == JSON || options.get("responseJsonSchema").is_some();
     let part = match answer {
         _ if wants_json => {
