@@ -243,7 +243,7 @@ fn long_and_strange_files() {
         &dir,
         &["huge"],
         expect![[r#"
-            error[file-too-large]: the file has 1048577 bytes; at most 1048576 are read
+            error[file-too-large]: the file has 1048577 bytes; the maximum is 1048576
             --> huge/SKILL.md
              = help: move details to files in `references/`
 

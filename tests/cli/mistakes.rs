@@ -10,39 +10,39 @@ fn wrong_command_lines() {
     place.check(
         &["lst"],
         expect![[r#"
-        error: there is no command `lst`
-        hint: did you mean `list`?
-        exit 2
-    "#]],
+            error: unknown command `lst`
+            hint: did you mean `list`?
+            exit 2
+        "#]],
     );
     place.check(&["--skill", "skills/pdf", "claude-agent-acp", "--acp"], expect![[r#"
-        error: `claude-agent-acp` is not expected here
-        hint: the agent's command goes after `--`: acp-skills-proxy --skill skills/pdf -- claude-agent-acp --acp
+        error: unexpected argument `claude-agent-acp`
+        hint: put the command of the agent after `--`: acp-skills-proxy --skill skills/pdf -- claude-agent-acp --acp
         exit 2
     "#]]);
     place.check(
         &["try", "--skill", "skills/pdf", "npx", "-y", "x"],
         expect![[r#"
-        error: `npx` is not expected here
-        hint: the agent's command goes after `--`: acp-skills-proxy try --skill skills/pdf -- npx -y x
-        exit 2
-    "#]],
+            error: unexpected argument `npx`
+            hint: put the command of the agent after `--`: acp-skills-proxy try --skill skills/pdf -- npx -y x
+            exit 2
+        "#]],
     );
     place.check(
         &["--skills", "skills", "home/skills"],
         expect![[r#"
-        error: `home/skills` is not expected here
-        hint: each directory has a flag of its own: `--skills home/skills`
-        exit 2
-    "#]],
+            error: unexpected argument `home/skills`
+            hint: repeat the flag for each directory: `--skills home/skills`
+            exit 2
+        "#]],
     );
     place.check(
         &["doctor", "help"],
         expect![[r#"
-        error: `help` is not expected here
-        hint: `acp-skills-proxy help doctor`
-        exit 2
-    "#]],
+            error: unexpected argument `help`
+            hint: run `acp-skills-proxy help doctor`
+            exit 2
+        "#]],
     );
     place.check(
         &["list", "--skils", "skills"],
@@ -71,60 +71,66 @@ fn commands_and_their_words() {
     place.check(
         &["version"],
         expect![[r#"
-        error: `version` is not expected here
-        hint: `acp-skills-proxy --version`
-        exit 2
-    "#]],
+            error: unexpected argument `version`
+            hint: run `acp-skills-proxy --version`
+            exit 2
+        "#]],
     );
     place.check(
         &["help", "lst"],
         expect![[r#"
-        error: there is no command `lst`
-        hint: did you mean `list`?
-        exit 2
-    "#]],
+            error: unknown command `lst`
+            hint: did you mean `list`?
+            exit 2
+        "#]],
     );
     place.check(
         &["help", "nothing"],
         expect![[r#"
-        error: there is no command `nothing`
-        hint: `acp-skills-proxy --help` lists them
-        exit 2
-    "#]],
+            error: unknown command `nothing`
+            hint: `acp-skills-proxy --help` lists all commands
+            exit 2
+        "#]],
     );
     place.check(
         &["--config", "c.yaml", "list", "--json"],
         expect![[r#"
-        error: `list` is not expected here
-        hint: the command comes first: acp-skills-proxy list --config c.yaml --json
+            error: unexpected argument `list`
+            hint: put the command first: acp-skills-proxy list --config c.yaml --json
+            exit 2
+        "#]],
+    );
+    place.check(
+        &["try", "--skill", "skills/pdf", "Read my pdf"],
+        expect![[r#"
+        error: unexpected argument `Read my pdf`
+        hint: put the prompt in quotes: acp-skills-proxy try --skill skills/pdf --prompt 'Read my pdf'
         exit 2
     "#]],
     );
-    place.check(&["try", "--skill", "skills/pdf", "Read my pdf"], expect![[r#"
-        error: `Read my pdf` is not expected here
-        hint: the prompt is one word behind its flag, in quotes: acp-skills-proxy try --skill skills/pdf --prompt 'Read my pdf'
+    place.check(
+        &["try", "--skill", "skills/pdf", "--prompt", "Read", "my", "pdf", "--", "x"],
+        expect![[r#"
+        error: unexpected argument `my`
+        hint: put the prompt in quotes: acp-skills-proxy try --skill skills/pdf --prompt 'Read my pdf' -- x
         exit 2
-    "#]]);
-    place.check(&["try", "--skill", "skills/pdf", "--prompt", "Read", "my", "pdf", "--", "x"], expect![[r#"
-        error: `my` is not expected here
-        hint: the prompt is one word behind its flag, in quotes: acp-skills-proxy try --skill skills/pdf --prompt 'Read my pdf' -- x
-        exit 2
-    "#]]);
+    "#]],
+    );
     place.check(
         &["--allow-scripts", "yes", "--", "x"],
         expect![[r#"
-        error: `yes` is not expected here
-        hint: in front of `--` there are only flags and their values: `--help` lists them
-        exit 2
-    "#]],
+            error: unexpected argument `yes`
+            hint: only flags and their values can come before `--`; `acp-skills-proxy help flags` lists them
+            exit 2
+        "#]],
     );
     place.check(
         &["setup", "zed", "jetbrains"],
         expect![[r#"
-        error: `jetbrains` is not expected here
-        hint: one editor at a time: `acp-skills-proxy setup jetbrains`
-        exit 2
-    "#]],
+            error: unexpected argument `jetbrains`
+            hint: `setup` takes one editor at a time: `acp-skills-proxy setup jetbrains`
+            exit 2
+        "#]],
     );
     place.check(
         &["search", "--skills", "skills", "nothing"],
@@ -149,16 +155,16 @@ fn commands_and_their_words() {
     place.check(
         &["report", "skills/pdf/SKILL.md"],
         expect![[r#"
-        There are no events.
-        5 lines that are no events
-          skills/pdf/SKILL.md:1: invalid number, at column 2
-          skills/pdf/SKILL.md:2: expected ident, at column 2
-          skills/pdf/SKILL.md:3: expected value, at column 1
-          skills/pdf/SKILL.md:4: invalid number, at column 2
-          skills/pdf/SKILL.md:5: expected value, at column 1
-        hint: are these files that `--events` wrote?
-        exit 0
-    "#]],
+            There are no events.
+            5 lines that are not events
+              skills/pdf/SKILL.md:1: invalid number, at column 2
+              skills/pdf/SKILL.md:2: expected ident, at column 2
+              skills/pdf/SKILL.md:3: expected value, at column 1
+              skills/pdf/SKILL.md:4: invalid number, at column 2
+              skills/pdf/SKILL.md:5: expected value, at column 1
+            hint: check that `--events` wrote these files
+            exit 0
+        "#]],
     );
 }
 
@@ -168,18 +174,18 @@ fn flags_of_other_programs() {
     place.check(
         &["list", "skills", "-v"],
         expect![[r#"
-        error: there is no flag `-v`
-        hint: `--log debug` says more, and `--version` which version this is
-        exit 2
-    "#]],
+            error: unknown flag `-v`
+            hint: use `--log debug` for more messages; `--version` prints the version
+            exit 2
+        "#]],
     );
     place.check(
         &["setup", "zed", "--dry-run"],
         expect![[r#"
-        error: there is no flag `--dry-run`
-        hint: `--print` only shows the change
-        exit 2
-    "#]],
+            error: unknown flag `--dry-run`
+            hint: use `--print` to show the change without writing it
+            exit 2
+        "#]],
     );
     place.check(
         &["--nothing", "--", "agent"],

@@ -59,6 +59,7 @@ fn reference() {
     let mut text = HEAD.to_owned();
     for command in [
         "",
+        "help flags",
         "try",
         "doctor",
         "list",
@@ -74,7 +75,11 @@ fn reference() {
         "setup",
         "completions",
     ] {
-        let arguments: Vec<_> = [command, "--help"].into_iter().filter(|word| !word.is_empty()).collect();
+        let arguments = match command {
+            "" => vec!["--help"],
+            "help flags" => vec!["help", "flags"],
+            command => vec![command, "--help"],
+        };
         let title = format!("acp-skills-proxy {command}");
         let _ = write!(text, "\n## `{}`\n\n```text\n{}\n```\n", title.trim(), help(&arguments));
     }

@@ -299,7 +299,7 @@ fn the_overview_is_for_people() {
 
         **Permissions decided for you**
 
-        - allowed `activate_skill`: a tool of the skills (3 times)
+        - allowed `activate_skill`: it is one of our read-only tools (3 times)
 
         `/skills` lists the skills, `/skills reload` looks for new ones, `/skills search WORDS` finds those that fit, `/skills off NAME` and `/skills on NAME` turn one off and on (with `--here` in new sessions of this directory, too)."#]]
     .assert_eq(&text);

@@ -200,7 +200,7 @@ fn a_sandbox_that_is_too_old() {
     let path = bwrap.parent().expect("a directory");
     let ended = allowing(&skills).flag("--sandbox", "bwrap").env("PATH", path).agent("no-part").ended();
     assert_eq!(ended.code(), Some(2), "{:?}", ended.log);
-    let expected = "--sandbox bwrap: bubblewrap (`bwrap`) is too old here: it is 0.4.1, and the sandbox needs 0.6.0 or newer";
+    let expected = "--sandbox bwrap: bubblewrap (`bwrap`) 0.4.1 is too old; the sandbox needs 0.6.0 or newer";
     assert!(ended.log[0].ends_with(expected), "{:?}", ended.log);
 }
 
@@ -216,8 +216,8 @@ fn a_directory_that_is_too_much_for_the_sandbox() {
     let home = tempfile::tempdir_in("/var/tmp").expect("a directory");
     let home = home.path().canonicalize().expect("a path");
     for (cwd, flags, expected) in [
-        (&*home, &[] as &[_], Some("change everything in your home directory")),
-        ("/".as_ref(), &[], Some("scripts in the sandbox may not work in /: ")),
+        (&*home, &[] as &[_], Some("change all files in your home directory")),
+        ("/".as_ref(), &[], Some("sandboxed scripts may not use the working directory /: ")),
         (&*skills.dir("kit"), &[], None),
         // They do not work there.
         ("/".as_ref(), &["--script-cwd", "skill"], None),

@@ -57,7 +57,7 @@ fn discovery_loads_metadata_without_the_body() {
 
     let catalog = Catalog::render(&set, &CatalogOptions::default()).unwrap();
     assert!(catalog.text.contains(NAME) && catalog.text.contains(&skill.description));
-    // Neither the catalog nor the skill in memory contains the body.
+    // The body must not be in the catalog or in memory.
     assert!(!catalog.text.contains(IN_BODY));
     assert!(!format!("{skill:?}").contains(IN_BODY));
 }

@@ -72,7 +72,7 @@ type Accident = Box<dyn Fn(&Fixture)>;
 /// Returns the ways in which a file and its directory can be damaged.
 fn accidents() -> Vec<(&'static str, Accident)> {
     let save = |text: &'static str| -> Accident { Box::new(move |fixture| fixture.save(text)) };
-    // Set a time in the future, because more than a second may pass before the file is read.
+    // Set a time in the future, since more than a second may pass before the file is read.
     let cut = |end: usize| -> Accident {
         Box::new(move |fixture| {
             fixture.save(&GOOD[..GOOD.len() - end]);
@@ -176,7 +176,7 @@ fn an_activated_edit_becomes_the_last_good_text() {
         assert!(text(&skill).unwrap().text.contains("Second this"));
         damage(&fixture);
         let after = text(&skill).unwrap();
-        // The damaged text is not a prefix of the last text, so it's considered an edit.
+        // The damaged text is not a prefix of the last text, so it is considered an edit.
         let is_short = matches!(accident, "half a body" | "all but one byte");
         assert!(is_short || after.text.contains("Second this"), "{accident}: {after:?}");
     }
@@ -194,7 +194,7 @@ fn the_last_good_text_survives_another_search() {
             skills.build()
         };
         let first = find();
-        // This edit is found by discovery but not activated.
+        // This edit is found by discovery, but the skill is not activated.
         fixture.save(GOOD.replace("First", "Third"));
         let second = find();
         damage(&fixture);
@@ -296,7 +296,7 @@ fn a_skill_that_was_always_incomplete_can_be_edited() {
     }
 }
 
-/// The file of a virtual skill has no frontmatter that could show if it's complete.
+/// The file of a virtual skill has no frontmatter that could show if it is complete.
 #[test]
 fn instructions_files_of_virtual_skills_have_a_last_good_text() {
     let base = tempfile::tempdir().unwrap();

@@ -79,7 +79,8 @@ impl AgentFacts {
         self.has_called || self.quirks.gives_tools
     }
 
-    /// Returns the name and version of the agent, if it gives both. They tell it from other agents and from its own other versions.
+    /// Returns the name and version of the agent, if it gives both. They tell it from other agents and from its own other
+    /// versions.
     pub(crate) fn identity(&self) -> Option<String> {
         Some(format!("{} {}", self.name.as_ref()?, self.release.as_ref()?))
     }

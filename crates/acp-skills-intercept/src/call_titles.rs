@@ -1,7 +1,7 @@
-//! What people see of calls of our own tools: `Skill: code-review` in place of `mcp__acp-skills__activate_skill`.
+//! Gives calls of our own tools readable titles: `Skill: code-review` instead of `mcp__acp-skills__activate_skill`.
 //!
-//! Only what is certain to be a call of ours gets another title and kind, when it is announced, updated, and when
-//! permission is asked for it; nothing else of it changes.
+//! A call gets a new title and kind only if it is certainly one of ours: in its announcement, in updates, and in requests for
+//! permission. The rest of the message does not change.
 
 use acp_skills_wire::{Edit, Message, Node};
 use skills_core::toolbox::{
@@ -18,17 +18,17 @@ use crate::{
     session::{Session, calls::Ours},
 };
 
-/// The two between whom a call is told of.
+/// The agent that reports a call, and the client that shows it.
 #[derive(Clone, Copy)]
 pub(crate) struct Peers<'a> {
     pub(crate) agent: &'a AgentFacts,
     pub(crate) client: &'a ClientFacts,
 }
 
-/// How much of a name or a path is shown, in characters.
+/// The maximum length of a name or a path in a title, in characters.
 const MAX_CHARS: usize = 80;
 
-/// The title of a call whose input is not known.
+/// Returns the title of a call whose input is not known.
 fn plain(tool: &str) -> &'static str {
     match tool {
         ACTIVATE_SKILL => "Skill",
@@ -39,7 +39,7 @@ fn plain(tool: &str) -> &'static str {
     }
 }
 
-/// The title of a call with this input.
+/// Returns the title of a call with this input, if the input has the necessary members.
 fn named(tool: &str, input: Node<'_>, client: ClientFacts) -> Option<String> {
     let between = client.separator();
     let text = |key| input.str(key).map(|text| short(&text)).filter(|text| !text.is_empty());
@@ -51,6 +51,7 @@ fn named(tool: &str, input: Node<'_>, client: ClientFacts) -> Option<String> {
     })
 }
 
+/// Returns the kind of a call.
 fn kind(tool: &str) -> &'static str {
     match tool {
         ACTIVATE_SKILL | READ_SKILL_FILE => "read",
@@ -59,7 +60,7 @@ fn kind(tool: &str) -> &'static str {
     }
 }
 
-/// `text` on one line, shortened.
+/// Returns `text` on one line, truncated.
 fn short(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(MAX_CHARS) {
@@ -68,7 +69,7 @@ fn short(text: &str) -> String {
     }
 }
 
-/// The title of a call, from what is said of it now.
+/// Returns the title of a call from its current report.
 fn title(tool: &str, call: Node<'_>, peers: Peers<'_>) -> Option<String> {
     let client = *peers.client;
     if let Some(title) = calls::input(call, peers.agent).and_then(|input| named(tool, input, client)) {
@@ -76,7 +77,7 @@ fn title(tool: &str, call: Node<'_>, peers: Peers<'_>) -> Option<String> {
     }
     let mut texts =
         call.get("content")?.elements().filter_map(|block| block.at(&["content", "text"])?.as_str());
-    // Gemini shows the input as a text, and our own server's answer says which skill it is.
+    // Gemini reports the input as a text block. If the text is a result of our server instead, it names the skill, too.
     texts.find_map(|text| match Node::parse(text.as_bytes()).filter(Node::is_object) {
         Some(input) => named(tool, input, client),
         None if tool == ACTIVATE_SKILL => {
@@ -87,16 +88,16 @@ fn title(tool: &str, call: Node<'_>, peers: Peers<'_>) -> Option<String> {
     })
 }
 
-/// Which members a message has to have.
+/// The members that a message needs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape {
-    /// All: it is the first of its call.
+    /// All members, because the message announces the call.
     Whole,
-    /// Those that change.
+    /// Only the members that change.
     Part,
 }
 
-/// What is known of `call`, which is one of `tool`. Returns whether the client has another title for it.
+/// Updates what is known of `call`, a call of `tool`. Returns its title, and true if the client has not seen this title.
 fn learn(
     call: Node<'_>,
     tool: &'static str,
@@ -112,12 +113,12 @@ fn learn(
     Some((title, is_news))
 }
 
-/// Remembers what the client is not told of a call of ours.
+/// Remembers the title of a call without sending it to the client.
 pub(crate) fn note(call: Node<'_>, tool: &'static str, session: &mut Session, peers: Peers<'_>) {
     learn(call, tool, session, peers);
 }
 
-/// Gives `call`, which is one of `tool`, its title and kind for the client.
+/// Sets the title and the kind of `call`, a call of `tool`, for the client.
 pub(crate) fn dress(
     edit: &mut Edit,
     call: Node<'_>,
@@ -135,7 +136,7 @@ pub(crate) fn dress(
     session.calls.set_ours(&id, Ours { tool, title, is_shown: true });
 }
 
-/// Sets a member; adds it only where it `is_due`.
+/// Replaces a member. If it is missing, adds it only if `is_due` is true.
 fn set(edit: &mut Edit, call: Node<'_>, key: &str, text: &str, is_due: bool) {
     let value = text.into();
     match call.get(key) {
@@ -146,13 +147,13 @@ fn set(edit: &mut Edit, call: Node<'_>, key: &str, text: &str, is_due: bool) {
     }
 }
 
-/// Whether calls of ours get titles of ours.
+/// Returns true if calls of our tools get our titles.
 pub(crate) fn wanted(session: &Session, policy: &Policy) -> bool {
     policy.titles == Titles::People && !session.claims.is_broken()
 }
 
 impl Interceptor {
-    /// The agent tells of a call; `shape` is whole when it announces it.
+    /// Handles an update about a tool call. `shape` is [`Shape::Whole`] if the update announces the call.
     pub(crate) fn tool_call(&mut self, message: &Message<'_>, update: Node<'_>, shape: Shape) -> Pass {
         let Some(session) = message.session_id().and_then(|id| self.sessions.find(&id)) else {
             return Pass::Untouched;

@@ -1,4 +1,4 @@
-//! Tells calls of our tools from all other calls, as far as the agent's reports are reliable (see [`CallReports`]).
+//! Recognizes calls of our own tools. How an agent reports them is part of its row in the table of agents (see [`CallReports`]).
 //!
 //! [`CallReports`]: crate::known_agents::reports::CallReports
 
@@ -14,7 +14,7 @@ use crate::{agent_facts::AgentFacts, known_agents::reports::Clue, session::Sessi
 /// Our tools that change nothing and run nothing.
 pub(crate) const HARMLESS: [&str; 3] = [ACTIVATE_SKILL, READ_SKILL_FILE, SEARCH_SKILLS];
 
-/// Our other tools.
+/// Our tools that can change or run something.
 const OTHERS: [&str; 2] = [CALL_SKILL_TOOL, RUN_SKILL_SCRIPT];
 
 /// A call that the agent asks permission for.
@@ -35,7 +35,7 @@ impl<'a> Call<'a> {
         let node = agent.version.tool_call(message)?;
         let name = match names(node, agent).next() {
             Some(_) => name(node, agent),
-            // A request without a name is about the call that the agent announced under this id.
+            // If the request has no name, we use the name from the announcement with this id.
             None => node.str("toolCallId").and_then(|id| session.calls.name(&id).map(str::to_owned)),
         };
         let input = input(node, agent);
@@ -95,7 +95,7 @@ pub(crate) fn is_plausible(tool: &str, call: Node<'_>, input: Option<Node<'_>>, 
         ACTIVATE_SKILL => &["name", "arguments"],
         READ_SKILL_FILE => &["skill", "path", "offset", "limit"],
         SEARCH_SKILLS => &["query", "tags", "limit"],
-        // The other tools are never allowed without asking, so there is nothing to protect.
+        // We never allow these tools without asking the user, so there is no need to check.
         _ => return true,
     };
     let fits = input.is_none_or(|input| {
@@ -145,7 +145,7 @@ impl Reported<'_, '_> {
                 self.first_text().is_some_and(|given| given.starts_with(&filled(start)))
             }
             Clue::Flag(flag) => {
-                self.metas().any(|meta| meta.get(flag).and_then(|it| it.as_bool()) == Some(true))
+                self.metas().any(|meta| meta.get(flag).and_then(|value| value.as_bool()) == Some(true))
             }
             Clue::Option(id, part) => self.offers(id, &filled(part)),
         }

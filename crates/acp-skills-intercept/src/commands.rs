@@ -1,8 +1,7 @@
-//! Which prompts are commands of ours, and what becomes of them.
+//! Recognizes our slash commands, and handles them.
 //!
-//! `/NAME`, `/skill:NAME` and, where the user wants it, `$NAME` invoke a skill: its text is fetched as for any prompt
-//! that needs one, and `expansion` writes it for the agent, which never sees the command. `/skills` is answered here,
-//! without the agent.
+//! `/NAME`, `/skill:NAME` and, if the user enabled it, `$NAME` invoke a skill. The skill's text is fetched, and `expansion`
+//! writes the prompt for the agent, which never sees the command. `/skills` is answered here, without the agent.
 
 use std::sync::Arc;
 
@@ -28,19 +27,19 @@ use crate::{
 /// A command of ours.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Command {
-    /// `/skills`, and what was asked for.
+    /// `/skills`, with its arguments.
     Skills(String),
-    /// A skill.
+    /// The invocation of a skill.
     Invoke(SkillName),
 }
 
 impl Command {
-    /// The command of ours that a prompt is; `None` when it is the agent's, or none.
+    /// Returns our command in a prompt. Returns `None` if there is no command, or if it is one of the agent's.
     pub(crate) fn of(session: &Session, message: &Message<'_>, policy: &Policy) -> Option<Self> {
         let typed = Typed::read(message.param(&["prompt"])?)?;
         let is_agents = || menu::agent_commands(session).has(&typed.word);
         if !session.has_menu() {
-            // Who asks for skills hears that there are none, and not a model's guess.
+            // Answer `/skills` even without skills, because otherwise the model would guess.
             let is_asked = typed.sigil == '/' && typed.word == menu::SKILLS && !is_agents();
             return is_asked.then_some(Self::Skills(typed.rest));
         }
@@ -52,7 +51,7 @@ impl Command {
             return Some(found);
         }
         if is_agents() {
-            // Another proxy in the chain has one, too, and does not know our skills.
+            // Another proxy in the chain also has `/skills`, and does not know our skills.
             let is_ours = typed.word == menu::SKILLS
                 && (Switch::is_ours(session, &typed.rest) || trust::is_ours(session, &typed.rest));
             return is_ours.then_some(Self::Skills(typed.rest));
@@ -61,7 +60,7 @@ impl Command {
     }
 }
 
-/// The skill that `word` invokes; case does not count.
+/// Returns the skill that `word` invokes. Case is ignored.
 fn find<'s>(skills: &'s SkillSet, word: &str) -> Option<&'s Arc<Skill>> {
     let key = SkillName::key_of(word);
     spelling::spelled(skills)
@@ -70,7 +69,7 @@ fn find<'s>(skills: &'s SkillSet, word: &str) -> Option<&'s Arc<Skill>> {
         .map(|(_, skill)| skill)
 }
 
-/// The text to fetch for a prompt that invokes a skill.
+/// Returns the text to fetch for a prompt that invokes a skill.
 pub(crate) fn wanted(session: &Session, skill: &SkillName, message: &Message<'_>) -> Wanted {
     Wanted::Skill {
         name: skill.as_str().to_owned(),
@@ -79,14 +78,14 @@ pub(crate) fn wanted(session: &Session, skill: &SkillName, message: &Message<'_>
     }
 }
 
-/// What the user wrote behind the command.
+/// Returns the text after the command.
 pub(crate) fn arguments(message: &Message<'_>) -> String {
     let typed = message.param(&["prompt"]).and_then(Typed::read);
     typed.map(|typed| typed.rest.trim_end().to_owned()).unwrap_or_default()
 }
 
 impl Interceptor {
-    /// Says something to the user and ends the turn, as an agent would.
+    /// Sends a message to the user and ends the turn, as an agent would.
     pub(crate) fn reply(
         &mut self,
         key: SessionKey,
@@ -108,7 +107,7 @@ impl Interceptor {
         actions.to_client.extend(self.agent.version.reply(id, &reply));
     }
 
-    /// Answers `/skills`. Returns whether the answer has to wait.
+    /// Answers `/skills`. Returns true if the answer comes later.
     pub(crate) fn skills_command(
         &mut self,
         key: SessionKey,
@@ -146,7 +145,7 @@ impl Interceptor {
         false
     }
 
-    /// The text of a skill that the user invoked is here: the skill is active, and open to the model.
+    /// Activates a skill that the user invoked, once its text was fetched. The model may then use it, too.
     pub(crate) fn invoked(&mut self, key: SessionKey, skill: &SkillName, actions: &mut Actions) {
         self.activated(key, skill, ActivatedBy::User, actions);
         if let Some(session) = self.sessions.get(key) {

@@ -1,21 +1,21 @@
-//! A user's message that comes back as a whole: its blocks without ours.
+//! Removes our blocks from a user's message that the agent sends back as a whole.
 //!
-//! Version 2 of the protocol has the agent say each prompt again, live and when history is replayed, in a
-//! `user_message` with all its blocks or in chunks (`strip`). The blocks go the way of chunks; only a command, which
-//! the agent got in two blocks, becomes one again.
+//! In version 2 of the protocol, the agent repeats each prompt, both live and in replayed history: in a `user_message` with all
+//! of its blocks, or in chunks (see `strip`). Blocks are processed like chunks. A command, which the agent received as two
+//! blocks, becomes one block again.
 
 use acp_skills_wire::{Edit, Message, Node};
 
 use crate::{Interceptor, outputs::Pass, strip::Stream};
 
-/// A message without our text.
+/// A message without the injected text.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Restored {
     /// The blocks, each as JSON.
     blocks: Vec<Vec<u8>>,
-    /// The texts that the client sees.
+    /// The concatenated texts for the client.
     clean: String,
-    /// What the texts of ours said.
+    /// Injected texts.
     ours: Vec<String>,
 }
 
@@ -23,7 +23,7 @@ impl Restored {
     fn read(content: Node<'_>) -> Self {
         let mut restored = Self::default();
         let mut stream = Stream::default();
-        // A command whose arguments are the next block.
+        // The start of a command whose arguments are in the next block.
         let mut command = String::new();
         for block in content.elements() {
             let Some(text) = block.text("text") else {
@@ -45,7 +45,7 @@ impl Restored {
         restored
     }
 
-    /// No text follows that belongs to what was kept back.
+    /// Adds everything that was held back, because no further text belongs to it.
     fn end_of_text(&mut self, stream: &mut Stream, command: &mut String) {
         self.push_lines(stream.flush(), command);
         if !command.is_empty() {
@@ -56,7 +56,7 @@ impl Restored {
         }
     }
 
-    /// Adds blocks that were decided about, the first one behind the command.
+    /// Adds decided blocks. The first one is appended to the pending command.
     fn push_lines(&mut self, lines: Vec<Vec<u8>>, command: &mut String) {
         for line in lines {
             let message = Message::parse(&line);
@@ -79,13 +79,13 @@ fn text_of(line: &[u8]) -> String {
     text.unwrap_or_default().into_owned()
 }
 
-/// A block as the chunk that it would be.
+/// Wraps a block in the line of a chunk.
 fn as_line(block: &[u8]) -> Vec<u8> {
     [br#"{"params":{"update":{"content":"#.as_slice(), block, b"}}}\n"].concat()
 }
 
 fn with_text(block: Node<'_>, node: Node<'_>, text: &str) -> Vec<u8> {
-    if node.as_text().is_some_and(|it| it == text) {
+    if node.as_text().is_some_and(|current| current == text) {
         return block.raw().to_vec();
     }
     let start = block.span().start;
@@ -96,7 +96,7 @@ fn with_text(block: Node<'_>, node: Node<'_>, text: &str) -> Vec<u8> {
 }
 
 impl Interceptor {
-    /// A message of the user's, as the agent took it or remembers it: without our words.
+    /// Removes the injected text from a user's message that the agent repeats.
     pub(crate) fn user_message(&mut self, message: &Message<'_>, update: Node<'_>) -> Pass {
         let Some(content) = update.get("content").filter(Node::is_array) else { return Pass::Untouched };
         let restored = Restored::read(content);
@@ -120,31 +120,32 @@ mod tests {
     use crate::marks::Mark;
 
     #[test]
-    fn blocks() {
+    fn messages_are_restored() {
         let text = |text: &str| json!({ "text": text, "type": "text" });
         let mark = Mark::new(1);
         let ours = |words: &str| text(&mark.wrap(words));
         let command = || ours("<typed>/review <rest>src</rest></typed>\nDo it.");
         let whole = mark.wrap("skills\nmore");
-        let (front, back) = (whole[..40].to_owned(), &whole[40..]);
+        let front = whole[..40].to_owned();
+        let back = &whole[40..];
         let image = || json!({ "type": "image", "data": "", "mimeType": "image/png" });
         for (content, expected) in [
             (json!([]), json!([])),
             (json!([text("hello"), image()]), json!([text("hello"), image()])),
             (json!([ours("skills"), text("hello"), image()]), json!([text("hello"), image()])),
             (json!([ours("skills"), image()]), json!([image()])),
-            // Merged by the agent.
+            // The agent merged the blocks.
             (json!([text(&format!("{}hello", mark.wrap("skills")))]), json!([text("hello")])),
-            // A command becomes one block again; what was beside it stays.
+            // A command becomes one block again; other blocks stay.
             (json!([ours("skills"), command(), text("src"), image()]), json!([text("/review src"), image()])),
             (json!([command(), image()]), json!([text("/review "), image()])),
             (
                 json!([ours("<typed>/review</typed>\nDo it."), text("another block")]),
                 json!([text("/review"), text("another block")]),
             ),
-            // Split.
+            // The agent split our block.
             (json!([text(&front), text(&format!("{back}hello"))]), json!([text("hello")])),
-            // Not closed, or not ours.
+            // Marks that are not closed, and texts that are not ours.
             (json!([text(&front), text("hello")]), json!([text(&front), text("hello")])),
             (json!([text("I say <acp-skills"), image()]), json!([text("I say <acp-skills"), image()])),
             (json!([text("<acp-skills-proxy>"), text("x")]), json!([text("<acp-skills-proxy>"), text("x")])),

@@ -1,8 +1,7 @@
-//! How a command is written for the agent, and what of it the user sees again.
+//! Writes a command for the agent.
 //!
-//! In place of the block with the command the agent gets a block of ours with the instructions of the skill, then the
-//! user's arguments as the user's own text; the user's other blocks stay where they are. Our block begins with what the
-//! user typed:
+//! The block with the command is replaced by a block of ours with the skill's instructions, followed by the user's arguments as
+//! the user's own text. All other blocks stay where they are. Our block begins with the text that the user typed:
 //!
 //! ```text
 //! <acp-skills-proxy:0123abcd07757998>
@@ -11,8 +10,8 @@
 //! </acp-skills-proxy:0123abcd07757998>
 //! ```
 //!
-//! When history or a title comes back, `strip` takes our block out and puts the command in its place; the arguments
-//! are still there behind it. `rest` serves where the text was cut off before them.
+//! When the agent sends the text back in history or in a title, `strip` replaces our block by the command. The arguments follow
+//! in the user's own text. If the text was truncated before the arguments, `rest` supplies them.
 
 use acp_skills_wire::{Edit, Message, Node};
 use serde_json::Value;
@@ -28,7 +27,7 @@ use crate::{
     typed::Typed,
 };
 
-/// Writes the prompt for the agent. `text` is what the skill says; without it the model has to get it for itself.
+/// Writes the prompt for the agent. `text` is the text of the skill; if it is `None`, the prompt tells the model to load it.
 pub(crate) fn write(
     session: &mut Session,
     message: &Message<'_>,
@@ -43,8 +42,10 @@ pub(crate) fn write(
     let mark = session.mark;
     let mut written: Vec<Vec<u8>> = Vec::new();
     let ours = |text: &str| marks::block(text).to_string().into_bytes();
-    let (front, behind) = if agent.quirks.words_first { (None, news) } else { (news, None) };
-    written.extend(front.as_deref().map(ours));
+    let mut news = news.as_deref().map(ours);
+    if !agent.quirks.words_first {
+        written.extend(news.take());
+    }
     for (index, block) in blocks.elements().enumerate() {
         if index != typed.index {
             written.push(block.raw().to_vec());
@@ -61,7 +62,7 @@ pub(crate) fn write(
             written.push(edit.apply(block.raw()));
         }
     }
-    written.extend(behind.as_deref().map(ours));
+    written.extend(news);
     let mut edit = Edit::new();
     edit.replace(blocks.span(), [b"[".as_slice(), &written.join(&b','), b"]"].concat());
     Pass::Edited(edit.apply(message.line))
@@ -80,8 +81,8 @@ fn instructions(typed: &Typed, skill: &SkillName, text: Option<&str>) -> String 
     format!("{}\nThe user invoked the skill `{skill}` by command. {how}", marks::element(typed))
 }
 
-/// The arguments as the user's text. Agents look for commands of their own at the start of any block, so one that
-/// looks like a command gets some words of ours in front.
+/// Returns the arguments as the user's text. Agents look for their own commands at the start of every block, so arguments that
+/// look like a command get an injected text before them.
 fn arguments(rest: &str, mark: Mark) -> Value {
     if rest.starts_with(['/', '$']) {
         return format!("{}{rest}", mark.wrap("The user wrote:")).into();

@@ -1,33 +1,33 @@
-//! [`MarkScanner`]: in which of the lines that nobody reads there may be text of ours.
+//! [`MarkScanner`]: finds the streaming updates that may contain the injected text.
 //!
-//! Every line passes here, so it has to cost next to nothing. A mark is found by its name, which no serializer escapes. It
-//! may also be split between the chunks of a message: an agent writes what stands behind the text of a chunk in the same
-//! way each time, so the end of the text is where it was in the last chunk that was read, and a mark that begins there has
-//! to look like one.
+//! Every streaming update passes through this check, so it must be very cheap. A mark is found by its name, which no serializer
+//! escapes. A mark may also be split between the chunks of a message. An agent writes the same bytes after the text of every
+//! chunk, so we know where the text ends from the last chunk that was parsed, and only check if the text ends like the start of a
+//! mark.
 
 use acp_skills_wire::{Classifier, Message, bytes::strip_suffix};
 use memchr::memmem;
 
 use crate::marks::{DIGITS, NAME};
 
-/// No text of this length or below has a whole mark in it.
+/// The maximum length of a text that is too short for a whole mark, in bytes.
 const MIN_BYTES: usize = NAME.len() + DIGITS + 1;
 
-/// How much is remembered at most of what stands behind a text, in bytes.
+/// The maximum length of the remembered bytes after a text.
 const MAX_TAIL_BYTES: usize = 1024;
 
-/// The most that the beginning of a mark takes: with a slash, and the angle bracket as `\u003c`.
+/// The maximum length of the start of a mark, with a slash and with the angle bracket written as `\u003c`.
 const MAX_CUT_BYTES: usize = NAME.len() + DIGITS + 7;
 
 const CHUNKS: [&[u8]; 2] = [br#""agent_message_chunk""#, br#""agent_thought_chunk""#];
 
-/// Looks for marks in lines.
+/// Finds lines that may contain a mark.
 #[derive(Debug)]
 pub(crate) struct MarkScanner {
     name: memmem::Finder<'static>,
-    /// What stands behind the text of a chunk, from its closing quote on; empty when that is not known.
+    /// The bytes after the text of a chunk, beginning with the closing quote. Empty if they are not known.
     tail: Vec<u8>,
-    /// Whether the text comes before the kind of the update, so that nobody knows where it begins.
+    /// True if the text comes before the kind of the update. The start of the text is not known then.
     is_text_first: bool,
 }
 
@@ -38,16 +38,17 @@ impl Default for MarkScanner {
 }
 
 impl MarkScanner {
-    /// Whether there may be a whole mark in this line of JSON.
+    /// Returns true if this line of JSON may contain a whole mark.
     pub(crate) fn has_mark(&self, line: &[u8]) -> bool {
         self.name.find(line).is_some()
     }
 
-    /// Whether a streaming update has to be read, because there may be a mark in it, or the beginning of one at its end.
+    /// Returns true if a streaming update has to be parsed, because it may contain a mark, or end with the start of one.
     pub(crate) fn must_be_read(&mut self, line: &[u8], classifier: &mut Classifier) -> bool {
-        let (kind, known) = (classifier.kind(), classifier.known());
+        let kind = classifier.kind();
+        let known = classifier.known();
         let is_chunk = || CHUNKS.iter().any(|chunk| line[kind..].starts_with(chunk));
-        // More than the kind is known only when we said so.
+        // The classifier knows more than the kind only if `learn` extended its shape.
         if (known > kind || (self.is_text_first && is_chunk()))
             && !self.tail.is_empty()
             && let Some(text) = strip_suffix(&line[known..], &self.tail)
@@ -58,11 +59,12 @@ impl MarkScanner {
         (is_chunk() && self.learn(line, classifier)) || self.has_mark(&line[known..])
     }
 
-    /// Remembers how a chunk is written. Returns whether it ends in the beginning of a mark.
+    /// Remembers the form of a chunk. Returns true if its text ends with the start of a mark.
     fn learn(&mut self, line: &[u8], classifier: &mut Classifier) -> bool {
         let text = Message::parse(line).and_then(|message| message.param(&["update", "content", "text"]));
         let Some(text) = text.filter(|text| text.raw().len() > 1) else { return false };
-        let (start, end) = (text.span().start + 1, text.span().end - 1);
+        let start = text.span().start + 1;
+        let end = text.span().end - 1;
         self.is_text_first = start < classifier.kind();
         if !self.is_text_first {
             classifier.extend(line, start);
@@ -75,9 +77,10 @@ impl MarkScanner {
     }
 }
 
-/// Whether the inside of a JSON string, and what stands before it, ends in what may be the beginning of a mark.
+/// Returns true if `text` ends with what may be the start of a mark. `text` is a JSON string without its closing quote, and can
+/// include the bytes before the string.
 fn ends_in_mark(text: &[u8]) -> bool {
-    // Nearly every text is told by its last two letters.
+    // The last two bytes are enough to rule out a mark in nearly every text.
     let Some(&[before, last]) = text.last_chunk() else { return false };
     let is_hex = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
     let may_be = match (before, last) {
@@ -102,7 +105,7 @@ fn ends_in_mark(text: &[u8]) -> bool {
     may_be && is_cut(text)
 }
 
-/// The whole of that.
+/// Performs the complete check of [`ends_in_mark`].
 fn is_cut(text: &[u8]) -> bool {
     let end = &text[text.len().saturating_sub(MAX_CUT_BYTES)..];
     let Some(at) = memchr::memrchr2(b'<', b'\\', end) else { return false };
@@ -128,9 +131,10 @@ mod tests {
     const FIRST: &str = r#"{"method":"session/update","params":{"update":{"content":{"text":"TEXT"},"sessionUpdate":"agent_message_chunk"}}}"#;
     const PLAN: &str = r#"{"method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"plan","x":"TEXT"}}}"#;
 
-    /// What is seen of these texts, each written into the line of an agent that writes in this way.
+    /// Returns the result for each of these texts, in lines of this form.
     fn seen(frame: &str, texts: &[&str]) -> Vec<bool> {
-        let (mut scanner, mut classifier) = (MarkScanner::default(), Classifier::new(updates::READ));
+        let mut scanner = MarkScanner::default();
+        let mut classifier = Classifier::new(updates::READ);
         let look = |text: &&str| {
             let line = frame.replace("TEXT", text) + "\n";
             classifier.classify(line.as_bytes());
@@ -172,9 +176,10 @@ mod tests {
                 assert_eq!(seen(PLAN, &[text, "", text]), [true, false, true], "{text} in a plan");
             }
         }
-        // Each way of writing is learned anew.
+        // If the form of the lines changes, the scanner learns the new one.
         for frames in [[PLAIN, OTHER], [OTHER, PLAIN], [PLAIN, FIRST]] {
-            let (mut scanner, mut classifier) = (MarkScanner::default(), Classifier::new(updates::READ));
+            let mut scanner = MarkScanner::default();
+            let mut classifier = Classifier::new(updates::READ);
             for frame in frames.repeat(2) {
                 let line = frame.replace("TEXT", "a <acp");
                 classifier.classify(line.as_bytes());
@@ -184,9 +189,9 @@ mod tests {
     }
 
     proptest! {
-        /// However a mark is split, and whatever stands around it, the first piece is seen.
+        /// The first piece of a split mark is always found.
         #[test]
-        fn sees_each_beginning(before in "[a-z <\\-]{0,40}", run: u64, close: bool, escaped: bool, cut in 1_usize..36) {
+        fn finds_the_start_of_a_split_mark(before in "[a-z <\\-]{0,40}", run: u64, close: bool, escaped: bool, cut in 1_usize..36) {
             let mark = Mark::new(run);
             let mark = if close { mark.close() } else { mark.open() };
             let text = format!("{before}{}", &mark[..cut.min(mark.len())]);

@@ -1,5 +1,5 @@
-//! Our marks: how what we add for the model is told from what a person wrote, and what a text of ours says of the command
-//! that it stands for.
+//! Marks the text that the proxy injects into prompts, so that it can be told from the user's text. If the injected text
+//! represents a command, it also stores that command.
 //!
 //! ```text
 //! <acp-skills-proxy:0123abcd7f6e5d4c>
@@ -7,10 +7,9 @@
 //! </acp-skills-proxy:0123abcd7f6e5d4c>
 //! ```
 //!
-//! The first eight digits are random, one number for each run of the proxy; the other eight follow from them. So a later
-//! run, or another proxy of the chain, can tell that it was a proxy who wrote this, and nobody writes it by chance: what
-//! looks like a mark and does not add up is the user's. Marks have no space in them, so they survive agents that merge,
-//! flatten or split what they were sent.
+//! The first eight digits are a random number of the run of the proxy; the other eight are its checksum. So a later run, or
+//! another proxy in the chain, can tell that a proxy wrote the mark, and a user doesn't write one by accident. If the checksum is
+//! wrong, the text belongs to the user. Marks contain no spaces, so they survive agents that merge, flatten or split prompts.
 
 use std::ops::Range;
 
@@ -18,9 +17,9 @@ use serde_json::{Value, json};
 
 use crate::typed::Typed;
 
-/// What every mark has behind its angle bracket or slash. No serializer escapes any of it.
+/// The name in every mark, after the angle bracket or the slash. No JSON serializer escapes any of its characters.
 pub(crate) const NAME: &str = "acp-skills-proxy:";
-/// How many digits follow.
+/// The number of hexadecimal digits after the name.
 pub(crate) const DIGITS: usize = 16;
 
 const TYPED: &str = "<typed>";
@@ -28,9 +27,9 @@ const TYPED_END: &str = "</typed>";
 const REST: &str = "<rest>";
 const REST_END: &str = "</rest>";
 
-/// How much of the arguments is repeated for a title that is cut off, in characters.
+/// The maximum length of the arguments that are repeated for truncated titles, in characters.
 const MAX_REST_CHARS: usize = 200;
-/// Longer space around a command is not kept.
+/// The maximum length of a command with the white space around it, in characters. The rest is dropped.
 const MAX_HEAD_CHARS: usize = 300;
 
 /// The mark of one run of the proxy.
@@ -40,25 +39,26 @@ pub struct Mark {
 }
 
 impl Mark {
-    /// The mark of a run. `run` is a number that no other run has: a random one.
+    /// Returns the mark of a run. `run` is a random number.
     pub fn new(run: u64) -> Self {
         #[expect(clippy::cast_possible_truncation, reason = "both halves count")]
         Self { number: (run ^ (run >> 32)) as u32 }
     }
 
-    /// What opens our text.
+    /// Returns the opening mark.
     pub fn open(self) -> String {
         format!("<{NAME}{}>", self.id())
     }
 
-    /// What closes it.
+    /// Returns the closing mark.
     pub fn close(self) -> String {
         format!("</{NAME}{}>", self.id())
     }
 
-    /// `text` between the marks, ended by a newline: some agents join the blocks of a prompt with nothing in between.
+    /// Returns `text` between the marks. It ends with a newline, because some agents join the blocks of a prompt without a
+    /// separator.
     pub fn wrap(self, text: &str) -> String {
-        // Nothing inside may look like a mark.
+        // The text itself must not contain anything that looks like a mark.
         let text = text.replace(&format!("<{NAME}"), "<acp-skills_proxy:");
         let text = text.replace(&format!("</{NAME}"), "</acp-skills_proxy:");
         format!("{}\n{text}\n{}\n", self.open(), self.close())
@@ -68,14 +68,14 @@ impl Mark {
         format!("{:08x}{:08x}", self.number, check(self.number))
     }
 
-    /// The mark with this id.
+    /// Parses an id. Returns `None` if the checksum is wrong.
     fn read(id: &str) -> Option<Self> {
         let mark = Self { number: u32::from_str_radix(id.get(..DIGITS / 2)?, 16).ok()? };
         (mark.id() == id).then_some(mark)
     }
 }
 
-/// What has to stand behind the number. It never changes: agents remember what they were told.
+/// Returns the checksum of a number. The algorithm must never change, because agents store our marks in their histories.
 fn check(number: u32) -> u32 {
     // The last steps of SplitMix64, which spread each bit of the number over all bits of the result.
     let mut bits = u64::from(number) ^ 0x0061_6370_2d73_6b69;
@@ -84,21 +84,21 @@ fn check(number: u32) -> u32 {
     (bits >> 32) as u32
 }
 
-/// What the next thing in a text is that matters to us.
+/// The next mark in a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// A mark that opens, and where it stands.
+    /// An opening mark and its span.
     Open(Mark, Range<usize>),
-    /// A mark that closes.
+    /// A closing mark and its span.
     Close(Mark, Range<usize>),
-    /// The text ends with what may be the beginning of a mark, from here.
+    /// The text ends within what may be a mark, which begins at this offset.
     Cut(usize),
-    /// Nothing: all of it is somebody else's.
+    /// There is no mark.
     Nothing,
 }
 
 impl Next {
-    /// The next mark in `text` at or behind `from`.
+    /// Finds the next mark in `text` at or after `from`.
     pub(crate) fn find(text: &str, from: usize) -> Self {
         let bytes = text.as_bytes();
         memchr::memchr_iter(b'<', &bytes[from..])
@@ -106,7 +106,7 @@ impl Next {
             .unwrap_or(Self::Nothing)
     }
 
-    /// The mark that begins with the angle bracket at `start`.
+    /// Reads the mark at `start`, the offset of an angle bracket. Returns `None` if it is not a mark.
     fn read(text: &str, start: usize) -> Option<Self> {
         let rest = &text[start + 1..];
         let (is_close, name) = rest.strip_prefix('/').map_or((false, rest), |rest| (true, rest));
@@ -132,30 +132,30 @@ impl Next {
     }
 }
 
-/// Whether an id can begin with these digits.
+/// Returns true if an id can begin with these digits.
 fn may_become_id(digits: &str) -> bool {
     let Some((number, rest)) = digits.split_at_checked(DIGITS / 2) else { return true };
     let number = u32::from_str_radix(number, 16);
     number.is_ok_and(|number| format!("{:08x}", check(number)).starts_with(rest))
 }
 
-/// Whether the beginning of a mark, where a text was cut off, has a digit that follows from others.
+/// Returns true if a truncated mark has at least one digit of the checksum, and that is right.
 pub(crate) fn is_verified(piece: &str) -> bool {
     piece.split_once(NAME).is_some_and(|(_, id)| id.len() > DIGITS / 2 && may_become_id(id))
 }
 
-/// Whether a text begins with what we add for the model.
+/// Returns true if a text begins with one of our marks.
 pub fn begins_with_ours(text: &str) -> bool {
     matches!(Next::find(text, 0), Next::Open(_, span) if span.start == 0)
 }
 
-/// The content block for a prompt.
+/// Returns a content block of a prompt with the injected text.
 pub(crate) fn block(text: &str) -> Value {
-    // Agents ignore the audience today; it is still what the block means.
+    // Agents ignore the audience today. We set it anyway, because the block is only for the model.
     json!({ "type": "text", "text": text, "annotations": { "audience": ["assistant"] } })
 }
 
-/// What the user typed, for later.
+/// Returns the element that stores what the user typed, to restore it later.
 pub(crate) fn element(typed: &Typed) -> String {
     let mut text = format!("{TYPED}{}", escape(&typed.head.chars().take(MAX_HEAD_CHARS).collect::<String>()));
     if !typed.rest.is_empty() {
@@ -175,30 +175,30 @@ fn unescape(text: &str) -> String {
     text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
 }
 
-/// What was typed, from the beginning of our text; it may be cut off anywhere.
+/// Returns the content of the element at the start of the injected text. The text may be truncated.
 fn typed(ours: &str) -> Option<&str> {
     let typed = ours.trim_start().strip_prefix(TYPED)?;
     Some(typed.split_once(TYPED_END).map_or(typed, |(typed, _)| typed))
 }
 
-/// The command that a text of ours stands for, when what the user wrote behind it follows by itself; empty for a text
-/// that stands for none.
+/// Returns the command that the injected text represents, without the arguments, which follow in the user's own text. Returns an
+/// empty string if the text represents no command.
 pub(crate) fn command(ours: &str) -> String {
     typed(ours)
         .map(|typed| unescape(typed.split_once(REST).map_or(typed, |(head, _)| head)))
         .unwrap_or_default()
 }
 
-/// Whether a text of ours stands for a command with arguments.
+/// Returns true if the injected text represents a command with arguments.
 pub(crate) fn has_arguments(ours: &str) -> bool {
     typed(ours).is_some_and(|typed| typed.contains(REST))
 }
 
-/// The command that a text of ours stands for, when nothing follows because it is cut off.
+/// Returns the command that a truncated text of ours represents, including the stored arguments.
 pub(crate) fn cut_off(ours: &str) -> String {
     let Some(typed) = typed(ours) else { return String::new() };
     let text = typed.replacen(REST, "", 1).replacen(REST_END, "", 1);
-    // Whatever is left of a mark or an entity was cut in the middle.
+    // The text can end within a tag or an entity, so we drop the incomplete part.
     let text = text.split_once('<').map_or(text.as_str(), |(whole, _)| whole);
     let text = match text.rsplit_once('&') {
         Some((whole, entity)) if !entity.contains(';') => whole,
@@ -214,18 +214,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn marks_add_up() {
+    fn marks_are_found_by_their_checksum() {
         let mark = Mark::new(0x0123_abcd_0000_0000);
-        // Sessions that agents remember hold it: it must not change.
+        // Agents store marks in their sessions, so this must never change.
         assert_eq!(mark.open(), "<acp-skills-proxy:0123abcd07757998>");
-        let (open, close) = (mark.open(), mark.close());
+        let open = mark.open();
+        let close = mark.close();
         let other = Mark::new(7).open();
         for (text, expected) in [
             (open.clone(), Next::Open(mark, 0..35)),
             (format!("ä<{open}>"), Next::Open(mark, 3..38)),
             (format!("{close}{open}"), Next::Close(mark, 0..36)),
             (format!("<acp-skills-proxy:{other}"), Next::Open(Mark::new(7), 18..53)),
-            // What a person may write.
+            // Texts that a user may write.
             ("<acp-skills-proxy>".to_owned(), Next::Nothing),
             ("a < b".to_owned(), Next::Nothing),
             (open.to_uppercase(), Next::Nothing),
@@ -250,11 +251,12 @@ mod tests {
     }
 
     #[test]
-    fn nothing_inside_looks_like_a_mark() {
+    fn text_between_marks_contains_no_mark() {
         let mark = Mark::new(1);
         let inside = format!("{}{}<acp-skills-proxy>", mark.open(), Mark::new(2).close());
         let wrapped = mark.wrap(&inside);
-        let (open, close) = (mark.open().len(), mark.close().len());
+        let open = mark.open().len();
+        let close = mark.close().len();
         assert_eq!(
             Next::find(&wrapped, open),
             Next::Close(mark, wrapped.len() - 1 - close..wrapped.len() - 1)
@@ -263,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_survive_cuts() {
+    fn commands_survive_truncation() {
         let blocks = br#"[{"text":"/a <b> & \"c\""}]"#;
         let typed = Typed::read(Node::parse(blocks).unwrap()).unwrap();
         let text = element(&typed);

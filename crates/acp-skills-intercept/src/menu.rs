@@ -1,9 +1,9 @@
-//! The menu: our commands in the list that the agent gives the client.
+//! Adds our commands to the agent's list of slash commands, which the client shows as a menu.
 //!
-//! An `available_commands_update` replaces the whole list
-//! ([slash commands](https://agentclientprotocol.com/protocol/v1/slash-commands)), so ours are added to each of the
-//! agent's: some in front of them, where a user sees them, the rest behind. The agent's last list is kept for the times when
-//! ours change. An agent that sends none within `PATIENCE` after the session is set up gets one from us.
+//! An `available_commands_update` replaces the whole list ([slash
+//! commands](https://agentclientprotocol.com/protocol/v1/slash-commands)), so we add ours to each list of the agent: some before
+//! the agent's commands, where users see them, and the rest after them. We keep the agent's last list and send it again if our
+//! commands change. If the agent sends no list within `AGENT_TIMEOUT` after the session was set up, we send one.
 
 mod reflections;
 pub(crate) mod spelling;
@@ -22,27 +22,27 @@ use crate::{
     version::Version,
 };
 
-/// How long the agent may take to send its commands once the session is set up.
-pub(crate) const PATIENCE: Duration = Duration::from_millis(300);
+/// The time that the agent has to send its commands after the session was set up.
+pub(crate) const AGENT_TIMEOUT: Duration = Duration::from_millis(300);
 
 /// The command that the proxy itself answers.
 pub(crate) const SKILLS: &str = "skills";
-/// What stands before the name of a skill when the name alone is another command.
+/// The prefix of a skill's name if the name alone is another command.
 pub(crate) const PREFIX: &str = "skill:";
 
-/// How many entries of ours stand in front of the agent's: more would hide those.
+/// The maximum number of our entries before the agent's. More of them would hide the agent's commands.
 const MAX_FIRST: usize = 10;
-/// How many skills are listed at most: editors show the list in a menu. The others can still be typed.
+/// The maximum number of skills in the list, because editors show it as a menu. Users can still type the names of other skills.
 const MAX_LISTED: usize = 500;
-/// Lists of sessions that are not known yet: more than these are nobody's.
+/// The maximum number of lists that are kept for sessions whose response has not arrived yet.
 const MAX_EARLY: usize = 64;
 
-/// Whether `/word` is another command than that of the skill.
+/// Returns true if `/word` is already another command.
 pub(crate) fn is_taken(theirs: &AgentCommands, word: &str) -> bool {
     theirs.has(word) || SkillName::key_of(word) == SKILLS
 }
 
-/// Our entries, as JSON.
+/// Returns our entries as JSON.
 fn entries(session: &Session, version: Version) -> Vec<Value> {
     let theirs = agent_commands(session);
     let mut entries = Vec::new();
@@ -57,12 +57,12 @@ fn entries(session: &Session, version: Version) -> Vec<Value> {
     entries
 }
 
-/// The words that are commands of the agent's own.
+/// Returns the agent's own commands.
 pub(crate) fn agent_commands(session: &Session) -> AgentCommands {
     AgentCommands::of(&session.menu, |entry| !reflections::is_reflection(entry, session))
 }
 
-/// Adds our entries to the array `list` of the agent's.
+/// Adds our entries to the agent's array `list`, and removes reflections of them.
 fn merge(edit: &mut Edit, list: Node<'_>, session: &Session, version: Version) {
     let ours: Vec<_> = entries(session, version).iter().map(ToString::to_string).collect();
     let (first, last) = ours.split_at(ours.len().min(MAX_FIRST));
@@ -81,7 +81,7 @@ fn merge(edit: &mut Edit, list: Node<'_>, session: &Session, version: Version) {
     edit.replace(list.span(), format!("[{all}]"));
 }
 
-/// What the agent sent last, and ours.
+/// Returns the agent's last list with our entries.
 fn union(session: &Session, version: Version) -> Option<Vec<u8>> {
     let theirs = session.menu.agent_commands();
     let mut edit = Edit::new();
@@ -89,7 +89,7 @@ fn union(session: &Session, version: Version) -> Option<Vec<u8>> {
     Some(edit.apply(theirs))
 }
 
-/// Adds our entries to the list that `object` has, or should have.
+/// Adds our entries to the list in `object`, or adds the list if it is missing.
 fn add(edit: &mut Edit, object: Node<'_>, session: &Session, version: Version) {
     let list = object.get("availableCommands");
     if let Some(list) = list.filter(Node::is_array) {
@@ -101,17 +101,17 @@ fn add(edit: &mut Edit, object: Node<'_>, session: &Session, version: Version) {
         None if object.is_object() => {
             edit.insert(object, "availableCommands", &String::from_utf8_lossy(&all));
         }
-        // A result of nothing is as good as an empty one.
+        // We treat a `null` result as an empty object.
         None if object.is_null() => {
             let result = [br#"{"availableCommands":"#.as_slice(), &all, b"}"].concat();
             edit.replace(object.span(), result);
         }
-        // What no protocol knows is left to the client, as it is.
+        // Any other type violates the protocol, so we forward the message unchanged.
         _ => {}
     }
 }
 
-/// The update that we send ourselves: what the agent sent last, and ours.
+/// Builds an update with the agent's last list and our entries.
 fn update(session: &Session, version: Version) -> Option<Vec<u8>> {
     let id = session.id()?;
     let params = json!({
@@ -126,13 +126,13 @@ fn update(session: &Session, version: Version) -> Option<Vec<u8>> {
 }
 
 impl Interceptor {
-    /// The agent's commands: ours are added.
+    /// Adds our entries to an update of the agent's commands.
     pub(crate) fn commands_update(&mut self, message: &Message<'_>, update: Node<'_>) -> Pass {
         let Some(id) = message.session_id() else { return Pass::Untouched };
         let list = update.get("availableCommands").filter(Node::is_array);
         let raw = list.map(|list| list.raw().to_vec());
         let Some(session) = self.sessions.find(&id) else {
-            // Perhaps of a session whose response is still on its way; it goes on, and is kept for then.
+            // This can be a new session whose response has not arrived. We forward the list, and keep it until the response.
             if self.memory.early_commands.len() < MAX_EARLY && self.is_setting_up() {
                 self.memory.early_commands.extend(raw.map(|raw| (id.into_owned(), raw)));
             }
@@ -148,7 +148,7 @@ impl Interceptor {
         Pass::Edited(edit.apply(message.line))
     }
 
-    /// The session is set up, and its response is about to go on with the first commands of the agent.
+    /// Adds our entries to the response that sets up a session, in versions of the protocol where it lists the first commands.
     pub(crate) fn menu_in_response(
         &mut self,
         key: SessionKey,
@@ -173,7 +173,7 @@ impl Interceptor {
         if edit.is_empty() { Pass::Untouched } else { Pass::Edited(edit.apply(message.line)) }
     }
 
-    /// The session is set up, and its response is about to go on.
+    /// Sends our menu, or starts the timer for it, when a session was set up.
     pub(crate) fn menu_after_response(&mut self, key: SessionKey, actions: &mut Actions) {
         let Some(session) = self.sessions.get(key) else { return };
         let early = session.id().and_then(|id| self.memory.early_commands.remove(id));
@@ -186,7 +186,7 @@ impl Interceptor {
                 session.menu.sent();
                 actions.after.extend(update(session, self.agent.version));
             } else {
-                actions.tasks.push(Task::MenuTimer { session: key, time: PATIENCE });
+                actions.tasks.push(Task::MenuTimer { session: key, time: AGENT_TIMEOUT });
             }
         }
         if !self.is_setting_up() {
@@ -194,7 +194,7 @@ impl Interceptor {
         }
     }
 
-    /// The agent has had its time.
+    /// Sends our menu if the agent has not sent its own in time.
     pub(crate) fn menu_timer_ended(&mut self, key: SessionKey, actions: &mut Actions) {
         let Some(session) = self.sessions.get(key) else { return };
         if session.has_menu() && !session.menu.was_sent() {
@@ -203,7 +203,7 @@ impl Interceptor {
         }
     }
 
-    /// Our commands have changed.
+    /// Sends the menu again, because our commands have changed.
     pub(crate) fn menu_changed(&mut self, key: SessionKey, actions: &mut Actions) {
         let Some(session) = self.sessions.get(key) else { return };
         if let Some(update) = update(session, self.agent.version) {

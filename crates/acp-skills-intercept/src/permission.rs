@@ -1,16 +1,15 @@
-//! Requests for permission that the user need not see.
+//! Answers requests for permission in place of the user, if the answer is certain.
 //!
-//! Agents ask before each call of a tool, also of our read-only ones. Two things may answer in the user's place: that
-//! the call is ours and changes nothing ([`Approve`]), and what the active skills say in `allowed-tools`
-//! ([`ToolPolicy`]). Both decide only what they are certain of, by names that the agent itself vouches for; a title is
-//! for people and can say anything. The rest goes to the user.
+//! Agents ask before each tool call, even for our read-only tools. A request is answered here in two cases: the call is one of
+//! ours and changes nothing ([`Approve`]), or `allowed-tools` of the active skills decides it ([`ToolPolicy`]). Both rely only on
+//! names that the agent itself reports, never on a title, which can be any text. All other requests go to the user.
 //!
 //! | file | owns |
 //! |---|---|
-//! | `patterns` | the patterns of `allowed-tools` |
-//! | `claude` | a permission that is given in advance |
+//! | `patterns` | matching calls with the patterns of `allowed-tools` |
+//! | `claude` | permissions that are given in advance |
 //!
-//! This is advice at the ACP layer, no sandbox: calls that the agent does not ask about are not seen.
+//! This is not a sandbox: the proxy doesn't see calls that the agent makes without asking.
 
 mod claude;
 mod patterns;
@@ -19,7 +18,7 @@ use acp_skills_wire::{Edit, Message, Node, build};
 use serde_json::{Value, json};
 
 pub(crate) use self::claude::allow_ours;
-use self::patterns::Fit;
+use self::patterns::Match;
 use crate::{
     Interceptor,
     active_skills::ActivatedBy,
@@ -34,22 +33,23 @@ use crate::{
     session::Session,
 };
 
-/// Said once when an agent's word turned out not to be worth much.
-const BROKEN_WORD: &str = "the agent asked for permission in the name of a skills tool and called something else; from now \
-                           on you are asked";
+/// The warning about an agent whose claims turned out to be wrong. It is shown once per session.
+const FALSE_CLAIM: &str = "the agent asked for permission in the name of a skills tool, but called something else; from now on, \
+                           you are asked about all calls";
 
-/// What is to become of a request.
+/// A decision about a request.
 #[derive(Debug, PartialEq, Eq)]
 enum Decision {
-    /// The user decides; the reason is worth a line in the log, or not.
+    /// The user decides. The value is the reason, if it should be logged.
     Ask(Option<String>),
-    /// An option of this kind is chosen.
+    /// We choose an option of this kind, for this reason.
     Choose(&'static str, String),
-    /// It depends on where this path leads.
+    /// The decision depends on the target of this path, which may be a link.
     Resolve(String),
 }
 
-/// Decides about a call. `resolved` says where its path leads, once that is known.
+/// Decides about a call. `trusts` is true if the agent's claims about our tools are trusted, and `resolved` is the target of the
+/// call's path, once it is known.
 fn decide(
     call: &Call<'_>,
     session: &Session,
@@ -59,7 +59,7 @@ fn decide(
 ) -> Decision {
     if let Some(tool) = call.ours {
         return if policy.approve == Approve::Own && HARMLESS.contains(&tool) && trusts {
-            Decision::Choose("allow_once", format!("allowed `{tool}`: a tool of the skills"))
+            Decision::Choose("allow_once", format!("allowed `{tool}`: it is one of our read-only tools"))
         } else {
             Decision::Ask(None)
         };
@@ -72,54 +72,59 @@ fn decide(
     if declared(false).next().is_none() {
         return Decision::Ask(None);
     }
-    // A link may lead elsewhere: both what is said and where it leads have to fit.
+    // If the path is a link, it can lead to another directory. So both the path and its target have to match.
     let path = call.input.and_then(patterns::path).filter(|_| policy.tool_policy != ToolPolicy::Permissive);
-    let fit = |by_user| {
-        let said =
-            patterns::fit(declared(by_user), call.name.as_deref(), call.input, None, session.cwd.as_deref());
+    let matched = |by_user| {
+        let said = patterns::match_call(
+            declared(by_user),
+            call.name.as_deref(),
+            call.input,
+            None,
+            session.cwd.as_deref(),
+        );
         let Some(resolved) = resolved.filter(|_| path.is_some()) else { return said };
-        let real = resolved.path.as_deref().and_then(std::path::Path::to_str).map_or(Fit::Unsure, |path| {
+        let real = resolved.path.as_deref().and_then(std::path::Path::to_str).map_or(Match::Unsure, |path| {
             let name = call.name.as_deref();
-            patterns::fit(declared(by_user), name, call.input, Some(path), resolved.cwd.as_deref())
+            patterns::match_call(declared(by_user), name, call.input, Some(path), resolved.cwd.as_deref())
         });
-        if real == said { said } else { Fit::Unsure }
+        if real == said { said } else { Match::Unsure }
     };
     let shown = call.shown();
     if let (Some(path), None) = (&path, resolved)
-        && fit(false) != Fit::Unsure
+        && matched(false) != Match::Unsure
     {
         return Decision::Resolve(path.clone());
     }
     match policy.tool_policy {
-        ToolPolicy::Permissive if fit(false) == Fit::Outside => {
+        ToolPolicy::Permissive if matched(false) == Match::Outside => {
             Decision::Ask(Some(format!("`{shown}` is not in `allowed-tools` of the active skills")))
         }
-        ToolPolicy::Approval if fit(true) == Fit::Inside => Decision::Choose(
+        ToolPolicy::Approval if matched(true) == Match::Inside => Decision::Choose(
             "allow_once",
-            format!("allowed `{shown}`: in `allowed-tools` of a skill that you activated"),
+            format!("allowed `{shown}`: it is in `allowed-tools` of a skill that you activated"),
         ),
-        ToolPolicy::Strict if fit(false) == Fit::Outside => Decision::Choose(
+        ToolPolicy::Strict if matched(false) == Match::Outside => Decision::Choose(
             "reject_once",
-            format!("refused `{shown}`: not in `allowed-tools` of the active skills"),
+            format!("refused `{shown}`: it is not in `allowed-tools` of the active skills"),
         ),
         _ => Decision::Ask(None),
     }
 }
 
-/// The offered option of this kind. Names differ from agent to agent.
+/// Returns the id of the offered option of this kind. The names of options differ between agents.
 ///
-/// Where several allow a call that is not ours, they differ in what else they do or say (another mode, one of some answers),
-/// and only the user can choose.
+/// If several options allow a call that is not ours, they also do something else, such as switching the mode or answering a
+/// question. Only the user can choose then, so the result is `None`.
 fn option(message: &Message<'_>, kind: &str, is_ours: bool) -> Option<String> {
     let options = message.param(&["options"])?;
     let mut offered =
-        options.elements().filter(|option| option.get("kind").is_some_and(|it| it.is_str(kind)));
+        options.elements().filter(|option| option.get("kind").is_some_and(|given| given.is_str(kind)));
     let option = offered.next()?;
     let is_clear = is_ours || kind != "allow_once" || offered.next().is_none();
     Some(option.str("optionId").filter(|_| is_clear)?.into_owned())
 }
 
-/// A request that the user answers, with a title that says what it is for.
+/// Forwards a request to the user, with a readable title if the call is ours.
 fn asked(
     message: &Message<'_>,
     call: &Call<'_>,
@@ -135,8 +140,8 @@ fn asked(
     if edit.is_empty() { Pass::Untouched } else { Pass::Edited(edit.apply(message.line)) }
 }
 
-/// The announcement of a call whose request the client does not see; `None` when it knows the call already. Some agents
-/// announce a call only by asking for permission.
+/// Builds the announcement of a call whose request the client does not see, because some agents announce a call only by asking
+/// for permission. Returns `None` if the client already knows the call.
 fn announcement(
     call: &Call<'_>,
     session: &mut Session,
@@ -147,13 +152,13 @@ fn announcement(
     let was_announced = session.calls.announced(&id);
     let ours = call.ours.filter(|_| call_titles::wanted(session, policy));
     if was_announced {
-        // This may be the last word on its input.
+        // We still note the title, because this request can be the last message with the input.
         if let Some(tool) = ours {
             call_titles::note(call.node, tool, session, peers);
         }
         return None;
     }
-    // Not by its place in the message.
+    // We parse the call again on its own, because this edit applies to the call and not to the whole message.
     let node = Node::parse(call.node.raw())?;
     let mut edit = Edit::new();
     match ours {
@@ -172,12 +177,12 @@ fn announcement(
 }
 
 impl Interceptor {
-    /// A request for permission: answered here, or left to the user.
+    /// Handles a request for permission.
     pub(crate) fn permission(&mut self, message: &Message<'_>, actions: &mut Actions) -> Pass {
         self.decide_permission(message, None, actions)
     }
 
-    /// It is known where the path of a call leads that somebody asked permission for.
+    /// Continues with a request for permission, once the target of its path is known.
     pub(crate) fn resolved(&mut self, ticket: Ticket, resolved: &Resolved, actions: &mut Actions) {
         let Some(line) = self.pending.take_permission(ticket) else { return };
         let pass = match Message::parse(&line) {
@@ -206,12 +211,13 @@ impl Interceptor {
             None => (true, false),
         };
         if breaks {
-            actions.warn(BROKEN_WORD);
-            session.decisions.add(BROKEN_WORD.to_owned());
+            actions.warn(FALSE_CLAIM);
+            session.decisions.add(FALSE_CLAIM.to_owned());
         }
         let decision = match decide(&call, session, &self.policy, trusts, resolved) {
             Decision::Resolve(path) => {
-                let (session, cwd) = (session.key(), session.cwd.clone());
+                let cwd = session.cwd.clone();
+                let session = session.key();
                 return self.ask_where(session, path, cwd, message, actions);
             }
             decision => decision,
@@ -239,9 +245,10 @@ impl Interceptor {
         let is_ours = call.ours.is_some();
         let text = match (decision, &choice) {
             (_, Some((_, _, why))) => Some(why.clone()),
-            (Decision::Choose(kind, _), None) => {
-                Some(format!("asked for `{}`: there is not one option `{kind}`", call.shown()))
-            }
+            (Decision::Choose(kind, _), None) => Some(format!(
+                "asked you about `{}`: the agent does not offer exactly one option `{kind}`",
+                call.shown()
+            )),
             (Decision::Ask(why), None) => why,
             (Decision::Resolve(_), None) => None,
         };
@@ -262,7 +269,7 @@ impl Interceptor {
         Pass::Consumed
     }
 
-    /// Keeps a request until it is known where the path of its call leads.
+    /// Holds a request back and asks for the target of its path.
     fn ask_where(
         &mut self,
         session: SessionKey,

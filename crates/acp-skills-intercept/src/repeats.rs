@@ -1,7 +1,8 @@
-//! Our text wherever else an agent repeats it: in vendors' notifications, results, errors, updates of any kind.
+//! Removes the injected text from all other messages in which an agent may repeat it: extension notifications, results, errors,
+//! and updates of any kind.
 //!
-//! What an agent does is shown as it is: a model that has seen our marks could hide a part of a command between two of
-//! them. So requests and tool calls are left alone, whatever they hold.
+//! Requests and tool calls are never edited, because they show what the agent does. A model that has seen our marks could
+//! otherwise hide a part of a command between two of them.
 
 use std::ops::Range;
 
@@ -10,7 +11,8 @@ use acp_skills_wire::{Edit, Kind, Message, Node, json};
 use crate::{Interceptor, outputs::Pass, strip};
 
 impl Interceptor {
-    /// What was decided about a line from the agent, without our text in any string.
+    /// Removes the injected text from all strings of a line from the agent. This is the last step, after every other decision
+    /// about the line.
     pub(crate) fn without_repeats(&self, line: &[u8], pass: Pass) -> Pass {
         let said = match &pass {
             Pass::Untouched => line,
@@ -26,7 +28,7 @@ impl Interceptor {
     }
 }
 
-/// What takes our text out of a message.
+/// Returns the edit that removes the injected text from a message.
 fn clean(message: &Message<'_>) -> Edit {
     let mut edit = Edit::new();
     let update = message.param(&["update"]).filter(|_| message.method() == "session/update");
@@ -46,7 +48,7 @@ fn clean(message: &Message<'_>) -> Edit {
     edit
 }
 
-/// Where the words of a message are, which were decided about in the order in which they came.
+/// Returns the spans of texts that were already processed in order, as chunks or blocks of a message.
 fn words(update: Option<Node<'_>>, kind: &str) -> Vec<Range<usize>> {
     let Some(content) = update.and_then(|update| update.get("content")) else { return Vec::new() };
     let text = |block: Node<'_>| Some(block.get("text")?.span());

@@ -1,10 +1,10 @@
-//! Taking our text out of what comes back: history that is replayed, live echoes, titles.
+//! Removes the text that the proxy injects into prompts from messages of the agent: replayed history, live echoes, and titles.
 //!
-//! Agents return a prompt as one chunk per block, merged into one chunk with or without a separator, flattened to one
-//! line, cut off, or split anywhere. Our text always stands between two marks that have no space in them, so all of
-//! that leaves something to find; also when an earlier run with other skills wrote it. Where our text stands for a
-//! command, the command takes its place (`marks`). What looks like a mark and is none, and what is never closed, is the
-//! user's and comes back as it was.
+//! Agents return a prompt as one chunk per block, merged into one chunk with or without a separator, flattened to one line,
+//! truncated, or split anywhere. The injected text is always enclosed in two marks without spaces, so we can find it in all of
+//! these cases, even if an earlier run with other skills wrote it. If the injected text represents a command, it is replaced by
+//! the command (see `marks`). A text that only looks like a mark, or that has no closing mark, belongs to the user and stays as
+//! it is.
 
 use std::{mem, ops::Range};
 
@@ -12,27 +12,27 @@ use acp_skills_wire::{Edit, Message};
 
 use crate::marks::{self, Mark, Next};
 
-/// How many bytes of lines are held while the end of our text is awaited.
+/// The maximum size of the lines that are held back until the closing mark arrives, in bytes.
 const MAX_HELD_BYTES: usize = 4 * 1024 * 1024;
 
-/// How much of a mark at the end of a title is enough to take it for one, in bytes.
+/// The minimum length of a truncated mark at the end of a title, in bytes. A shorter one is taken for the user's text.
 const MIN_CUT_BYTES: usize = 5;
 
-/// Finds our texts in a text that may grow.
+/// Finds the injected texts in a text that grows.
 #[derive(Debug, Default)]
 struct Scanner {
     state: State,
-    /// What is to be taken out, in order.
+    /// The parts to remove, in order.
     cuts: Vec<Cut>,
 }
 
 #[derive(Debug)]
 enum State {
-    /// Nothing of ours is open; what is before this offset is known to be the user's.
+    /// No text of ours is open. Everything before this offset is decided.
     Outside(usize),
-    /// Our text ended where the text ends so far, but for its line break, which may come yet.
+    /// The injected text ends at the end of the text so far. Its line break may still arrive.
     Closed,
-    /// A text of ours may be open.
+    /// A mark is open. The text is ours if the closing mark arrives.
     Inside(Inside),
 }
 
@@ -45,35 +45,40 @@ impl Default for State {
 #[derive(Debug)]
 struct Inside {
     mark: Mark,
-    /// Where the mark begins.
+    /// The offset of the mark.
     start: usize,
-    /// Where the words behind it begin.
+    /// The offset of the text after the mark.
     words: usize,
-    /// Up to here there is no mark that closes.
+    /// There is no closing mark before this offset.
     searched: usize,
 }
 
-/// A text of ours with its marks.
+/// An injected text, including its marks.
 #[derive(Debug)]
 struct Cut {
     span: Range<usize>,
-    /// The command that it stands for.
+    /// The command that the text represents, or an empty string.
     command: String,
-    /// Whether the arguments of that follow.
+    /// True if the arguments of the command follow.
     has_arguments: bool,
-    /// What it says.
+    /// The text between the marks.
     words: String,
 }
 
+impl Inside {
+    fn new(mark: Mark, span: &Range<usize>) -> Self {
+        Self { mark, start: span.start, words: span.end, searched: span.end }
+    }
+}
+
 impl Scanner {
-    /// Looks on to the end of `text`. Returns how much of it is decided.
+    /// Continues to the end of `text`. Returns the length of the part that is decided.
     fn scan(&mut self, text: &str) -> usize {
         loop {
             match &mut self.state {
                 State::Outside(from) => match Next::find(text, *from) {
                     Next::Open(mark, span) => {
-                        let (start, words) = (span.start, span.end);
-                        self.state = State::Inside(Inside { mark, start, words, searched: words });
+                        self.state = State::Inside(Inside::new(mark, &span));
                     }
                     Next::Close(_, span) => *from = span.end,
                     Next::Cut(at) => {
@@ -90,13 +95,13 @@ impl Scanner {
                     Next::Close(mark, span) if mark == inside.mark => {
                         let ours = &text[inside.words..span.start];
                         let after = &text[span.end..];
-                        // JSON in a string.
+                        // The text is JSON in a string, so a line break is written as an escape.
                         let is_nested = ours.starts_with("\\n");
                         let after = if is_nested { after.trim_start_matches("\\n") } else { after };
                         let end = text.len() - without_separator(after).len();
                         let command = marks::command(ours);
                         let floor = self.cuts.last().map_or(0, |cut| cut.span.end);
-                        // Behind the user's words, what an agent puts between blocks comes before it.
+                        // If the injected text comes after the user's, the agent's separator is before the injected text.
                         let start = if command.is_empty() && end == text.len() {
                             floor + before_separator(&text[floor..inside.start], is_nested).len()
                         } else {
@@ -115,10 +120,9 @@ impl Scanner {
                         self.state = State::Outside(end);
                     }
                     Next::Close(_, span) => inside.searched = span.end,
-                    // There is no mark in a text of ours: what opened before was the user's.
+                    // Injected texts never contain a mark, so the mark that opened before was the user's.
                     Next::Open(mark, span) => {
-                        let (start, words) = (span.start, span.end);
-                        *inside = Inside { mark, start, words, searched: words };
+                        *inside = Inside::new(mark, &span);
                     }
                     Next::Cut(at) => {
                         inside.searched = at;
@@ -133,20 +137,24 @@ impl Scanner {
         }
     }
 
-    /// The text goes on behind `end`.
+    /// Removes the line break after the last injected text. It is called when more text arrives, which begins at `end`.
     fn goes_on(&mut self, text: &str, end: usize) {
         if !matches!(self.state, State::Closed) {
             return;
         }
         let line_break = usize::from(text[end..].starts_with('\n'));
         if line_break > 0 {
-            let (command, words) = (String::new(), String::new());
-            self.cuts.push(Cut { span: end..end + line_break, command, has_arguments: false, words });
+            self.cuts.push(Cut {
+                span: end..end + line_break,
+                command: String::new(),
+                has_arguments: false,
+                words: String::new(),
+            });
         }
         self.state = State::Outside(end + line_break);
     }
 
-    /// `text[span]` as the user sees it.
+    /// Returns `text[span]` as the user should see it.
     fn clean(&self, text: &str, span: Range<usize>) -> String {
         let mut clean = String::new();
         let mut at = span.start;
@@ -167,7 +175,7 @@ impl Scanner {
         clean
     }
 
-    /// The first `length` bytes of the text are gone.
+    /// Shifts all offsets, because the first `length` bytes of the text were removed.
     fn forget(&mut self, length: usize) {
         self.cuts.retain(|cut| cut.span.end > length);
         for cut in &mut self.cuts {
@@ -185,49 +193,51 @@ impl Scanner {
     }
 }
 
-/// Our text ends with a newline, and agents that merge blocks may put another separator behind it.
+/// Removes the separators at the start of `text`: the injected text ends with a newline, and agents that merge blocks may add
+/// another separator.
 fn without_separator(text: &str) -> &str {
     let text = text.trim_start_matches(['\r', '\n']);
     text.strip_prefix(' ').unwrap_or(text)
 }
 
-/// What stands before the line breaks that `text` ends with.
+/// Removes the line breaks at the end of `text`.
 fn before_separator(text: &str, is_nested: bool) -> &str {
     if is_nested { text.trim_end_matches("\\n") } else { text.trim_end_matches(['\r', '\n']) }
 }
 
-/// A title without our text, possibly empty; `None` when there is none of it. `words` is what the user began with, when
-/// that is known.
+/// Removes the injected text from a title. Returns `None` if the title contains none of it; the result can be empty. `words` is
+/// the start of the user's first prompt, if it is known.
 pub(crate) fn title(text: &str, words: Option<&str>) -> Option<String> {
     let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut scanner = Scanner::default();
     scanner.scan(text);
     if let State::Inside(Inside { start, words, .. }) = scanner.state {
-        // A title is cut off anywhere.
+        // The title was truncated within the injected text.
         let clean = scanner.clean(text, 0..start) + &marks::cut_off(&text[words..]);
         return Some(one_line(&clean));
     }
     if !scanner.cuts.is_empty() {
         return Some(one_line(&scanner.clean(text, 0..text.len())));
     }
-    // Cut off within the mark itself, with or without a sign of it.
+    // The agent can also truncate the title within the mark itself, with or without an ellipsis.
     let end = text.trim_end().trim_end_matches(['…', '.']).trim_end();
     let Next::Cut(at) = Next::find(end, 0) else { return None };
     let cut = &end[at..];
     let is_the_users = words.is_some_and(|words| words.starts_with(&one_line(end)));
-    // Less is enough behind all that the user wrote.
+    // If the title already has all of the user's words, even a shorter piece is part of a mark.
     let is_behind = words.is_some_and(|words| words == one_line(&end[..at]));
     let is_cut = (cut.len() >= MIN_CUT_BYTES || is_behind) && !cut.starts_with("</") && !is_the_users;
     is_cut.then(|| end[..at].trim_end().to_owned())
 }
 
-/// Any other string without our text; `None` when there is none of it. One that an agent has cut off ends where our text
-/// begins, as far as that can be told from what a person may have written.
+/// Removes the injected text from any other string. Returns `None` if the string contains none of it. If the agent truncated the
+/// string, the result ends where the injected text begins, provided that the rest can't be the user's.
 pub(crate) fn string(text: &str) -> Option<String> {
     let mut scanner = Scanner::default();
     let decided = scanner.scan(text);
     if let State::Inside(Inside { start, words, .. }) = scanner.state {
-        let (clean, command) = (scanner.clean(text, 0..start), marks::cut_off(&text[words..]));
+        let clean = scanner.clean(text, 0..start);
+        let command = marks::cut_off(&text[words..]);
         let clean = if command.is_empty() { before_separator(&clean, false) } else { &clean };
         return Some(clean.to_owned() + &command);
     }
@@ -235,27 +245,27 @@ pub(crate) fn string(text: &str) -> Option<String> {
     (!scanner.cuts.is_empty() || end < text.len()).then(|| scanner.clean(text, 0..end))
 }
 
-/// What goes on when a chunk has come.
+/// The result of a chunk.
 #[derive(Debug, Default)]
 pub(crate) struct Passed {
-    /// The lines, in order; nothing when the chunk goes on as it is and nothing before it.
+    /// The lines to forward, in order; `None` if only this chunk is forwarded, unchanged.
     pub(crate) lines: Option<Vec<Vec<u8>>>,
-    /// The text in them.
+    /// The text in these lines.
     pub(crate) clean: String,
-    /// What the texts of ours said that ended.
+    /// Injected texts that ended in this chunk.
     pub(crate) ours: Vec<String>,
-    /// The last of them is a command, and its arguments are what comes next.
+    /// True if the last of the injected texts represents a command, and its arguments come next.
     pub(crate) awaits_arguments: bool,
 }
 
-/// The chunks of one message of a session, in which our text may begin in one and end in another.
+/// The chunks of one message. The injected text may begin in one chunk and end in another.
 #[derive(Debug, Default)]
 pub(crate) struct Stream {
-    /// Lines that wait until it is known whose their text is.
+    /// Lines that are held back until their text is decided.
     held: Vec<Held>,
-    /// Their texts, one behind the other.
+    /// The concatenated texts of these lines.
     text: String,
-    /// The length of the lines.
+    /// The size of these lines, in bytes.
     bytes: usize,
     scanner: Scanner,
 }
@@ -263,22 +273,22 @@ pub(crate) struct Stream {
 #[derive(Debug)]
 struct Held {
     line: Vec<u8>,
-    /// Where its text ends.
+    /// The end of the line's text in [`Stream::text`].
     end: usize,
 }
 
 impl Stream {
-    /// Whether nothing is awaited.
+    /// Returns true if no line is held back and the next chunk needs no special handling.
     pub(crate) fn is_idle(&self) -> bool {
         self.held.is_empty() && !matches!(self.scanner.state, State::Closed)
     }
 
-    /// Whether a mark of ours is open, whose end is awaited.
+    /// Returns true if an opening mark was found, and the closing mark has not arrived.
     pub(crate) fn is_inside(&self) -> bool {
         matches!(self.scanner.state, State::Inside(_))
     }
 
-    /// Decides about the next chunk: its text, and the line that it came in.
+    /// Processes the next chunk. `text` is its text, and `line` the whole line.
     pub(crate) fn chunk(&mut self, text: &str, line: &[u8]) -> Passed {
         if self.is_idle() && !text.contains('<') {
             return Passed { clean: text.to_owned(), ..Passed::default() };
@@ -304,14 +314,14 @@ impl Stream {
         passed
     }
 
-    /// Nothing follows: the lines that were held go on, as they came if there is nothing of ours in them.
+    /// Ends the message and returns the held lines. Lines without the injected text are unchanged.
     pub(crate) fn flush(&mut self) -> Vec<Vec<u8>> {
         let passed = self.release(self.text.len());
         self.scanner = Scanner::default();
         passed.lines.unwrap_or_default()
     }
 
-    /// Lets go of the lines whose texts end at or before `decided`.
+    /// Releases the lines whose texts end at or before `decided`.
     fn release(&mut self, decided: usize) -> Passed {
         let mut passed = Passed::default();
         let count = self.held.iter().take_while(|held| held.end <= decided).count();
@@ -353,7 +363,7 @@ impl Stream {
     }
 }
 
-/// The chunk in `line` with another text.
+/// Returns the chunk in `line` with another text.
 fn rewrite(line: &[u8], text: &str) -> Vec<u8> {
     let content = Message::parse(line).and_then(|message| message.param(&["update", "content"]));
     let Some((content, node)) = content.and_then(|content| Some((content, content.get("text")?))) else {
@@ -362,7 +372,7 @@ fn rewrite(line: &[u8], text: &str) -> Vec<u8> {
     let mut edit = Edit::new();
     edit.set(node, &text.into());
     if node.as_text().is_some_and(|text| marks::begins_with_ours(&text)) {
-        // They are of our block, which is for the model alone.
+        // We remove the annotations, because they say that the block is for the model.
         edit.remove(content, "annotations");
     }
     edit.apply(line)

@@ -1,23 +1,23 @@
-//! Titles of sessions: agents make them of the first message, and our text stood in front of it.
+//! Removes the injected text from titles of sessions, which agents derive from the first prompt.
 
 use acp_skills_wire::{Edit, Message, Node};
 
 use crate::{Interceptor, outputs::Pass, session::first_words::FirstWords, strip};
 
 impl Interceptor {
-    /// The agent gives a session a title.
+    /// Cleans the title in an update of a session's information.
     pub(crate) fn session_info(&mut self, message: &Message<'_>, update: Node<'_>) -> Pass {
         let words = message.session_id().and_then(|id| self.first_words(&id));
         let Some((title, text)) = polluted_title(update, words.as_deref()) else { return Pass::Untouched };
         let mut edit = Edit::new();
         if !clean_title(&mut edit, update, title, text, words) && update.members().count() == 2 {
-            // Nothing is left to say.
+            // The title was the only content of the update.
             return Pass::Consumed;
         }
         Pass::Edited(edit.apply(message.line))
     }
 
-    /// The agent lists sessions with their titles.
+    /// Cleans the titles in a list of sessions.
     pub(crate) fn session_list(&mut self, message: &Message<'_>, result: Node<'_>) -> Pass {
         let mut edit = Edit::new();
         for entry in result.get("sessions").into_iter().flat_map(|sessions| sessions.elements()) {
@@ -34,12 +34,13 @@ impl Interceptor {
     }
 }
 
-/// The title of `object` and what it is without our text; `None` when it can stay. `words` is what the user began with.
+/// Returns the title of `object`, and the title without the injected text. Returns `None` if the title can stay. `words` is the
+/// start of the user's first prompt.
 fn polluted_title<'a>(object: Node<'a>, words: Option<&str>) -> Option<(Node<'a>, String)> {
     let title = object.get("title")?;
     let said = title.as_text()?;
     let text = strip::title(&said, words).or_else(|| {
-        // An agent that passes over our text makes a title of the arguments alone.
+        // An agent that skips the injected text derives the title from the arguments only.
         let (command, arguments) =
             words?.split_once(' ').filter(|(command, _)| command.starts_with(['/', '$']))?;
         let title = said.trim_end().trim_end_matches(['…', '.']).trim_end();
@@ -49,7 +50,7 @@ fn polluted_title<'a>(object: Node<'a>, words: Option<&str>) -> Option<(Node<'a>
     Some((title, text))
 }
 
-/// Writes a clean title; returns whether there is one.
+/// Replaces the title by a clean one, or removes it if none is left. Returns true if there is a title.
 fn clean_title(
     edit: &mut Edit,
     object: Node<'_>,

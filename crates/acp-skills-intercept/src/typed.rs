@@ -1,25 +1,25 @@
-//! What a prompt looks like as it was typed.
+//! Parses a command as the user typed it.
 
 use acp_skills_wire::Node;
 
-/// A command as it was typed.
+/// A command as the user typed it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Typed {
-    /// Which block of the prompt it begins.
+    /// The index of the block that begins with the command.
     pub(crate) index: usize,
-    /// `/` or `$`.
+    /// The first character: `/` or `$`.
     pub(crate) sigil: char,
-    /// What stands behind that.
+    /// The word after that character.
     pub(crate) word: String,
-    /// The command with the space around it.
+    /// The command, including the white space around it.
     pub(crate) head: String,
-    /// Everything behind that in the same block, as it was typed.
+    /// The rest of the block, unchanged.
     pub(crate) rest: String,
 }
 
 impl Typed {
-    /// The command that a prompt of these blocks begins with, or that its last text begins with: clients put what was
-    /// typed behind the context that they add of themselves.
+    /// Finds the command at the start of a prompt, or at the start of its last text. Clients put the typed text after the context
+    /// that they add.
     pub(crate) fn read(blocks: Node<'_>) -> Option<Self> {
         let texts = || {
             let texts = blocks.elements().enumerate();
@@ -30,7 +30,7 @@ impl Typed {
         if let Some(typed) = Self::of(first, &text) {
             return Some(typed);
         }
-        // Space in front means that a person went on after a mention: `compare @a.rs /review`.
+        // If there is white space before the text, the user continued to type after a mention: `compare @a.rs /review`.
         let (last, text) = written.last().filter(|(_, text)| !text.starts_with(char::is_whitespace))?;
         Self::of(last, &text)
     }
@@ -42,7 +42,7 @@ impl Typed {
             Some((word, rest)) => (&word[1..], rest.trim_start()),
             None => (&command[1..], ""),
         };
-        // What has a slash in it is a path.
+        // A word with a slash in it is a path.
         if word.is_empty() || word.contains('/') {
             return None;
         }
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_what_was_typed() {
+    fn finds_commands() {
         for (blocks, expected) in [
             (r#"[{"type":"text","text":"/a b c"}]"#, Some((0, "/a ", "b c"))),
             (r#"[{"type":"text","text":"/a"}]"#, Some((0, "/a", ""))),
@@ -68,7 +68,7 @@ mod tests {
             ),
             (r#"[{"type":"text","text":"$a b"}]"#, Some((0, "$a ", "b"))),
             (r#"[{"type":"text","text":"say /a"}]"#, None),
-            // Context, and then what was typed.
+            // Context, followed by the typed text.
             (
                 r#"[{"type":"text","text":"Sharing a file"},{"type":"text","text":"/a b"}]"#,
                 Some((1, "/a ", "b")),
@@ -79,7 +79,7 @@ mod tests {
             ),
             (r#"[{"type":"text","text":"/src/a.rs: 1"},{"type":"text","text":"/a"}]"#, Some((1, "/a", ""))),
             (r#"[{"type":"text","text":"/a"},{"type":"text","text":"/b"}]"#, Some((0, "/a", ""))),
-            // A text that goes on, and one in the middle.
+            // A text that continues after a mention, and a command in the middle.
             (r#"[{"type":"text","text":"see"},{"type":"resource"},{"type":"text","text":" /a"}]"#, None),
             (r#"[{"type":"text","text":"a"},{"type":"text","text":"/a"},{"type":"text","text":"b"}]"#, None),
             (r#"[{"type":"text","text":"a"},{"type":"text","text":"/etc/hosts"}]"#, None),
@@ -87,7 +87,7 @@ mod tests {
             ("[]", None),
         ] {
             let typed = Typed::read(Node::parse(blocks.as_bytes()).unwrap());
-            let found = typed.as_ref().map(|it| (it.index, it.head.as_str(), it.rest.as_str()));
+            let found = typed.as_ref().map(|typed| (typed.index, typed.head.as_str(), typed.rest.as_str()));
             assert_eq!(found, expected, "{blocks}");
         }
     }

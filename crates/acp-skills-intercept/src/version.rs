@@ -1,10 +1,10 @@
-//! What differs between the versions of the protocol that the two sides may settle on.
+//! Differences between the versions of the protocol.
 //!
-//! `initialize` settles it, and the proxy follows: it never alters `protocolVersion`. Nothing else in `intercept` asks
-//! for a version by number. Version 1 ([prompt turn](https://agentclientprotocol.com/protocol/v1/prompt-turn)) answers
-//! a prompt when its turn is over; version 2, a draft
-//! ([prompt lifecycle](https://agentclientprotocol.com/protocol/v2/prompt-lifecycle)), answers as soon as the message is
-//! part of the conversation, and `state_update` tells the rest.
+//! The client and the agent negotiate the version in `initialize`. The proxy never alters `protocolVersion`. No other file of
+//! this crate compares version numbers. In version 1 ([prompt turn](https://agentclientprotocol.com/protocol/v1/prompt-turn)),
+//! the agent responds to a prompt at the end of the turn. In version 2, a draft ([prompt
+//! lifecycle](https://agentclientprotocol.com/protocol/v2/prompt-lifecycle)), it responds as soon as the message is part of the
+//! conversation, and reports the rest with `state_update`.
 
 use serde_json::{Value, json};
 
@@ -13,61 +13,61 @@ use acp_skills_wire::{Edit, Id, Message, Node, REQUEST_CANCELLED, build};
 /// A version of the protocol.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Version {
-    /// What editors speak today.
+    /// Version 1, which all editors use today.
     #[default]
     One,
-    /// The draft.
+    /// Version 2, a draft.
     Two,
 }
 
-/// Where the result of `initialize` says what: paths of member names.
+/// Paths in the result of `initialize`.
 pub(crate) struct Paths {
-    /// What the agent calls itself.
+    /// The agent's name.
     pub(crate) name: &'static [&'static str],
-    /// Which version of itself it is.
+    /// The agent's own version.
     pub(crate) release: &'static [&'static str],
-    /// The transports of MCP servers.
+    /// The supported transports of MCP servers.
     pub(crate) mcp: &'static [&'static str],
     /// The draft field for system prompts.
     pub(crate) system_prompt: &'static [&'static str],
-    /// What it can do with sessions.
+    /// The capabilities for sessions.
     pub(crate) session: &'static [&'static str],
 }
 
-/// What the answer to a prompt says of its turn.
+/// The state of a turn after the response to its prompt.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
-    /// It begins, or goes on with this prompt too.
+    /// The turn begins, or continues with this prompt.
     Accepted,
-    /// It is over; `forgotten` when the agent may have forgotten the prompt with it.
+    /// The turn is over. `forgotten` is true if the agent may have removed the prompt from the conversation.
     Over { forgotten: bool },
 }
 
-/// An answer of ours, in the place of the agent's.
+/// Our own answer to a prompt, instead of the agent's.
 pub(crate) struct Reply<'a> {
     /// The agent's id of the session.
     pub(crate) session: Option<&'a str>,
-    /// Whether the agent says that it works.
+    /// True if the agent reported that it is running.
     pub(crate) is_busy: bool,
-    /// What goes on in the background, as the agent told it last: a JSON array.
+    /// The background work that the agent reported last, as a JSON array.
     pub(crate) background: Option<&'a [u8]>,
-    /// The prompt that is answered.
+    /// The prompt to answer.
     pub(crate) prompt: &'a Message<'a>,
-    /// An id that no other message of the session has.
+    /// A message id that is unique in the session.
     pub(crate) message_id: &'a str,
-    /// Markdown.
+    /// The text, in Markdown.
     pub(crate) text: &'a str,
 }
 
 impl Version {
-    /// The version that the result of `initialize` settles on.
+    /// Reads the negotiated version from the result of `initialize`.
     pub(crate) fn settled(result: Node<'_>) -> Self {
         let number = result.get("protocolVersion").and_then(|number| std::str::from_utf8(number.raw()).ok());
-        // Versions to come are likelier to go on from the last one than to return to the first.
+        // We expect that later versions are closer to version 2 than to version 1.
         if number.and_then(|number| number.parse().ok()) >= Some(2_u32) { Self::Two } else { Self::One }
     }
 
-    /// The member of a configuration option that is its id.
+    /// Returns the name of the member with the id of a configuration option.
     pub(crate) fn option_id(self) -> &'static str {
         match self {
             Self::One => "id",
@@ -75,11 +75,12 @@ impl Version {
         }
     }
 
-    /// Whether every client knows options that are on or off.
+    /// Returns true if every client supports boolean options.
     pub(crate) fn has_booleans(self) -> bool {
         self == Self::Two
     }
 
+    /// Returns the paths in the result of `initialize`.
     pub(crate) fn paths(self) -> Paths {
         match self {
             Self::One => Paths {
@@ -99,21 +100,21 @@ impl Version {
         }
     }
 
-    /// Whether every agent has to take MCP servers over stdio, without saying so.
+    /// Returns true if every agent has to support MCP servers over stdio without advertising it.
     pub(crate) fn requires_stdio(self) -> bool {
         self == Self::One
     }
 
-    /// The `type` of an MCP server over stdio.
+    /// Returns the `type` of an MCP server over stdio.
     pub(crate) fn stdio_type(self) -> Option<&'static str> {
         match self {
-            // It is known by its having none.
+            // An entry without a type is a server over stdio.
             Self::One => None,
             Self::Two => Some("stdio"),
         }
     }
 
-    /// A command in the menu.
+    /// Builds an entry of the list of commands.
     pub(crate) fn command(self, name: &str, description: &str, hint: Option<&str>) -> Value {
         let mut entry = match self {
             Self::One => json!({ "name": name, "description": description }),
@@ -128,12 +129,12 @@ impl Version {
         entry
     }
 
-    /// Whether the response that sets up a session lists its first commands.
+    /// Returns true if the response that sets up a session lists the first commands.
     pub(crate) fn has_menu_in_response(self) -> bool {
         self == Self::Two
     }
 
-    /// The tool call that a request for permission is about.
+    /// Returns the tool call of a request for permission.
     pub(crate) fn tool_call<'a>(self, request: &Message<'a>) -> Option<Node<'a>> {
         match self {
             Self::One => request.param(&["toolCall"]),
@@ -145,16 +146,16 @@ impl Version {
         }
     }
 
-    /// The kind of update that announces a tool call.
+    /// Returns the kind of the update that announces a tool call.
     pub(crate) fn announcement(self) -> &'static str {
         match self {
             Self::One => "tool_call",
-            // There is no other, and the first one of a call announces it.
+            // There is no separate kind. The first update of a call announces it.
             Self::Two => "tool_call_update",
         }
     }
 
-    /// What the response to a prompt says of its turn.
+    /// Reads the state of the turn from the response to a prompt.
     pub(crate) fn turn(self, response: &Message<'_>) -> Turn {
         match self {
             _ if response.error.is_some() => Turn::Over { forgotten: true },
@@ -163,7 +164,7 @@ impl Version {
         }
     }
 
-    /// The response to a prompt that was cancelled before the agent had it.
+    /// Builds the response to a prompt that was cancelled before we sent it to the agent.
     pub(crate) fn cancelled(self, prompt: &Id) -> Vec<u8> {
         match self {
             Self::One => build::result(prompt, &json!({ "stopReason": "cancelled" })),
@@ -171,7 +172,7 @@ impl Version {
         }
     }
 
-    /// Everything that an agent says for a turn in which it says `reply`.
+    /// Builds all messages that an agent would send for a turn with this reply.
     pub(crate) fn reply(self, id: &Id, reply: &Reply<'_>) -> Vec<Vec<u8>> {
         let text = json!({ "type": "text", "text": reply.text });
         let update = |update: Value| {
@@ -191,12 +192,12 @@ impl Version {
                     build::result(id, &json!({ "messageId": reply.message_id })),
                     update(said),
                 ];
-                // The state is that of all that goes on: while the agent works, that is for the agent to tell.
+                // The state is for the whole session. So we report it only if the agent is idle; otherwise the agent does.
                 if !reply.is_busy {
                     let state = |state: &str| {
                         let state = json!({ "sessionUpdate": "state_update", "state": state });
                         match background(reply) {
-                            // An agent that reports it has to do so each time.
+                            // An agent that reports background work has to do so in every update.
                             Some(background) => with(state, "background", background),
                             None => state,
                         }
@@ -210,9 +211,9 @@ impl Version {
     }
 }
 
-/// Whether a turn that ended like this may have been forgotten with all it said: a prompt that was refused is not part
-/// of the conversation ([stop reasons](https://agentclientprotocol.com/protocol/v1/prompt-turn#stop-reasons)), and some
-/// agents forget one that was cancelled or failed. `end` is what holds `stopReason`.
+/// Returns true if the agent may have removed a turn with this end from the conversation. A refused prompt is not part of the
+/// conversation ([stop reasons](https://agentclientprotocol.com/protocol/v1/prompt-turn#stop-reasons)), and some agents also
+/// remove a prompt that was cancelled or failed. `end` is the object with the `stopReason`.
 pub(crate) fn forgets(end: Node<'_>) -> bool {
     matches!(end.str("stopReason").as_deref(), Some("refusal" | "cancelled" | "error"))
 }
@@ -222,7 +223,7 @@ fn with(mut object: Value, key: &str, value: Value) -> Value {
     object
 }
 
-/// Puts what the user wrote into an update with an empty `content`: as it was written, whatever it is.
+/// Inserts the blocks of the user's prompt, unchanged, into an update with an empty `content`.
 fn echo(update: Vec<u8>, prompt: &Message<'_>) -> Vec<u8> {
     let content = Message::parse(&update).and_then(|message| message.param(&["update", "content"]));
     let (Some(content), Some(blocks)) = (content, prompt.param(&["prompt"])) else { return update };
@@ -231,7 +232,7 @@ fn echo(update: Vec<u8>, prompt: &Message<'_>) -> Vec<u8> {
     edit.apply(&update)
 }
 
-/// What goes on in the background, as the agent told it last.
+/// Returns the background work that the agent reported last.
 fn background(reply: &Reply<'_>) -> Option<Value> {
     serde_json::from_slice(reply.background?).ok()
 }

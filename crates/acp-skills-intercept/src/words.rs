@@ -1,17 +1,17 @@
-//! What a prompt says, as far as it matters to us.
+//! Reads the text of a prompt.
 
 use acp_skills_wire::{Message, Node};
 
 use crate::strip;
 
-/// Whether the prompt is a command of the agent's, which must stay as it is: agents look for it in the first block, in
-/// the last one, or in all of them joined.
+/// Returns true if the prompt may be one of the agent's commands. Such a prompt must not change, because agents look for a
+/// command in the first block, in the last one, or in all of them joined.
 pub(crate) fn is_command(blocks: Node<'_>) -> bool {
     let mut texts = blocks.elements().filter_map(|block| block.text("text"));
     texts.any(|text| text.trim_start().starts_with(['/', '$']))
 }
 
-/// The user's words on one line, without what a proxy before us has added; `None` when there are none.
+/// Returns the user's words on one line, without the additions of other proxies in the chain. Returns `None` if there are none.
 pub(crate) fn words(message: &Message<'_>) -> Option<String> {
     let blocks = message.param(&["prompt"])?;
     let texts: Vec<_> = blocks.elements().filter_map(|block| block.text("text")).collect();

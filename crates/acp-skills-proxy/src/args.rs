@@ -1,7 +1,7 @@
-//! The flags, in the groups in which the help shows them, each with what it overrides in a configuration file.
+//! The flags of the proxy, in the groups of the help page. A flag overrides the same setting in a configuration file.
 //!
-//! A new flag is a field in one of the groups here and the field of the same name in [`Config`]. `skills` has the group that says
-//! which skills there are.
+//! To add a flag, add a field to one of the groups and a field of the same name to [`Config`]. The module `skills` contains the flags
+//! that select skills.
 
 mod skills;
 
@@ -28,7 +28,7 @@ use acp_skills::{
 
 pub(crate) use self::skills::{ConfigArgs, SkillArgs};
 
-/// Declares a group of flags, each of which overrides the field of [`Config`] that has its name.
+/// Declares a group of flags. Each flag overrides the field of [`Config`] with the same name.
 macro_rules! flags {
     ($(#[$group:meta])* struct $name:ident { $($(#[$flag:meta])* $field:ident: $type:ty,)* }) => {
         #[derive(Debug, Clone, Default, Args)]
@@ -45,7 +45,7 @@ macro_rules! flags {
     };
 }
 
-/// A flag that can be left out; then the file decides.
+/// The value of a flag, which may override the value in a configuration file.
 trait Flag {
     fn overrides(self, value: &mut Self);
 }
@@ -58,32 +58,32 @@ impl<T> Flag for Option<T> {
     }
 }
 
-/// A switch, which a flag can only turn on.
+/// A switch. A flag can turn it on, but not off.
 impl Flag for bool {
     fn overrides(self, value: &mut Self) {
         *value |= self;
     }
 }
 
-/// Flags of the proxy itself.
+/// The flags of the proxy itself.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct ProxyArgs {
     /// The skills of sessions, and the way in which agents get them.
     #[command(flatten)]
     pub session: SessionArgs,
-    /// What users type, and what they are asked.
+    /// Slash commands and permissions.
     #[command(flatten)]
     pub user: UserArgs,
     /// The agent's process.
     #[command(flatten)]
     pub process: ProcessArgs,
-    /// What is kept.
+    /// Event file and state directory.
     #[command(flatten)]
     pub record: RecordArgs,
-    /// Messages for people.
+    /// Log messages.
     #[command(flatten)]
     pub log: LogArgs,
-    /// Which agent.
+    /// The agent to start.
     #[command(flatten)]
     pub agent: AgentArgs,
 }
@@ -124,80 +124,79 @@ impl SessionArgs {
     }
 }
 
-/// Which agent.
+/// The agent to start.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Agent")]
 pub(crate) struct AgentArgs {
-    /// The agent by its identifier in the ACP registry, such as `claude-acp`, or a name like `claude`: its program if that is
-    /// in PATH, else its package with npx or uvx. `acp-skills-proxy setup --agents` lists them.
+    /// Start an agent by its identifier in the ACP registry, such as `claude-acp`, or by a short name, such as `claude`. Its program is
+    /// used if it is in PATH, otherwise its package with npx or uvx. `acp-skills-proxy setup --agents` lists all agents.
     #[arg(long = "agent", value_name = "ID", conflicts_with = "command")]
     pub id: Option<String>,
-    /// The agent: a program and its arguments, run as they are, without a shell. Where there is none, the proxy runs under an
-    /// ACP conductor, and `try` and `doctor` use a built-in scripted agent, which needs no account and no network.
+    /// The agent's program and arguments, run without a shell. Without an agent, the proxy runs under an ACP conductor, and `try`
+    /// and `doctor` use a built-in scripted agent, which needs no account and no network.
     #[arg(last = true, value_name = "AGENT")]
     pub command: Vec<OsString>,
 }
 
 impl AgentArgs {
-    /// The command; empty when no agent is named.
+    /// Returns the agent's command, or an empty list if no agent is named.
     ///
     /// # Errors
-    /// No agent has the name, or neither its program nor what runs its package is in PATH.
+    /// Returns an error if the name is unknown, or if neither the agent's program nor a runner for its package is in `PATH`.
     pub(crate) fn words(self) -> Result<Vec<OsString>, AgentError> {
         if let Some(id) = &self.id {
             return agents::command(agents::find(id)?);
         }
         let Some((program, arguments)) = self.command.split_first() else { return Ok(Vec::new()) };
-        // What comes after it is the agent's own affair.
+        // Arguments are passed to the agent unchanged.
         let program = expand_home(Path::new(program)).into_os_string();
         Ok([&[program], arguments].concat())
     }
 }
 
 flags! {
-    /// What the model sees at the start.
+    /// The catalog: names and descriptions of skills for the model.
     #[command(next_help_heading = "Catalog")]
     struct CatalogArgs {
-        /// Where names and descriptions go: the system prompt where the agent takes one (`auto`, `system`), else in front
-        /// of the first prompt (`prompt`); or nowhere (`off`) [default: auto].
+        /// Where to put the catalog: in the system prompt if the agent accepts one (`auto`, `system`), otherwise before the
+        /// first prompt (`prompt`), or nowhere (`off`) [default: auto].
         #[arg(long, value_name = "PLACE")]
         catalog_in: Option<CatalogIn>,
-        /// How they are written [default: xml].
+        /// The format of the catalog [default: xml].
         #[arg(long, value_name = "FORMAT")]
         catalog_format: Option<Format>,
-        /// How much of each skill [default: full].
+        /// How much to include of each skill [default: full].
         #[arg(long, value_name = "DETAIL")]
         catalog_detail: Option<Detail>,
-        /// How long the catalog may get, in characters: descriptions are shortened first [default: 8000].
+        /// The maximum size of the catalog in characters. Descriptions are shortened first [default: 8000].
         #[arg(long, value_name = "CHARS")]
         catalog_budget: Option<usize>,
-        /// Whether the catalog names the SKILL.md files [default: none].
+        /// Include the paths of the SKILL.md files [default: none].
         #[arg(long, value_name = "WHICH")]
         location: Option<CatalogLocation>,
-        /// Name the SKILL.md files as PREFIX/NAME/SKILL.md, for agents that see them elsewhere.
+        /// Include the paths as PREFIX/NAME/SKILL.md, for agents that see the files in a different place.
         #[arg(long, value_name = "PREFIX", conflicts_with = "location")]
         mount: Option<String>,
     }
 }
 
 flags! {
-    /// How the agent gets the tools.
+    /// The tools and their transport.
     #[command(next_help_heading = "Tools")]
     struct ServerArgs {
-        /// How the agent reaches the skills server: by what it advertises (`auto`), or one way; `off` leaves it to read
-        /// the files with its own tools [default: auto].
+        /// How the agent connects to the MCP server of the skills. `auto` uses what the agent advertises. With `off`, the agent
+        /// reads the files with its own tools [default: auto].
         #[arg(long, value_name = "HOW")]
         mcp: Option<McpMode>,
-        /// How many seconds after the opening of a session its first prompt waits at most until the agent has the tools
-        /// [default: 2, and 0.3 for an agent that has not connected by then].
+        /// How long the first prompt of a session waits for the agent to connect to the tools, in seconds
+        /// [default: 2, or 0.3 if the agent has failed to connect before].
         #[arg(long, value_name = "SECONDS", value_parser = seconds())]
         mcp_wait: Option<Duration>,
-        /// Who activates skills: the model (`model`), the proxy, which puts the skills that fit in front of each prompt
-        /// (`prompt`; for agents without tools), or the proxy where the model has no tools of ours (`hybrid`)
-        /// [default: model].
+        /// Who activates skills: the model (`model`), the proxy, which adds the matching skills before each prompt (`prompt`,
+        /// for agents without tools), or the proxy only if the model does not get the tools (`hybrid`) [default: model].
         #[arg(long, value_name = "WHO")]
         activation: Option<Activation>,
-        /// Whether the model can search the skills: when the catalog does not hold them all (`auto`), or `on` or `off`
+        /// Give the model a search tool: only if the catalog is too small for all skills (`auto`), `on` or `off`
         /// [default: auto].
         #[arg(long, value_name = "WHEN")]
         search: Option<SearchTool>,
@@ -205,58 +204,60 @@ flags! {
 }
 
 flags! {
-    /// Whether and how scripts of skills are run.
+    /// Scripts of skills.
     #[command(next_help_heading = "Scripts")]
     struct ScriptArgs {
-        /// Let the model run scripts of stored skills with `run_skill_script`. Without this, scripts are only text.
+        /// Let the model run scripts of skills with the tool `run_skill_script`. Without this flag, the model can only read them.
         #[arg(long)]
         allow_scripts: bool,
-        /// How many seconds a script may run [default: 30].
+        /// The timeout for scripts in seconds [default: 30].
         #[arg(long, value_name = "SECONDS", value_parser = seconds())]
         script_timeout: Option<Duration>,
-        /// Where scripts run: in the session's directory or in the skill's [default: session].
+        /// The working directory of scripts: the directory of the session or of the skill [default: session].
         #[arg(long, value_name = "WHERE")]
         script_cwd: Option<ScriptCwd>,
-        /// Which variables scripts get: all of ours, or only what programs need to start [default: inherit].
+        /// The environment variables of scripts: all variables of the proxy, or only those that programs need to start
+        /// [default: inherit].
         #[arg(long, value_name = "WHICH")]
         script_env: Option<Environment>,
-        /// How many bytes of stdout and of stderr the model gets [default: 20480].
+        /// The maximum number of bytes of stdout and of stderr that the model gets [default: 20480].
         #[arg(long, value_name = "BYTES")]
         max_output: Option<usize>,
-        /// Run scripts in a sandbox: with bubblewrap, the skill read-only, the session's directory writable, no network.
+        /// Run scripts in a sandbox. `bwrap` uses bubblewrap: the skill is read-only, the directory of the session is writable,
+        /// and there is no network.
         #[arg(long, value_name = "KIND")]
         sandbox: Option<SandboxKind>,
-        /// Let scripts in the sandbox use the network.
+        /// Allow scripts in the sandbox to use the network.
         #[arg(long, requires = "sandbox")]
         sandbox_net: bool,
     }
 }
 
 flags! {
-    /// What users type, and what they are asked.
+    /// Slash commands and permissions.
     #[command(next_help_heading = "Commands and permissions")]
     struct UserArgs {
-        /// Let `$NAME` at the start of a prompt invoke a skill, as `/NAME` and `/skill:NAME` do.
+        /// Use the skill NAME if a prompt starts with `$NAME`, in addition to `/NAME` and `/skill:NAME`.
         #[arg(long)]
         dollar: bool,
-        /// Show each skill, 30 at most, as a switch among the session's options, in editors that show such.
+        /// Offer each skill as a switch in the options of the session, in editors that support this. At most 30 skills.
         #[arg(long)]
         toggles: bool,
-        /// Speak the drafts of the protocol about skills, for editors that know them: `skills/list` is answered with the
-        /// session's skills, and `agentSkills` that an editor brings for a session are served in it, with any agent.
+        /// Support the draft extensions of the protocol for skills, for editors that use them: answer `skills/list` with the
+        /// skills of the session, and serve the `agentSkills` that an editor provides for a session.
         #[arg(long)]
         drafts: bool,
-        /// Which requests for permission are granted without asking, once each: those for our own tools that only read
-        /// (`own`), or `none` [default: own].
+        /// Grant permission requests without asking: for our own tools that only read (`own`), or for none (`none`). Each request
+        /// is granted once [default: own].
         #[arg(long, value_name = "WHICH")]
         approve: Option<Approve>,
-        /// What the `allowed-tools` of active skills mean: tools outside of them are logged (`permissive`); those inside
-        /// are granted once when you invoked the skill by command (`approval`); those outside are refused (`strict`). This
-        /// is advice and no sandbox: a call that the agent does not ask about is not seen [default: permissive].
+        /// How to apply the `allowed-tools` of active skills: log other tools (`permissive`), also grant the listed tools once if
+        /// you invoked the skill by a command (`approval`), or refuse other tools (`strict`). This is not a sandbox, because
+        /// agents don't ask for permission for every call [default: permissive].
         #[arg(long, value_name = "POLICY")]
         tool_policy: Option<ToolPolicy>,
-        /// What the editor calls our own tools' calls: what they are for (`people`), as in `Skill: code-review`, or what the
-        /// agent calls them (`agent`) [default: people].
+        /// The titles of our tools' calls in the editor: readable ones such as `Skill: code-review` (`people`), or the agent's
+        /// own (`agent`) [default: people].
         #[arg(long, value_name = "WHOSE")]
         titles: Option<Titles>,
     }
@@ -266,53 +267,53 @@ flags! {
     /// The agent's process.
     #[command(next_help_heading = "Agent")]
     struct ProcessArgs {
-        /// How many seconds the agent has to end by itself once the editor has gone, before it is told to [default: 3, or
-        /// what is known of the agent].
+        /// The grace period for the agent to exit after the editor has disconnected, in seconds. After that it is terminated
+        /// [default: 3, or a value for the agent if one is known].
         #[arg(long, value_name = "SECONDS", value_parser = seconds())]
         exit_wait: Option<Duration>,
     }
 }
 
 flags! {
-    /// What is kept.
+    /// Event file and state directory.
     #[command(next_help_heading = "Record")]
     struct RecordArgs {
-        /// Append what happens with the skills to this file, one JSON object a line: names, times, sizes and outcomes, and
-        /// never contents. `acp-skills-proxy report` reads it.
+        /// Append events about skills to a file, one JSON object per line: names, times, sizes and results, but no contents.
+        /// `acp-skills-proxy report` summarizes the file.
         #[arg(long, value_name = "FILE", value_parser = path())]
         events: Option<PathBuf>,
-        /// Remember in this directory, by name, which skills were activated in which session, for when the session is
-        /// loaded or resumed, which are off in which directory (`/skills off NAME --here`), which of a project you trust (by
-        /// hash; without this flag, where the platform keeps such files), and which agents never connect to the skills
-        /// server, so that nobody waits for them again.
+        /// Keep state between runs in a directory: active skills of sessions, for when a session is loaded or resumed; skills
+        /// that are turned off in a directory (`/skills off NAME --here`); project skills that you trust (without this flag,
+        /// these are in the platform's state directory); and agents that never connect to the tools, so that prompts don't
+        /// wait for them again.
         #[arg(long, value_name = "DIR", value_parser = path())]
         state: Option<PathBuf>,
     }
 }
 
 flags! {
-    /// Messages for people.
+    /// Log messages.
     #[command(next_help_heading = "Messages")]
     struct LogArgs {
-        /// What is written to stderr or --log-file [default: warn].
+        /// The log level for stderr or --log-file [default: warn].
         #[arg(long, value_name = "LEVEL", env = "ACP_SKILLS_LOG")]
         log: Option<LogLevel>,
-        /// Write messages to this file instead of stderr.
+        /// Write log messages to a file instead of stderr.
         #[arg(long, value_name = "FILE", value_parser = path())]
         log_file: Option<PathBuf>,
     }
 }
 
 impl ProxyArgs {
-    /// Whether there may be an agent without a command of its own behind `--`.
+    /// Returns true if the agent may be named by the configuration file or by `--agent`, without a command after `--`.
     pub(crate) fn names_an_agent(&self) -> bool {
         self.session.skills.config.path_to_read().is_some() || self.agent.id.is_some()
     }
 
-    /// The configuration file that the flags name, with what they override.
+    /// Reads the configuration file and applies the flags.
     ///
     /// # Errors
-    /// The file cannot be read or is wrong, or the agent is not known.
+    /// Returns an error if the file can't be read or is invalid, or if the agent is unknown.
     pub(crate) fn config(self) -> anyhow::Result<Config> {
         let mut config = match self.session.skills.config.path_to_read() {
             Some(path) => Config::read(&path)?,
@@ -331,17 +332,17 @@ impl ProxyArgs {
     }
 }
 
-/// Reads a path, in which `~` is the home directory: no shell has expanded it in the settings of an editor.
+/// Parses a path and expands `~`, because the settings of an editor are not expanded by a shell.
 pub(crate) fn path() -> impl TypedValueParser<Value = PathBuf> {
     PathBufValueParser::new().map(|path| expand_home(&path))
 }
 
-/// Reads a number of seconds such as `2` or `0.5`.
+/// Parses a number of seconds, such as `2` or `0.5`.
 pub(crate) fn seconds() -> impl TypedValueParser<Value = Duration> {
     clap::builder::NonEmptyStringValueParser::new().try_map(|text| {
         text.parse()
             .ok()
             .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
-            .ok_or("a number of seconds, such as 2 or 0.5")
+            .ok_or("expected a number of seconds, such as 2 or 0.5")
     })
 }

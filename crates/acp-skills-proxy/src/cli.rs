@@ -1,60 +1,57 @@
-//! The program's command line as a whole: its help, and which command it means. `mistakes` has what a wrong one probably
-//! meant.
+//! Parses the command line and dispatches to a command. `help` renders the help pages, and `mistakes` explains invalid command lines.
 
+mod help;
 mod mistakes;
 #[cfg(test)]
 mod tests;
 
-use std::{env, ffi::OsString, process};
+use std::{env, ffi::OsString, io, process};
 
 use acp_skills::config::Config;
 use acp_skills_runtime::mcp::bridge;
 #[cfg(unix)]
 use acp_skills_runtime::processes::watchdog;
-use clap::{Parser, Subcommand, error::ErrorKind};
+use clap::{FromArgMatches, Parser, Subcommand, error::ErrorKind};
 
 use crate::{args::ProxyArgs, commands, error, log, output, refusal, stdio};
 
 const EXAMPLES: &str = "\
 Examples:
   acp-skills-proxy --skill ./code-review -- claude-agent-acp
-      Put this into the editor in place of `claude-agent-acp`.
+      Use this in the editor instead of `claude-agent-acp`.
   acp-skills-proxy --skills ~/skills --discover user -- npx -y @agentclientprotocol/codex-acp
-      Every skill below ~/skills, and the user's own.
+      Use every skill below ~/skills and in the user's own directories.
   acp-skills-proxy --config skills.yaml
-      Everything from a file, the agent too.
+      Read everything from a file, including the agent.
   agent-client-protocol-conductor agent 'acp-skills-proxy --skill ./code-review' claude-agent-acp
-      One of several proxies under an ACP conductor: no agent command of its own.
-  acp-skills-proxy try --skill ./code-review --prompt 'Review src/main.rs'
-      Watch a skill work in the terminal, with a built-in agent.
+      Run as one of several proxies under an ACP conductor, without an agent command.
 
 Exit codes:
-  The agent's own, or 128 + the signal that ended it; 2 a wrong command line, configuration or skill; 125 the proxy \
-  failed; 126 the agent is not executable; 127 the agent was not found.
+  The agent's own exit code, or 128 + the signal that ended it. 2: the command line, the configuration or a skill is \
+  invalid. 125: the proxy failed. 126: the agent is not executable. 127: the agent was not found.
 
-Nothing is written into the project. stdout carries the protocol; messages go to stderr, or to --log-file.";
+The proxy writes nothing to the project. Stdout carries the protocol; messages are written to stderr or to --log-file.";
 
 /// The command line.
 #[derive(Debug, Parser)]
 #[command(
     name = "acp-skills-proxy",
-    // Not as Windows has it, with `.exe`.
+    // Without `.exe` on Windows, so that help pages are the same everywhere.
     bin_name = "acp-skills-proxy",
     version = env!("ACP_SKILLS_PROXY_VERSION"),
     about = "Agent Skills for every ACP agent, in any editor",
-    long_about = "Agent Skills for every ACP agent, in any editor.\n\nAn editor starts the proxy in place of the agent. The proxy starts the agent, forwards everything, and adds the skills: \
-                  their names and descriptions for the model, and the tools to load and use them.",
+    long_about = "Agent Skills for every ACP agent, in any editor.\n\nThe editor starts the proxy instead of the agent. The proxy starts the agent, forwards all messages, and adds the skills: \
+                  their names and descriptions for the model, and tools to load and use them.",
     after_long_help = EXAMPLES,
-    after_help = "`--help` shows examples, exit codes and every flag in full.",
     args_conflicts_with_subcommands = true,
     max_term_width = 120,
     subcommand_negates_reqs = true,
 )]
 pub(crate) struct Cli {
-    /// Which command; without one, the proxy itself.
+    /// The command. Without one, the proxy itself runs.
     #[command(subcommand)]
     pub command: Option<Command>,
-    /// Flags of the proxy itself.
+    /// The flags of the proxy itself.
     #[command(flatten)]
     pub proxy: ProxyArgs,
 }
@@ -62,62 +59,73 @@ pub(crate) struct Cli {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run one prompt through the proxy and watch: what the agent received, each tool call, the answer.
+    /// Run one prompt through the proxy and show each step.
     Try(Box<commands::r#try::TryArgs>),
-    /// Check skills against the specification, with source excerpts; made for a pre-commit hook.
+    /// Check skills against the specification.
     Check(commands::check::CheckArgs),
-    /// List the skills: where they come from, what they cost, which were left out and why.
+    /// List skills, their sources and their size in the catalog.
     List(Box<commands::list::ListArgs>),
-    /// Rank the skills by what they do.
+    /// Search skills by name, description and instructions.
     Search(Box<commands::search::SearchArgs>),
-    /// Tell what a file of `--events` says: which skills are used, by whom, what fails, what takes how long.
+    /// Summarize an event file: which skills are used, what fails, and how long it takes.
     Report(commands::report::ReportArgs),
-    /// Start an agent through the proxy and tell, step by step, whether skills would work with it.
+    /// Test step by step whether skills work with an agent.
     Doctor(Box<commands::doctor::DoctorArgs>),
-    /// Put the proxy in front of agents in an editor's settings, and take it back; without an editor, tell what is here.
+    /// Add the proxy to the settings of an editor, or remove it.
     Setup(Box<commands::setup::SetupArgs>),
-    /// Print a script that completes command lines in your shell.
+    /// Print a completion script for your shell.
     Completions(commands::completions::CompletionsArgs),
-    /// (internal) Writes the manual pages, for packages.
+    /// (internal) Write the manual pages, for packages.
     #[command(hide = true)]
     Man(commands::man::ManArgs),
-    /// Evaluate a skill on agents: is it loaded when it should be, and are results better with it than without?
+    /// Evaluate a skill on one or more agents.
     Eval(Box<commands::eval::EvalArgs>),
-    /// Make a new skill that breaks no rule, with cases to evaluate it by.
+    /// Create a valid skill with evaluation cases.
     Init(commands::init::InitArgs),
-    /// Add a source of skills, such as a git repository: shows what comes, and asks.
+    /// Add a source of skills, such as a git repository.
     Add(commands::sources::add::AddArgs),
-    /// Look what sources have now: shows what has changed since it was approved, and asks.
+    /// Fetch new versions of sources, show the changes, and ask for approval.
     Update(commands::sources::update::UpdateArgs),
     /// Remove a source.
     Remove(commands::sources::remove::RemoveArgs),
-    /// List the sources, and what of them is approved.
+    /// List sources and their approved versions.
     Sources(commands::sources::list::SourcesArgs),
-    /// (internal) The stdio transport of the skills server; agents start it.
+    /// (internal) Bridge the stdio transport of the skills server. Agents start it.
     #[command(name = bridge::SUBCOMMAND, hide = true)]
     Bridge,
-    /// (internal) Ends the agent and the scripts when the proxy was killed.
+    /// (internal) End the agent and all scripts if the proxy is killed.
     #[cfg(unix)]
     #[command(name = watchdog::SUBCOMMAND, hide = true)]
     Watchdog {
-        /// What it does, when that is not to watch.
+        /// The role of the process, if it is not the watchdog itself.
         part: Option<String>,
     },
 }
 
-/// Reads the command line, or ends the program with what is wrong with it. Returns it with the arguments for the agent that are
-/// not part of it: to let its user log in to the agent, a client runs our command on a terminal and adds them; where the agent
-/// stands in the configuration file or behind `--agent`, there is no `--` in front of them.
+/// Parses words of a command line.
+fn try_parse(words: &[OsString]) -> Result<Cli, clap::Error> {
+    let mut command = help::command();
+    let matches = command.try_get_matches_from_mut(words)?;
+    Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+}
+
+/// Parses the command line, or exits with an error. Returns the command line and additional arguments for the agent.
+///
+/// Additional arguments come from clients that let the user log in to an agent: they run our command on a terminal and append
+/// the arguments. If the agent is named by the configuration file or by `--agent`, there is no `--` before them.
 pub(crate) fn parse() -> (Cli, Vec<OsString>) {
     let words: Vec<OsString> = env::args_os().collect();
-    let error = match Cli::try_parse_from(&words) {
+    if words.len() == 3 && words[1] == "help" && words[2] == "flags" {
+        exit_after_print(output::print(&help::flags()));
+    }
+    let error = match try_parse(&words) {
         Ok(cli) => return (cli, Vec::new()),
         Err(error) => error,
     };
     let is_unknown = matches!(error.kind(), ErrorKind::UnknownArgument | ErrorKind::InvalidSubcommand);
     if is_unknown && stdio::is_terminal() && !words.iter().any(|word| word == "--") {
         for end in (2..words.len()).rev() {
-            match Cli::try_parse_from(&words[..end]) {
+            match try_parse(&words[..end]) {
                 Ok(cli) if cli.command.is_none() && cli.proxy.names_an_agent() => {
                     return (cli, words[end..].to_vec());
                 }
@@ -126,12 +134,8 @@ pub(crate) fn parse() -> (Cli, Vec<OsString>) {
         }
     }
     if !error.use_stderr() {
-        // Help and version.
-        if let Err(error) = output::print_help(&error) {
-            let _ = error::report(&error.into());
-            process::exit(error::EXIT_PROXY_FAILED.into());
-        }
-        process::exit(0);
+        // The help or the version was requested.
+        exit_after_print(output::print_help(&error));
     }
     let (message, hint) = if let Some(explained) = mistakes::explain(&error, &words) {
         let explained = explained.into();
@@ -142,7 +146,7 @@ pub(crate) fn parse() -> (Cli, Vec<OsString>) {
         output::complain_as(&error.render());
         (mistakes::message(&error), None)
     };
-    // An editor that was given a wrong command line for the proxy itself.
+    // An editor that starts the proxy with an invalid command line gets the error as a response.
     if !mistakes::names_a_command(&words) {
         let mut messages = Config::default();
         messages.log_file = mistakes::log_file(&words);
@@ -152,4 +156,11 @@ pub(crate) fn parse() -> (Cli, Vec<OsString>) {
         }
     }
     process::exit(error::EXIT_USAGE.into())
+}
+
+/// Exits after a page was printed: with 0, or with 125 if stdout could not be written.
+fn exit_after_print(printed: io::Result<bool>) -> ! {
+    let Err(error) = printed else { process::exit(0) };
+    let _ = error::report(&error.into());
+    process::exit(error::EXIT_PROXY_FAILED.into())
 }

@@ -1,22 +1,22 @@
-//! The program `acp-skills-proxy`: a command line over the library `acp-skills`.
+//! The program `acp-skills-proxy`: the command line of the library `acp-skills`.
 //!
-//! | file | owns |
+//! | file | responsible for |
 //! |---|---|
-//! | `cli` | the command line as a whole, and what a wrong one probably meant |
-//! | `args/` | the flags, and what they override in a configuration file |
-//! | `commands/` | one file each |
-//! | `error` | errors of the user's world, exit codes |
-//! | `html` | pages that open from disk: templates, escaping |
-//! | `log` | where messages for people go |
-//! | `output` | the only place that prints, which makes text safe to show |
-//! | `progress` | what is shown on a terminal while work takes long |
-//! | `refusal` | a start that fails, told to the client |
-//! | `report/` | what a record says when it is added up, and as a page |
-//! | `runtime` | the runtime of tasks |
-//! | `setup/` | what the settings of editors say of agents |
-//! | `stdio` | our own stdin and stdout |
-//! | `system/` | what differs between systems, apart from `stdio` |
-//! | `words` | numbers in sentences |
+//! | `cli` | parsing the command line, help pages, and explanations of invalid command lines |
+//! | `args/` | the flags, which override settings of a configuration file |
+//! | `commands/` | one file per command |
+//! | `error` | error messages, hints and exit codes |
+//! | `html` | HTML pages that open from disk |
+//! | `log` | logging |
+//! | `output` | all output to stdout and stderr; makes untrusted text safe to display |
+//! | `progress` | progress on a terminal |
+//! | `refusal` | answering the client if the start fails |
+//! | `report/` | summaries of event files, as text and as a page |
+//! | `runtime` | the async runtime |
+//! | `setup/` | agents in the settings of editors |
+//! | `stdio` | stdin and stdout of the proxy |
+//! | `system/` | code that differs by operating system |
+//! | `words` | plurals |
 
 mod args;
 mod cli;
@@ -45,7 +45,7 @@ use clap::CommandFactory;
 use crate::cli::{Cli, Command};
 
 fn main() -> ExitCode {
-    // Before anything is written, a help text included.
+    // Must come before anything is written, including help pages.
     system::report_large_files();
     let (cli, login) = cli::parse();
     let result = match cli.command {

@@ -2,7 +2,7 @@
 
 /// JSON-RPC: an internal error.
 pub const INTERNAL_ERROR: i64 = -32603;
-/// JSON-RPC: no valid request, or not now.
+/// JSON-RPC: an invalid request, or one that is not allowed in this state.
 pub const INVALID_REQUEST: i64 = -32600;
 /// JSON-RPC: invalid parameters.
 pub const INVALID_PARAMS: i64 = -32602;
@@ -10,6 +10,6 @@ pub const INVALID_PARAMS: i64 = -32602;
 pub const REQUEST_CANCELLED: i64 = -32800;
 /// ACP: the client must authenticate first.
 pub const AUTH_REQUIRED: i64 = -32000;
-/// Ours, of those that JSON-RPC leaves to implementations: the agent or the proxy in front of it did not start. Clients hide
-/// what an internal error says, and take others of these for what ACP means by them.
+/// Our own code, from the range that JSON-RPC reserves for implementations: the agent, or the proxy itself, did not start.
+/// Clients hide the message of an internal error, and give other codes of this range the meaning that ACP defines.
 pub const NOT_STARTED: i64 = -32099;

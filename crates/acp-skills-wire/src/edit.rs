@@ -1,4 +1,4 @@
-//! Changing a line in place: [`Edit`] collects replacements by span and leaves every other byte as it was.
+//! Edits a line in place: [`Edit`] collects replacements of spans and keeps all other bytes.
 
 use std::ops::Range;
 
@@ -6,59 +6,59 @@ use serde_json::Value;
 
 use crate::json::Node;
 
-/// Replacements in one line. They may be added in any order and must not overlap.
+/// Replacements in one line. They can be added in any order and must not overlap.
 #[derive(Debug, Default)]
 pub struct Edit {
     changes: Vec<(Range<usize>, Vec<u8>)>,
-    /// Where the arrays and objects begin that were empty and are not any more.
+    /// Offsets of arrays and objects that were empty before an edit added the first element or member.
     filled: Vec<usize>,
 }
 
 impl Edit {
-    /// No change yet.
+    /// Returns an edit without changes.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Whether nothing changes.
+    /// Returns true if there are no changes.
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty()
     }
 
-    /// Puts `with` where `span` is.
+    /// Replaces `span` by `with`.
     pub fn replace(&mut self, span: Range<usize>, with: impl Into<Vec<u8>>) {
         self.changes.push((span, with.into()));
     }
 
-    /// Puts the JSON of `value` where `node` is.
+    /// Replaces `node` by `value`.
     pub fn set(&mut self, node: Node<'_>, value: &Value) {
         self.replace(node.span(), value.to_string());
     }
 
-    /// Adds `raw`, one JSON value, behind the elements of the array `array`.
+    /// Appends `raw`, one JSON value, to the array `array`.
     pub fn push(&mut self, array: Node<'_>, raw: &str) {
         let (before, _) = self.commas(array);
         let end = array.span().end - 1;
         self.replace(end..end, format!("{before}{raw}"));
     }
 
-    /// Adds `raw`, one JSON value, before the elements of the array `array` and behind what was added there already.
+    /// Inserts `raw`, one JSON value, before the elements of the array `array`. Several values keep the order of the calls.
     pub fn unshift(&mut self, array: Node<'_>, raw: &str) {
         let (before, after) = self.commas(array);
-        // The second one in an empty array needs its comma in front.
+        // In an empty array, the second value needs a comma before it.
         let before = if after.is_empty() { before } else { "" };
         let start = array.span().start + 1;
         self.replace(start..start, format!("{before}{raw}{after}"));
     }
 
-    /// Adds the member `key` with the JSON value `raw` behind the members of `object`, which has none of that name.
+    /// Appends the member `key` with the JSON value `raw` to `object`, which must not have a member of this name.
     pub fn insert(&mut self, object: Node<'_>, key: &str, raw: &str) {
         let (before, _) = self.commas(object);
         let end = object.span().end - 1;
         self.replace(end..end, format!("{before}{}:{raw}", Value::from(key)));
     }
 
-    /// The commas around something new: in front of what goes to the end, behind what goes to the beginning.
+    /// Returns the commas for a new value: the one before a value at the end, and the one after a value at the beginning.
     fn commas(&mut self, container: Node<'_>) -> (&'static str, &'static str) {
         let is_empty = container.members().next().is_none() && container.elements().next().is_none();
         if !is_empty {
@@ -70,7 +70,7 @@ impl Edit {
         (before, "")
     }
 
-    /// Takes the member whose value is `value` out of `object`, with the comma that goes with it.
+    /// Removes the member `key` from `object`, with its comma. Does nothing if there is no such member.
     pub fn remove(&mut self, object: Node<'_>, key: &str) {
         let members: Vec<_> = object.members().collect();
         let Some(index) = members.iter().position(|(name, _)| name.is_str(key)) else {
@@ -85,9 +85,12 @@ impl Edit {
         self.replace(span, "");
     }
 
-    /// `line` with the changes.
+    /// Returns `line` with the changes.
+    ///
+    /// # Panics
+    /// If a span is outside of `line`, or if spans overlap.
     pub fn apply(mut self, line: &[u8]) -> Vec<u8> {
-        // Stable: two insertions at one place stay in the order in which they were made.
+        // The sort is stable, so insertions at the same place keep the order of the calls.
         self.changes.sort_by_key(|(span, _)| (span.start, span.end));
         let added: usize = self.changes.iter().map(|(_, with)| with.len()).sum();
         let mut out = Vec::with_capacity(line.len() + added);
@@ -137,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn adds_more_than_once_to_what_was_empty() {
+    fn several_values_can_be_added_to_an_empty_container() {
         for (line, once, twice) in [("[]", "[1]", "[1,2]"), ("[0]", "[0,1]", "[0,1,2]")] {
             assert_eq!(edited(line, |node, edit| edit.push(node, "1")), once);
             let both = edited(line, |node, edit| {
@@ -161,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn leaves_every_other_byte() {
+    fn keeps_all_other_bytes() {
         let line = " {\"n\":1e400,\"x\":\"\\u00e9\\/\",\"list\":[ 1 ]}\r\n";
         let after = edited(line, |node, edit| edit.push(node.get("list").unwrap(), "2"));
         assert_eq!(after, " {\"n\":1e400,\"x\":\"\\u00e9\\/\",\"list\":[ 1 ,2]}\r\n");

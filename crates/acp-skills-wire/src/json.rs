@@ -1,8 +1,8 @@
-//! Reading JSON where it lies: a [`Node`] is the span of one value in a line, found without building a tree.
+//! Reads JSON in place: a [`Node`] is the span of one value in a line, found without building a tree.
 //!
-//! The relay looks at a few members of each message and edits fewer; everything else must stay as the bytes that
-//! came in. So this reader finds spans and skips the rest; it does not check what it skips (numbers, literals,
-//! escapes), because whoever receives the line will. It never recurses, so nesting costs no stack.
+//! The relay reads a few members of each message and edits even fewer. All other bytes have to stay as they are. So this reader
+//! finds spans and skips the rest. It doesn't validate the skipped parts (numbers, literals, escapes), because the receiver of
+//! the line does that. It never recurses, so deep nesting can't overflow the stack.
 
 mod skip;
 
@@ -12,7 +12,7 @@ use self::skip::skip_string;
 pub use self::skip::{next_item, skip_space, skip_value};
 use crate::text;
 
-/// One JSON value: a span of the line that it was found in.
+/// One JSON value, as a span of its line.
 #[derive(Clone, Copy)]
 pub struct Node<'a> {
     line: &'a [u8],
@@ -21,14 +21,15 @@ pub struct Node<'a> {
 }
 
 impl<'a> Node<'a> {
-    /// The first value in `line`; `None` when there is none or it does not end.
+    /// Finds the first value in `line`. Returns `None` if there is none, or if it is incomplete.
     pub fn parse(line: &'a [u8]) -> Option<Self> {
         let start = skip_space(line, 0);
         let end = skip_value(line, start)?;
         Some(Self { line, start, end })
     }
 
-    /// The object in `line`, whose members `see` is shown on the way; `None` when there is none or it does not end.
+    /// Finds the object in `line` and calls `see` with the name and the value of each member. Returns `None` if the line doesn't
+    /// begin with an object, or if the object is incomplete; `see` may have been called even then.
     pub fn object(line: &'a [u8], mut see: impl FnMut(Self, Self)) -> Option<Self> {
         let mut members = lazy_members(line)?;
         let start = members.at - 1;
@@ -38,37 +39,37 @@ impl<'a> Node<'a> {
         Some(Self { line, start, end: members.close()? })
     }
 
-    /// Where the value stands in its line.
+    /// Returns the byte range of the value in its line.
     pub fn span(&self) -> Range<usize> {
         self.start..self.end
     }
 
-    /// The bytes of the value.
+    /// Returns the bytes of the value.
     pub fn raw(&self) -> &'a [u8] {
         &self.line[self.start..self.end]
     }
 
-    /// Whether the value is an object.
+    /// Returns true if the value is an object.
     pub fn is_object(&self) -> bool {
         self.line[self.start] == b'{'
     }
 
-    /// Whether the value is an array.
+    /// Returns true if the value is an array.
     pub fn is_array(&self) -> bool {
         self.line[self.start] == b'['
     }
 
-    /// Whether the value is a string.
+    /// Returns true if the value is a string.
     pub fn is_string(&self) -> bool {
         self.line[self.start] == b'"'
     }
 
-    /// Whether the value is `null`.
+    /// Returns true if the value is `null`.
     pub fn is_null(&self) -> bool {
         self.raw() == b"null"
     }
 
-    /// Whether the value is `true`; `None` when it is no boolean.
+    /// Returns the value of a boolean, or `None` for other values.
     pub fn as_bool(&self) -> Option<bool> {
         match self.raw() {
             b"true" => Some(true),
@@ -77,27 +78,27 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// The text of a string; `None` for anything else and for text that is not valid.
+    /// Decodes a string. Returns `None` for other values, and for a string that is not valid Unicode.
     pub fn as_str(&self) -> Option<Cow<'a, str>> {
         text::exact(self.raw())
     }
 
-    /// The text of a string, with U+FFFD for what is no character in it; `None` for anything else.
+    /// Decodes a string and replaces invalid characters by U+FFFD. Returns `None` for other values.
     pub fn as_text(&self) -> Option<Cow<'a, str>> {
         text::lossy(self.raw())
     }
 
-    /// Whether the value is the string `text`.
+    /// Returns true if the value is the string `text`.
     pub fn is_str(&self, text: &str) -> bool {
         let inner = self.raw().strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\""));
-        // Mostly it is spelled as it is, and then there is nothing to decode.
+        // Most strings contain no escapes, so we can compare them without decoding.
         inner.is_some_and(|inner| match memchr::memchr(b'\\', inner) {
             None => inner == text.as_bytes(),
             Some(_) => self.as_str().is_some_and(|found| found == text),
         })
     }
 
-    /// The members of an object in order; nothing for any other value.
+    /// Iterates over the members of an object in order. Other values have none.
     pub fn members(&self) -> Members<'a> {
         Members {
             line: self.line,
@@ -106,7 +107,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// The elements of an array in order; nothing for any other value.
+    /// Iterates over the elements of an array in order. Other values have none.
     pub fn elements(&self) -> Elements<'a> {
         Elements {
             line: self.line,
@@ -115,29 +116,29 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// The value of the member named `key`. Where there is more than one, the last one counts, as in most JSON parsers: who
-    /// reads the line after us must not see another value than we did.
+    /// Returns the value of the member `key`. If the member is repeated, the last one counts, as in most JSON parsers. The next
+    /// reader of the line must not see another value than we did.
     pub fn get(&self, key: &str) -> Option<Self> {
         self.members().filter(|(name, _)| name.is_str(key)).last().map(|(_, value)| value)
     }
 
-    /// The value at the end of a path of member names.
+    /// Returns the value at the end of a path of member names.
     pub fn at(&self, path: &[&str]) -> Option<Self> {
         path.iter().try_fold(*self, |node, key| node.get(key))
     }
 
-    /// The text of the string member `key`.
+    /// Returns the text of the string member `key`, decoded by [`as_str`](Self::as_str).
     pub fn str(&self, key: &str) -> Option<Cow<'a, str>> {
         self.get(key)?.as_str()
     }
 
-    /// The text of the string member `key`, as [`as_text`](Self::as_text) reads it.
+    /// Returns the text of the string member `key`, decoded by [`as_text`](Self::as_text).
     pub fn text(&self, key: &str) -> Option<Cow<'a, str>> {
         self.get(key)?.as_text()
     }
 }
 
-/// Iterates the members of an object as (name, value).
+/// An iterator over the members of an object as (name, value).
 pub struct Members<'a> {
     line: &'a [u8],
     at: usize,
@@ -145,12 +146,12 @@ pub struct Members<'a> {
 }
 
 impl Members<'_> {
-    /// Where the name of the next member begins.
+    /// Returns the offset of the next member's name.
     pub fn peek(&self) -> Option<usize> {
         next_item(self.line, self.at, self.end).filter(|&start| self.line[start] == b'"')
     }
 
-    /// Where the object ends, when all its members were seen; `None` when it does not.
+    /// Returns the offset after the object, once all members were read; `None` if the object is incomplete.
     fn close(&self) -> Option<usize> {
         let mut at = skip_space(self.line, self.at);
         if self.line.get(at) == Some(&b',') {
@@ -166,13 +167,13 @@ impl<'a> Iterator for Members<'a> {
     fn next(&mut self) -> Option<Self::Item> {
         let start = self.peek()?;
         let found = member(self.line, start);
-        // After something that is no member there is nothing more to find.
+        // If a member is broken, we stop.
         self.at = found.map_or(self.end, |(_, value)| value.end);
         found
     }
 }
 
-/// Iterates the elements of an array.
+/// An iterator over the elements of an array.
 pub struct Elements<'a> {
     line: &'a [u8],
     at: usize,
@@ -193,14 +194,14 @@ impl<'a> Iterator for Elements<'a> {
     }
 }
 
-/// The top-level members of the object that begins at the first byte that is no space, each found only when asked
-/// for. Unlike [`Node::members`] it does not need the object to be complete up to its end.
+/// Iterates over the members of the object at the start of `line`, after optional white space. Unlike [`Node::members`], it finds
+/// each member on demand, so the object may be incomplete.
 pub fn lazy_members(line: &[u8]) -> Option<Members<'_>> {
     let start = skip_space(line, 0);
     (line.get(start) == Some(&b'{')).then_some(Members { line, at: start + 1, end: line.len() })
 }
 
-/// The strings in `line`, at any depth, but not the names of members.
+/// Iterates over all strings in `line`, at any depth, except for the names of members.
 pub fn string_values(line: &[u8]) -> impl Iterator<Item = Node<'_>> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -214,8 +215,8 @@ pub fn string_values(line: &[u8]) -> impl Iterator<Item = Node<'_>> {
     })
 }
 
-/// The start of a member's value, found without skipping the value itself: for looking into a long object from the
-/// front. `at` is the opening quote of the member's name. Returns the name and where the value begins.
+/// Returns the name of a member and the offset of its value, without skipping the value. `at` is the offset of the opening quote
+/// of the name. Use it to read the front of a long object.
 pub fn member_start(line: &[u8], at: usize) -> Option<(Node<'_>, usize)> {
     let name_end = skip_string(line, at)?;
     let colon = skip_space(line, name_end);
@@ -282,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_text_is_no_value() {
+    fn incomplete_text_is_not_a_value() {
         for text in ["", "{", "[1", r#"{"a":1"#, r#""open"#, r#""\"#, "}", r#"{"a":"\"}"#] {
             assert!(Node::parse(text.as_bytes()).is_none(), "{text}");
         }
@@ -292,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn compares_strings_however_they_are_spelled() {
+    fn compares_strings_with_and_without_escapes() {
         for (raw, text, expected) in [
             (r#""sessionId""#, "sessionId", true),
             (r#""session\u0049d""#, "sessionId", true),
@@ -309,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_an_object_and_its_members_at_once() {
+    fn finds_an_object_and_its_members_in_one_pass() {
         for (line, expected) in [
             (r#" {"a":1,"b":{"c":[]}} "#, Some((1..21, vec!["\"a\"", "\"b\""]))),
             ("{}", Some((0..2, vec![]))),
@@ -330,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn nesting_costs_no_stack() {
+    fn deep_nesting_needs_no_stack() {
         let deep = "[".repeat(1_000_000) + &"]".repeat(1_000_000);
         assert_eq!(node(&deep).span(), 0..2_000_000);
     }

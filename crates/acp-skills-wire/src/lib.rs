@@ -1,9 +1,9 @@
-//! A message on the wire: one line of JSON-RPC, looked at where it lies, forwarded as its own bytes, edited in place.
+//! Reads and edits a line of JSON-RPC in place, so that a proxy can forward all other bytes as they are.
 //!
 //! ACP over stdio is newline-delimited JSON-RPC 2.0
-//! ([transports](https://agentclientprotocol.com/protocol/v1/transports)). A typed parse would lose what real peers
-//! send beyond the schema, so nothing here knows ACP's types: [`Message`] finds the envelope's members, [`Edit`]
-//! changes spans, and a line that nobody edits is never copied. Batches (arrays) are messages that we do not look into.
+//! ([transports](https://agentclientprotocol.com/protocol/v1/transports)). A typed parse would lose the
+//! fields that real peers send in addition to the schema, so this crate doesn't use ACP's types. [`Message`] finds the members of
+//! the envelope, and [`Edit`] replaces spans of the line. A line without edits is never copied. Batches (arrays) are not parsed.
 
 pub mod build;
 pub mod bytes;
@@ -23,7 +23,7 @@ pub use self::{
     message::{Id, Kind, Message},
 };
 
-/// The example in the README is true.
+/// Runs the example in the README as a test.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,4 +1,4 @@
-//! The envelope of one message: which members a JSON-RPC object has, where they lie, and what kind of message that makes.
+//! Parses the envelope of a JSON-RPC message: its members, their spans, and the kind of message.
 
 use std::borrow::Cow;
 
@@ -6,17 +6,17 @@ use serde_json::Value;
 
 use crate::json::Node;
 
-/// The id of a request. Numbers are compared by their text, because they may be larger than any number type.
+/// The id of a request. Numbers are compared by their text, because they can be larger than any integer type.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Id {
     /// A string, decoded.
     Text(String),
-    /// A number (or whatever else was sent), as its text.
+    /// A number or any other JSON value, as it was written.
     Raw(String),
 }
 
 impl Id {
-    /// The id that `node` is; `None` for `null`, which answers nothing.
+    /// Reads an id. Returns `None` for `null`, because such a request can't be answered.
     pub fn of(node: Node<'_>) -> Option<Self> {
         if node.is_null() {
             return None;
@@ -27,7 +27,8 @@ impl Id {
         })
     }
 
-    /// The id as JSON; `null` for one that is none, as JSON-RPC wants it in an answer to what cannot be read.
+    /// Returns the id as JSON. Returns `null` if the id is not valid JSON, as JSON-RPC requires in a response to a request whose
+    /// id can't be read.
     pub fn to_json(&self) -> Cow<'_, str> {
         match self {
             Self::Text(text) => Value::from(text.as_str()).to_string().into(),
@@ -37,39 +38,43 @@ impl Id {
     }
 }
 
-/// What kind of message it is.
+/// The kind of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Has a method and an id.
+    /// A message with a method and an id.
     Request,
-    /// Has a method and no id.
+    /// A message with a method and without an id, or with the id `null`.
     Notification,
-    /// Has no method.
+    /// A message without a method.
     Response,
 }
 
 /// The envelope of one message.
 #[derive(Clone, Copy)]
 pub struct Message<'a> {
-    /// The whole line, with its line break.
+    /// The whole line, including the line break.
     pub line: &'a [u8],
-    /// The object.
+    /// The whole object.
     pub root: Node<'a>,
-    /// `id`, also when it is `null`.
+    /// The member `id`, even if it is `null`.
     pub id: Option<Node<'a>>,
     pub(crate) method: Option<Node<'a>>,
-    /// `params`.
+    /// The member `params`.
     pub params: Option<Node<'a>>,
-    /// `result`.
+    /// The member `result`; `None` if it is `null` and the message has an error.
     pub result: Option<Node<'a>>,
-    /// `error`.
+    /// The member `error`, unless it is `null`.
     pub error: Option<Node<'a>>,
 }
 
 impl<'a> Message<'a> {
-    /// The message in `line`; `None` when the line is no JSON object.
+    /// Parses a line. Returns `None` if the line is not a JSON object.
     pub fn parse(line: &'a [u8]) -> Option<Self> {
-        let (mut id, mut method, mut params, mut result, mut error) = (None, None, None, None, None);
+        let mut id = None;
+        let mut method = None;
+        let mut params = None;
+        let mut result = None;
+        let mut error = None;
         let root = Node::object(line, |name, value| {
             let slot = match name.raw() {
                 br#""id""# => &mut id,
@@ -79,18 +84,18 @@ impl<'a> Message<'a> {
                 br#""error""# => &mut error,
                 _ => return,
             };
-            // The last one counts, as in most JSON parsers.
+            // If a member is repeated, we use the last one, as most JSON parsers do.
             *slot = Some(value);
         })?;
-        // Some programs write every member that a message can have.
-        let is_there = |node: &Node<'_>| !node.is_null();
-        let method = method.filter(is_there);
-        let error = error.filter(is_there);
-        let result = result.filter(|result| error.is_none() || is_there(result));
+        // Some programs write all members in every message, and set the unused ones to `null`.
+        let is_set = |node: &Node<'_>| !node.is_null();
+        let method = method.filter(is_set);
+        let error = error.filter(is_set);
+        let result = result.filter(|result| error.is_none() || is_set(result));
         Some(Self { line, root, id, method, params, result, error })
     }
 
-    /// What kind of message it is. Nobody can answer what has `null` for its id.
+    /// Returns the kind of the message. A message whose id is `null` is a notification, because it can't be answered.
     pub fn kind(&self) -> Kind {
         match (self.method, self.id.filter(|id| !id.is_null())) {
             (None, _) => Kind::Response,
@@ -99,22 +104,22 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// The method; empty for a response.
+    /// Returns the method, or an empty string for a response.
     pub fn method(&self) -> Cow<'a, str> {
         self.method.and_then(|method| method.as_str()).unwrap_or_default()
     }
 
-    /// The id, when there is one that can be answered.
+    /// Returns the id, unless it is missing or `null`.
     pub fn id(&self) -> Option<Id> {
         self.id.and_then(Id::of)
     }
 
-    /// The value at a path below `params`.
+    /// Returns the value at a path below `params`.
     pub fn param(&self, path: &[&str]) -> Option<Node<'a>> {
         self.params?.at(path)
     }
 
-    /// `params.sessionId`.
+    /// Returns `params.sessionId`.
     pub fn session_id(&self) -> Option<Cow<'a, str>> {
         self.param(&["sessionId"])?.as_str()
     }
@@ -139,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn members_that_say_nothing() {
+    fn members_that_are_null() {
         for (line, kind, result, error) in [
             (r#"{"id":1,"method":null,"result":{},"error":null}"#, Kind::Response, Some("{}"), None),
             (r#"{"id":1,"result":null,"error":{"code":1}}"#, Kind::Response, None, Some(r#"{"code":1}"#)),
@@ -156,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_json_whatever_was_asked() {
+    fn a_broken_id_becomes_null() {
         for (id, expected) in [
             ("7", "7"),
             ("-1.50", "-1.50"),

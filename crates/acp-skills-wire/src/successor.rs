@@ -1,10 +1,10 @@
-//! The envelope of proxy chains: how one connection to a conductor carries both of a proxy's sides
+//! Wraps and unwraps the messages of proxy chains, in which one connection to a conductor carries both sides of a proxy
 //! ([RFD](https://agentclientprotocol.com/rfds/proxy-chains)).
 //!
-//! What comes from the client is plain; what comes from the successor, or goes to it, is a `proxy/successor` request or
-//! notification around the message. Responses are plain and known by their id. A message keeps its id from side to side:
-//! the conductor numbers all that it sends us, so no two open requests have the same one, and a `$/cancel_request`
-//! says the same on both sides.
+//! Messages from and to the client are plain. A message from or to the successor is wrapped in a `proxy/successor` request or
+//! notification. Responses are plain, and their id shows which side they belong to. A message keeps its id when it passes from
+//! one side to the other: the conductor numbers all requests that it sends us, so ids are unique, and a `$/cancel_request` is
+//! valid on both sides.
 
 use std::collections::HashSet;
 
@@ -15,15 +15,15 @@ use crate::{
     message::{Id, Kind, Message},
 };
 
-/// Cancels a request of this connection, whichever side the request went to.
+/// The notification that cancels a request of this connection, on either side.
 const CANCEL: &str = "$/cancel_request";
 
-/// How the conductor spells the methods of the chain.
+/// The spelling of the chain's methods that the conductor uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Spelling {
     /// `proxy/…`, as in the schema.
     Plain,
-    /// `_proxy/…`, as before it was there: SDK 3 and older.
+    /// `_proxy/…`, from the time before the schema had these methods: SDK 3 and older.
     Underscore,
 }
 
@@ -45,7 +45,7 @@ impl Spelling {
     }
 }
 
-/// Which of a proxy's two sides a message belongs to.
+/// The side of the proxy that a message belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
     /// The client, or the proxy before us.
@@ -54,42 +54,42 @@ pub enum Origin {
     Successor,
 }
 
-/// What becomes of a line from the conductor.
+/// The result of sorting a line from the conductor.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Sorted {
-    /// This message, without its envelope, came from there.
+    /// A message from this side, without its envelope.
     From(Origin, Vec<u8>),
-    /// The line cannot be forwarded; this answers it.
+    /// The line cannot be forwarded. The value is the error response to send.
     Answer(Vec<u8>),
-    /// The line cannot be forwarded and wants no answer. Why, for the log.
+    /// The line cannot be forwarded and needs no response. The value is the reason, for the log.
     Dropped(String),
-    /// There is no chain: a client takes us for an agent. The answer to it.
+    /// There is no chain, because a client uses the proxy as an agent. The value is the error response to send.
     NoChain(Vec<u8>),
 }
 
-/// Sorts what comes over one connection to a conductor, and writes what goes there.
+/// Sorts the lines from a conductor, and wraps the lines to it.
 #[derive(Debug, Default)]
 pub struct Switch {
-    /// Known with the first message.
+    /// The spelling; `None` until the first message.
     spelling: Option<Spelling>,
-    /// Requests of the successor's that have no answer yet.
+    /// Open requests of the successor, and our own requests to the client. The client answers both.
     asked: HashSet<Id>,
 }
 
 impl Switch {
-    /// Whether the conductor has begun the chain.
+    /// Returns true once the conductor has initialized the chain.
     pub fn has_begun(&self) -> bool {
         self.spelling.is_some()
     }
 
-    /// What a line from the conductor is.
+    /// Sorts a line from the conductor.
     pub fn sort(&mut self, line: &[u8]) -> Sorted {
         let Some(message) = Message::parse(line) else {
-            let text = "a line that is no message (batches are not supported)";
+            let text = "the line is not a JSON-RPC message (batches are not supported)";
             return if line.trim_ascii().is_empty() {
                 Sorted::Dropped("an empty line".to_owned())
             } else {
-                Sorted::Answer(build::error_to_nobody(INVALID_REQUEST, text))
+                Sorted::Answer(build::error_without_id(INVALID_REQUEST, text))
             };
         };
         let method = message.method();
@@ -111,14 +111,14 @@ impl Switch {
         }
     }
 
-    /// Notes a line to the client: the answer to a request of our own is the client's, as to one of the successor's.
+    /// Notes a line to the client. If it is one of our own requests, the response comes from the client, too.
     pub fn to_client(&mut self, line: &[u8]) {
         if build::is_own_request(line) {
             self.asked.extend(Message::parse(line).and_then(|message| message.id()));
         }
     }
 
-    /// What goes to the conductor for `line`, a message to the successor.
+    /// Returns the line to send to the conductor for `line`, a message to the successor.
     pub fn to_successor(&mut self, line: &[u8]) -> Vec<u8> {
         let Some((message, spelling)) = Message::parse(line).zip(self.spelling) else {
             return line.to_vec();
@@ -130,7 +130,7 @@ impl Switch {
             return line.to_vec();
         }
         match message.method {
-            // It belongs to the connection and not to the chain.
+            // A cancellation belongs to the connection, not to the chain, so it is not wrapped.
             Some(method) if !method.is_str(CANCEL) => {
                 envelope(&message, spelling.successor(), method, message.params)
             }
@@ -150,19 +150,21 @@ impl Switch {
             None => Sorted::Dropped(text),
         };
         let Some((method, params)) = inner.filter(|(method, _)| method.as_str().is_some()) else {
-            let text = "an envelope for or from a successor needs a `method`";
+            let text = "the envelope of a message from or to a successor needs a `method`";
             return refuse(INVALID_PARAMS, text.to_owned());
         };
-        // Unwrapped, the conductor would take it for ours, and what an agent sent to the client would go to the agent.
+        // Without the envelope, the conductor would take the message for one of ours, and send a message for the client back to
+        // the agent.
         let is_chains = |name: &&str| method.is_str(name);
-        if let Some(name) =
-            self.spelling.and_then(|it| [it.successor(), it.initialize()].into_iter().find(is_chains))
+        if let Some(name) = self
+            .spelling
+            .and_then(|chain| [chain.successor(), chain.initialize()].into_iter().find(is_chains))
         {
-            return refuse(INVALID_REQUEST, format!("`{name}` in an envelope"));
+            return refuse(INVALID_REQUEST, format!("`{name}` is not allowed in an envelope"));
         }
         let line = plain(message, method.raw(), params);
         if method.is_str(CANCEL) {
-            // Not meant to be wrapped; the id is one of this connection's all the same.
+            // A cancellation should not be wrapped. We accept it, because its id belongs to this connection anyway.
             let origin = Message::parse(&line).map_or(Origin::Successor, |inner| self.asked_by(&inner));
             return Sorted::From(origin, line);
         }
@@ -170,29 +172,29 @@ impl Switch {
         Sorted::From(Origin::Successor, line)
     }
 
-    /// Whose request a cancellation cancels.
+    /// Returns the side whose request a cancellation refers to.
     fn asked_by(&self, cancel: &Message<'_>) -> Origin {
         let id = cancel.param(&["requestId"]).and_then(Id::of);
         if id.is_some_and(|id| self.asked.contains(&id)) { Origin::Successor } else { Origin::Client }
     }
 }
 
-/// The answer to a first message that begins no chain.
+/// Returns the response to a first message that doesn't initialize the chain.
 fn not_begun(message: &Message<'_>) -> Sorted {
     let method = message.method();
     let Some(id) = message.id().filter(|_| message.kind() == Kind::Request) else {
-        return Sorted::Dropped(format!("`{method}` before the chain was initialized"));
+        return Sorted::Dropped(format!("`{method}` arrived before `proxy/initialize`"));
     };
     if method == "initialize" {
-        let text = "acp-skills-proxy has no agent to run: put the agent's command behind `--`, or run it under an ACP \
-                    conductor, which begins with `proxy/initialize`";
+        let text = "acp-skills-proxy has no agent to run: give the agent's command after `--`, or run the proxy under an ACP \
+                    conductor, which starts with `proxy/initialize`";
         return Sorted::NoChain(build::error(&id, INVALID_REQUEST, text));
     }
-    let text = format!("expected `proxy/initialize` and not `{method}`");
+    let text = format!("expected `proxy/initialize`, got `{method}`");
     Sorted::Answer(build::error(&id, INVALID_REQUEST, &text))
 }
 
-/// The message with this method and these params, and the id of `outer`.
+/// Builds a plain message with this method, these params, and the id of `outer`.
 fn plain(outer: &Message<'_>, method: &[u8], params: Option<Node<'_>>) -> Vec<u8> {
     let mut line = head(outer, method);
     if let Some(params) = params.filter(|params| !params.is_null()) {
@@ -203,7 +205,7 @@ fn plain(outer: &Message<'_>, method: &[u8], params: Option<Node<'_>>) -> Vec<u8
     line
 }
 
-/// The envelope `name` around this method and these params, with the id of `inner`.
+/// Builds the envelope `name` around this method and these params, with the id of `inner`.
 fn envelope(inner: &Message<'_>, name: &str, method: Node<'_>, params: Option<Node<'_>>) -> Vec<u8> {
     let mut line = head(inner, format!("\"{name}\"").as_bytes());
     line.extend_from_slice(br#","params":{"method":"#);
@@ -216,7 +218,7 @@ fn envelope(inner: &Message<'_>, name: &str, method: Node<'_>, params: Option<No
     line
 }
 
-/// The beginning of a message: everything but the params.
+/// Builds the start of a message, up to the params.
 fn head(message: &Message<'_>, method: &[u8]) -> Vec<u8> {
     let mut line = Vec::with_capacity(message.line.len() + 96);
     line.extend_from_slice(br#"{"jsonrpc":"2.0""#);
@@ -240,7 +242,7 @@ mod tests {
         String::from_utf8(line).unwrap().trim_end().to_owned()
     }
 
-    /// What becomes of `line`, without its line break.
+    /// Sorts `line` and returns the result without its line break.
     fn sorted(switch: &mut Switch, line: &str) -> (Option<Origin>, String) {
         match switch.sort(line.as_bytes()) {
             Sorted::From(origin, line) => (Some(origin), text(line)),
@@ -261,10 +263,10 @@ mod tests {
         use Origin::{Client, Successor};
         let mut switch = begun();
         for (line, origin, expected) in [
-            // From the client: as it came.
+            // A message from the client is unchanged.
             (r#"{"id":1,"method":"session/new","params":{"x":1e3}}"#, Some(Client), None),
             (r#"{"method":"session/cancel","params":{}}"#, Some(Client), None),
-            // From the successor: the inner message with the id of the envelope, and its own `_meta` as it is spelled.
+            // A message from the successor is the inner one, with the id of the envelope and its own `_meta`, byte for byte.
             (
                 r#"{"jsonrpc":"2.0","id":"é","method":"proxy/successor","params":{"_meta":{"outer":1},"params":{"_meta":{"b":1,"a":1.50}},"method":"fs/read"}}"#,
                 Some(Successor),
@@ -275,7 +277,7 @@ mod tests {
                 Some(Successor),
                 Some(r#"{"jsonrpc":"2.0","method":"session/update"}"#),
             ),
-            // Cancellations say whose request they mean by its id.
+            // The id in a cancellation shows whose request it cancels.
             (r#"{"method":"$/cancel_request","params":{"requestId":"é"}}"#, Some(Successor), None),
             (r#"{"method":"$/cancel_request","params":{"requestId":1}}"#, Some(Client), None),
             (
@@ -283,9 +285,9 @@ mod tests {
                 Some(Client),
                 Some(r#"{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":1}}"#),
             ),
-            // The other spelling is not this chain's.
+            // This chain uses the other spelling.
             (r#"{"method":"_proxy/successor","params":{"method":"x"}}"#, Some(Client), None),
-            // A response belongs to the side that was asked.
+            // A response belongs to the side that received the request.
             (r#"{"id":7,"result":{}}"#, Some(Successor), None),
             (r#"{"id":"é","result":{}}"#, Some(Client), None),
             (r#"{"id":"é","result":{}}"#, Some(Successor), None),
@@ -293,27 +295,27 @@ mod tests {
                 r#"{"id":4,"method":"proxy/successor","params":{"params":{}}}"#,
                 None,
                 Some(
-                    r#"{"jsonrpc":"2.0","id":4,"error":{"code":-32602,"message":"an envelope for or from a successor needs a `method`"}}"#,
+                    r#"{"jsonrpc":"2.0","id":4,"error":{"code":-32602,"message":"the envelope of a message from or to a successor needs a `method`"}}"#,
                 ),
             ),
-            // To the client this would be a message for the successor, and come back.
+            // To the client this would be a message for the successor, so it would come back.
             (
                 r#"{"id":4,"method":"proxy/successor","params":{"method":"proxy/successor","params":{"method":"session/prompt"}}}"#,
                 None,
                 Some(
-                    r#"{"jsonrpc":"2.0","id":4,"error":{"code":-32600,"message":"`proxy/successor` in an envelope"}}"#,
+                    r#"{"jsonrpc":"2.0","id":4,"error":{"code":-32600,"message":"`proxy/successor` is not allowed in an envelope"}}"#,
                 ),
             ),
             (
                 r#"{"method":"proxy/successor","params":{"method":"proxy/initialize"}}"#,
                 None,
-                Some("`proxy/initialize` in an envelope"),
+                Some("`proxy/initialize` is not allowed in an envelope"),
             ),
             (
                 r#"[{"id":5,"method":"x"}]"#,
                 None,
                 Some(
-                    r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"a line that is no message (batches are not supported)"}}"#,
+                    r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"the line is not a JSON-RPC message (batches are not supported)"}}"#,
                 ),
             ),
         ] {
@@ -350,20 +352,20 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_of_ours_ends_a_request() {
+    fn our_own_response_closes_a_request() {
         let mut switch = begun();
         sorted(&mut switch, r#"{"id":9,"method":"proxy/successor","params":{"method":"mcp/message"}}"#);
         switch.to_successor(br#"{"id":9,"result":{}}"#);
-        // The number may be used again.
+        // The id may be used again.
         assert_eq!(sorted(&mut switch, r#"{"id":9,"result":{}}"#).0, Some(Origin::Successor));
     }
 
     #[test]
-    fn begins_with_an_initialization() {
+    fn the_first_message_initializes_the_chain() {
         let mut switch = Switch::default();
         let (origin, answer) = sorted(&mut switch, r#"{"id":1,"method":"session/new"}"#);
         assert!(origin.is_none() && answer.contains("expected `proxy/initialize`"), "{answer}");
-        assert_eq!(sorted(&mut switch, r#"{"method":"x"}"#).1, "`x` before the chain was initialized");
+        assert_eq!(sorted(&mut switch, r#"{"method":"x"}"#).1, "`x` arrived before `proxy/initialize`");
         let plain = switch.sort(br#"{"id":1,"method":"initialize"}"#);
         assert!(
             matches!(&plain, Sorted::NoChain(answer) if text(answer.clone()).contains("no agent")),

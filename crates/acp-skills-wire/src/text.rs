@@ -1,11 +1,12 @@
-//! What a JSON string says: exactly, or as far as it says anything.
+//! Decodes JSON strings, including those that are not valid Unicode.
 //!
-//! Programs that cut texts write what is no text: JavaScript half a surrogate pair, others half a character. Whoever
-//! shows that shows U+FFFD in its place, and what stands beside it is still there to be read.
+//! Programs that truncate texts can write invalid ones: JavaScript writes half of a surrogate pair, and other languages write
+//! half of a UTF-8 sequence. A client shows U+FFFD instead, followed by the rest of the text. So we decode such strings in the
+//! same way.
 
 use std::borrow::Cow;
 
-/// The text of the JSON string `raw`; `None` for anything else and for text that is not valid.
+/// Decodes the JSON string `raw`. Returns `None` for other values, and for a string that is not valid.
 pub(crate) fn exact(raw: &[u8]) -> Option<Cow<'_, str>> {
     let inner = inside(raw)?;
     if memchr::memchr(b'\\', inner).is_none() {
@@ -14,7 +15,8 @@ pub(crate) fn exact(raw: &[u8]) -> Option<Cow<'_, str>> {
     serde_json::from_slice(raw).ok().map(Cow::Owned)
 }
 
-/// The same with U+FFFD for what is no character, and escapes that are none as they are; `None` for what is no string.
+/// Decodes the JSON string `raw` like [`exact`], but replaces invalid characters by U+FFFD and keeps invalid escapes as they are.
+/// Returns `None` for other values.
 pub(crate) fn lossy(raw: &[u8]) -> Option<Cow<'_, str>> {
     exact(raw).or_else(|| Some(Cow::Owned(unescaped(&String::from_utf8_lossy(inside(raw)?)))))
 }
@@ -57,7 +59,7 @@ fn unescaped(mut rest: &str) -> String {
     text + rest
 }
 
-/// The four hexadecimal digits that `text` begins with.
+/// Reads the four hexadecimal digits at the start of `text`.
 fn unit(text: &str) -> Option<u16> {
     let digits = text.get(..4).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
     u16::from_str_radix(digits, 16).ok()
@@ -70,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_what_can_be_read() {
+    fn invalid_characters_are_replaced() {
         for (raw, text) in [
             (br#""plain""#.as_slice(), "plain"),
             (br#""a\ud83d""#, "a\u{fffd}"),
@@ -86,7 +88,7 @@ mod tests {
     }
 
     proptest! {
-        /// What can be read exactly says the same when it is read piece by piece.
+        /// Valid strings have the same text with both decoders.
         #[test]
         fn agrees_with_a_full_parser(text: String, escaped: bool) {
             let raw = serde_json::Value::from(text.as_str()).to_string();

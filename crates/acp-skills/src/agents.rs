@@ -1,7 +1,7 @@
 //! Agents that are known by name: the command that starts each one, and results of running it behind the proxy.
 //!
-//! The rows are [`Agent`]s; the interceptor owns the table, because it also needs to know where an agent differs from the protocol.
-//! Identifiers and packages are those of the [ACP registry](https://agentclientprotocol.com/registry).
+//! The rows are [`Agent`]s; the interceptor owns the table, because it also needs to know where an agent differs from the
+//! protocol. Identifiers and packages are those of the [ACP registry](https://agentclientprotocol.com/registry).
 
 #[cfg(test)]
 mod tests;

@@ -2,14 +2,14 @@
 //!
 //! The body is read at each activation, so that edits take effect immediately.
 //!
-//! If the file of a discovered skill is broken, empty, incomplete or missing, the last good text is returned with a
-//! diagnostic. There are limits:
+//! If the file of a discovered skill is broken, empty, incomplete or missing, the last good text is used instead, and a
+//! diagnostic is added to the result. This has limits:
 //!
-//! - Last good texts are kept in memory, at most 256 KiB per process and 64 KiB per skill. If the budget is exhausted, skills
-//!   that were activated or changed while the process ran have priority, then those that were modified most recently. If there
-//!   is no last good text, activation fails with [`ActivationError::Broken`]. It never returns an empty body.
-//! - A file that was cut in the middle of its body is only detected within a second after its last modification, and only if
-//!   it's a prefix of the last good text or changes again within 20 ms. Otherwise, it can't be distinguished from an edit.
+//! - Last good texts are kept in memory, up to 256 KiB per process and 64 KiB per skill. When this budget is used up, skills
+//!   that were activated or changed while the process ran have priority, followed by the most recently modified skills. If a
+//!   text was dropped, activation fails with [`ActivationError::Broken`] instead of returning an empty body.
+//! - A file that was cut in the middle of its body can only be detected for a second after its last modification. In this
+//!   time, it is considered incomplete when it is a prefix of the last good text, or when it changes again within 20 ms.
 //! - A file that was already broken when the process started has no last good text.
 //!
 //! The text has this form:
@@ -59,7 +59,7 @@ pub struct ActivationOptions {
     /// The directory that contains the skills' directories from the agent's point of view, for example in a container. `None`
     /// is for agents that see them at the same paths.
     pub mount: Option<String>,
-    /// Says if the model has our tools, or only its own.
+    /// Selects whether the text refers to our tools or to the model's own tools. The default is our tools.
     pub guide: Guide,
     /// True if the model has the tool `run_skill_script`.
     pub scripts: bool,
@@ -71,7 +71,7 @@ pub struct ActivationOptions {
 pub struct Activation {
     /// The element `<skill_content name="…">`, without a final line break.
     pub text: String,
-    /// True if the body contains `$ARGUMENTS`. If it's false and there are arguments, append them to the text.
+    /// True if the body contains `$ARGUMENTS`. If not, the caller should append the arguments to the text.
     pub uses_arguments: bool,
     /// Warnings, for example if the body is too long or not the current one.
     pub diagnostics: Vec<Diagnostic>,
@@ -120,7 +120,7 @@ pub fn activate(
     sections.extend(skill.properties.usage.as_deref().map(usage));
     match bundled_files(skill) {
         Ok(files) => sections.extend(files),
-        // The directory may be gone with the file.
+        // The directory may have been removed together with the file. In this case, no files are listed.
         Err(_) if outdated.is_some() => {}
         Err(error) => return Err(error.into()),
     }

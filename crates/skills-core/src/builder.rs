@@ -73,7 +73,7 @@ impl SkillBuilder {
         self.instructions(Instructions::Inline(markdown.into()))
     }
 
-    /// Sets the file that contains the instructions. It's read at each activation.
+    /// Sets the file that contains the instructions. It is read at each activation.
     pub fn body_file(self, path: impl Into<PathBuf>) -> Self {
         self.instructions(Instructions::File(path.into()))
     }

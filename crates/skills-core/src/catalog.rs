@@ -14,7 +14,7 @@ use crate::{
 pub use format::Format;
 pub(crate) use format::{escape_attribute, escape_xml};
 
-/// The default budget of a catalog in characters. It's enough for about 20 full entries, or 2,000 tokens.
+/// The default budget of a catalog in characters. This is enough for about 20 full entries, or 2,000 tokens.
 pub const DEFAULT_BUDGET_CHARS: usize = 8_000;
 
 /// The minimum length to which descriptions are shortened, in characters. If the catalog still exceeds its budget, skills are
@@ -123,7 +123,7 @@ impl Catalog {
             let item = Item::new(skill, options);
             needed += options.format.entry(&item, MIN_DESCRIPTION_CHARS).chars().count() + 1;
             items.push(item);
-            // The remaining skills won't fit either, so the time is bounded even for ten thousand skills.
+            // We can stop here, since the remaining skills will not fit either. This keeps sets with 10,000 skills fast.
             if needed > options.budget_chars {
                 break;
             }
@@ -268,7 +268,7 @@ pub(crate) fn shorten(text: &str, cap: usize) -> std::borrow::Cow<'_, str> {
     let (mut head, rest) = text.split_at(end);
     if !rest.starts_with(char::is_whitespace)
         && let Some(space) = head.rfind(char::is_whitespace)
-        // Text without spaces, such as Chinese, is cut between any two characters.
+        // Text without spaces, such as Chinese, can be cut between any two characters.
         && space >= head.len() / 2
     {
         head = &head[..space];

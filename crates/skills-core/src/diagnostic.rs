@@ -38,9 +38,9 @@ pub struct Diagnostic {
     pub code: &'static str,
     /// The severity.
     pub severity: Severity,
-    /// The line in the file, starting at 1. It's 0 if the problem concerns the whole file.
+    /// The line in the file, starting at 1. It is 0 if the problem concerns the whole file.
     pub line: u32,
-    /// The column in characters, starting at 1. It's 0 if the problem concerns the whole line or file.
+    /// The column in characters, starting at 1. It is 0 if the problem concerns the whole line or file.
     pub column: u32,
     /// A description of the problem that starts in lower case and has no final period.
     pub message: String,
@@ -48,7 +48,7 @@ pub struct Diagnostic {
     pub help: Option<String>,
     /// The error code of the operating system ([`io::Error::raw_os_error`]), if an I/O error caused the problem.
     ///
-    /// It's not serialized, because its meaning depends on the system.
+    /// It is not serialized, because its meaning depends on the system.
     #[serde(skip)]
     pub os_error: Option<i32>,
 }

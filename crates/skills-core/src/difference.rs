@@ -71,7 +71,7 @@ impl Difference {
     }
 }
 
-/// Returns true if two skills differ at most in their scope. The scope says how a skill was found, so it's not a change.
+/// Returns true if two skills differ at most in their scope. The scope says how a skill was found, so it is not a change.
 fn is_same(old: &Skill, new: &Skill) -> bool {
     if old.scope == new.scope {
         return old.is_same_as(new);

@@ -104,10 +104,10 @@ impl Discovery {
         self.walk(skills, None);
     }
 
-    /// Searches again, but reads only directories that are in `changes` or not in `cache`. Updates the cache.
+    /// Searches again, but reads only directories that are listed in `changes` or missing from `cache`. Updates the cache.
     ///
-    /// If a skill can't be loaded any more, its last version is kept with an error among its diagnostics, until its `SKILL.md` is
-    /// fixed or removed. Unchanged skills are shared with the previous set.
+    /// If a skill can no longer be loaded, the previous version is kept until the `SKILL.md` is fixed or removed, and an error
+    /// is added to the diagnostics. Unchanged skills are shared with the previous set.
     ///
     /// ```
     /// use skills_core::{SkillSet, discovery::{Changes, Discovery, Root, DiscoveryCache}};

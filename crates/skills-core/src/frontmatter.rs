@@ -66,14 +66,14 @@ pub enum Verdict {
     Load,
     /// The file follows the [specification](https://agentskills.io/specification). Each broken rule is an error.
     Spec,
-    /// The specification's reference validator, `skills-ref validate`, accepts the file. It's stricter than the specification.
+    /// The specification's reference validator, `skills-ref validate`, accepts the file. It is stricter than the specification.
     Reference,
 }
 
 /// The context of a text that is parsed.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ParseContext<'a> {
-    /// The name of the skill's directory, if known. The skill's name must match it, and it's the default for a missing name.
+    /// The name of the skill's directory, if known. The skill's name must match it, and it is the default for a missing name.
     pub directory: Option<&'a str>,
     /// The size of the whole file in bytes, if the text is only its beginning.
     pub file_bytes: Option<u64>,
@@ -90,7 +90,7 @@ impl<'a> ParseContext<'a> {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Frontmatter {
-    /// The name. If the file has none, it's the name of the directory.
+    /// The name. If the file has none, it is the name of the directory.
     pub name: SkillName,
     /// The description, which is trimmed and not empty. It has no control characters except line breaks and tabs.
     pub description: String,

@@ -1,7 +1,7 @@
 //! [`LastGood`]: the last usable text of each skill, as a fallback while the file on disk is broken.
 //!
 //! Saving a file overwrites the previous text, so we must already have that text in memory when a save turns out to be broken.
-//! Keeping all texts would need too much memory: ten thousand skills have 50 MB. Instead, there is a budget. If it's exhausted,
+//! Keeping all texts would need too much memory: ten thousand skills have 50 MB. Instead, there is a budget. If it is exhausted,
 //! we keep the texts of skills that are most likely to be saved again: first those that were activated or changed while the
 //! process ran, then those whose files were modified most recently.
 
@@ -31,7 +31,7 @@ const CLOCK_SKEW: Duration = Duration::from_mins(1);
 #[derive(Debug)]
 pub(crate) struct LastGood {
     max_bytes: usize,
-    /// Guards all entries. It's never held while a file is read.
+    /// Guards all entries. It is never held while a file is read.
     kept: Mutex<Kept>,
 }
 
@@ -73,7 +73,7 @@ impl LastGood {
         &FOUND
     }
 
-    /// Returns the last good text for `path`, if it's still in the store.
+    /// Returns the last good text for `path`, unless it was dropped from the store.
     pub(crate) fn get(&self, path: &Path) -> Option<Arc<str>> {
         self.lock().by_path.get(path).map(|(_, text)| Arc::clone(text))
     }
@@ -94,7 +94,7 @@ impl LastGood {
     }
 
     fn lock(&self) -> MutexGuard<'_, Kept> {
-        // A poisoned lock is safe to use, because no panic can leave the maps inconsistent.
+        // We can ignore a poisoned lock, since no panic can leave the maps inconsistent.
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -130,10 +130,10 @@ impl Kept {
     }
 }
 
-/// Returns true if a text looks incomplete: it's a prefix of the last good text, and its file was modified within the last
-/// second.
+/// Returns true if a text looks incomplete, because it is a prefix of the last good text and was written less than a second
+/// ago.
 ///
-/// If a user really deletes the end of a file, the change takes effect after that second.
+/// When a user really deletes the end of a file, the change takes effect a second later.
 pub(crate) fn is_unfinished(text: &str, last: &str, modified: Option<SystemTime>) -> bool {
     is_recent(modified) && text.len() < last.len() && last.starts_with(text)
 }
@@ -179,7 +179,7 @@ mod tests {
         assert_eq!(texts.get(Path::new("a")).as_deref(), Some("three"));
         assert_eq!(texts.lock().bytes, 5 + ENTRY_BYTES);
         assert_eq!(texts.get(Path::new("b")), None);
-        // The previous text is dropped too, because it isn't the last one any more.
+        // The previous text is dropped as well, since it is now outdated.
         texts.used(&path("a"), &"x".repeat(MAX_TEXT_BYTES + 1));
         assert_eq!(texts.get(Path::new("a")), None);
         assert_eq!(texts.lock().bytes, 0);

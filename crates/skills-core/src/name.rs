@@ -17,7 +17,7 @@ pub const MAX_NAME_CHARS: usize = 64;
 /// The maximum length of a name that is loaded, in characters. The limit exists because catalogs don't shorten names.
 pub const MAX_LOADED_NAME_CHARS: usize = 256;
 
-/// The name of a skill. It's a single line and never empty, and has no control or bidirectional characters.
+/// The name of a skill. It is a single line and never empty, and has no control or bidirectional characters.
 ///
 /// Names that differ only in case or in Unicode normalization mean the same skill. To compare two names, compare their
 /// [keys](SkillName::key).
@@ -108,7 +108,7 @@ pub enum NameRule {
 impl NameRule {
     /// Returns the rules that `name` breaks.
     ///
-    /// `directory` is the name of the skill's directory. If it's `None`, [`NameRule::Directory`] is not checked. Both names are
+    /// `directory` is the name of the skill's directory. If it is `None`, [`NameRule::Directory`] is not checked. Both names are
     /// compared in the normalization form NFKC, as in the specification's reference implementation.
     pub fn broken_by(name: &str, directory: Option<&str>) -> Vec<Self> {
         let name = &*normalized(name.trim());

@@ -7,8 +7,7 @@
 //! Skills with equal scores are ordered by priority. After that, skills with missing tools come last, and the original order
 //! decides. The same query always returns the same result.
 //!
-//! We don't use the `bm25` crate, because it supports neither fields nor prefixes nor typos. The benchmark `search` compares
-//! the two.
+//! We don't use the `bm25` crate, because it does not support fields, prefixes and typos. The benchmark `search` compares both.
 
 mod words;
 
@@ -62,7 +61,7 @@ pub struct Query {
 pub struct Hit {
     /// The skill.
     pub skill: Arc<Skill>,
-    /// The score. Scores of different queries can't be compared. It's zero if the query has no text.
+    /// The score, which can only be compared to scores of the same query. It is zero if the query has no text.
     pub score: f32,
     /// The number of different words of the query that the skill contains, in any form.
     pub matched: usize,

@@ -242,13 +242,14 @@ impl SkillSet {
         self.0.tools.iter().find(|tool| tool.name == name)
     }
 
-    /// Returns true if the set has neither skills nor tools.
+    /// Returns true if the set has no skills and no tools.
     pub fn offers_nothing(&self) -> bool {
         self.is_empty() && self.0.tools.is_empty()
     }
 
-    /// Returns true if the set has neither skills nor tools, and no skill is being fetched ([`SOURCE_FETCHING`]) or needs
-    /// the user's approval.
+    /// Returns true if the set is empty and will stay empty.
+    ///
+    /// This is not the case while a skill is being fetched ([`SOURCE_FETCHING`]) or has to be approved by the user.
     pub fn will_offer_nothing(&self) -> bool {
         let findings = || self.skipped().iter().flat_map(|skipped| &skipped.diagnostics);
         self.offers_nothing()

@@ -40,7 +40,8 @@ use crate::{name::SkillName, tool::SkillTool};
 pub struct Skill {
     /// The name that users type and models send.
     pub name: SkillName,
-    /// Says what the skill does and when to use it. It's never empty and may have several lines.
+    /// A description that tells the model what the skill does and when to use it. It is never empty, but may have several
+    /// lines.
     pub description: String,
     /// The optional fields of the frontmatter.
     pub properties: Properties,
@@ -58,7 +59,7 @@ pub struct Properties {
     pub license: Option<Box<str>>,
     /// `compatibility`: the environment that the skill requires. The specification allows 1 to 500 characters.
     pub compatibility: Option<Box<str>>,
-    /// `version`, exactly as it's written in the file (`1.10` stays `1.10`).
+    /// `version`, with the exact text from the file (`1.10` stays `1.10`).
     pub version: Option<Box<str>>,
     /// `argument-hint`: the hint that editors show after the skill's slash command.
     pub argument_hint: Option<Box<str>>,
@@ -125,7 +126,7 @@ pub struct Stored {
     pub dir: Arc<Path>,
     /// The name of the skill's file, normally `SKILL.md`.
     pub file_name: &'static str,
-    /// A hash of the text that was read, to notice changes. It's 0 if the file has not been read.
+    /// A hash of the text that was read, which is used to detect changes. It is 0 if the file has not been read.
     pub(crate) stamp: u64,
     /// True if that text was complete, so that a later text without a body or a closing line is considered broken.
     pub(crate) is_complete: bool,
@@ -238,7 +239,7 @@ impl Skill {
 
     /// Returns a hint for the arguments of the skill's slash command, such as `<path> [depth]`.
     ///
-    /// It's the author's `argument-hint` or, if there is none, a list of the skill's parameters.
+    /// This is the author's `argument-hint` or, if there is none, a list of the skill's parameters.
     pub fn hint(&self) -> Option<Cow<'_, str>> {
         match (&self.properties.argument_hint, &self.properties.usage) {
             (Some(hint), _) => Some(Cow::Borrowed(hint)),

@@ -15,13 +15,13 @@ pub use typed::{InvalidInput, schema_of};
 
 /// The name of the built-in tool that loads the instructions of a skill.
 pub const ACTIVATE_SKILL: &str = "activate_skill";
-/// The name of the built-in tool that calls a tool of a virtual skill. It's offered if a skill has tools.
+/// The name of the built-in tool that calls a tool of a virtual skill. This tool is offered when a skill has tools.
 pub const CALL_SKILL_TOOL: &str = "call_skill_tool";
-/// The name of the built-in tool that reads a file of a skill. It's offered if a skill is stored or remote.
+/// The name of the built-in tool that reads a file of a skill. This tool is offered when a skill is stored or remote.
 pub const READ_SKILL_FILE: &str = "read_skill_file";
-/// The name of the built-in tool that finds skills. It's offered if search is enabled.
+/// The name of the built-in tool that finds skills. This tool is offered when search is enabled.
 pub const SEARCH_SKILLS: &str = "search_skills";
-/// The name of the built-in tool that runs a script of a stored skill. It's offered if scripts are allowed.
+/// The name of the built-in tool that runs a script of a stored skill. This tool is offered when scripts are allowed.
 pub const RUN_SKILL_SCRIPT: &str = "run_skill_script";
 
 /// The names of all built-in tools. They are reserved even if a tool isn't offered.
@@ -30,8 +30,8 @@ pub const BUILT_IN_TOOLS: [&str; 5] =
 
 /// A tool that belongs to a virtual skill or to a set.
 ///
-/// A skill's tool is not listed up front: the model learns about it when it activates the skill, and calls it with
-/// [`CALL_SKILL_TOOL`]. A set's tool is listed from the beginning ([`SkillSetBuilder::add_tool`]).
+/// The tools of a skill are not listed up front. The model learns about them when it activates the skill, and uses
+/// [`CALL_SKILL_TOOL`] to call them. The tools of a set are listed from the beginning ([`SkillSetBuilder::add_tool`]).
 ///
 /// [`SkillSetBuilder::add_tool`]: crate::SkillSetBuilder::add_tool
 #[derive(Clone)]
@@ -41,7 +41,7 @@ pub struct SkillTool {
     pub name: String,
     /// A description for the model.
     pub description: String,
-    /// The JSON schema of the input, for the model. The input isn't validated against it. `None` means that any JSON is
+    /// The JSON schema of the input, which is shown to the model but not used for validation. `None` means that any JSON is
     /// accepted.
     pub input_schema: Option<Value>,
     /// Runs the tool.
@@ -119,7 +119,7 @@ pub type ToolError = Box<dyn std::error::Error + Send + Sync>;
 pub trait ToolHandler: Send + Sync {
     /// Runs the tool and returns its result: a string is shown to the model as it is, any other value as JSON.
     ///
-    /// `input` can be any JSON value. It's `None` if the call has no input. Dropping the future cancels the call.
+    /// The `input` can be any JSON value, or `None` if the call has no input. Dropping the future cancels the call.
     ///
     /// # Errors
     /// Returns an error if the tool fails. The model reads its text.

@@ -228,10 +228,10 @@ fn agents_by_identifier() {
     machine.check(
         &["--skills", "home/.agents", "claude"],
         expect![[r#"
-        error: `claude` is not expected here
-        hint: an agent by its name has a flag: acp-skills-proxy --skills home/.agents --agent claude
-        exit 2
-    "#]],
+            error: unexpected argument `claude`
+            hint: to start an agent by its name, use `--agent`: acp-skills-proxy --skills home/.agents --agent claude
+            exit 2
+        "#]],
     );
     machine.check(
         &["--agent", "gemini", "--", "x"],

@@ -5,8 +5,8 @@
 
 /// How one agent reports calls of MCP tools.
 ///
-/// Texts are templates: `{server}` stands for the name of our server, `{tool}` for the name of the tool, and `{server_}` for the
-/// name of our server with `_` in place of each character that is not an ASCII letter or digit.
+/// Texts are templates: `{server}` is replaced by the name of our server, `{tool}` by the name of the tool, and `{server_}` by
+/// the name of our server with `_` in place of each character that is not an ASCII letter or digit.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct CallReports {
     /// The path of the tool's name in a call, in addition to the member `name`. Empty if there is none.
@@ -24,7 +24,7 @@ pub(crate) struct CallReports {
     pub(crate) requests: &'static [Clue],
 }
 
-/// A property of a call of one of our tools.
+/// A property that shows that a call is for one of our tools.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Clue {
     /// The name of the tool is this text. If the agent gives several names, they are all equal.
@@ -98,16 +98,16 @@ pub(super) static DROID: CallReports = CallReports {
 pub(super) static FAST_AGENT: CallReports =
     CallReports { updates: &[Title("{server}/{tool}")], requests: &[Title("{server}/{tool}")], ..NONE };
 
-/// Gemini names no tool. It begins the id of a call with the name of the function that the model called, by which it also finds the
-/// tool. That name does not keep the server's name apart from the tool's name, so the title has to match, too.
+/// Gemini names no tool. It begins the id of a call with the name of the function that the model called, by which it also finds
+/// the tool. That name does not keep the server's name apart from the tool's name, so the title has to match, too.
 pub(super) static GEMINI: CallReports = CallReports {
     updates: &[IdStart("mcp_{server}_{tool}__"), Title("{tool} ({server} MCP Server)")],
     requests: &[IdStart("mcp_{server}_{tool}__"), Title("{tool} ({server} MCP Server)")],
     ..NONE
 };
 
-/// Grok has one tool that calls the tools of MCP servers; its input says which one. The metadata names Grok's own tool, so a command
-/// cannot pass for a call.
+/// Grok has one tool that calls the tools of MCP servers; its input says which one. The metadata names Grok's own tool, so a
+/// command cannot pass for a call.
 pub(super) static GROK: CallReports = CallReports {
     name_at: &["_meta", "x.ai/tool", "name"],
     input_in: Some(("tool_name", "tool_input")),
@@ -116,8 +116,8 @@ pub(super) static GROK: CallReports = CallReports {
     ..NONE
 };
 
-/// Kimi Code uses the name of the tool, with its server, as the title when it announces a call. In a request the text repeats the name,
-/// because the title of a command can be anything. The older Kimi CLI names no server, so its calls never match.
+/// Kimi Code uses the name of the tool, with its server, as the title when it announces a call. In a request the text repeats the
+/// name, because the title of a command can be anything. The older Kimi CLI names no server, so its calls never match.
 pub(super) static KIMI: CallReports = CallReports {
     only_first: true,
     updates: &[Kind("other"), Title("mcp__{server}__{tool}")],
@@ -125,8 +125,8 @@ pub(super) static KIMI: CallReports = CallReports {
     ..NONE
 };
 
-/// OpenCode uses the name of the tool as the title of a request, and of a call that it announces. Later the title may be the model's own
-/// description of the call. The kind `other` means that the tool is not one of OpenCode's own.
+/// OpenCode uses the name of the tool as the title of a request, and of a call that it announces. Later the title may be the
+/// model's own description of the call. The kind `other` means that the tool is not one of OpenCode's own.
 pub(super) static OPENCODE: CallReports = CallReports {
     only_first: true,
     updates: &[Kind("other"), Title("{server}_{tool}")],

@@ -1,4 +1,4 @@
-//! Which commands of an agent's are only reflections of ours: it makes them of the MCP prompts of our server.
+//! Recognizes reflections: slash commands that the agent derives from the MCP prompts of our own server.
 
 use acp_skills_wire::{Node, json};
 use skills_core::{Skill, SkillName};
@@ -6,10 +6,10 @@ use skills_core::{Skill, SkillName};
 use super::spelling;
 use crate::session::Session;
 
-/// How much of a description has to be there when it is shortened, in characters.
+/// The minimum length of a truncated description that identifies a skill, in characters.
 const MIN_SHORTENED_CHARS: usize = 30;
 
-/// Whether an entry of the agent's list is a reflection of a command of ours, which is in the menu already.
+/// Returns true if an entry of the agent's list is a reflection of one of our commands, which are in the menu anyway.
 pub(crate) fn is_reflection(entry: Node<'_>, session: &Session) -> bool {
     let Some(server) = session.server.name() else { return false };
     let Some(name) = entry.str("name") else { return false };
@@ -20,10 +20,11 @@ pub(crate) fn is_reflection(entry: Node<'_>, session: &Session) -> bool {
     by_meta(entry, server).unwrap_or_else(|| by_words(entry, &name, session))
 }
 
-/// Whether the entry says that it comes from our server; nothing when it does not say where it comes from.
+/// Returns true if the metadata of the entry names our server, and `None` if it names no source.
 fn by_meta(entry: Node<'_>, server: &str) -> Option<bool> {
     let meta = entry.get("_meta")?;
-    let (mut is_mcp, mut names_us) = (false, false);
+    let mut is_mcp = false;
+    let mut names_us = false;
     for text in json::string_values(meta.raw()).filter_map(|text| text.as_str()) {
         is_mcp |= text.to_ascii_lowercase().contains("mcp");
         let before = text.strip_suffix(server);
@@ -35,7 +36,7 @@ fn by_meta(entry: Node<'_>, server: &str) -> Option<bool> {
     meta.get("source").is_some().then_some(false)
 }
 
-/// Whether the entry has the name and the description of a prompt of ours.
+/// Returns true if the entry has the name and the description of one of our prompts.
 fn by_words(entry: Node<'_>, name: &str, session: &Session) -> bool {
     let key = SkillName::key_of(name.trim().trim_start_matches('/'));
     let Some(theirs) = entry.str("description") else { return false };

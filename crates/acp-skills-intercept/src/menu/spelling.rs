@@ -1,16 +1,16 @@
-//! How skills are spelled in a menu: names that can be typed, descriptions that fit a line.
+//! Spells skills for a menu: names that users can type, and descriptions that fit on a line.
 
 use std::{collections::HashSet, sync::Arc};
 
 use skills_core::{Skill, SkillName, SkillSet};
 
-/// How much of a description is listed, in characters.
+/// The maximum length of a description, in characters.
 const MAX_DESCRIPTION_CHARS: usize = 250;
 
-/// The skills that the user may invoke, each with the word to type for it.
+/// Returns the skills that the user can invoke, each with the word to type for it.
 ///
-/// Agents and editors split a command at the first space, so what cannot stand in a command becomes a hyphen. A name
-/// that needs no such change keeps its spelling; others step aside.
+/// Agents and editors split a command at the first space, so characters that are not allowed in a command become hyphens. Names
+/// that need no change always keep their spelling. If a changed name is taken, it gets a number.
 pub fn spelled(skills: &SkillSet) -> Vec<(String, &Arc<Skill>)> {
     let invocable = || skills.iter().filter(|skill| skill.properties.user_invocable);
     let as_it_is = |skill: &Skill| spelling(skill.name.as_str()) == skill.name.as_str();
@@ -40,15 +40,15 @@ fn spelling(name: &str) -> String {
     }
     let trimmed = word.trim_matches('-');
     match (trimmed.is_empty(), name.starts_with('-') || name.ends_with('-')) {
-        // Nothing but symbols.
+        // The name consists of symbols only.
         (true, _) => "skill".to_owned(),
-        // The hyphens at its ends are its own.
+        // The hyphens at the ends are part of the name.
         (false, true) if word == name => word,
         (false, _) => trimmed.to_owned(),
     }
 }
 
-/// The description on one line, shortened at a word.
+/// Returns the description on one line, truncated at a word.
 pub(crate) fn description(skill: &Skill) -> String {
     let line = skill.description.split_whitespace().collect::<Vec<_>>().join(" ");
     let Some((cut, _)) = line.char_indices().nth(MAX_DESCRIPTION_CHARS) else { return line };
@@ -74,7 +74,7 @@ mod tests {
             (vec!["prüfung", "レビュー", "v1.2_x"], vec!["prüfung", "レビュー", "v1.2_x"]),
             (vec!["🎉", "🎉🎉"], vec!["skill", "skill-2"]),
             (vec!["-edge-", "(draft)"], vec!["-edge-", "draft"]),
-            // A name that needs no change keeps its spelling, wherever it stands.
+            // A name that needs no change keeps its spelling in any order.
             (
                 vec!["code review", "code/review", "code-review"],
                 vec!["code-review-2", "code-review-3", "code-review"],

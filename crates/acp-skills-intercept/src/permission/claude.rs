@@ -1,4 +1,4 @@
-//! Telling Claude's adapter in advance that our reading tools need no permission.
+//! Tells Claude's adapter in advance that our read-only tools need no permission.
 
 use acp_skills_wire::{Edit, Message, Node};
 use serde_json::{Value, json};
@@ -9,18 +9,20 @@ use crate::{
     policy::{Approve, Policy},
 };
 
-/// Tells Claude's adapter, in a request that sets up a session, that our reading tools need no permission.
+/// Adds our read-only tools to the tools without permission, in a request that sets up a session. Returns `None` if nothing
+/// changes.
 pub(crate) fn allow_ours(line: &[u8], server: &str, agent: &AgentFacts, policy: &Policy) -> Option<Vec<u8>> {
     if !agent.quirks.takes_allowed_tools_in_meta || policy.approve != Approve::Own {
         return None;
     }
     let message = Message::parse(line)?;
     let params = message.params.filter(Node::is_object)?;
-    // Claude's SDK warns of bare names, on a stderr that editors show: with them nobody asks the client.
+    // We add `(*)` to avoid a warning: if a name is bare, Claude's SDK warns on stderr that the client is not asked, and editors
+    // show this to the user.
     let names: Vec<Value> =
         HARMLESS.iter().map(|tool| format!("{}(*)", qualified(server, tool)).into()).collect();
     let mut edit = Edit::new();
-    // Down to the list, as far as the client has been there.
+    // Follow the path to the list as far as the client has set it.
     let mut place = params;
     let path = ["_meta", "claudeCode", "options", "allowedTools"];
     for (depth, key) in path.iter().enumerate() {
@@ -36,7 +38,7 @@ pub(crate) fn allow_ours(line: &[u8], server: &str, agent: &AgentFacts, policy: 
                 continue;
             }
             Some(null) if null.is_null() => edit.set(null, &ours()),
-            // Not what it should be; that is between the client and the agent.
+            // The type is wrong. We forward the request as it is, and leave it to the agent to report the error.
             Some(_) => return None,
         }
         break;

@@ -1,22 +1,21 @@
-//! The patterns of `allowed-tools`, matched against what an agent reports of a call.
+//! Matches calls, as an agent reports them, with the patterns of `allowed-tools`.
 //!
-//! | pattern | fits |
+//! | pattern | matches |
 //! |---|---|
 //! | `Read`, `mcp__docs__*`, `mcp__docs` | the tool, those tools, every tool of that server |
 //! | `Bash(git:*)`, `Bash(git *)` | commands that are `git` or begin with `git ` |
-//! | `Bash(npm run *:fast)` | `*` stands for anything |
+//! | `Bash(npm run *:fast)` | `*` matches any text |
 //! | `Edit(src/**)` | files, relative to the session's directory |
 //! | `WebFetch(domain:example.org)` | addresses on that host or below it |
 //!
-//! A pattern that is not understood, an input that could hide more than it shows (`git status; rm -rf ~`), and a path that
-//! differs from the pattern in the case of letters alone, which some file systems ignore, fit neither way: nobody is to be
-//! allowed or refused anything by a guess.
+//! The result is unsure if the pattern is not supported, if the input could do more than it shows (`git status; rm -rf ~`), or if
+//! a path differs from the pattern only in case, which some file systems ignore. We never allow or refuse a call by guessing.
 //!
 //! | file | owns |
 //! |---|---|
-//! | `commands` | patterns of shell commands |
-//! | `places` | the path that an input names, and whether it is the only one |
-//! | `programs` | what a pattern has to say of programs that run others |
+//! | `commands` | patterns for shell commands |
+//! | `places` | finding the only path in an input |
+//! | `programs` | programs that can run other programs |
 
 mod commands;
 mod places;
@@ -29,64 +28,64 @@ use globset::{GlobBuilder, GlobMatcher};
 
 pub(super) use self::places::path;
 
-/// How a call stands to a list of patterns.
+/// The result of matching a call with patterns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Fit {
-    /// None of them fits, for certain.
+pub(super) enum Match {
+    /// Certainly no pattern matches.
     Outside,
-    /// Nobody can say.
+    /// It is not certain if a pattern matches.
     Unsure,
-    /// One of them fits, for certain.
+    /// Certainly a pattern matches.
     Inside,
 }
 
-/// How the call of the tool `name` with `input` stands to `patterns`.
-///
-/// `real` is where the path in the input leads, in its place, once that is known.
-pub(super) fn fit<'p>(
+/// Matches a call of the tool `name` with `patterns`. If `real` is given, it replaces the path in the input, because it is the
+/// target of that path.
+pub(super) fn match_call<'p>(
     patterns: impl Iterator<Item = &'p str>,
     name: Option<&str>,
     input: Option<Node<'_>>,
     real: Option<&str>,
     cwd: Option<&Path>,
-) -> Fit {
-    let Some(name) = name else { return Fit::Unsure };
-    patterns.map(|pattern| one(pattern.trim(), name, input, real, cwd)).max().unwrap_or(Fit::Outside)
+) -> Match {
+    let Some(name) = name else { return Match::Unsure };
+    patterns.map(|pattern| one(pattern.trim(), name, input, real, cwd)).max().unwrap_or(Match::Outside)
 }
 
-fn one(pattern: &str, name: &str, input: Option<Node<'_>>, real: Option<&str>, cwd: Option<&Path>) -> Fit {
+fn one(pattern: &str, name: &str, input: Option<Node<'_>>, real: Option<&str>, cwd: Option<&Path>) -> Match {
     let (tool, argument) = match pattern.split_once('(') {
         Some((tool, argument)) => match argument.strip_suffix(')') {
             Some(argument) => (tool.trim(), Some(argument.trim())),
-            None => return Fit::Unsure,
+            None => return Match::Unsure,
         },
         None => (pattern, None),
     };
     if !names(tool, name) {
-        return Fit::Outside;
+        return Match::Outside;
     }
     let Some(argument) = argument.filter(|argument| !matches!(*argument, "" | "*" | "**" | ":*")) else {
-        return Fit::Inside;
+        return Match::Inside;
     };
-    let Some(input) = input else { return Fit::Unsure };
+    let Some(input) = input else { return Match::Unsure };
     if let Some(domain) = argument.strip_prefix("domain:") {
         return domains(domain, input);
     }
     if input.get("command").is_some() {
-        return commands::fit(argument, input, cwd);
+        return commands::match_command(argument, input, cwd);
     }
     let path = real.map(str::to_owned).or_else(|| path(input));
-    path.map_or(Fit::Unsure, |path| files(argument, &path, cwd))
+    path.map_or(Match::Unsure, |path| files(argument, &path, cwd))
 }
 
-/// Whether the pattern `tool` names the tool `name`; case does not count.
+/// Returns true if the pattern `tool` matches the tool `name`. Case is ignored.
 fn names(tool: &str, name: &str) -> bool {
-    let (tool, name) = (tool.to_lowercase(), name.to_lowercase());
+    let tool = tool.to_lowercase();
+    let name = name.to_lowercase();
     let is_server = tool.starts_with("mcp__") && tool.matches("__").count() == 1;
     wild(&tool, &name) || (is_server && name.starts_with(&format!("{tool}__")))
 }
 
-/// Whether `text` is `pattern`, in which `*` stands for anything.
+/// Returns true if `text` matches `pattern`, in which `*` matches any text.
 fn wild(pattern: &str, text: &str) -> bool {
     let Some((first, rest)) = pattern.split_once('*') else { return pattern == text };
     let Some(mut left) = text.strip_prefix(first) else { return false };
@@ -99,74 +98,76 @@ fn wild(pattern: &str, text: &str) -> bool {
     left.ends_with(last)
 }
 
-/// What may stand beside the address in an input.
+/// Members that may accompany the address in an input.
 const BESIDE_URL: [&str; 6] = ["format", "max_length", "prompt", "raw", "start_index", "timeout"];
 
-fn domains(domain: &str, input: Node<'_>) -> Fit {
+fn domains(domain: &str, input: Node<'_>) -> Match {
     let is_known = |key: Node<'_>| key.is_str("url") || BESIDE_URL.iter().any(|known| key.is_str(known));
     let is_plain = input.members().all(|(key, value)| is_known(key) || value.is_null());
-    match input.str("url").map_or(Fit::Unsure, |url| address(domain, &url)) {
-        Fit::Inside if !is_plain => Fit::Unsure,
-        fit => fit,
+    match input.str("url").map_or(Match::Unsure, |url| address(domain, &url)) {
+        Match::Inside if !is_plain => Match::Unsure,
+        result => result,
     }
 }
 
-fn address(domain: &str, url: &str) -> Fit {
-    let Some((scheme, rest)) = url.split_once("://") else { return Fit::Unsure };
-    // A domain is one of the web; `file://domain/` is not.
+fn address(domain: &str, url: &str) -> Match {
+    let Some((scheme, rest)) = url.split_once("://") else { return Match::Unsure };
+    // Patterns for domains mean web addresses, not `file://domain/`.
     if !scheme.eq_ignore_ascii_case("https") && !scheme.eq_ignore_ascii_case("http") {
-        return Fit::Outside;
+        return Match::Outside;
     }
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    // Programs differ in what they make of anything else in it: a user's name, `\\`, letters that are taken for others.
+    // If there is anything else in it (a user name, `\\`, a letter that is mapped to `/`), programs don't agree on the host.
     let (host, port) = authority.split_once(':').unwrap_or((authority, ""));
     let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
     if !host.chars().all(is_name) || !port.chars().all(|c| c.is_ascii_digit()) {
-        return Fit::Unsure;
+        return Match::Unsure;
     }
     let host = host.to_lowercase();
     let domain = domain.trim().trim_start_matches("*.").to_lowercase();
     let below = host.strip_suffix(&domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
-    if !domain.is_empty() && below { Fit::Inside } else { Fit::Outside }
+    if !domain.is_empty() && below { Match::Inside } else { Match::Outside }
 }
 
-fn files(pattern: &str, path: &str, cwd: Option<&Path>) -> Fit {
-    let (path, cwd) = (plain(path), cwd.and_then(Path::to_str).map(plain));
-    // Where these lead is the file system's to say.
+fn files(pattern: &str, path: &str, cwd: Option<&Path>) -> Match {
+    let path = plain(path);
+    let cwd = cwd.and_then(Path::to_str).map(plain);
+    // Only the file system knows the targets of these paths.
     if path.split('/').any(|part| part == "..") || pattern.starts_with('~') || path.starts_with('~') {
-        return Fit::Unsure;
+        return Match::Unsure;
     }
     let path = path.trim_start_matches("./");
     let cwd = cwd.map(|cwd| cwd.trim_end_matches('/').to_owned());
-    // `//` begins an absolute path; everything else begins at the session's directory.
+    // `//` begins an absolute path; all other patterns are relative to the session's directory.
     let absolute = pattern.strip_prefix('/').filter(|pattern| pattern.starts_with('/'));
     let relative = pattern.trim_start_matches("./").trim_start_matches('/');
     let inside = cwd.as_deref().and_then(|cwd| path.strip_prefix(cwd)?.strip_prefix('/'));
     let is_alike = |cwd: &str| path.to_lowercase().starts_with(&format!("{}/", cwd.to_lowercase()));
     if inside.is_none() && cwd.as_deref().is_some_and(is_alike) {
-        return Fit::Unsure;
+        return Match::Unsure;
     }
     let is_absolute = Path::new(path).is_absolute() || path.starts_with('/') || path.get(1..3) == Some(":/");
     let (pattern, path) = match (absolute, inside) {
         (Some(pattern), _) if is_absolute => (pattern.to_owned(), path.to_owned()),
-        (Some(_), _) => return Fit::Unsure,
+        (Some(_), _) => return Match::Unsure,
         (None, Some(inside)) => (relative.to_owned(), inside.to_owned()),
-        // A pattern for an absolute path, written as one.
+        // An absolute pattern with a single slash.
         (None, None) if is_absolute && pattern.starts_with('/') => (pattern.to_owned(), path.to_owned()),
-        (None, None) if is_absolute => return Fit::Outside,
+        (None, None) if is_absolute => return Match::Outside,
         (None, None) => (relative.to_owned(), path.to_owned()),
     };
     let (Some(exact), Some(alike)) = (glob(&pattern, false), glob(&pattern, true)) else {
-        return Fit::Unsure;
+        return Match::Unsure;
     };
     match (exact.is_match(&path), alike.is_match(&path)) {
-        (true, _) => Fit::Inside,
-        (false, true) => Fit::Unsure,
-        (false, false) => Fit::Outside,
+        (true, _) => Match::Inside,
+        (false, true) => Match::Unsure,
+        (false, false) => Match::Outside,
     }
 }
 
-/// `path` with `/`, and the letter of a drive as a capital: both are the same to Windows, and editors write both.
+/// Normalizes a path: slashes instead of backslashes, and an upper-case drive letter. Windows accepts both, and editors write
+/// both.
 fn plain(path: &str) -> String {
     let path = path.replace('\\', "/");
     let path = path.strip_prefix("//?/").unwrap_or(&path);
@@ -190,7 +191,7 @@ mod tests {
 
     #[test]
     fn patterns_and_inputs() {
-        use Fit::{Inside, Outside, Unsure};
+        use Match::{Inside, Outside, Unsure};
         for (pattern, name, input, expected) in [
             ("Read", "Read", "{}", Inside),
             ("read", "Read", "{}", Inside),
@@ -212,7 +213,7 @@ mod tests {
             ("Bash(npm test)", "Bash", r#"{"command":"npm test"}"#, Inside),
             ("Bash(npm test)", "Bash", r#"{"command":"npm test -- x"}"#, Outside),
             ("Bash(npm run *)", "Bash", r#"{"command":"npm run fast"}"#, Inside),
-            // The name of a program that runs others grants nothing; more than the name does.
+            // The name alone of a program that can run others grants nothing.
             ("Bash(git:*)", "Bash", r#"{"command":"git status"}"#, Unsure),
             ("Bash(git:*)", "Bash", r#"{"command":"git -c core.sshCommand=evil fetch"}"#, Unsure),
             ("Bash(git *)", "Bash", r#"{"command":"git grep --open-files-in-pager=evil x"}"#, Unsure),
@@ -224,7 +225,7 @@ mod tests {
             ("Bash(git status)", "Bash", r#"{"command":"git status"}"#, Inside),
             ("Bash(find:*)", "Bash", r#"{"command":"find . -exec rm x"}"#, Unsure),
             ("Bash(env:*)", "Bash", r#"{"command":"env evil"}"#, Unsure),
-            // More than it shows.
+            // Commands that do more than they show.
             ("Bash(git:*)", "Bash", r#"{"command":"git status; rm -rf ~"}"#, Unsure),
             ("Bash(git:*)", "Bash", r#"{"command":"git status && rm -rf ~"}"#, Unsure),
             ("Bash(git:*)", "Bash", r#"{"command":"git log $(rm x)"}"#, Unsure),
@@ -276,7 +277,7 @@ mod tests {
                 r#"{"url":"https://example.org/","prompt":"Read https://x."}"#,
                 Inside,
             ),
-            // Programs differ in whose host that is.
+            // Programs don't agree on the host in these addresses.
             (
                 "WebFetch(domain:example.org)",
                 "WebFetch",
@@ -295,7 +296,7 @@ mod tests {
                 r#"{"url":"https://example.org:80:evil.org/"}"#,
                 Unsure,
             ),
-            // What the tool does not take, or takes instead.
+            // We can't know if the tool uses these members.
             (
                 "WebFetch(domain:example.org)",
                 "WebFetch",
@@ -314,7 +315,7 @@ mod tests {
             ("Edit(src/**)", "Edit", r#"{"file_path":"src/a","path":"src/b","command":"x"}"#, Unsure),
             ("Edit(src/**)", "Edit", r#"{"file_path":"src/a","edits":[{"filePath":"/etc/x"}]}"#, Unsure),
             ("Edit(src/**)", "Edit", r#"{"file_path":"src/a","edits":[{"old_string":"/etc/x"}]}"#, Inside),
-            // Another place to begin in, to write to, or to look in.
+            // The call also names a directory to start in, to write to, or to search in.
             ("Edit(src/**)", "Edit", r#"{"file_path":"src/a","cwd":"/etc"}"#, Unsure),
             ("Edit(src/**)", "Edit", r#"{"file_path":"src/a","base_dir":"/etc"}"#, Unsure),
             ("Edit(src/**)", "Edit", r#"{"file_path":"src/a","filePath2":"/etc/x"}"#, Unsure),
@@ -335,28 +336,30 @@ mod tests {
             ("Bash(git", "Bash", r#"{"command":"git"}"#, Unsure),
         ] {
             let node = Node::parse(input.as_bytes());
-            let found = fit([pattern].into_iter(), Some(name), node, None, Some(Path::new("/project")));
+            let found =
+                match_call([pattern].into_iter(), Some(name), node, None, Some(Path::new("/project")));
             assert_eq!(found, expected, "{pattern} {name} {input}");
         }
-        assert_eq!(fit(["Read"].into_iter(), None, None, None, None), Unsure);
-        assert_eq!(fit(["Read", "Write"].into_iter(), Some("Write"), None, None, None), Inside);
-        assert_eq!(fit(std::iter::empty(), Some("Write"), None, None, None), Outside);
+        assert_eq!(match_call(["Read"].into_iter(), None, None, None, None), Unsure);
+        assert_eq!(match_call(["Read", "Write"].into_iter(), Some("Write"), None, None, None), Inside);
+        assert_eq!(match_call(std::iter::empty(), Some("Write"), None, None, None), Outside);
     }
 
     #[test]
-    fn an_input_may_be_as_deep_as_it_likes() {
+    fn a_deep_input_is_never_inside() {
         for (open, close) in [("[", "]"), (r#"{"a":"#, "}")] {
-            let (open, close) = (open.repeat(100_000), close.repeat(100_000));
+            let open = open.repeat(100_000);
+            let close = close.repeat(100_000);
             let input = format!(r#"{{"file_path":"src/a","x":{open}1{close}}}"#);
             let node = Node::parse(input.as_bytes());
-            let found = fit(["Edit(src/**)"].into_iter(), Some("Edit"), node, None, None);
-            assert_ne!(found, Fit::Inside);
+            let found = match_call(["Edit(src/**)"].into_iter(), Some("Edit"), node, None, None);
+            assert_ne!(found, Match::Inside);
         }
     }
 
     #[test]
     fn windows_and_case() {
-        use Fit::{Inside, Outside, Unsure};
+        use Match::{Inside, Outside, Unsure};
         for (pattern, path, cwd, expected) in [
             ("Edit(src/**)", r"C:\project\src\a.rs", r"C:\project", Inside),
             ("Edit(src/**)", r"c:\project\src\a.rs", r"C:\project", Inside),
@@ -366,7 +369,7 @@ mod tests {
             ("Edit(src/**)", r"D:\project\src\a.rs", r"C:\project", Outside),
             ("Edit(src/**)", r"C:\project2\src\a.rs", r"C:\project", Outside),
             ("Edit(src/**)", r"C:\project\src\..\a.rs", r"C:\project", Unsure),
-            // The same file on some file systems, and another one on others.
+            // On some file systems these are the same file.
             ("Edit(src/**)", r"C:\Project\src\a.rs", r"C:\project", Unsure),
             ("Edit(src/**)", r"C:\project\SRC\a.rs", r"C:\project", Unsure),
             ("Edit(Src/**)", "/project/src/a.rs", "/project", Unsure),
@@ -375,18 +378,18 @@ mod tests {
         ] {
             let input = serde_json::json!({ "file_path": path }).to_string();
             let node = Node::parse(input.as_bytes());
-            let found = fit([pattern].into_iter(), Some("Edit"), node, None, Some(Path::new(cwd)));
+            let found = match_call([pattern].into_iter(), Some("Edit"), node, None, Some(Path::new(cwd)));
             assert_eq!(found, expected, "{pattern} {path} {cwd}");
         }
     }
 
     #[test]
-    fn where_a_path_leads() {
+    fn the_target_of_a_path_is_matched() {
         let input = Node::parse(br#"{"file_path":"src/link/passwd"}"#);
         let cwd = Some(Path::new("/project"));
-        let real = |path| fit(["Edit(src/**)"].into_iter(), Some("Edit"), input, path, cwd);
-        assert_eq!(real(None), Fit::Inside);
-        assert_eq!(real(Some("/etc/passwd")), Fit::Outside);
-        assert_eq!(real(Some("/project/src/other/passwd")), Fit::Inside);
+        let real = |path| match_call(["Edit(src/**)"].into_iter(), Some("Edit"), input, path, cwd);
+        assert_eq!(real(None), Match::Inside);
+        assert_eq!(real(Some("/etc/passwd")), Match::Outside);
+        assert_eq!(real(Some("/project/src/other/passwd")), Match::Inside);
     }
 }

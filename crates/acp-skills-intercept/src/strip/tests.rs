@@ -1,4 +1,4 @@
-//! What comes back, in every shape that agents give it.
+//! Tests with the injected text in every form in which agents send it back.
 
 use proptest::prelude::*;
 
@@ -17,12 +17,13 @@ fn command() -> String {
 
 #[test]
 fn titles() {
-    let (ours, command) = (ours(), command());
+    let ours = ours();
+    let command = command();
     let flat = ours.replace('\n', " ");
     for (title_text, clean) in [
         ("Fix the bug", None),
         ("a < b and <acp", None),
-        // What a person writes.
+        // Texts that a user may write.
         ("<acp-skills-proxy>", None),
         ("What is <acp-skills-proxy> for?", None),
         ("<acp-skills-proxy:00000001c5cdf961> and more", None),
@@ -50,7 +51,7 @@ fn titles() {
     ] {
         assert_eq!(title(title_text, None).as_deref(), clean, "{title_text}");
     }
-    // A title that ends in what the user wrote is the user's.
+    // A title that matches the user's words belongs to the user.
     assert_eq!(title("What is <acp-skil…", Some("What is <acp-skills> for?")), None);
     assert_eq!(title("What is <acp-skil…", Some("What is it?")).as_deref(), Some("What is"));
     for end in MIN_CUT_BYTES..ours.len() {
@@ -75,9 +76,10 @@ fn text_of(line: &[u8]) -> String {
         .into_owned()
 }
 
-/// What the client sees of these chunks.
+/// Returns the texts that the client sees of these chunks.
 fn seen(chunks: &[&str]) -> Vec<String> {
-    let (mut stream, mut seen) = (Stream::default(), Vec::new());
+    let mut stream = Stream::default();
+    let mut seen = Vec::new();
     for text in chunks {
         let passed = stream.chunk(text, &line(text));
         let lines = passed.lines.unwrap_or_else(|| vec![line(text)]);
@@ -92,8 +94,8 @@ fn seen(chunks: &[&str]) -> Vec<String> {
 
 #[test]
 fn chunks() {
-    let (ours, command) = (ours(), command());
-    let (ours, command) = (ours.as_str(), command.as_str());
+    let ours = &*ours();
+    let command = &*command();
     let text = |text: &str| text.replace("[[", MARK).replace("]]", END);
     let merged = format!("{ours}hello");
     let spaced = format!("{ours}\n hello");
@@ -115,7 +117,7 @@ fn chunks() {
         (vec![&text("[[\nskills]]"), "\nhello"], vec!["hello"]),
         (vec![&text("[[\nski"), &text("lls]]"), "", "\n", "\nhello"], vec!["", "\nhello"]),
         (vec![ours, "\nhello"], vec!["\nhello"]),
-        // Behind the user's words, with whatever the agent puts between blocks.
+        // The injected text after the user's, with the separators of agents.
         (vec!["hello", ours], vec!["hello"]),
         (vec!["hello\n", ours, "next"], vec!["hello\n", "next"]),
         (vec![&format!("hello{ours}")], vec!["hello"]),
@@ -126,7 +128,7 @@ fn chunks() {
         (vec![ours, command, "src/main.rs"], vec!["/review ", "src/main.rs"]),
         (vec![&with_command], vec!["/review src/main.rs"]),
         (vec![&command[..30], &command[30..60], &with_command[60..]], vec!["/review src/main.rs"]),
-        // What is not ours, and what is not closed.
+        // Texts that are not ours, and marks that are not closed.
         (vec!["<", "acp-ski", "lled people"], vec!["<", "acp-ski", "lled people"]),
         (vec!["a <", "b"], vec!["a <", "b"]),
         (
@@ -144,7 +146,7 @@ fn chunks() {
 }
 
 #[test]
-fn what_is_held_has_an_end() {
+fn held_lines_have_a_maximum_size() {
     let mut stream = Stream::default();
     assert_eq!(stream.chunk(MARK, &line(MARK)).lines, Some(Vec::new()));
     let long = "x".repeat(MAX_HELD_BYTES / 2);
@@ -154,7 +156,7 @@ fn what_is_held_has_an_end() {
 }
 
 #[test]
-fn what_was_told_is_known() {
+fn our_texts_are_reported() {
     let mut stream = Stream::default();
     let merged = format!("{}hello", ours());
     let (front, back) = merged.split_at(50);
@@ -164,7 +166,7 @@ fn what_was_told_is_known() {
     assert!(!stream.chunk("x", &line("x")).awaits_arguments);
 }
 
-/// Texts that a person may write: words, marks that do not add up, halves of real ones, and pieces of all that.
+/// Generates texts that a user may write: words, marks with a wrong checksum, and pieces of real marks.
 fn users() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         "[a-z<>/ é…-]{0,12}",
@@ -172,7 +174,7 @@ fn users() -> impl Strategy<Value = String> {
         Just("</acp-skills-proxy>".to_owned()),
         Just("<acp-skills-proxy:".to_owned()),
         "</?acp-skills-proxy:[0-9a-f]{16}>",
-        // Real ones, but never one that opens before one that closes.
+        // Real marks, but never an opening one before a closing one.
         Just(END.to_owned()),
         (0..MARK.len()).prop_map(|end| MARK[..end].to_owned()),
         (0..END.len()).prop_map(|end| END[..end].to_owned()),
@@ -181,13 +183,13 @@ fn users() -> impl Strategy<Value = String> {
     let last = prop_oneof![Just(String::new()), Just(MARK.to_owned()), Just(format!("{MARK} more"))];
     (prop::collection::vec(piece, 0..6), last).prop_filter_map("a pair", |(pieces, last)| {
         let text = pieces.concat() + &last;
-        // Pieces may make a whole mark by chance.
+        // The pieces may form a complete pair of marks by chance.
         let open = text.find(MARK);
         (!open.is_some_and(|at| text[at..].contains(END))).then_some(text)
     })
 }
 
-/// `text` in chunks.
+/// Splits `text` into chunks.
 fn split<'a>(text: &'a str, cuts: &[usize]) -> Vec<&'a str> {
     let mut cuts: Vec<_> =
         cuts.iter().map(|cut| cut % (text.len() + 1)).filter(|&cut| text.is_char_boundary(cut)).collect();
@@ -197,44 +199,45 @@ fn split<'a>(text: &'a str, cuts: &[usize]) -> Vec<&'a str> {
 }
 
 proptest! {
-    /// What a person writes comes back as it was, byte by byte and line by line.
+    /// The user's text is unchanged, in the same chunks.
     #[test]
-    fn words_of_the_user_come_back(text in users(), cuts in prop::collection::vec(0_usize..200, 0..8)) {
+    fn texts_of_the_user_are_unchanged(text in users(), cuts in prop::collection::vec(0_usize..200, 0..8)) {
         let chunks = split(&text, &cuts);
         prop_assert_eq!(seen(&chunks), chunks);
     }
 
-    /// So it does with our text before it, between two of it, and behind it, in blocks of their own or merged.
+    /// The user's text is also unchanged before, between and after the injected texts, in separate blocks or merged.
     #[test]
-    fn words_around_ours_come_back(
+    fn texts_around_ours_are_unchanged(
         before in users(),
         between in users(),
         after in users(),
         first in prop_oneof![Just(ours()), Just(command())],
         cuts in prop::collection::vec(0_usize..2000, 0..8),
     ) {
-        // Behind our text, one space may be a separator; and a mark that is open in front of ours closes with nothing.
-        let (between, after) = (between.trim_start(), after.trim_start());
+        // After the injected text, one space may be a separator.
+        let between = between.trim_start();
+        let after = after.trim_start();
         let typed = if first == command() { "/review " } else { "" };
         let whole = format!("{before}{first}{between}{}{after}", ours());
         let expected = format!("{before}{typed}{between}{after}");
         prop_assert_eq!(seen(&split(&whole, &cuts)).concat(), expected.clone());
-        // In one line, as another run wrote it.
+        // The same in one line, written by another run.
         let flat = |text: String| text.replace('\n', " ").replace("00000001c5cdf960", "0123abcd07757998");
         let whole = format!("{before}{}{between}{}{after}", flat(first), flat(ours()));
         prop_assert_eq!(seen(&[&whole]).concat(), expected);
     }
 
-    /// Titles that are cut anywhere have no word of ours, and the words of the user as far as they go.
+    /// Truncated titles contain none of the injected text, and keep the user's words.
     #[test]
-    fn titles_cut_anywhere(words in "[a-z]{1,8}( [a-z]{1,8}){0,4}", cut in 0_usize..200) {
+    fn truncated_titles_are_cleaned(words in "[a-z]{1,8}( [a-z]{1,8}){0,4}", cut in 0_usize..200) {
         let whole = format!("{}{words}", ours().replace('\n', " "));
         let end = (cut..=whole.len()).find(|&end| whole.is_char_boundary(end)).unwrap_or(whole.len());
         let clean = title(&whole[..end], None);
         if end >= MIN_CUT_BYTES {
             prop_assert!(words.starts_with(clean.unwrap().as_str()));
         }
-        // Behind the words, any part of ours is too much.
+        // After the user's words, every piece of the injected text is removed.
         let whole = format!("{words} {}", ours().replace('\n', " "));
         let end = (cut..=whole.len()).find(|&end| whole.is_char_boundary(end)).unwrap_or(whole.len());
         let clean = title(&whole[..end], Some(&words));

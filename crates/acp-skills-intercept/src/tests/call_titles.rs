@@ -1,4 +1,4 @@
-//! What people see of calls of our own tools, with the messages of real agents.
+//! Tests of the titles of our own tools' calls, with the messages of real agents.
 
 use serde_json::{Value, json};
 
@@ -13,10 +13,12 @@ fn fixture(agent: &str, titles: Titles) -> Fixture {
     fixture
 }
 
-/// A call as it was announced and updated, and the title and kind that the client has after each.
+/// Checks the title and the kind that the client has after each update of a call.
 fn check(agent: &str, updates: &[(Value, &str, &str)]) {
-    let (mut people, mut untouched) = (fixture(agent, Titles::People), fixture(agent, Titles::Agent));
-    let (mut title, mut kind) = (Value::Null, Value::Null);
+    let mut people = fixture(agent, Titles::People);
+    let mut untouched = fixture(agent, Titles::Agent);
+    let mut title = Value::Null;
+    let mut kind = Value::Null;
     for (update, expected_title, expected_kind) in updates {
         let out = people.update("s", update);
         let mut seen = out.client()["params"]["update"].clone();
@@ -26,11 +28,13 @@ fn check(agent: &str, updates: &[(Value, &str, &str)]) {
             }
         }
         assert_eq!((&title, &kind), (&json!(expected_title), &json!(expected_kind)), "{agent}: {update}");
-        // Nothing else changes.
+        // The rest of the update is unchanged.
         for key in ["title", "kind"] {
             match update.get(key) {
                 Some(value) => seen[key] = value.clone(),
-                None => drop(seen.as_object_mut().unwrap().remove(key)),
+                None => {
+                    let _ = seen.as_object_mut().unwrap().remove(key);
+                }
             }
         }
         assert_eq!(&seen, update);
@@ -40,7 +44,7 @@ fn check(agent: &str, updates: &[(Value, &str, &str)]) {
 
 #[test]
 #[expect(clippy::too_many_lines, reason = "a table of agents")]
-fn of_each_agent() {
+fn calls_of_each_agent_have_readable_titles() {
     let claude = |extra: Value| {
         let mut update = json!({
             "_meta": { "claudeCode": { "toolName": "mcp__acp-skills__activate_skill" } }, "toolCallId": "toolu_1",
@@ -141,13 +145,13 @@ fn of_each_agent() {
     let mut fixture = fixture("qwen-code", Titles::People);
     let out = fixture.update("s", &qwen);
     assert_eq!(out.client()["params"]["update"]["title"], "Skill: review");
-    // What has no kind keeps the one that it was announced with.
+    // An update without a kind keeps the announced one.
     assert!(out.client()["params"]["update"].get("kind").is_none());
 }
 
-/// CodeCompanion shows what stands in front of a colon.
+/// CodeCompanion truncates titles at a colon.
 #[test]
-fn for_a_client_that_cuts_titles() {
+fn titles_for_a_client_that_truncates_at_colons() {
     let mut fixture = Fixture::new(policy());
     let info = json!({ "name": "CodeCompanion.nvim", "version": "1.0.0" });
     fixture.request(0, "initialize", &json!({ "protocolVersion": 1, "clientInfo": info }));
@@ -166,7 +170,7 @@ fn for_a_client_that_cuts_titles() {
 }
 
 #[test]
-fn what_is_not_certain_stays_as_it_is() {
+fn uncertain_calls_are_unchanged() {
     let call = |key: &str, value: Value| {
         let mut update = json!({
             "sessionUpdate": "tool_call", "toolCallId": "1", "title": "Skill of mine", "kind": "other",
@@ -187,7 +191,7 @@ fn what_is_not_certain_stays_as_it_is() {
         ("qwen-code", call("_meta", json!({ "toolName": "tool_call" }))),
         (CODEX, call("title", json!("mcp.acp-skills.activate_skill"))),
         ("OpenCode", call("title", json!("activate_skill"))),
-        // The title of a call that was announced as something else.
+        // A later title of a call that was announced with another title.
         (
             "OpenCode",
             json!({
@@ -199,7 +203,7 @@ fn what_is_not_certain_stays_as_it_is() {
         let mut fixture = fixture(agent, Titles::People);
         assert_eq!(&fixture.update("s", &update).client()["params"]["update"], &update, "{agent}");
     }
-    // A session of nobody's, and every other byte of a line.
+    // All other bytes of the line are unchanged, and updates of unknown sessions are not edited.
     let mut fixture = fixture(CLAUDE, Titles::People);
     let line = r#"{"jsonrpc":"2.0", "method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call","toolCallId":"1","name":"mcp__acp-skills__activate_skill", "title":"t","kind":"other","rawInput":{"name":"re\u0076iew"},"x":1.0}}}"#;
     let mut actions = Actions::default();
@@ -211,7 +215,7 @@ fn what_is_not_certain_stays_as_it_is() {
 }
 
 #[test]
-fn in_requests_for_permission() {
+fn requests_for_permission_have_readable_titles() {
     for (titles, expected, kind) in [
         (Titles::People, "Skill: review", "read"),
         (Titles::Agent, "mcp__acp-skills__activate_skill", "other"),
@@ -232,9 +236,9 @@ fn in_requests_for_permission() {
     }
 }
 
-/// A call that has the id of one of ours, or turns out to be something else, is shown as the agent shows it.
+/// A call keeps the agent's title if it reuses the id of one of our calls, or turns out to be something else.
 #[test]
-fn what_is_ours_no_more() {
+fn reused_ids_keep_the_title_of_the_agent() {
     let ours = json!({
         "sessionUpdate": "tool_call", "toolCallId": "call_0", "title": "t", "kind": "other",
         "name": "mcp__acp-skills__activate_skill", "rawInput": { "name": "review" },
@@ -258,7 +262,7 @@ fn what_is_ours_no_more() {
         {
             assert_eq!(&fixture.update("s", update).client()["params"]["update"], update);
         }
-        // And ours again.
+        // The next call of our tool gets our title again.
         assert_eq!(fixture.update("s", &ours).client()["params"]["update"]["title"], "Skill: review");
     }
 }

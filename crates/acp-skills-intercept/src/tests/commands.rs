@@ -1,4 +1,4 @@
-//! Skills as commands: the menu, what becomes of a command, `/skills`.
+//! Tests of slash commands: the menu, the invocation of skills, and `/skills`.
 
 mod expansion;
 mod menu;
@@ -20,10 +20,10 @@ fn skill(name: &str, change: impl FnOnce(&mut Properties)) -> Skill {
 
 fn set() -> SkillSet {
     [
-        skill("review", |it| it.argument_hint = Some("[file]".into())),
+        skill("review", |properties| properties.argument_hint = Some("[file]".into())),
         skill("Plan B", |_| {}),
-        skill("secret", |it| it.disable_model_invocation = true),
-        skill("background", |it| it.user_invocable = false),
+        skill("secret", |properties| properties.disable_model_invocation = true),
+        skill("background", |properties| properties.user_invocable = false),
     ]
     .into_iter()
     .collect()
@@ -33,7 +33,7 @@ fn fixture() -> Fixture {
     Fixture::with_skills(policy(), set()).initialized("x", &json!({}))
 }
 
-/// A fixture with a session whose agent has these commands.
+/// Opens a session with an agent that has these commands.
 fn session(theirs: &[&str]) -> Fixture {
     let mut fixture = fixture();
     fixture.new_session(1, "s");
@@ -51,12 +51,12 @@ fn menu(message: &Value) -> Vec<&str> {
     list.iter().map(|entry| entry["name"].as_str().unwrap()).collect()
 }
 
-/// The menu in what was sent, and nothing else is there.
+/// Returns the menu in the only message that was sent.
 fn sent(out: &Out) -> Vec<&str> {
     menu(out.client())
 }
 
-/// Sends a command and answers what it asks for; returns what the agent gets.
+/// Sends a command, answers its query, and returns the prompt for the agent.
 fn expanded(fixture: &mut Fixture, request: u64, prompt: &Value) -> Value {
     let out = fixture.request(request, "session/prompt", &json!({ "sessionId": "s", "prompt": prompt }));
     assert!(out.is_nothing(), "{out:?}");

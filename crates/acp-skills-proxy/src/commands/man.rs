@@ -1,4 +1,4 @@
-//! `man`: the manual pages, one for the program and one for each command. For whoever makes a package.
+//! `man`: writes the manual pages of the program and of each command, for packages.
 
 use std::{fs, path::PathBuf, process::ExitCode};
 
@@ -7,18 +7,18 @@ use skills_core::text::shown_path;
 
 use crate::{args::path, error::UsageError};
 
-/// Flags of `man`.
+/// The flags of `man`.
 #[derive(Debug, Args)]
 pub(crate) struct ManArgs {
-    /// Where the pages go; it is created.
+    /// The directory for the pages. It is created if it is missing.
     #[arg(value_name = "DIR", value_parser = path())]
     dir: PathBuf,
 }
 
-/// Writes the pages of `all`, the command line of the program.
+/// Writes the manual pages for the command line `all`.
 ///
 /// # Errors
-/// They cannot be written.
+/// Returns an error if a page can't be written.
 pub(crate) fn run(args: ManArgs, all: Command) -> anyhow::Result<ExitCode> {
     let written = fs::create_dir_all(&args.dir).and_then(|()| clap_mangen::generate_to(all, &args.dir));
     written.map_err(|error| {

@@ -1,6 +1,6 @@
-//! Where values end: passing over them without reading what they say.
+//! Skips JSON values: finds their ends without reading their contents.
 
-/// Where the next member or element begins, past spaces and one comma.
+/// Returns the offset of the next member or element, after white space and one comma. Returns `None` at the end of the container.
 pub fn next_item(line: &[u8], at: usize, end: usize) -> Option<usize> {
     let mut at = skip_space(line, at);
     if line.get(at) == Some(&b',') {
@@ -9,7 +9,7 @@ pub fn next_item(line: &[u8], at: usize, end: usize) -> Option<usize> {
     (at < end && !matches!(line[at], b'}' | b']')).then_some(at)
 }
 
-/// The first byte at or after `at` that is no JSON space.
+/// Returns the offset of the first byte at or after `at` that is not JSON white space.
 pub fn skip_space(line: &[u8], mut at: usize) -> usize {
     while matches!(line.get(at), Some(b' ' | b'\t' | b'\r' | b'\n')) {
         at += 1;
@@ -17,7 +17,7 @@ pub fn skip_space(line: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// The end of the value that begins at `at`.
+/// Returns the offset after the value that begins at `at`. Returns `None` if there is no value, or if it is incomplete.
 pub fn skip_value(line: &[u8], at: usize) -> Option<usize> {
     match line.get(at)? {
         b'"' => skip_string(line, at),

@@ -18,7 +18,7 @@ use crate::{
     text::shown_path,
 };
 
-/// A cache of fetched instructions. It's cheap to clone, and clones share their content.
+/// A cache of fetched instructions. It is cheap to clone, and clones share their content.
 ///
 /// Each text is fetched only once, even if several threads request it at the same time. Failures are not cached, so the next
 /// activation tries again.
@@ -32,7 +32,7 @@ pub struct BodyCache {
 /// The instructions of a skill.
 pub(super) struct Body {
     pub(super) text: Arc<str>,
-    /// Set if this is the last good text instead of the file on disk. Says why.
+    /// The reason for using the last good text instead of the file on disk. `None` if the file was used.
     pub(super) outdated: Option<Diagnostic>,
 }
 
@@ -59,7 +59,7 @@ impl BodyCache {
                 Instructions::File(path) => return self.file(path),
                 Instructions::Url(url) => self.fetched(url, || fetch(url))?,
             },
-            // The key contains the checksum, because a different checksum means a different text at the same URL.
+            // The key contains the checksum, so that a new version at the same URL will be fetched again.
             #[cfg(feature = "fetch")]
             Source::Remote(remote) => self.fetched(&remote.key(), || Ok(remote.skill_md()?))?,
         };
@@ -128,7 +128,7 @@ impl OnDisk {
 /// Reads a file of a virtual skill. The path is trusted, because it comes from code or from a configuration file.
 fn read(path: &Path) -> Result<OnDisk, ActivationError> {
     let failed = |source| ActivationError::Read { path: path.to_owned(), source };
-    // Check the type before opening the file, because opening a FIFO blocks until another process writes to it.
+    // Check the type before we open the file, since opening a FIFO would block until another process writes to it.
     let metadata = fs::metadata(path).map_err(failed)?;
     if !metadata.is_file() {
         return Err(failed(io::Error::other("it is not a regular file")));

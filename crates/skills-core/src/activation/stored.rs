@@ -22,7 +22,7 @@ const BETWEEN_PIECES: Duration = Duration::from_millis(20);
 pub(super) struct Text {
     pub(super) whole: Arc<str>,
     parsed: Parsed,
-    /// Set if this is the last good text instead of the file on disk. Says why.
+    /// The reason for using the last good text instead of the file on disk. `None` if the file was used.
     pub(super) outdated: Option<Diagnostic>,
 }
 
@@ -74,11 +74,11 @@ pub(super) fn read(skill: &Skill, stored: &Stored) -> Result<Text, ActivationErr
             }
             return Ok(text);
         }
-        // The directory was replaced by a link, perhaps to another skill on purpose, so don't fall back to the old text.
+        // The directory was replaced by a link. The user may want to replace the skill, so don't fall back to the old text.
         Err(error @ ActivationError::File(FileError::LinkInPath { .. })) => return Err(error),
         Err(error) => error,
     };
-    // With a guard, the last good text may not be the approved one.
+    // If there is a guard, don't use the last good text, since it may be a version that the user has not approved.
     let last = kept.get(&stored.dir).filter(|_| stored.guard.is_none());
     let Some(last) = last else { return Err(error) };
     let message = format!("using the last good instructions of the skill: {error}");
@@ -95,7 +95,7 @@ fn read_file(skill: &Skill, stored: &Stored) -> Result<OnDisk, ActivationError> 
     Ok(OnDisk { text, state: State { stamp: head.stamp(), modified: head.modified } })
 }
 
-/// Parses a file. Returns an error if it's broken or incomplete.
+/// Parses a file. Returns an error if it is broken or incomplete.
 fn judge(file: OnDisk, stored: &Stored, last: Option<&str>) -> Result<Text, ActivationError> {
     let text = Text::new(file.text, stored);
     if file.state.stamp == stored.stamp {

@@ -75,7 +75,7 @@ pub struct VisitedDirectory<'a> {
 }
 
 impl DiscoveryCache {
-    /// Returns the directories that the last search has read, in no particular order.
+    /// Returns all directories from the previous search, in no particular order.
     pub fn directories(&self) -> impl Iterator<Item = VisitedDirectory<'_>> {
         self.visits
             .iter()
@@ -83,7 +83,8 @@ impl DiscoveryCache {
     }
 }
 
-/// Merges a visit with the previous one: an unchanged skill is shared, and a broken skill is replaced by its last version.
+/// Merges a visit with the previous one. If the skill did not change, the previous skill is reused. If it is broken now, the
+/// previous version is kept.
 pub(super) fn settle(visit: Visit, before: Option<&Arc<Visit>>) -> Arc<Visit> {
     let Some(Visit::Skill { skill: old, diagnostics: old_findings, .. }) = before.map(|before| &**before)
     else {

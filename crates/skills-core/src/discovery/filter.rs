@@ -31,7 +31,7 @@ pub struct Filter {
 pub struct FilterError {
     /// The glob.
     pub glob: String,
-    /// The reason why it's invalid.
+    /// The reason why it is invalid.
     pub reason: String,
 }
 

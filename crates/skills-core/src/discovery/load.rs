@@ -18,7 +18,7 @@ use crate::{
 
 /// The error of a skill that can't be loaded. At least one of the diagnostics is an error.
 ///
-/// It's displayed as `cannot load the skill …/SKILL.md:1:1: error[…]: …`, with a line and a hint for each error.
+/// This error is displayed as `cannot load the skill …/SKILL.md:1:1: error[…]: …`, with a line and a hint for each problem.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("cannot load the skill {}", errors(path, diagnostics))]
 #[non_exhaustive]
@@ -54,7 +54,7 @@ pub(super) enum Visit {
     Skill {
         skill: Arc<Skill>,
         diagnostics: Vec<Diagnostic>,
-        /// Set if the file can't be loaded any more, and `skill` is its last version.
+        /// The error, if the file can no longer be loaded and `skill` is a previous version.
         broken: Option<LoadError>,
     },
     /// The directory is not a skill, but its subdirectories may be. The error is set if it has a `SKILL.md` that can't be
@@ -63,7 +63,7 @@ pub(super) enum Visit {
 }
 
 impl Visit {
-    /// Returns the path of the directory if it's a skill.
+    /// Returns the path of the directory, or `None` if this is not a skill.
     pub(super) fn dir(&self) -> Option<&Arc<Path>> {
         match self {
             Self::Skill { skill, .. } => match &skill.source {
@@ -191,7 +191,7 @@ fn load(files: &SkillFiles, real: &Path, dir_name: &OsStr, file_name: &'static s
     }
 }
 
-/// Returns `name` if it's a spelling of `SKILL.md` that is accepted.
+/// Returns the accepted spelling of `SKILL.md` that is equal to `name`, if there is one.
 pub(super) fn skill_file_name(name: Option<&OsStr>) -> Option<&'static str> {
     SKILL_FILE_NAMES.into_iter().find(|known| name.is_some_and(|name| name == *known))
 }

@@ -14,8 +14,8 @@ use crate::{
 
 /// A skill that the user named.
 ///
-/// If it can't be loaded any more, its last version is kept. If its `SKILL.md` is removed, the skill is removed too, until the
-/// file exists again.
+/// If the skill can no longer be loaded, the previous version is kept. If the `SKILL.md` is removed, the skill is removed too,
+/// until the file exists again.
 #[derive(Debug, Clone)]
 pub struct NamedSkill {
     path: PathBuf,
@@ -64,7 +64,7 @@ impl NamedSkill {
         Ok((skill, diagnostics))
     }
 
-    /// Adds the skill to a set, or reports there why it's missing.
+    /// Adds the skill to a set. If it is missing, the reason is recorded in the set instead.
     pub fn add_to(&self, skills: &mut SkillSetBuilder) {
         let errors = || self.broken.iter().flat_map(|error| error.diagnostics.iter().cloned());
         match (&self.loaded, &self.broken) {

@@ -79,7 +79,7 @@ fn nested_directories_are_searched() {
             ("a/SKILL.md", "name=a"),
             ("group/c/SKILL.md", "name=c"),
             ("group/README.md", "no skill"),
-            // Not found, because it's within another skill.
+            // Not found, because it is within another skill.
             ("a/examples/inner/SKILL.md", "name=inner"),
             (".claude/skills/d/SKILL.md", "name=d"),
             (".agents/skills/e/SKILL.md", "name=e"),
@@ -144,7 +144,7 @@ fn hidden_directories_of_projects_and_users() {
         project d .agents/skills/.claude/skills/d"#]]
     .assert_eq(&show(&set, &base));
 
-    // A hidden directory that one root skips can be another root, with a cache too.
+    // A hidden directory is skipped below one root, but is found when it is a root itself. This also works with a cache.
     let search = Discovery::new([
         Root::new(Scope::Project, base.join(".skills")),
         Root::scanned(base.join(".skills/.curated")),

@@ -52,9 +52,9 @@ struct Place {
 /// A directory to visit.
 #[derive(Debug)]
 struct Candidate {
-    /// The path as a user would write it. It's used for sorting and for the name.
+    /// The path as a user would write it. It is used for sorting and for the name.
     path: PathBuf,
-    /// The canonical path, if it's different.
+    /// The canonical path, if it is different.
     real: Option<PathBuf>,
     /// True if the directory is in a tree that was created or replaced.
     is_new: bool,

@@ -11,8 +11,9 @@ use crate::tool::{CallContext, ToolError, ToolHandler};
 /// A tool handler that runs a program.
 ///
 /// The program receives the tool's input as JSON on its standard input, and its standard output is the result. If the output
-/// is valid JSON, the result is that JSON value, otherwise it's a string. If the tool is called without input, standard input
-/// is empty (and not `null`). Any exit code except 0 is an error that contains the program's standard error.
+/// is valid JSON, the result is that JSON value. Otherwise it's a string, without the newline at its end. If the tool is
+/// called without input, standard input is empty (and not `null`). Any exit code except 0 is an error that contains the
+/// program's standard error.
 ///
 /// ```
 /// use skills_core::{Skill, SkillTool, exec::CommandTool};

@@ -86,8 +86,11 @@ impl SkillFiles {
     }
 }
 
-/// Returns true if the `SKILL.md` of a stored skill still starts with the same frontmatter as when discovery read it, so that
-/// the skill's name and description are still correct. Always true for skills that are not stored in a directory.
+/// Returns true if the `SKILL.md` of a stored skill is unchanged since discovery read it, so that the skill's name and
+/// description are still correct.
+///
+/// Compares the size of the file and its first [`MAX_FRONTMATTER_BYTES`]. Always true for skills that are not stored in a
+/// directory.
 ///
 /// # Errors
 /// Returns the errors of [`SkillFiles::head`]. If the skill is [guarded](Skill::guarded), these include

@@ -96,7 +96,7 @@ impl<'r, 'a> Reader<'r, 'a> {
         let name = key.text().unwrap_or_default();
         match &value.kind {
             Kind::Text { .. } if value.is_null() && !value.marked => {
-                // In `description: #1 tool for …`, the value is a comment for YAML. We use it, because there is no other value.
+                // In `description: #1 tool for …`, the value is a comment for YAML. We use it as the value, since the author probably meant that.
                 let text = literal().filter(|text| text.starts_with('#'))?;
                 self.cut(value, name, "in YAML, `#` after a space starts a comment, so the value is empty");
                 Some(text)

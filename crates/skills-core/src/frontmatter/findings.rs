@@ -3,7 +3,7 @@
 use super::{Verdict, yaml::Position};
 use crate::diagnostic::{Diagnostic, Severity};
 
-/// The maximum number of findings, in addition to fatal ones. Further findings are dropped.
+/// The maximum number of findings. Further findings are dropped, unless they are fatal.
 const MAX_FINDINGS: usize = 100;
 
 /// The diagnostics of one parse.
@@ -29,7 +29,7 @@ impl Findings {
         self.list.push(Diagnostic { severity: Severity::Error, ..finding });
     }
 
-    /// Adds a finding about a broken rule of the specification. It's an error for [`Verdict::Spec`] and otherwise a warning.
+    /// Adds a finding about a broken rule of the specification. It is an error for [`Verdict::Spec`] and otherwise a warning.
     pub(super) fn broken(&mut self, finding: Diagnostic) {
         let severity = if self.wants_spec() { Severity::Error } else { Severity::Warning };
         self.push(Diagnostic { severity, ..finding });

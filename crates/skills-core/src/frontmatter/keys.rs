@@ -49,7 +49,7 @@ impl Field {
         })
     }
 
-    /// Returns the name of the field that is most similar to an unknown `key`, if it's similar enough.
+    /// Returns the name of the field that is most similar to an unknown `key`, if it is similar enough.
     pub(super) fn misspelled(key: &str) -> Option<&'static str> {
         /// The minimum similarity, from 0 to 1.
         const ALIKE: f64 = 0.75;

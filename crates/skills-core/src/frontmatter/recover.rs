@@ -160,7 +160,7 @@ fn is_structured(value: &str) -> bool {
         let first = value.trim_start();
         return first.starts_with("- ") || key(first.lines().next().unwrap_or_default()).is_some();
     }
-    // `[Beta] text` and `{{x}}` are text. If the bracket is closed at the end or not at all, it's a collection.
+    // `[Beta] text` and `{{x}}` are text. If the bracket is closed at the end or not at all, it is a collection.
     match inline.as_bytes().first() {
         Some(b'[') => inline.trim_end().ends_with(']') || !inline.contains(']'),
         Some(b'{') => {

@@ -1,8 +1,8 @@
 //! Predicts the findings of `skills-ref validate`, the specification's reference validator.
 //!
 //! It differs from the specification: it splits the file at each `---`, even within a line, and parses the frontmatter with
-//! StrictYAML, which rejects flow style, tags, anchors and uneven indentation. All scalars are text. Except for those about
-//! YAML, the messages are those of the validator, so that the results can be compared.
+//! StrictYAML, which rejects flow style, tags, anchors and uneven indentation. All scalars are text. The messages are
+//! equal to those of the validator, so that results can be compared, but messages about YAML depend on the parser.
 
 use std::{borrow::Cow, ops::Range};
 

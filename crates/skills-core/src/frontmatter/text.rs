@@ -45,7 +45,7 @@ fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Decoded<'static> {
 
 /// Removes the characters that YAML forbids. Also returns the byte offset of the first of them.
 pub(super) fn printable(text: &str) -> (Cow<'_, str>, Option<usize>) {
-    // A fast path for nearly all files, because comparing bytes is faster than decoding characters.
+    // This is a fast path for nearly all files, since comparing bytes is faster than decoding characters.
     let suspicious = |&byte: &u8| {
         (byte < 0x20 && !matches!(byte, b'\t' | b'\n' | b'\r'))
             || byte == 0x7F
@@ -70,7 +70,7 @@ pub(super) fn readable(text: &str) -> String {
     let text = text.trim();
     if text.bytes().any(|byte| byte < 0x20 || byte == 0x7F || byte == 0xC2) {
         let kept: String = text.chars().filter(|&c| !c.is_control() || matches!(c, '\n' | '\t')).collect();
-        // Trim again, because there may be spaces between removed characters.
+        // Trim again to remove spaces that were next to a removed character.
         return kept.trim().to_owned();
     }
     text.to_owned()

@@ -92,7 +92,7 @@ fn equal_scores_are_ordered_by_priority_then_completeness_then_position() {
     tool.missing = Some("gone".into());
     let incomplete = builder("d").add_tool(tool).build().unwrap();
     let skills = vec![skill("a", "Same words.", low), incomplete, complete, skill("c", "Same words.", high)];
-    // `d` and `e` have a tool, so their text is longer and their score lower.
+    // The text of `d` and `e` is longer, since they have a tool. This leads to a lower score.
     assert_eq!(names(skills, &text("same words")), ["c", "a", "e", "d"]);
 }
 

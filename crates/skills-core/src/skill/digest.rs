@@ -4,7 +4,7 @@ use std::{fmt, io};
 
 use sha2::Digest;
 
-/// A SHA-256 checksum. It's displayed as 64 hexadecimal digits.
+/// A SHA-256 checksum. It is displayed as 64 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Sha256([u8; 32]);
 

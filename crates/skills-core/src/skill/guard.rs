@@ -1,8 +1,8 @@
-//! [`Guard`]: decides for each file of a stored skill if it may be served.
+//! [`Guard`]: decides whether a file of a stored skill may be served.
 
 use std::{fmt, io, sync::Arc};
 
-/// Decides if a file of a skill may be served, for example by comparing it with the hash that the user approved.
+/// Decides whether a file of a skill may be served, for example by comparing it to a hash that the user approved.
 pub trait FileGuard: Send + Sync {
     /// Returns true if the file at `path` may be served with this content.
     ///

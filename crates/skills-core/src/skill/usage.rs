@@ -29,7 +29,7 @@ pub struct Usage {
 
 /// A parameter that users can pass when they invoke a skill.
 ///
-/// It's documentation for the model and for users. Values are not validated.
+/// It is documentation for the model and for users. Values are not validated.
 ///
 /// ```
 /// use skills_core::skill::Parameter;
@@ -41,7 +41,7 @@ pub struct Usage {
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Parameter {
-    /// The name. It's never empty.
+    /// The name. It is never empty.
     pub name: String,
     /// A description of the parameter.
     #[serde(default)]
@@ -59,7 +59,7 @@ pub struct Parameter {
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Example {
-    /// A request or situation in which the skill is used. It's never empty.
+    /// A request or situation in which the skill is used. It is never empty.
     pub scenario: String,
     /// The expected result.
     #[serde(default)]
@@ -210,7 +210,7 @@ mod tests {
         assert_eq!(usage.parameters[1].kind.as_deref(), Some("3"));
         assert_eq!(usage.examples, [Example::new("A review.", "A list."), Example::new("Another.", "")]);
         assert_eq!(usage.hint().as_deref(), Some("<path> [depth] [format]"));
-        // Values that are not lists have some other meaning and are ignored without a finding.
+        // Values that are not lists are used for other purposes, so they are ignored without a finding.
         for other in [
             json!({}),
             json!("x"),

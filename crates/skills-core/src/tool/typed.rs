@@ -16,7 +16,7 @@ use super::{CallContext, SkillTool, ToolError, ToolHandler};
 #[non_exhaustive]
 #[error("{}{problem}", match path.as_str() { "" => String::new(), path => format!("`{path}`: ") })]
 pub struct InvalidInput {
-    /// The path of the field, for example `lines[2].text`. It's empty if the problem concerns the whole input.
+    /// The path of the field, for example `lines[2].text`. It is empty if the problem concerns the whole input.
     pub path: String,
     /// A description of the problem.
     pub problem: String,

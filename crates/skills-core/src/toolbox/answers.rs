@@ -49,7 +49,7 @@ pub(super) async fn call_skill_tool(
 pub(super) async fn run(tool: &SkillTool, input: Option<Value>, context: &CallContext) -> Answer {
     let handler = Arc::clone(&tool.handler);
     let context = context.clone();
-    // Call the handler inside the future, because it can also panic before it returns one.
+    // Call the handler inside the future, since the call itself can also panic.
     let call = AssertUnwindSafe(async move { handler.call(input, context).await });
     match call.catch_unwind().await {
         Ok(Ok(Value::String(text))) => Ok(ToolOutput::text(text)),

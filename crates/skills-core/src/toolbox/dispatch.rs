@@ -37,7 +37,7 @@ pub struct ToolboxOptions {
     pub scripts: Option<ScriptOptions>,
 }
 
-/// The built-in tools for a set of skills. It's cheap to clone.
+/// The built-in tools for a set of skills. It is cheap to clone.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -115,7 +115,7 @@ impl Toolbox {
     /// All failures become results, including panics in handlers. Dropping the future cancels the call.
     ///
     /// # Panics
-    /// Panics if it's not called within a tokio runtime. If tools or scripts are programs, the runtime must have time and I/O
+    /// Panics if it is not called within a tokio runtime. If tools or scripts are programs, the runtime must have time and I/O
     /// enabled.
     pub async fn call(&self, name: &str, arguments: Map<String, Value>, context: &CallContext) -> ToolOutput {
         let arguments = Arguments::new(arguments);

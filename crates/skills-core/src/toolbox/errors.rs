@@ -18,7 +18,7 @@ const MAX_NAMES: usize = 20;
 /// The maximum number of files that an error lists.
 const MAX_FILES: usize = 50;
 
-/// The error of a tool call. It's displayed as `Code: sentence`.
+/// The error of a tool call. It is displayed as `Code: sentence`.
 #[derive(Debug)]
 pub(super) struct CallError {
     pub(super) code: &'static str,
@@ -155,10 +155,10 @@ fn quote(name: &str) -> String {
     format!("\"{}\"", shorten(&one_line(name), 100))
 }
 
-/// Returns the name that is most similar to `name`, if it's similar enough.
+/// Returns the name that is most similar to `name`, if it is similar enough.
 fn similar<'n>(name: &str, names: &[&'n str]) -> Option<&'n str> {
     const LIKELY: f64 = 0.75;
-    // Comparing takes time proportional to the product of the lengths, and a name of this length isn't a typo.
+    // Don't compare long names, since this takes time proportional to the product of both lengths.
     if name.len() > 200 {
         return None;
     }

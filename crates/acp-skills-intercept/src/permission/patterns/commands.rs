@@ -1,12 +1,12 @@
-//! Patterns of shell commands: `Bash(git log:*)`.
+//! Matches shell commands with patterns such as `Bash(git log:*)`.
 
 use std::path::Path;
 
 use acp_skills_wire::Node;
 
-use super::{Fit, places, programs, wild};
+use super::{Match, places, programs, wild};
 
-/// Members that say nothing of what runs.
+/// Members that don't affect what runs.
 const BESIDE_COMMAND: [&str; 7] = [
     "command",
     "description",
@@ -17,32 +17,33 @@ const BESIDE_COMMAND: [&str; 7] = [
     "timeout_ms",
 ];
 
-/// Members with the directory in which it runs.
+/// Members with the working directory.
 const DIRECTORIES: [&str; 5] = ["cwd", "dir", "directory", "workdir", "working_directory"];
 
-/// What a shell makes of more than one command, or of one that runs others or writes files.
+/// Characters of the shell that combine commands, substitute text, or redirect to files.
 const STEERS: [char; 14] = [';', '&', '|', '`', '$', '<', '>', '(', ')', '{', '}', '\n', '\r', '\\'];
 
-/// How the command in `input` stands to the argument of a pattern.
-pub(super) fn fit(pattern: &str, input: Node<'_>, cwd: Option<&Path>) -> Fit {
-    // The tool may take the path, and the command may be a word of its own.
+/// Matches the command in `input` with the argument of a pattern.
+pub(super) fn match_command(pattern: &str, input: Node<'_>, cwd: Option<&Path>) -> Match {
+    // If there is also a path, we don't know whether the tool runs the command or uses the path.
     if places::has_path(input) {
-        return Fit::Unsure;
+        return Match::Unsure;
     }
-    match text(input).map_or(Fit::Unsure, |command| one(pattern, &command)) {
-        Fit::Inside if !is_all(input, cwd) => Fit::Unsure,
-        fit => fit,
+    match text(input).map_or(Match::Unsure, |command| one(pattern, &command)) {
+        Match::Inside if !is_all(input, cwd) => Match::Unsure,
+        result => result,
     }
 }
 
-/// The shell command in an input: a text, or a list of words.
+/// Returns the shell command in an input, which is a text or a list of words.
 fn text(input: Node<'_>) -> Option<String> {
     let node = input.get("command")?;
     if let Some(text) = node.as_str() {
         return Some(text.into_owned());
     }
     let words: Option<Vec<_>> = node.elements().map(|word| word.as_str()).collect();
-    // How a list is quoted matters only where a word has space in it, and then nobody can say.
+    // We don't know how the agent quotes words. It matters only for words with white space, which get backquotes, so that the
+    // result is unsure.
     words.filter(|words| !words.is_empty()).map(|words| {
         let quoted = words.iter().map(|word| {
             if word.contains(char::is_whitespace) { format!("`{word}`") } else { word.to_string() }
@@ -51,8 +52,8 @@ fn text(input: Node<'_>) -> Option<String> {
     })
 }
 
-/// Whether the command is all that an input says of what runs: not in another directory, with other variables, or without the
-/// agent's own sandbox.
+/// Returns true if nothing but the command affects what runs: no other directory, no environment variables, and no option that
+/// turns off the agent's own sandbox.
 fn is_all(input: Node<'_>, cwd: Option<&Path>) -> bool {
     input.members().all(|(key, value)| {
         let is_off = value.is_null() || value.as_bool() == Some(false);
@@ -65,7 +66,7 @@ fn is_all(input: Node<'_>, cwd: Option<&Path>) -> bool {
     })
 }
 
-fn one(pattern: &str, command: &str) -> Fit {
+fn one(pattern: &str, command: &str) -> Match {
     let command = command.trim();
     let fits = match pattern.strip_suffix(":*").or_else(|| pattern.strip_suffix(" *")) {
         Some(prefix) => {
@@ -85,9 +86,9 @@ fn one(pattern: &str, command: &str) -> Fit {
     };
     let is_plain = !command.contains(STEERS) && !command.contains(|c: char| c.is_control() && c != '\t');
     match fits {
-        true if is_plain && programs::says_what_runs(pattern, command) => Fit::Inside,
-        true => Fit::Unsure,
-        false => Fit::Outside,
+        true if is_plain && programs::says_what_runs(pattern, command) => Match::Inside,
+        true => Match::Unsure,
+        false => Match::Outside,
     }
 }
 
@@ -96,27 +97,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_stands_beside_a_command() {
+    fn other_members_of_the_input_count() {
         for (input, expected) in [
-            (r#"{"command":"ls","description":"Lists.","timeout":5}"#, Fit::Inside),
-            (r#"{"command":"ls","run_in_background":true}"#, Fit::Inside),
-            (r#"{"command":"ls","cwd":"/project"}"#, Fit::Inside),
-            (r#"{"command":"ls","workdir":"."}"#, Fit::Inside),
-            (r#"{"command":"ls","directory":""}"#, Fit::Inside),
-            (r#"{"command":"ls","dangerouslyDisableSandbox":false}"#, Fit::Inside),
-            (r#"{"command":"ls","env":null}"#, Fit::Inside),
-            (r#"{"command":"ls","dangerouslyDisableSandbox":true}"#, Fit::Unsure),
-            (r#"{"command":"ls","cwd":"/elsewhere"}"#, Fit::Unsure),
-            (r#"{"command":"ls","env":{"LD_PRELOAD":"evil"}}"#, Fit::Unsure),
-            (r#"{"command":"ls","args":["-l"]}"#, Fit::Unsure),
-            (r#"{"command":"ls","cmd":"rm -rf x"}"#, Fit::Unsure),
-            (r#"{"command":"ls","path":"src"}"#, Fit::Unsure),
-            (r#"{"command":"ls\u0000rm"}"#, Fit::Outside),
-            (r#"{"command":"ls \u0000rm"}"#, Fit::Unsure),
-            (r#"{"command":{}}"#, Fit::Unsure),
+            (r#"{"command":"ls","description":"Lists.","timeout":5}"#, Match::Inside),
+            (r#"{"command":"ls","run_in_background":true}"#, Match::Inside),
+            (r#"{"command":"ls","cwd":"/project"}"#, Match::Inside),
+            (r#"{"command":"ls","workdir":"."}"#, Match::Inside),
+            (r#"{"command":"ls","directory":""}"#, Match::Inside),
+            (r#"{"command":"ls","dangerouslyDisableSandbox":false}"#, Match::Inside),
+            (r#"{"command":"ls","env":null}"#, Match::Inside),
+            (r#"{"command":"ls","dangerouslyDisableSandbox":true}"#, Match::Unsure),
+            (r#"{"command":"ls","cwd":"/elsewhere"}"#, Match::Unsure),
+            (r#"{"command":"ls","env":{"LD_PRELOAD":"evil"}}"#, Match::Unsure),
+            (r#"{"command":"ls","args":["-l"]}"#, Match::Unsure),
+            (r#"{"command":"ls","cmd":"rm -rf x"}"#, Match::Unsure),
+            (r#"{"command":"ls","path":"src"}"#, Match::Unsure),
+            (r#"{"command":"ls\u0000rm"}"#, Match::Outside),
+            (r#"{"command":"ls \u0000rm"}"#, Match::Unsure),
+            (r#"{"command":{}}"#, Match::Unsure),
         ] {
             let node = Node::parse(input.as_bytes()).unwrap();
-            assert_eq!(fit("ls:*", node, Some(Path::new("/project"))), expected, "{input}");
+            assert_eq!(match_command("ls:*", node, Some(Path::new("/project"))), expected, "{input}");
         }
     }
 }

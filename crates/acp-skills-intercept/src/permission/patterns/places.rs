@@ -1,16 +1,16 @@
-//! The places that an input names: a pattern for paths says something of a call that names one, and of no other.
+//! Finds the path in an input. A pattern for paths can decide about a call only if its input contains exactly one path.
 
 use std::borrow::Cow;
 
 use acp_skills_wire::Node;
 
-/// How deep an input is looked into. No tool takes one that is deeper, and a look costs the square of the depth.
+/// The maximum depth of an input that is searched. No tool takes a deeper one, and the cost is quadratic in the depth.
 const MAX_DEPTH: usize = 16;
 
-/// The names that tools have for the path that they take.
+/// The names of the members from which tools take a path.
 const PATHS: [&str; 4] = ["file_path", "path", "notebook_path", "abs_path"];
 
-/// How names of members end that say where something is.
+/// Endings of names of members that contain a location.
 const PLACES: [&str; 13] = [
     "path",
     "paths",
@@ -27,13 +27,13 @@ const PLACES: [&str; 13] = [
     "destination",
 ];
 
-/// Names that say so as a whole; longer ones may end in these words and mean something else (`new_source`).
+/// Complete names of members that contain a location. Longer names with these endings can mean something else (`new_source`).
 const SHORT_PLACES: [&str; 6] = ["dest", "dst", "from", "source", "src", "to"];
 
-/// How names of members end that hold globs, or expressions: which files below a place, or which of their lines.
+/// Endings of names of members that contain globs or expressions, which select files or lines.
 const GLOBS: [&str; 6] = ["glob", "globs", "include", "includes", "pattern", "patterns"];
 
-/// The path that an input names; `None` where it names several, because nobody can say which of them the tool takes.
+/// Returns the path in an input. Returns `None` if there are several, because we can't know which of them the tool uses.
 pub(in crate::permission) fn path(input: Node<'_>) -> Option<String> {
     let mut named = 0;
     count_places(input, MAX_DEPTH, &mut named);
@@ -43,12 +43,12 @@ pub(in crate::permission) fn path(input: Node<'_>) -> Option<String> {
     PATHS.iter().find_map(|key| input.str(key)).map(Cow::into_owned)
 }
 
-/// Whether an input has a path that its tool takes, or more than one.
+/// Returns true if an input has at least one path.
 pub(super) fn has_path(input: Node<'_>) -> bool {
     PATHS.iter().any(|key| input.text(key).is_some())
 }
 
-/// Counts the members that name a place. What is too deep may be any number of them.
+/// Counts the members that contain a location. A part below the maximum depth counts as two.
 fn count_places(input: Node<'_>, depth: usize, named: &mut usize) {
     if depth == 0 {
         *named += 2;
@@ -74,18 +74,19 @@ fn count_places(input: Node<'_>, depth: usize, named: &mut usize) {
     nested.for_each(|element| count_places(element, depth - 1, named));
 }
 
-/// Whether a glob, or one of several, may leave the place that it begins in.
+/// Returns true if a glob, or one of several, may match files outside of its directory.
 fn leads_elsewhere(value: Node<'_>) -> bool {
     let texts = value.elements().chain(value.is_string().then_some(value));
     texts.into_iter().any(|text| text.as_text().is_none_or(|text| leads(&text)))
 }
 
 fn leads(glob: &str) -> bool {
-    // What braces stand for: one of the parts between commas, of which some are nothing (`{,x}/etc`) or half of `..`.
+    // Braces expand to each part between commas. A part may be empty (`{,x}/etc`) or one half of `..`.
     let mut parts = glob.split(['{', ',']);
-    let has_empty = glob.contains("}/") && ["{,", ",,", ",}", "{}"].iter().any(|it| glob.contains(it));
-    let has_dot = [".{.", "{.,", ",.,", ",.}"].iter().any(|it| glob.contains(it));
-    // A single `\\` in front is more likely that of an expression.
+    let has_empty =
+        glob.contains("}/") && ["{,", ",,", ",}", "{}"].iter().any(|braces| glob.contains(braces));
+    let has_dot = [".{.", "{.,", ",.,", ",.}"].iter().any(|braces| glob.contains(braces));
+    // A single `\\` at the start probably belongs to a regular expression.
     let is_absolute =
         |part: &str| part.starts_with(['/', '~']) || part.starts_with(r"\\") || part.get(1..2) == Some(":");
     parts.any(is_absolute) || has_empty || has_dot || glob.contains("..")

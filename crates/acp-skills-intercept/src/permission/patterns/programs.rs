@@ -1,151 +1,165 @@
-//! Programs that run others: what a pattern has to say before it grants a command of theirs.
+//! Programs that can run other programs: which patterns with a `*` grant a command of theirs.
 //!
-//! An option that is not known to be harmless is not granted: nobody has a whole list of those that run something, and many
-//! can be shortened (`--upload-p`) or written together (`-nO`).
+//! A skill that declares `Bash(git log:*)` asks for `git log`, not for the program that `git log --ext-diff` starts. So an option
+//! is granted only if it is known to be harmless. A list of harmful options would never be complete, and many of these can be
+//! shortened (`--upload-p`) or combined (`-nO`).
 
-/// What the arguments of a program can do.
-enum Kind {
-    /// They are a program, or a text in a language that can start one: only the whole command says what runs.
-    Wrapper,
-    /// The first is a script or a package, and what follows is the script's.
-    Runner,
-    /// The first is a subcommand or a target, without which nothing is said; not one of these, which run what they are given.
-    Subcommands { harmless: Options, but: &'static str },
-    /// Some options run programs; nothing else does.
-    Options(Options),
+/// A program whose subcommands or options can run other programs, with those of its arguments that can't.
+struct Program {
+    names: &'static [&'static str],
+    /// True if the pattern has to name a subcommand or a target.
+    needs_subcommand: bool,
+    /// Subcommands that run what they are given, or that write settings that do.
+    harmful_subcommands: &'static str,
+    /// Harmless options as they are written, without a value; `*` allows every option.
+    options: &'static str,
+    /// Harmless options of one letter, which may be combined.
+    letters: &'static str,
 }
 
-/// Options that run nothing and write nowhere but where the program always does.
-struct Options {
-    /// As they are written, without a value; `*` is any.
-    long: &'static str,
-    /// Letters, alone or together.
-    short: &'static str,
-}
+/// Programs that skills commonly declare with subcommands or options. For all others in [`ALWAYS_ASKED`], a list would cost more
+/// than a question.
+const PROGRAMS: &[Program] = &[
+    Program {
+        names: &["git"],
+        needs_subcommand: true,
+        harmful_subcommands: "bisect config credential daemon difftool filter-branch for-each-repo hook instaweb mergetool p4 \
+                              remote-ext remote-fd send-email submodule svn",
+        options: "--abbrev-commit --all --amend --after --author --before --branch --branches --cached --color --count --date \
+                  --decorate --diff-filter --dry-run --first-parent --fixed-strings --follow --force-with-lease --format \
+                  --graph --grep --ignore-case --line-number --max-count --merges --message --name-only --name-status \
+                  --no-color --no-decorate --no-edit --no-merges --no-verify --numstat --oneline --patch --porcelain --pretty \
+                  --prune --quiet --reverse --set-upstream --short --show-current --shortstat --since --staged --stat \
+                  --summary --tags --unified --until --verbose --word-diff --word-regexp",
+        letters: "aAbdDeEfFGhilLmMnpqrsStUvwz",
+    },
+    Program {
+        names: &["cargo"],
+        needs_subcommand: true,
+        harmful_subcommands: "",
+        options: "--all --all-features --all-targets --benches --bin --bins --check --color --doc --example --examples \
+                  --exclude --features --frozen --keep-going --lib --locked --message-format --no-default-features \
+                  --no-fail-fast --no-run --nocapture --offline --package --profile --quiet --release --test --tests \
+                  --verbose --workspace",
+        letters: "jpqrvADFW",
+    },
+    Program {
+        names: &["npm", "pnpm", "yarn"],
+        needs_subcommand: true,
+        harmful_subcommands: "config dlx exec explore set x",
+        options: "--coverage --if-present --silent --verbose --workspace --workspaces",
+        letters: "sw",
+    },
+    Program {
+        names: &["go"],
+        needs_subcommand: true,
+        harmful_subcommands: "env generate tool",
+        options: "-bench -benchmem -count -cover -failfast -json -list -parallel -race -run -short -tags -timeout -v -x",
+        letters: "",
+    },
+    Program {
+        // Only these subcommands of `gh` run other programs; its options don't.
+        names: &["gh"],
+        needs_subcommand: true,
+        harmful_subcommands: "alias codespace config ext extension",
+        options: "*",
+        letters: "",
+    },
+    Program {
+        names: &["make", "gmake"],
+        needs_subcommand: true,
+        harmful_subcommands: "",
+        options: "",
+        letters: "Bijknqs",
+    },
+    Program {
+        names: &["find"],
+        needs_subcommand: false,
+        harmful_subcommands: "",
+        options: "-a -and -atime -ctime -empty -iname -ipath -iregex -links -maxdepth -mindepth -mmin -mtime -name -newer -not \
+                  -o -or -path -perm -print -print0 -prune -regex -size -type -user -xdev",
+        letters: "",
+    },
+    Program {
+        names: &["rg"],
+        needs_subcommand: false,
+        harmful_subcommands: "",
+        options: "--count --files --files-with-matches --fixed-strings --glob --hidden --ignore-case --json --line-number \
+                  --max-count --multiline --no-ignore --sort --type --word-regexp",
+        letters: "ABCcefFgilLmnNopPsStTuUvwx",
+    },
+];
 
-const WRAPPERS: &str = ". ansible at awk batch builtin busybox bwrap caffeinate chroot chrt cmd command coproc crontab \
-                        dbus-run-session direnv doas ed emacs emacsclient entr env eval ex exec expect fakeroot firejail \
-                        flock gawk gdb gosu hyperfine ionice jshell less lldb ltrace man mawk more mysql nawk nc ncat nice \
-                        nix-shell nodemon nohup nsenter numactl nvim osascript parallel perf pkexec powershell prlimit proot \
-                        psql pwsh rr runuser rvim screen script sed setarch setpriv setsid socat source sqlite ssh-agent \
-                        sshpass stdbuf strace su sudo systemd-run taskset time timeout tmux toybox unbuffer unshare valgrind \
-                        vi view vim watch watchexec wsl xargs xvfb-run";
-
+/// Interpreters and package runners. If the pattern names the script or the package, the other arguments belong to that.
 const RUNNERS: &str = "bash bunx csh dash fish ksh lua mksh node nodejs npx perl php pypy python ruby sh tclsh tcsh ts-node \
                        tsx uvx zsh";
 
-const SUBCOMMANDS: &str = "bun bundle cmake deno docker dotnet gradle hg java just kubectl mvn ninja pip pipx podman poetry \
-                           rake rclone scp sftp ssh svn uv";
+/// Programs that run their arguments, a text in a language that can start programs, or a program that an option names. A pattern
+/// with a `*` grants no command of theirs.
+const ALWAYS_ASKED: &str = ". ack ag ansible at awk bat batch bsdtar builtin bun bundle busybox bwrap caffeinate cc chroot chrt \
+                            clang cmake cmd command coproc crontab dbus-run-session deno direnv doas docker dotnet ed emacs \
+                            emacsclient entr env eval ex exec expect fakeroot fd fdfind firejail flock g++ gawk gcc gcov gdb \
+                            gosu gradle gtar hg hyperfine ionice java jshell just kubectl less lldb ltrace man mawk more mvn \
+                            mysql nawk nc ncat nice ninja nix-shell nodemon nohup nsenter numactl nvim osascript parallel perf \
+                            pip pipx pkexec podman poetry powershell prlimit proot psql pwsh rake rclone rr rsync runuser \
+                            rustc rvim scp screen script sed setarch setpriv setsid sftp socat sort source split sqlite ssh \
+                            ssh-agent sshpass stdbuf strace su sudo svn systemd-run tar taskset tcpdump time timeout tmux \
+                            toybox unbuffer unshare uv valgrind vi view vim watch watchexec wget wsl xargs xvfb-run zip";
 
-const GIT: Options = Options {
-    long: "--abbrev-commit --all --amend --after --author --before --branch --branches --cached --color --count --date \
-           --decorate --diff-filter --dry-run --first-parent --fixed-strings --follow --force-with-lease --format --graph \
-           --grep --ignore-case --line-number --max-count --merges --message --name-only --name-status --no-color \
-           --no-decorate --no-edit --no-merges --no-verify --numstat --oneline --patch --porcelain --pretty --prune --quiet \
-           --reverse --set-upstream --short --show-current --shortstat --since --staged --stat --summary --tags --unified \
-           --until --verbose --word-diff --word-regexp",
-    short: "aAbdDeEfFGhilLmMnpqrsStUvwz",
-};
-
-const CARGO: Options = Options {
-    long: "--all --all-features --all-targets --benches --bin --bins --check --color --doc --example --examples --exclude \
-           --features --frozen --keep-going --lib --locked --message-format --no-default-features --no-fail-fast --no-run \
-           --nocapture --offline --package --profile --quiet --release --test --tests --verbose --workspace",
-    short: "jpqrvADFW",
-};
-
-const NODE: Options =
-    Options { long: "--coverage --if-present --silent --verbose --workspace --workspaces", short: "sw" };
-
-const GO: Options = Options {
-    long: "-bench -benchmem -count -cover -failfast -json -list -parallel -race -run -short -tags -timeout -v -x",
-    short: "",
-};
-
-const FIND: Options = Options {
-    long: "-a -and -atime -ctime -empty -iname -ipath -iregex -links -maxdepth -mindepth -mmin -mtime -name -newer -not -o -or \
-           -path -perm -print -print0 -prune -regex -size -type -user -xdev",
-    short: "",
-};
-
-const NOTHING: Options = Options { long: "", short: "" };
-
-const ANYTHING: Options = Options { long: "*", short: "" };
-
-fn kind(name: &str) -> Option<Kind> {
-    let is_in = |list: &str| list.split_whitespace().any(|it| it == name);
-    let short = |short| Options { long: "", short };
-    Some(match name {
-        "git" => Kind::Subcommands {
-            harmless: GIT,
-            but: "bisect config credential daemon difftool filter-branch for-each-repo hook instaweb mergetool p4 remote-ext \
-                  remote-fd send-email submodule svn",
-        },
-        "cargo" => Kind::Subcommands { harmless: CARGO, but: "" },
-        "npm" | "pnpm" | "yarn" => Kind::Subcommands { harmless: NODE, but: "config dlx exec explore set x" },
-        "go" => Kind::Subcommands { harmless: GO, but: "env generate tool" },
-        // What it runs, it runs by these.
-        "gh" => Kind::Subcommands { harmless: ANYTHING, but: "alias codespace config ext extension" },
-        "make" | "gmake" => Kind::Subcommands { harmless: short("Bijknqs"), but: "" },
-        "rsync" => Kind::Subcommands {
-            harmless: Options { long: "--delete --dry-run --progress --stats", short: "achnruvz" },
-            but: "",
-        },
-        "tar" | "bsdtar" | "gtar" => Kind::Subcommands { harmless: short("cfjJtvxzC"), but: "" },
-        "find" => Kind::Options(FIND),
-        "rg" => Kind::Options(Options {
-            long: "--count --files --files-with-matches --fixed-strings --glob --hidden --ignore-case --json --line-number \
-                   --max-count --multiline --no-ignore --sort --type --word-regexp",
-            short: "ABCcefFgilLmnNopPsStTuUvwx",
-        }),
-        "fd" | "fdfind" => Kind::Options(Options {
-            long: "--absolute-path --extension --glob --hidden --max-depth --no-ignore --type",
-            short: "adegHIpt",
-        }),
-        "sort" => Kind::Options(Options {
-            long: "--field-separator --ignore-case --key --numeric-sort --reverse --unique",
-            short: "bcdfghikMnrstuVz",
-        }),
-        "ack" | "ag" | "bat" | "cc" | "clang" | "g++" | "gcc" | "gcov" | "rustc" | "split" | "tcpdump"
-        | "wget" | "zip" => Kind::Options(NOTHING),
-        _ if is_in(WRAPPERS) => Kind::Wrapper,
-        _ if is_in(RUNNERS) => Kind::Runner,
-        _ if is_in(SUBCOMMANDS) => Kind::Subcommands { harmless: NOTHING, but: "" },
-        _ => return None,
-    })
+/// What a pattern with a `*` has to say before it grants a command.
+enum Rule {
+    /// Nothing is enough.
+    AlwaysAsk,
+    /// The script or the package.
+    Runner,
+    /// All that is not known to be harmless.
+    Program(&'static Program),
 }
 
-/// The name under which a program is known: without its directory, its extension and its version.
-fn known_as(program: &str) -> Option<Kind> {
+/// Returns the rule for a program; `None` if the program is not known to run others.
+fn rule(name: &str) -> Option<Rule> {
+    let is_in = |list: &str| list.split_whitespace().any(|known| known == name);
+    if let Some(program) = PROGRAMS.iter().find(|program| program.names.contains(&name)) {
+        return Some(Rule::Program(program));
+    }
+    if is_in(RUNNERS) {
+        return Some(Rule::Runner);
+    }
+    is_in(ALWAYS_ASKED).then_some(Rule::AlwaysAsk)
+}
+
+/// Returns the rule for a program that is written with its directory, its extension or its version.
+fn rule_for(program: &str) -> Option<Rule> {
     let name = program.rsplit(['/', '\\']).next()?.to_ascii_lowercase();
     let name = [".exe", ".cmd", ".bat"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(&name);
-    kind(name).or_else(|| kind(name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-')))
+    rule(name).or_else(|| rule(name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-')))
 }
 
-/// Whether `pattern`, which `command` fits, says which programs run.
+/// Returns true if `pattern`, which `command` matches, determines which programs the command runs.
 pub(super) fn says_what_runs(pattern: &str, command: &str) -> bool {
     let Some(literal) = pattern.split_once('*').map(|(literal, _)| literal) else { return true };
     let command = unquoted(command);
     let words: Vec<&str> = command.split_whitespace().collect();
-    let Some(kind) = words.first().and_then(|program| known_as(program)) else { return true };
-    // The last word may go on behind the `*`.
-    let ends = literal.rfind([' ', ':']).map_or("", |end| &literal[..end]);
-    let said: Vec<&str> = ends.split_whitespace().collect();
-    let subcommand = said.get(1).filter(|word| !word.starts_with('-'));
-    let mut rest = words.iter().skip(said.len().max(1));
-    match kind {
-        Kind::Wrapper => false,
-        Kind::Runner => subcommand.is_some(),
-        Kind::Subcommands { harmless, but } => {
-            subcommand.is_some_and(|word| !but.split_whitespace().any(|it| it == *word))
-                && rest.all(|word| harmless.allow(word))
+    let Some(rule) = words.first().and_then(|program| rule_for(program)) else { return true };
+    // If the `*` continues the last word of the pattern, we don't count that word.
+    let complete = literal.rfind([' ', ':']).map_or("", |end| &literal[..end]);
+    let literal_words: Vec<&str> = complete.split_whitespace().collect();
+    let subcommand = literal_words.get(1).filter(|word| !word.starts_with('-'));
+    match rule {
+        Rule::AlwaysAsk => false,
+        Rule::Runner => subcommand.is_some(),
+        Rule::Program(program) => {
+            let named = match subcommand {
+                Some(word) => !program.harmful_subcommands.split_whitespace().any(|harmful| harmful == *word),
+                None => !program.needs_subcommand,
+            };
+            named && words.iter().skip(literal_words.len().max(1)).all(|word| program.allows(word))
         }
-        Kind::Options(harmless) => rest.all(|word| harmless.allow(word)),
     }
 }
 
-/// `command` without the quotes, which a shell takes away before the program sees it, and with `x` for each wildcard that it
-/// leaves alone because it is quoted.
+/// Returns `command` as its program sees it: without the quotes, which the shell removes, and with `x` for each quoted wildcard,
+/// which the shell does not expand.
 fn unquoted(command: &str) -> String {
     let mut quote = None;
     let mut text = String::with_capacity(command.len());
@@ -161,26 +175,26 @@ fn unquoted(command: &str) -> String {
     text
 }
 
-impl Options {
-    /// Whether an argument is none of these programs' own affair, or a harmless option.
-    fn allow(&self, word: &str) -> bool {
-        if self.long == "*" {
+impl Program {
+    /// Returns true if an argument is not an option, or is a harmless one.
+    fn allows(&self, word: &str) -> bool {
+        if self.options == "*" {
             return true;
         }
         let name = word.split('=').next().unwrap_or(word);
         if let Some(letters) = name.strip_prefix('-').filter(|rest| !rest.starts_with('-')) {
-            return letters.chars().all(|c| c.is_ascii_digit() || self.short.contains(c)) || self.has(name);
+            return letters.chars().all(|c| c.is_ascii_digit() || self.letters.contains(c)) || self.has(name);
         }
         if name.starts_with("--") {
             return name == "--" || self.has(name);
         }
-        // `SHELL=…`, `SHELL:=…` and `X!=…` for make, `+!…` for editors, and wildcards: a shell replaces them by names of
-        // files, which may be those of options.
+        // `SHELL=…`, `SHELL:=…` and `X!=…` are variables for make, and `+!…` is a command for editors. The shell replaces
+        // wildcards by names of files, which may look like options.
         !word.contains('=') && !word.starts_with(['+', '*', '?', '['])
     }
 
     fn has(&self, name: &str) -> bool {
-        self.long.split_whitespace().any(|it| it == name)
+        self.options.split_whitespace().any(|option| option == name)
     }
 }
 
@@ -189,12 +203,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_pattern_says_of_programs_that_run_others() {
+    fn a_wildcard_grants_no_argument_that_runs_a_program() {
         for (pattern, command, expected) in [
-            // Whole, and programs that run no others.
+            // Without a wildcard, and programs that run no others.
             ("git -c a=b log", "git -c a=b log", true),
             ("ls:*", "ls -l --color", true),
-            // What options can do, in every spelling.
+            // Options, in every spelling.
             ("git log:*", "git log --oneline -5 src", true),
             ("git log:*", "git log -n5 --format=%h", true),
             ("git log:*", "git log --output=.bashrc", false),
@@ -229,29 +243,35 @@ mod tests {
             ("npm exec:*", "npm exec evil", false),
             ("go test:*", "go test -race ./x", true),
             ("go test:*", "go test -toolexec evil ./x", false),
-            ("tar xf:*", "tar xf a.tar -C src", true),
-            ("tar xf:*", "tar xf a.tar -I evil", false),
-            // A file may be called `--checkpoint-action=exec=evil`.
-            ("tar cf:*", "tar cf a.tar *", false),
-            ("tar cf:*", "tar cf a.tar ''*", false),
-            ("tar cf:*", "tar cf a.tar [-a]*", false),
-            ("tar cf:*", "tar cf a.tar src/*", true),
+            // When the shell expands a wildcard, the name of a file can look like an option, such as `-execdir`.
             ("find:*", "find src -name '*.rs'", true),
             ("find:*", "find src -name \"*.rs\"", true),
             ("find:*", "find src -name *.rs", false),
-            ("tar xf:*", "tar xf a.tar --to-comm=evil", false),
-            ("rsync dist/:*", "rsync dist/ -av host:", true),
-            ("rsync dist/:*", "rsync dist/ -e evil host:", false),
-            ("ssh host:*", "ssh host uptime", true),
-            ("ssh host:*", "ssh host -o ProxyCommand=evil", false),
+            ("find:*", "find ''* -name x", false),
+            ("find:*", "find [-a]* -name x", false),
+            ("find:*", "find src/* -name x", true),
             ("find:*", "find src -name x -type f", true),
             ("find:*", "find src -execdir evil x +", false),
             ("find:*", "find src -delete", false),
             ("rg:*", "rg -n --hidden words src", true),
             ("rg:*", "rg --pre evil words", false),
-            ("sort:*", "sort -rn a", true),
+            // Programs that are always asked about.
+            ("tar xf:*", "tar xf a.tar", false),
+            ("tar xf:*", "tar xf a.tar -C src", false),
+            ("tar xf:*", "tar xf a.tar -I evil", false),
+            ("tar xf:*", "tar xf a.tar --to-comm=evil", false),
+            ("tar cf:*", "tar cf a.tar *", false),
+            ("tar cf:*", "tar cf a.tar ''*", false),
+            ("tar cf:*", "tar cf a.tar [-a]*", false),
+            ("tar cf:*", "tar cf a.tar src/*", false),
+            ("rsync dist/:*", "rsync dist/ -av host:", false),
+            ("rsync dist/:*", "rsync dist/ -e evil host:", false),
+            ("ssh host:*", "ssh host uptime", false),
+            ("ssh host:*", "ssh host -o ProxyCommand=evil", false),
+            ("sort:*", "sort -rn a", false),
             ("sort:*", "sort --compress-prog=evil a", false),
-            // Programs that run what they are given.
+            ("docker ps:*", "docker ps", false),
+            ("wget:*", "wget https://example.org", false),
             ("timeout:*", "timeout 5 evil", false),
             ("timeout 5:*", "timeout 5 evil", false),
             ("env A=1:*", "env A=1 evil", false),
@@ -259,7 +279,7 @@ mod tests {
             ("time:*", "time evil", false),
             ("nvim:*", "nvim +!evil", false),
             ("sed s/a/b/:*", "sed s/a/b/ -e evil", false),
-            // A script's arguments are its own; those before it are not.
+            // Arguments after a script belong to the script; those before it don't.
             ("python3 scripts/a.py:*", "python3 scripts/a.py --out x -v", true),
             ("python3.11:*", "python3.11 evil.py", false),
             ("bash -c:*", "bash -c evil", false),

@@ -1,4 +1,4 @@
-//! What becomes of a prompt that is a command of ours.
+//! Tests of prompts that are our commands.
 
 use std::time::Duration;
 
@@ -7,22 +7,22 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// What the user sees of these chunks, joined as an editor joins them.
+/// Returns the text that the user sees of these chunks, joined as an editor joins them.
 fn seen(fixture: &mut Fixture, texts: &[String]) -> String {
     let mut seen = String::new();
     for text in texts {
         let chunk = json!({ "type": "text", "text": text });
         let out = fixture.update("s", &json!({ "sessionUpdate": "user_message_chunk", "content": chunk }));
         seen.extend(
-            out.to_client.iter().map(|it| it["params"]["update"]["content"]["text"].as_str().unwrap()),
+            out.to_client.iter().map(|line| line["params"]["update"]["content"]["text"].as_str().unwrap()),
         );
     }
     let end = fixture.update("s", &json!({ "sessionUpdate": "current_mode_update" }));
-    seen.extend(end.to_client.iter().filter_map(|it| it["params"]["update"]["content"]["text"].as_str()));
+    seen.extend(end.to_client.iter().filter_map(|line| line["params"]["update"]["content"]["text"].as_str()));
     seen
 }
 
-/// Whether a block is what a command becomes.
+/// Returns true if a block is the expansion of a command.
 fn is_invocation(block: &Value) -> bool {
     block["text"].as_str().is_some_and(|text| begins_with_ours(text) && unmarked(text).starts_with("<typed>"))
 }
@@ -31,7 +31,7 @@ fn is_invocation(block: &Value) -> bool {
 fn a_command_is_expanded() {
     let mut fixture = session(&[]);
     let prompt = expanded(&mut fixture, 2, &json!([text("/review src/main.rs")]));
-    // The catalog is due, too.
+    // The first prompt also gets the catalog.
     let [catalog, ours, theirs] = &prompt.as_array().unwrap()[..] else { panic!("{prompt}") };
     assert!(catalog["text"].as_str().unwrap().contains("<available_skills>"));
     expect![[r#"
@@ -41,7 +41,7 @@ fn a_command_is_expanded() {
         <skill_content name="review">Do it with [src/main.rs].</skill_content>"#]]
     .assert_eq(unmarked(ours["text"].as_str().unwrap()));
     assert_eq!(theirs, &text("src/main.rs"));
-    // Once.
+    // Only once.
     let prompt = expanded(&mut fixture, 3, &json!([text("/review x")]));
     assert_eq!(prompt.as_array().unwrap().len(), 2);
     let served = fixture.host.served.clone().unwrap();
@@ -64,7 +64,7 @@ fn all_shapes_of_prompts() {
         (json!([text("/review "), link, image]), json!([ours, link, image])),
         (json!([image, link, text("/review a")]), json!([image, link, ours, text("a")])),
         (json!([text(" "), text("/review a")]), json!([text(" "), ours, text("a")])),
-        // What the client adds of itself comes first.
+        // Context that the client adds comes first.
         (json!([text("Sharing a.rs"), text("/review a")]), json!([text("Sharing a.rs"), ours, text("a")])),
         (
             json!([text("Sharing a.rs"), link, text("/review"), image]),
@@ -79,21 +79,22 @@ fn all_shapes_of_prompts() {
         let got = expanded(&mut fixture, 2, &prompt);
         let got = got.as_array().unwrap();
         let expected = expected.as_array().unwrap();
-        // The catalog comes first.
+        // The first block is the catalog.
         let found = got[1..].iter().map(|block| if is_invocation(block) { &ours } else { block });
         assert!(found.eq(expected), "{prompt}: {got:?}");
         for block in got {
             let starts = block["text"].as_str().is_some_and(|text| text.trim_start().starts_with(['/', '$']));
             assert!(!starts, "{block} of {prompt}");
         }
-        // What comes back is what was typed, block by block or all in one.
-        let typed: Vec<_> = prompt.as_array().unwrap().iter().filter_map(|it| it["text"].as_str()).collect();
-        let sent: Vec<_> = got.iter().filter_map(|it| it["text"].as_str().map(str::to_owned)).collect();
+        // The user sees the typed text again, block by block or merged.
+        let typed: Vec<_> =
+            prompt.as_array().unwrap().iter().filter_map(|block| block["text"].as_str()).collect();
+        let sent: Vec<_> = got.iter().filter_map(|block| block["text"].as_str().map(str::to_owned)).collect();
         let joined = sent.concat();
         let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert_eq!(words(&seen(&mut fixture, &sent)), words(&typed.concat()));
         assert_eq!(words(&seen(&mut fixture, std::slice::from_ref(&joined))), words(&typed.concat()));
-        // Also for a proxy that never saw it, and in a title.
+        // A proxy that never saw the prompt restores it, too, also in a title.
         let mut other = session(&[]);
         assert_eq!(words(&seen(&mut other, &sent)), words(&typed.concat()));
         let title = json!({ "sessionUpdate": "session_info_update", "title": words(&joined) });
@@ -117,7 +118,7 @@ fn arguments_that_look_like_commands() {
 }
 
 #[test]
-fn what_is_no_command_of_ours_passes() {
+fn other_commands_are_forwarded() {
     let mut fixture = session(&["web", "review", "secret list"]);
     for (request, words) in (2..).zip([
         "/web x",
@@ -132,33 +133,33 @@ fn what_is_no_command_of_ours_passes() {
     ]) {
         assert_eq!(texts(fixture.prompt(request, "s", &[words]).agent()), [words], "{words}");
     }
-    // Also behind what the client adds: where the agent looks for its commands is its own affair.
+    // The same holds after context of the client.
     for (request, words) in
         (12..).zip(["/web x", "/review x", "/unknown", " /skill:review", "/skill:review/x"])
     {
         let prompt = ["Sharing a.rs", words];
         assert_eq!(texts(fixture.prompt(request, "s", &prompt).agent()), prompt, "{words}");
     }
-    // Whatever the agent has, this is ours.
+    // The prefix always means one of our skills.
     let prompt = expanded(&mut fixture, 20, &json!([text("/skill:review x")]));
     assert_eq!(prompt.as_array().unwrap().last(), Some(&text("x")));
 }
 
 #[test]
-fn what_a_forgotten_command_told_is_told_again() {
+fn the_catalog_is_repeated_after_a_forgotten_command() {
     let mut fixture = session(&[]);
     assert_eq!(expanded(&mut fixture, 2, &json!([text("/review x")])).as_array().unwrap().len(), 3);
     fixture.respond(2, &json!({ "stopReason": "refusal" }));
     assert_eq!(expanded(&mut fixture, 3, &json!([text("/review x")])).as_array().unwrap().len(), 3);
     fixture.respond(3, &json!({ "stopReason": "end_turn" }));
     assert_eq!(expanded(&mut fixture, 4, &json!([text("/review x")])).as_array().unwrap().len(), 2);
-    // A title that was ours alone becomes what was typed first.
+    // A title that consists of injected text becomes the typed text.
     let title = json!({ "sessionUpdate": "session_info_update", "title": fixture.mark().open() });
     assert_eq!(fixture.update("s", &title).client()["params"]["update"]["title"], "/review x");
 }
 
 #[test]
-fn titles_made_of_arguments_alone() {
+fn titles_of_arguments_get_their_command() {
     let mut fixture = session(&[]);
     expanded(&mut fixture, 2, &json!([text("/review src/main.rs and more")]));
     for (title, expected) in [
@@ -176,7 +177,7 @@ fn titles_made_of_arguments_alone() {
 }
 
 #[test]
-fn dollars_only_where_wanted() {
+fn dollar_commands_need_the_option() {
     let policy = Policy { dollar: true, ..policy() };
     let mut fixture = Fixture::with_skills(policy, set()).initialized("x", &json!({}));
     fixture.new_session(1, "s");
@@ -187,7 +188,7 @@ fn dollars_only_where_wanted() {
 }
 
 #[test]
-fn with_a_system_prompt_there_is_no_catalog_in_front() {
+fn with_a_system_prompt_there_is_no_catalog_before_a_command() {
     let capabilities = json!({ "sessionCapabilities": { "systemPrompt": {} } });
     let mut fixture = Fixture::with_skills(policy(), set()).initialized("x", &capabilities);
     fixture.new_session(1, "s");
@@ -215,10 +216,10 @@ fn a_skill_that_cannot_be_read_ends_the_turn() {
             json!({ "jsonrpc": "2.0", "id": 2, "result": { "stopReason": "end_turn" } }),
         ]
     );
-    // The one behind it is free; nothing of the command reached the agent, and it is answered once.
+    // The next prompt is released. Nothing of the command reached the agent, and it got one response.
     assert_eq!(texts(out.agent())[1], "hello");
-    assert_eq!(fixture.gone().iter().map(|it| it["id"].clone()).collect::<Vec<_>>(), [json!(3)]);
-    // A skill that is gone altogether.
+    assert_eq!(fixture.gone().iter().map(|line| line["id"].clone()).collect::<Vec<_>>(), [json!(3)]);
+    // A skill that no longer exists.
     let mut fixture = session(&[]);
     let ticket = fixture.prompt(2, "s", &["/review x"]).ticket();
     let out = fixture.handle(Input::Fetched {
@@ -283,7 +284,7 @@ fn without_our_tools_the_text_is_fetched_again() {
 }
 
 #[test]
-fn a_client_that_is_gone_still_gets_its_command_through() {
+fn a_command_is_sent_after_the_client_has_gone() {
     let mut fixture = session(&[]);
     fixture.prompt(2, "s", &["/review x"]);
     let out = fixture.handle(Input::ClientGone);

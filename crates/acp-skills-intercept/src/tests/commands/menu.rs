@@ -1,4 +1,4 @@
-//! The commands in the list that the client shows.
+//! Tests of the list of commands that the client shows.
 
 use serde_json::{Value, json};
 
@@ -21,7 +21,7 @@ fn commands_are_added_to_the_agents() {
         json!({ "name": "review", "description": "Does review.", "input": { "hint": "[file]" } })
     );
     assert!(out.client()["params"]["update"]["availableCommands"][2].get("input").is_none());
-    // Each time, whatever the agent sends.
+    // Our entries are added to every list.
     for (list, expected) in [
         (json!([]), vec!["skills", "review", "Plan-B", "secret"]),
         (Value::Null, vec!["skills", "review", "Plan-B", "secret"]),
@@ -33,12 +33,12 @@ fn commands_are_added_to_the_agents() {
             json!([{ "name": "plan-b list" }, { "name": "/secret" }]),
             vec!["skills", "review", "skill:Plan-B", "skill:secret", "plan-b list", "/secret"],
         ),
-        // What the agent made of the prompts of our own server is in the list already.
+        // Reflections of our own server's prompts are removed.
         (
             json!([{ "name": "mcp__acp-skills__review" }, { "name": "mcp__other__review" }]),
             vec!["skills", "review", "Plan-B", "secret", "mcp__other__review"],
         ),
-        // Qwen says whose prompts they are.
+        // Qwen names the server of each prompt.
         (
             json!([{ "name": "review", "description": "x", "input": { "hint": "" },
                 "_meta": { "source": "mcp-prompt", "sourceLabel": "MCP: acp-skills" } },
@@ -47,7 +47,7 @@ fn commands_are_added_to_the_agents() {
                 { "name": "secret", "description": "Does secret.", "_meta": { "source": "builtin" } }]),
             vec!["skills", "review", "skill:Plan-B", "skill:secret", "Plan-B", "secret"],
         ),
-        // Others list them as they are.
+        // Other agents list the prompts without their source.
         (
             json!([{ "name": "/Review", "description": "[MCP] Does  review.", "_meta": { "n": 1 } },
                 { "name": "secret", "description": "Keeps it." }, { "name": "web" }]),
@@ -57,11 +57,11 @@ fn commands_are_added_to_the_agents() {
         let update = json!({ "sessionUpdate": "available_commands_update", "availableCommands": list });
         assert_eq!(sent(&fixture.update("s", &update)), expected, "{list}");
     }
-    // The agent has sent a list: we need not.
+    // The agent has sent a list, so we don't send one.
     assert!(fixture.handle(Input::MenuTimerEnded(KEY)).is_nothing());
 }
 
-/// Ours are where a user sees them, and do not push the agent's out of sight.
+/// Users see our first commands as well as the agent's.
 #[test]
 fn many_skills_do_not_hide_the_agents_commands() {
     let names: Vec<_> = (1..=12).map(|number| format!("skill-{number}")).collect();
@@ -85,7 +85,7 @@ fn an_agent_without_commands_gets_ours() {
         (2, "session/load", "b", json!({})),
         (3, "session/resume", "c", Value::Null),
         (4, "session/fork", "d", json!({ "sessionId": "d" })),
-        // Again: it is set up anew.
+        // The session is loaded again.
         (5, "session/load", "b", json!({})),
     ] {
         let source = if method == "session/fork" { "a" } else { id };
@@ -101,9 +101,9 @@ fn an_agent_without_commands_gets_ours() {
     assert!(fixture.refuse(6, -32000).tasks.is_empty());
 }
 
-/// What an agent makes of the prompts of our server is no command of its own, whenever it says so.
+/// Commands that the agent derives from the prompts of our server are not its own, at any time.
 #[test]
-fn reflections_of_our_prompts_are_ours() {
+fn reflections_are_not_commands_of_the_agent() {
     let reflection = json!({ "name": "review", "description": "Does review.", "input": { "hint": "" },
         "_meta": { "source": "mcp-prompt", "sourceLabel": "MCP: acp-skills" } });
     let list = commands(&[json!({ "name": "web" }), reflection]);
@@ -111,18 +111,18 @@ fn reflections_of_our_prompts_are_ours() {
         let prompt = expanded(fixture, 20, &json!([text("/review x")]));
         assert_eq!(prompt.as_array().unwrap().last(), Some(&text("x")));
     };
-    // Behind ours, and again.
+    // After our menu, and again.
     let mut fixture = session(&["web"]);
     assert_eq!(sent(&fixture.update("s", &list)), ["skills", "review", "Plan-B", "secret", "web"]);
     invoked(&mut fixture);
-    // Before the session is known.
+    // Before the response that names the session.
     let mut fixture = self::fixture();
     fixture.request(1, "session/new", &json!({ "cwd": "/project", "mcpServers": [] }));
     fixture.update("s", &list);
     let out = fixture.respond(1, &json!({ "sessionId": "s" }));
     assert_eq!(menu(&out.to_client[1]), ["skills", "review", "Plan-B", "secret", "web"]);
     invoked(&mut fixture);
-    // After a load, before its answer and behind it.
+    // During a load, before and after its response.
     let mut fixture = self::fixture();
     fixture.request(1, "session/load", &json!({ "sessionId": "s", "cwd": "/project", "mcpServers": [] }));
     fixture.update("s", &list);
@@ -132,7 +132,7 @@ fn reflections_of_our_prompts_are_ours() {
 }
 
 #[test]
-fn a_list_that_comes_too_early_is_sent_again() {
+fn an_early_list_is_sent_again() {
     let mut fixture = fixture();
     fixture.request(1, "session/new", &json!({ "cwd": "/project", "mcpServers": [] }));
     let early = fixture.update("s", &commands(&[json!({ "name": "web", "x": 1 })]));
@@ -142,7 +142,7 @@ fn a_list_that_comes_too_early_is_sent_again() {
     assert_eq!(menu(&out.to_client[1]), ["skills", "review", "Plan-B", "secret", "web"]);
     assert_eq!(out.to_client[1]["params"]["update"]["availableCommands"][4]["x"], 1);
     assert!(out.tasks.is_empty());
-    // A session of nobody's.
+    // A session that the client did not open.
     assert_eq!(sent(&fixture.update("child", &commands(&[]))), Vec::<&str>::new());
 }
 
@@ -154,13 +154,13 @@ fn without_skills_there_is_no_menu() {
     assert_eq!(sent(&fixture.update("s", &commands(&[]))), Vec::<&str>::new());
     assert_eq!(texts(fixture.prompt(2, "s", &["/skill:review"]).agent()), ["/skill:review"]);
     assert_eq!(texts(fixture.prompt(3, "s", &["$skills"]).agent()), ["$skills"]);
-    // Who asks hears it from us.
+    // We answer the question for skills.
     let out = fixture.prompt(4, "s", &["/skills"]);
     assert!(
         out.to_agent.is_empty() && out.to_client[0].to_string().contains("There are no skills"),
         "{out:?}"
     );
-    // Unless the agent has a command of that name.
+    // If the agent has a command of that name, it gets the prompt.
     fixture.update("s", &commands(&[json!({ "name": "skills", "description": "" })]));
     assert_eq!(texts(fixture.prompt(5, "s", &["/skills"]).agent()), ["/skills"]);
 }

@@ -1,4 +1,4 @@
-//! What `/skills` answers.
+//! Tests of the answers to `/skills`.
 
 use expect_test::expect;
 use serde_json::json;
@@ -6,7 +6,7 @@ use skills_core::Scope;
 
 use super::*;
 
-/// Asks for something that the proxy answers; returns the answer.
+/// Sends a prompt that the proxy answers itself, and returns the answer.
 fn asked(fixture: &mut Fixture, request: u64, words: &str) -> String {
     let out = fixture.prompt(request, "s", &[words]);
     assert!(out.to_agent.is_empty() && out.tasks.is_empty(), "{out:?}");
@@ -39,9 +39,9 @@ fn skills_are_listed() {
     for words in ["/skills search", "/skills remove x", "/skills reload x"] {
         assert!(asked(&mut fixture, 6, words).contains("`/skills search WORDS` finds"), "{words}");
     }
-    // It was no prompt: nothing is open, and no title comes of it.
-    assert_eq!(fixture.gone().iter().filter(|it| it["id"] != 2).count(), 0);
-    // The agent's command wins.
+    // The agent never got these prompts, so none is open.
+    assert_eq!(fixture.gone().iter().filter(|line| line["id"] != 2).count(), 0);
+    // The agent's own command takes precedence.
     let mut fixture = session(&["skills"]);
     assert_eq!(texts(fixture.prompt(2, "s", &["/skills"]).agent()), ["/skills"]);
 }
@@ -74,14 +74,18 @@ fn reloading() {
     fixture.new_session(2, "t");
     fixture.prompt(3, "s", &["hello"]);
     assert_eq!(asked(&mut fixture, 4, "/skills reload"), "Loaded 4 skills. Nothing has changed.");
-    fixture.host.after_reload =
-        Some([skill("review", |it| it.priority = 1), skill("new", |_| {})].into_iter().collect());
+    fixture.host.after_reload = Some(
+        [skill("review", |properties| properties.priority = 1), skill("new", |_| {})].into_iter().collect(),
+    );
     let out = fixture.prompt(5, "s", &["/skills reload"]);
-    // Both sessions get a new menu, and the answer comes last.
-    let menus: Vec<_> =
-        out.to_client.iter().filter(|it| it["params"]["update"]["availableCommands"].is_array()).collect();
+    // Both sessions get a new menu before the answer.
+    let menus: Vec<_> = out
+        .to_client
+        .iter()
+        .filter(|line| line["params"]["update"]["availableCommands"].is_array())
+        .collect();
     assert_eq!(menus.len(), 2);
-    let of = |id: &str| menu(menus.iter().find(|it| it["params"]["sessionId"] == id).unwrap());
+    let of = |id: &str| menu(menus.iter().find(|line| line["params"]["sessionId"] == id).unwrap());
     assert_eq!(of("s"), ["skills", "review", "new", "web"]);
     assert_eq!(of("t"), ["skills", "review", "new"]);
     let said = &out.to_client[2]["params"]["update"]["content"]["text"];
@@ -89,7 +93,7 @@ fn reloading() {
         said,
         "Loaded 2 skills. New: `new`. Removed: `Plan B`, `secret`, `background`. Changed: `review`."
     );
-    // The model is told once.
+    // The model gets the changes once.
     let prompt = fixture.prompt(6, "s", &["go on"]);
     let [line, "go on"] = texts(prompt.agent())[..] else { panic!("{prompt:?}") };
     assert!(line.contains("New: `new` (Does new.).") && line.contains("Changed: `review`."), "{line}");
@@ -98,7 +102,7 @@ fn reloading() {
 }
 
 #[test]
-fn who_sees_which_skill() {
+fn hidden_skills_are_in_no_list_for_the_model() {
     let mut fixture = session(&[]);
     let catalog = fixture.prompt(2, "s", &["hello"]);
     let catalog = texts(catalog.agent())[0];

@@ -1,12 +1,12 @@
-//! What happens beside the decision: calls that are announced, requests that wait, and who cancels meanwhile.
+//! Tests of announcements, of requests that wait for a path, and of cancellations.
 
 use serde_json::json;
 
 use super::*;
 
-/// Gemini announces a call only by asking for permission: whoever answers in the user's place has to tell of it.
+/// Gemini announces a call only by asking for permission, so the proxy has to announce it if it answers in place of the user.
 #[test]
-fn a_call_that_nobody_announced_is_announced() {
+fn an_unannounced_call_is_announced() {
     let call = json!({
         "toolCallId": "mcp_acp-skills_activate_skill__mcp_acp-skills_activate_skill_1795307132527_0",
         "status": "pending", "title": "activate_skill (acp-skills MCP Server)", "locations": [], "kind": "other",
@@ -25,9 +25,9 @@ fn a_call_that_nobody_announced_is_announced() {
         update["kind"] = json!(kind);
         let params = json!({ "sessionId": "s", "update": update });
         assert_eq!(out.client(), &json!({ "jsonrpc": "2.0", "method": "session/update", "params": params }));
-        // Once.
+        // Only once.
         assert_eq!(ask(&mut fixture, &call, None).to_client.len(), 0);
-        // What follows is of the same call.
+        // Later updates are about the same call.
         let mut done = call.clone();
         done["sessionUpdate"] = json!("tool_call_update");
         done["content"] = json!([]);
@@ -36,9 +36,9 @@ fn a_call_that_nobody_announced_is_announced() {
     }
 }
 
-/// The same for calls that are not ours, and only where nobody else announced them.
+/// Calls that are not ours are announced, too, but only if the agent has not announced them.
 #[test]
-fn a_call_that_was_announced_is_not_announced_again() {
+fn an_announced_call_is_not_announced_again() {
     let rm = call("Bash", &json!({ "command": "rm x" }));
     for is_announced in [false, true] {
         let mut fixture = fixture(CLAUDE, Policy { tool_policy: ToolPolicy::Strict, ..policy() });
@@ -54,7 +54,7 @@ fn a_call_that_was_announced_is_not_announced_again() {
 }
 
 #[test]
-fn a_request_that_waits_for_the_disk_holds_up_nothing() {
+fn a_request_that_waits_for_a_path_blocks_nothing() {
     let mut fixture = fixture(CLAUDE, Policy { tool_policy: ToolPolicy::Approval, ..policy() });
     invoke(&mut fixture, "notes");
     fixture.host.is_slow = true;
@@ -63,16 +63,16 @@ fn a_request_that_waits_for_the_disk_holds_up_nothing() {
     let said = json!({ "sessionUpdate": "agent_message_chunk", "content": { "type": "text", "text": "a" } });
     assert_eq!(fixture.update("s", &said).to_client.len(), 1);
     assert_eq!(outcome(&fixture.answer()), "proceed_once");
-    // The user is asked in the words of the agent, byte for byte.
+    // The request for the user is unchanged.
     let linked = call("Edit", &json!({ "file_path": "notes/link/passwd" }));
     assert!(ask(&mut fixture, &linked, None).is_nothing());
     let out = fixture.answer();
     assert_eq!((outcome(&out), &out.client()["params"]["toolCall"]), ("asked", &linked));
 }
 
-/// Who cancels meanwhile is heard: nothing is granted any more.
+/// A request that was cancelled in the meantime is not granted.
 #[test]
-fn a_request_that_waits_for_the_disk_can_be_cancelled() {
+fn a_request_that_waits_for_a_path_can_be_cancelled() {
     let note = call("Edit", &json!({ "file_path": "/project/notes/a.md" }));
     let waiting = || {
         let mut fixture = fixture(CLAUDE, Policy { tool_policy: ToolPolicy::Approval, ..policy() });
@@ -81,18 +81,18 @@ fn a_request_that_waits_for_the_disk_can_be_cancelled() {
         assert!(ask(&mut fixture, &note, None).is_nothing());
         fixture
     };
-    // By the user: the client answers what it has, and we what it has not.
+    // The user cancels: the client answers the requests that it has, and we answer the held ones.
     let mut fixture = waiting();
     let cancel = json!({ "jsonrpc": "2.0", "method": "session/cancel", "params": { "sessionId": "s" } });
     let out = fixture.client(&cancel);
     let cancelled = json!({ "jsonrpc": "2.0", "id": 7, "result": { "outcome": { "outcome": "cancelled" } } });
     assert!(out.to_agent.contains(&cancelled) && out.to_agent.contains(&cancel), "{out:?}");
     assert!(fixture.answer().is_nothing());
-    // Of another session.
+    // A cancellation in another session.
     let mut fixture = waiting();
     fixture.client(&json!({ "jsonrpc": "2.0", "method": "session/cancel", "params": { "sessionId": "t" } }));
     assert_eq!(outcome(&fixture.answer()), "proceed_once");
-    // By the agent: the client gets both, in their order.
+    // The agent cancels: the client gets both messages in order.
     let mut fixture = waiting();
     let cancel = json!({ "jsonrpc": "2.0", "method": "$/cancel_request", "params": { "requestId": 7 } });
     let out = fixture.agent(&cancel);

@@ -1,4 +1,4 @@
-//! Calls of our own tools, as real agents ask about them.
+//! Tests of requests for permission to call our own tools, with the messages of real agents.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::*;
 
 #[test]
 #[expect(clippy::too_many_lines, reason = "a table of calls")]
-fn our_own_calls() {
+fn calls_of_our_tools_are_recognized() {
     let claude = |tool: &str| {
         let name = format!("mcp__acp-skills__{tool}");
         let input = match tool {
@@ -66,7 +66,7 @@ fn our_own_calls() {
         (CLAUDE, claude("something_else"), None, "asked"),
         (CLAUDE, only_meta, None, "proceed_once"),
         (CLAUDE, only_name, None, "proceed_once"),
-        // What changes or runs something, or takes something else, is not ours whatever its name.
+        // A call that changes or runs something, or has other members, is not ours, regardless of its name.
         (CLAUDE, with("kind", json!("execute")), None, "asked"),
         (CLAUDE, with("kind", json!("delete")), None, "asked"),
         (CLAUDE, with("kind", json!("read")), None, "proceed_once"),
@@ -75,7 +75,7 @@ fn our_own_calls() {
         (CLAUDE, with("rawInput", json!("rm -rf ~")), None, "asked"),
         (CLAUDE, with("rawInput", json!({})), None, "proceed_once"),
         (CLAUDE, with("rawInput", Value::Null), None, "proceed_once"),
-        // Two names that differ, a title alone, the name of another server.
+        // Two different names, only a title, and the name of another server.
         (CLAUDE, mixed, None, "asked"),
         (CLAUDE, titled.clone(), None, "asked"),
         (CLAUDE, json!({ "toolCallId": "1", "name": "mcp__acp-skills-2__activate_skill" }), None, "asked"),
@@ -83,7 +83,7 @@ fn our_own_calls() {
         (CODEX, codex("mcp.acp-skills.activate_skill"), approval(), "proceed_once"),
         (CODEX, codex("mcp.acp-skills.call_skill_tool"), approval(), "asked"),
         (CODEX, codex("mcp.other.activate_skill"), approval(), "asked"),
-        // A command may have any title.
+        // A command can have any title.
         (CODEX, codex("mcp.acp-skills.activate_skill"), None, "asked"),
         (
             CODEX,
@@ -93,14 +93,14 @@ fn our_own_calls() {
         ),
         ("claude-look-alike", claude("activate_skill"), None, "asked"),
         ("other", codex("mcp.acp-skills.activate_skill"), approval(), "asked"),
-        // Gemini begins the id with the function's name; a title or an id alone is not enough.
+        // Gemini begins the id with the function's name. Only a title or only an id is not enough.
         ("gemini-cli", gemini("mcp_acp-skills_activate_skill", "acp-skills"), None, "proceed_once"),
         ("gemini-cli", gemini("mcp_acp-skills_call_skill_tool", "acp-skills"), None, "asked"),
         ("gemini-cli", gemini("activate_skill", "acp-skills"), None, "asked"),
         ("gemini-cli", gemini("mcp_acp-skills_activate_skill", "acp-skills_activate"), None, "asked"),
         ("gemini-cli", gemini("mcp_other_activate_skill", "other"), None, "asked"),
         ("other", gemini("mcp_acp-skills_activate_skill", "acp-skills"), None, "asked"),
-        // fast-agent: server and tool are the title, and nothing else is.
+        // fast-agent uses exactly `SERVER/TOOL` as the title.
         ("fast-agent-acp", fast_agent("acp-skills/activate_skill", "other"), None, "proceed_once"),
         ("fast-agent-acp", fast_agent("acp-skills/read_skill_file", "other"), None, "asked"),
         ("fast-agent-acp", fast_agent("acp-skills/call_skill_tool", "other"), None, "asked"),
@@ -116,7 +116,7 @@ fn our_own_calls() {
             None,
             "asked",
         ),
-        // OpenCode makes the tool's name the title, and gives no input.
+        // OpenCode uses the tool's name as the title, and reports no input.
         ("OpenCode", open_code("acp-skills_activate_skill", "other", json!({})), None, "proceed_once"),
         ("OpenCode", open_code("acp-skills_read_skill_file", "other", json!({})), None, "proceed_once"),
         ("OpenCode", open_code("acp-skills_call_skill_tool", "other", json!({})), None, "asked"),
@@ -142,22 +142,22 @@ fn our_own_calls() {
     }
 }
 
-/// The adapter of before names the tool when it announces a call, and only shows a title when it asks.
+/// The older adapter names the tool when it announces a call, and sends only a title when it asks.
 #[test]
-fn a_request_without_a_name_is_about_the_call_that_was_announced() {
+fn a_request_without_a_name_refers_to_the_announced_call() {
     const NAME: &str = "mcp__acp-skills__activate_skill";
     let input = json!({ "name": "git" });
     let rm = json!({ "command": "rm -rf ~" });
     for (announced, id, asked_with, title, expected) in [
         (Some(NAME), "t1", &input, NAME, "proceed_once"),
-        // Not announced, another call, or announced as something else: a title is for people.
+        // Without an announcement, with another id, or with another announced name, the title is not enough.
         (None, "t1", &input, NAME, "asked"),
         (Some(NAME), "t2", &input, NAME, "asked"),
         (Some("Bash"), "t1", &input, NAME, "asked"),
         (Some("Task"), "t1", &input, NAME, "asked"),
         (Some("mcp__other__activate_skill"), "t1", &input, NAME, "asked"),
         (Some("mcp__acp-skills__call_skill_tool"), "t1", &input, NAME, "asked"),
-        // What is asked for takes what the tool does not.
+        // The input has a member that our tool does not take.
         (Some(NAME), "t1", &rm, NAME, "asked"),
     ] {
         let mut fixture = fixture("@zed-industries/claude-code-acp", policy());
@@ -171,17 +171,17 @@ fn a_request_without_a_name_is_about_the_call_that_was_announced() {
         }
         let call = json!({ "toolCallId": id, "rawInput": asked_with, "title": title });
         assert_eq!(outcome(&ask(&mut fixture, &call, None)), expected, "{announced:?} {call}");
-        // A name of its own counts, whatever was announced.
+        // The name in the request takes precedence over the announced one.
         let mut call = call;
         call["_meta"] = json!({ "claudeCode": { "toolName": "Bash" } });
         assert_eq!(outcome(&ask(&mut fixture, &call, None)), "asked", "{call}");
     }
 }
 
-/// Grok gives no name and has one tool that calls those of servers; Droid says only in its offers that a call is one of a
-/// server's tools.
+/// Grok gives no name for itself, and has one tool that calls the tools of servers. Droid names the server only in the offered
+/// options.
 #[test]
-fn our_own_calls_of_agents_that_say_it_in_their_own_way() {
+fn calls_of_grok_and_droid_are_recognized() {
     let grok = |called: &str, own: &str, input: Value| {
         json!({
             "toolCallId": "call_1", "kind": "other", "title": "acp-skills__activate_skill",
@@ -193,7 +193,7 @@ fn our_own_calls_of_agents_that_say_it_in_their_own_way() {
         (grok("acp-skills__activate_skill", "use_tool", json!({ "name": "git" })), "proceed_once"),
         (grok("acp-skills__call_skill_tool", "use_tool", json!({})), "asked"),
         (grok("other__activate_skill", "use_tool", json!({ "name": "git" })), "asked"),
-        // A command whose input says what it likes.
+        // A command with the input of one of our calls.
         (grok("acp-skills__activate_skill", "bash", json!({ "name": "git" })), "asked"),
         (grok("acp-skills__activate_skill", "use_tool", json!({ "command": "rm" })), "asked"),
         (grok("acp-skills__activate_skill", "use_tool", json!("rm")), "asked"),
@@ -231,9 +231,9 @@ fn our_own_calls_of_agents_that_say_it_in_their_own_way() {
     }
 }
 
-/// What Agentao and Kimi say of a call when they ask.
+/// Agentao and Kimi name the tool in the title and in the text.
 #[test]
-fn agents_that_say_it_twice() {
+fn calls_of_agentao_and_kimi_are_recognized() {
     let ask = |title: &str, kind: Option<&str>, says: &str| {
         let content = json!([{ "type": "content", "content": { "type": "text", "text": says } }]);
         let mut call = json!({ "toolCallId": "1", "title": title, "content": content });
@@ -281,9 +281,9 @@ fn agents_that_say_it_twice() {
     }
 }
 
-/// An agent that asks in the name of our tools, and calls something else.
+/// An agent asks in the name of our tools and calls something else.
 #[test]
-fn a_broken_word_counts_no_more() {
+fn false_claims_end_the_trust() {
     let ours = call("mcp__acp-skills__activate_skill", &json!({ "name": "git" }));
     let end =
         |fixture: &mut Fixture, id: u64, reason: &str| fixture.respond(id, &json!({ "stopReason": reason }));
@@ -298,7 +298,7 @@ fn a_broken_word_counts_no_more() {
         fixture.handle(Input::Recorded(SessionKey(1), kind));
     };
     let mut fixture = fixture(CLAUDE, policy());
-    // As long as all calls arrive, or their turn is cancelled, it is believed.
+    // The agent is trusted as long as all calls arrive, or their turn is cancelled.
     for (id, reason, arrived) in [(2, "end_turn", true), (3, "cancelled", false), (4, "end_turn", true)] {
         fixture.prompt(id, "s", &["hello"]);
         assert_eq!(outcome(&ask(&mut fixture, &ours, None)), "proceed_once", "{id}");
@@ -318,7 +318,7 @@ fn a_broken_word_counts_no_more() {
 }
 
 #[test]
-fn claude_is_told_not_to_ask() {
+fn claude_gets_our_tools_as_allowed() {
     let ours = json!([
         "mcp__acp-skills__activate_skill(*)",
         "mcp__acp-skills__read_skill_file(*)",
@@ -349,7 +349,7 @@ fn claude_is_told_not_to_ask() {
             }
             let out = fixture.request(1, method, &params);
             assert_eq!(out.agent()["params"]["_meta"]["claudeCode"], expected, "{method} {meta:?}");
-            // The system prompt is there too, for this adapter.
+            // This adapter also gets the system prompt.
             let system = &out.agent()["params"]["_meta"]["systemPrompt"]["append"];
             assert!(system.is_string(), "{out:?}");
         }

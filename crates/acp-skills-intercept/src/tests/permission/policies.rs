@@ -1,4 +1,4 @@
-//! What `allowed-tools` of the active skills decide about calls that are not ours, and which option is chosen.
+//! Tests of `allowed-tools`, which decide about calls that are not ours, and of the chosen option.
 
 use serde_json::json;
 
@@ -15,7 +15,7 @@ fn policies() {
     let linked = call("Edit", &json!({ "file_path": "notes/link/passwd" }));
     let nameless = json!({ "toolCallId": "1", "title": "Bash(rm)", "rawInput": { "command": "rm -rf x" } });
     let ours = call("mcp__acp-skills__call_skill_tool", &json!({}));
-    // Active by the user, by the model; the call; and what each policy makes of it.
+    // The skills that the user and the model activated, the call, and the outcome with each policy.
     for (by_user, by_model, call, [permissive, approval, strict]) in [
         (None, None, &rm, ["asked", "asked", "asked"]),
         (Some("free"), None, &rm, ["asked", "asked", "asked"]),
@@ -27,13 +27,13 @@ fn policies() {
         (Some("git"), None, &ours, ["asked", "asked", "asked"]),
         (None, Some("git"), &git, ["asked", "asked", "asked"]),
         (None, Some("git"), &rm, ["asked", "asked", "no"]),
-        // The union; what the model activated grants nothing.
+        // The patterns of all active skills count, but a skill that the model activated grants nothing.
         (Some("git"), Some("notes"), &note, ["asked", "asked", "asked"]),
         (Some("notes"), Some("git"), &note, ["asked", "proceed_once", "asked"]),
         (Some("git"), None, &note, ["asked", "asked", "no"]),
-        // The name of a program that runs others grants nothing.
+        // The name of a program that can run others grants nothing.
         (Some("vague"), None, &git, ["asked", "asked", "asked"]),
-        // Inside as it is written, and outside where it leads.
+        // The path matches, but its target does not.
         (Some("notes"), None, &linked, ["asked", "asked", "asked"]),
     ] {
         for (tool_policy, expected) in [(Permissive, permissive), (Approval, approval), (Strict, strict)] {
@@ -51,7 +51,7 @@ fn policies() {
 }
 
 #[test]
-fn only_once_and_only_what_is_offered() {
+fn only_an_offered_option_for_one_call_is_chosen() {
     let mut fixture = fixture(CLAUDE, policy());
     let name = "mcp__acp-skills__activate_skill";
     for (session, options, expected) in [
@@ -68,9 +68,9 @@ fn only_once_and_only_what_is_offered() {
     }
 }
 
-/// Options that allow a call once may differ in what else they do: another mode, an answer to a question.
+/// Options that allow a call once may also switch the mode, or answer a question.
 #[test]
-fn of_several_ways_to_allow_the_user_chooses() {
+fn the_user_chooses_between_several_options_that_allow() {
     let options = json!([
         { "optionId": "auto", "kind": "allow_once", "name": "Yes, and accept all edits" },
         { "optionId": "yes", "kind": "allow_once", "name": "Yes" },
@@ -83,7 +83,7 @@ fn of_several_ways_to_allow_the_user_chooses() {
     for (tool_policy, call, expected) in [
         (ToolPolicy::Approval, &read, "asked"),
         (ToolPolicy::Strict, &rm, "no"),
-        // Ours changes nothing, whichever it is.
+        // Our tool changes nothing with any of the options.
         (ToolPolicy::Approval, &ours, "auto"),
     ] {
         let mut fixture = fixture(CLAUDE, Policy { tool_policy, ..policy() });
@@ -92,15 +92,15 @@ fn of_several_ways_to_allow_the_user_chooses() {
         let request =
             json!({ "jsonrpc": "2.0", "id": 7, "method": "session/request_permission", "params": params });
         let mut out = fixture.agent(&request);
-        // A path is resolved first.
+        // The path is resolved first.
         out.tasks.clear();
         assert_eq!(outcome(&out), expected, "{call}");
     }
 }
 
-/// Some agents count their calls anew in each turn, and do not always name the tool.
+/// Some agents number their calls from the start in each turn, and do not always name the tool.
 #[test]
-fn a_name_is_that_of_the_last_call_with_its_id() {
+fn the_last_announced_call_with_an_id_counts() {
     let announce = |fixture: &mut Fixture, name: Option<&str>| {
         let mut update = json!({ "sessionUpdate": "tool_call", "toolCallId": "call_0", "title": "x" });
         if let Some(name) = name {
@@ -130,8 +130,8 @@ fn decisions_are_shown() {
     let text = out.to_client[0]["params"]["update"]["content"]["text"].as_str().unwrap();
     for line in [
         "**Permissions decided for you**",
-        "- refused `Bash`: not in `allowed-tools` of the active skills",
-        "- allowed `activate_skill`: a tool of the skills (2 times)\n",
+        "- refused `Bash`: it is not in `allowed-tools` of the active skills",
+        "- allowed `activate_skill`: it is one of our read-only tools (2 times)\n",
     ] {
         assert!(text.contains(line), "{text}");
     }

@@ -95,7 +95,7 @@ fn links_out_of_a_project_are_not_followed() {
         [BASE]/repo/.skills: error[link-out-of-project]: the link [BASE]/repo/.skills/root was not followed, because it leads out of the project to /
           help: if you trust the target, add it as a directory to scan"#]]);
 
-    // Two links in a row, a parent directory, a link with the name of a skill, and a root or its parent that is a link.
+    // Try other ways out: two links in a row, a parent directory, a link with the name of a skill, and a linked root.
     symlink("../../elsewhere", base.join("repo/packages/out")).unwrap();
     symlink("../packages/out", base.join("repo/.skills/twice")).unwrap();
     symlink("../../elsewhere/a", base.join("repo/.skills/a")).unwrap();
