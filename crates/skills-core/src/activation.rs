@@ -120,7 +120,7 @@ pub fn activate(
     sections.extend(skill.properties.usage.as_deref().map(usage));
     match bundled_files(skill) {
         Ok(files) => sections.extend(files),
-        // The directory may have been removed together with the file. In this case, no files are listed.
+        // The directory may have been removed together with the file. In that case, we don't list any files.
         Err(_) if outdated.is_some() => {}
         Err(error) => return Err(error.into()),
     }

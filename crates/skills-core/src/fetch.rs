@@ -122,7 +122,7 @@ pub struct Response {
 pub fn get(url: &str, limits: Limits) -> Result<Vec<u8>, FetchError> {
     match get_if_changed(url, None, limits)? {
         Some(answer) => Ok(answer.bytes),
-        // The server answered 304 to a request without a condition.
+        // This should never happen: the server answered 304, but the request had no condition.
         None => Err(FetchError::Status { url: url.to_owned(), status: StatusCode::NOT_MODIFIED.as_u16() }),
     }
 }

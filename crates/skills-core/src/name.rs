@@ -188,7 +188,7 @@ impl NameRule {
 fn suggestion(name: &str) -> Option<String> {
     let words = normalized(name).to_lowercase();
     if words.chars().any(|c| !c.is_ascii() && !is_name_character(c)) {
-        // Dropping such a character, such as a combining mark, would change the word.
+        // If we dropped a character such as a combining mark, this would be another word.
         return None;
     }
     let words: Vec<&str> =

@@ -65,7 +65,7 @@ pub(super) fn files(dir: &Path) -> io::Result<Vec<String>> {
                 io::Error::new(io::ErrorKind::InvalidData, "it contains something other than regular files")
             };
             let name = entry.file_name().into_string().map_err(|_| wrong())?;
-            // A name with a line break could imitate two lines of the checksum.
+            // With a line break, a name could look like two lines of the checksum's input.
             if name.contains(char::is_control) {
                 return Err(wrong());
             }

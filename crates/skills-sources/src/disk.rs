@@ -35,7 +35,7 @@ pub use self::{
 pub fn write(path: &Path, text: &str) -> io::Result<()> {
     let path = match fs::canonicalize(path) {
         Ok(path) => path,
-        // The target may be on a disk that is not mounted at the moment.
+        // Don't replace the link, since its target may just be on a disk that is not mounted.
         Err(error) if fs::symlink_metadata(path).is_ok() => {
             return Err(io::Error::new(
                 error.kind(),

@@ -189,7 +189,7 @@ fn fetch_reference(git: &Git<'_>, reference: Option<&str>) -> Result<String, Git
     let name = reference.unwrap_or("HEAD");
     match git.run(&[&FETCH[..], &["--depth=1", "--", "origin", name]].concat()) {
         Ok(()) => git.line(&["rev-parse", "--verify", "--quiet", "FETCH_HEAD^{commit}"]),
-        // Servers accept full commit hashes only, so all commits are fetched to find an abbreviated one.
+        // Servers only accept full commit hashes, so we need to fetch all commits to find an abbreviated hash.
         Err(GitError::Failed { said, .. }) if is_commit(name) && is_unknown(&said) => {
             let all = ["--", "origin", "+refs/heads/*:refs/remotes/origin/*", "+refs/tags/*:refs/tags/*"];
             git.run(&[&FETCH[..], &all[..]].concat())?;
@@ -211,7 +211,7 @@ fn fetch_commit(git: &Git<'_>, place: &GitPlace, commit: &str) -> Result<String,
         Err(GitError::Failed { .. }) => {}
         Err(error) => return Err(error),
     }
-    // Some servers send a commit only if a reference points to it.
+    // Some servers don't send a commit unless a reference points to it, so try the reference instead.
     let now = fetch_reference(git, place.reference.as_deref())?;
     if now == commit { Ok(now) } else { Err(gone()) }
 }

@@ -110,7 +110,7 @@ fn of_repository(address: &Address, root: &Path, pinned: &PinnedGit, wanted: &Wa
         let files = approved.and_then(|approved| {
             digest::Files::of(&stored.dir).ok().filter(|files| files.digest().to_string() == *approved)
         });
-        // The guard detects later changes when a file is read. Changes since discovery are detected below.
+        // If a file changes later, the guard will detect this when we read it. Here, we check for changes since discovery.
         let guarded = files
             .map(|files| Skill::clone(&entry.skill).guarded(Guard::new(files.digest().to_string(), files)));
         if let Some(skill) = guarded.filter(|skill| is_unchanged(skill).is_ok_and(|unchanged| unchanged)) {

@@ -138,7 +138,7 @@ impl LockFile {
                     what: "the file is too large".to_owned(),
                 });
             }
-            // Opening a FIFO would block.
+            // Don't open anything else, since opening a FIFO would block.
             Ok(metadata) if !metadata.is_file() => {
                 return Err(unreadable(io::Error::other("it is not a regular file")));
             }
@@ -324,7 +324,7 @@ mod tests {
             LockFile::change(&path, &cache, |lock| lock.set("github:c/c", git('a'))).unwrap_err();
             assert_eq!(fs::read_to_string(&path).unwrap(), text);
         }
-        // Reading a FIFO would block until a writer opens it.
+        // We should not open the FIFO, since that would block until a writer opens it, too.
         #[cfg(unix)]
         {
             fs::remove_file(&path).unwrap();

@@ -77,7 +77,7 @@ impl Trust {
     pub fn sift(&self, project: &Path, found: &SkillSet) -> SkillSet {
         let mut skills = SkillSet::builder();
         let decisions = if found.is_empty() { Decisions::default() } else { self.decisions(project) };
-        // All skills share these bounds, so that a large project can't delay the start of a session.
+        // We use the same bounds for all skills together, so that a large project can't delay the start of a session.
         let mut bounds = Bounds::SKILL;
         for entry in found.entries() {
             let fingerprint = match Fingerprint::of(&entry.skill, &mut bounds) {
@@ -92,7 +92,7 @@ impl Trust {
             let digest = fingerprint.digest().to_owned();
             let place = place(project, &entry.skill);
             let skill = Skill::clone(&entry.skill).guarded(Guard::new(digest.as_str(), fingerprint));
-            // The file may have changed for a moment between discovery and this check.
+            // Check again, since the file may have changed between discovery and the check above.
             if !files::is_unchanged(&skill).is_ok_and(|unchanged| unchanged) {
                 let why = "the skill has changed while it was read";
                 let changed = Diagnostic::error("cannot-be-approved", why)
@@ -123,7 +123,7 @@ impl Trust {
             let name = waiting.skill.name.clone();
             let place = place(project, &waiting.skill);
             if !trusted && known.trusts(&place, &waiting.digest) {
-                // The skill was approved in another way since the question was asked.
+                // The skill has already been approved since we asked the user.
                 continue;
             }
             match Fingerprint::of(&waiting.skill, &mut { Bounds::SKILL }) {

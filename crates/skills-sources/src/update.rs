@@ -148,7 +148,7 @@ impl Updater {
             (Place::Git(place), _) => {
                 let fetched = self.store.fetch_git(place, None, self.options.observer.clone());
                 let mut fetched = fetched.map_err(|error| SourceError::git(address, error))?;
-                // If the stored files were changed on disk, fetch them again.
+                // If the stored files were changed on disk, we need to fetch them again.
                 if let Some(Pinned::Git(approved)) = approved
                     && approved.commit == fetched.commit
                     && load::pin(
@@ -195,7 +195,7 @@ impl Updater {
             (Place::Web(url), Pinned::Web(pinned)) => self.of_index(url, &pinned.index),
             _ => None,
         }?;
-        // Stored files count only if they match the approved checksums. Not all skills need to be approved.
+        // We can only use stored files that match the approved checksums. Some of the skills may not be approved.
         match (&offer.pinned, pinned) {
             (Pinned::Git(here), Pinned::Git(approved)) if here.has_all_of(approved) => {
                 let mut offer = Offer { pinned: pinned.clone(), ..offer };

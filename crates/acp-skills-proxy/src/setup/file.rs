@@ -149,7 +149,7 @@ impl SettingsFile {
             new.as_file().set_permissions(permissions.clone()).map_err(failed)?;
         }
         new.as_file().sync_all().map_err(failed)?;
-        // Check this as late as possible, since no system can replace a file only if its content is unchanged.
+        // We need to check this as late as possible, since there is no way to replace a file only if its content is unchanged.
         self.check_unchanged()?;
         let put =
             if self.read.is_some() { new.persist(&self.target) } else { new.persist_noclobber(&self.target) };

@@ -223,7 +223,7 @@ async fn an_observer_is_told_of_each_group() {
         tool.executor = tool.executor.observed_by(log.clone());
         (tool, log)
     };
-    // The observer's number is the ID of the process and of its group.
+    // The observer should get the ID of the process, which is also the ID of its group.
     let (tool, log) = observed(sh("ps -o pid= -o pgid= -p $$"));
     let answer = call(&tool, None).await.unwrap();
     let numbers: Vec<u32> =

@@ -7,7 +7,7 @@
 
 #[cfg(target_os = "linux")]
 mod linux;
-// Also compiled for tests on Linux, which test all implementations.
+// We also compile this for the tests on Linux, to test all implementations there.
 #[cfg(any(test, not(target_os = "linux")))]
 mod other;
 

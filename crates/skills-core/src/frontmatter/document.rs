@@ -15,7 +15,7 @@ use crate::diagnostic::Diagnostic;
 /// Parses the bytes of a file, or of its beginning.
 pub(super) fn read_bytes(bytes: &[u8], context: &ParseContext<'_>, verdict: Verdict) -> Parsed {
     let mut findings = Findings::new(verdict);
-    // Decode at most the maximum size, since a larger file will be rejected anyway.
+    // We don't need to decode more than this, since a larger file will be rejected anyway.
     let decoded = text::decode(&bytes[..bytes.len().min(MAX_FILE_BYTES)]);
     match decoded.fault {
         Some(Fault::Invalid { offset }) => {

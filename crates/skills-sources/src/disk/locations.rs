@@ -34,7 +34,7 @@ pub fn config_file() -> Option<PathBuf> {
 /// Returns the cache directory. It need not exist. `None` if there is no home directory.
 pub fn cache_dir() -> Option<PathBuf> {
     let dir = here(Kind::Cache)?;
-    // On Windows, cache and state share a directory.
+    // On Windows, cache and state share a directory, so we need to use a subdirectory.
     Some(if cfg!(windows) { dir.join("cache") } else { dir })
 }
 

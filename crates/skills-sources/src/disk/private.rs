@@ -37,8 +37,8 @@ pub fn append_and_wait(path: &Path) -> io::Result<File> {
 /// # Errors
 /// Returns the errors of [`append`].
 pub fn lockable(path: &Path) -> io::Result<File> {
-    // Windows can't lock a file that is opened for appending only. On Unix, opening a FIFO for reading as well would succeed
-    // without a reader.
+    // On Windows, we also need to open the file for reading, so that it can be locked. Don't do this on Unix, because we
+    // could then open a FIFO without a reader.
     open(OpenOptions::new().create(true).append(true).read(cfg!(windows)), path)
 }
 
@@ -107,7 +107,7 @@ mod tests {
         append(&file).unwrap().write_all(b"one").unwrap();
         append_and_wait(&file).unwrap().write_all(b"two").unwrap();
         assert_eq!(std::fs::read(&file).unwrap(), b"onetwo");
-        // Two writers at once, as when several proxies share an event file.
+        // Use two writers at once, because several proxies may share an event file.
         let mut first = append(&file).unwrap();
         let mut second = append(&file).unwrap();
         first.write_all(b"three").unwrap();

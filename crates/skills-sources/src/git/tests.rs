@@ -131,7 +131,7 @@ fn only_skills_are_fetched() {
         );
         assert_eq!(fetched.notes, Vec::<String>::new());
     }
-    // A pinned commit is fetched even if the branch has moved.
+    // We should still fetch a pinned commit after the branch has moved.
     let (files, fetched) = fetch_from(&repository.place("#main"), Some(&first)).unwrap();
     assert_eq!((files.len(), fetched.commit), (2, first));
 }

@@ -235,7 +235,7 @@ mod tests {
             ],
             &[],
         );
-        // The root of the repository is a skill.
+        // Here, the repository's root is a skill.
         check(&["100644 SKILL.md", "100644 a/b.md"], &["SKILL.md", "a/b.md"], &[]);
     }
 
@@ -287,9 +287,9 @@ mod tests {
                 "unknown kind",
             ],
         );
-        // A link outside of a skill needs no note.
+        // We don't need a note for a link that is not in a skill.
         check(&["100644 a/SKILL.md", "120000 link"], &["a/SKILL.md"], &[]);
-        // A link can't be a SKILL.md.
+        // We don't use a link as a SKILL.md.
         check(&["120000 a/SKILL.md", "100644 a/x"], &[], &[]);
     }
 

@@ -117,7 +117,7 @@ impl Plan {
                     has_command = true;
                     self.existing(request, entry)?;
                 }
-                // Skip it, since the user asked for all agents and not for this one.
+                // We can just skip this agent, since the user asked for all of them and not for this one.
                 Start::Unclear(error) => self.notes.push(format!("unchanged: {}", error.message)),
                 Start::Editor => {}
             }

@@ -13,7 +13,7 @@ use rustix::{
 };
 
 pub(super) fn private_file(options: &mut OpenOptions) {
-    // Without this flag, opening a FIFO blocks until a reader opens it.
+    // Use this flag to avoid blocking if the file is a FIFO that nothing reads from.
     options.mode(0o600).custom_flags(OFlags::NONBLOCK.bits().cast_signed());
 }
 
@@ -84,7 +84,7 @@ mod tests {
             let error = open(&fifo).unwrap_err();
             assert!(error.to_string().contains("a FIFO without a reader"), "{error}");
         }
-        // The FIFO has a reader now.
+        // Now that the FIFO has a reader, we can open it.
         let mut reader = OpenOptions::new().read(true).write(true).open(&fifo).unwrap();
         let mut writer = append(&fifo).unwrap();
         let full = std::iter::repeat_with(|| writer.write(&[b'x'; 1024])).find_map(Result::err).unwrap();
