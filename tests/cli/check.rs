@@ -93,7 +93,7 @@ fn each_broken_rule_is_shown_where_it_is() {
         4 | version: 1.0
           | ^^^^^^^^^^^^
           |
-          = help: some clients reject it; move it into `metadata`: `metadata:` / `  version: …`
+          = help: some clients reject unknown fields; move this field into `metadata`: `metadata:` / `  version: …`
 
         1 skill checked: 4 errors, 1 warning
         exit 1
@@ -183,7 +183,7 @@ fn long_and_strange_files() {
         3 | ...n: word word word word word word word wor... word word word word word word word wo
           |       ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^...^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
           |
-          = help: shorten it, and move details to the body
+          = help: shorten the text and move details to the body
 
         warning[body-too-long]: the body has 600 lines and 3000 bytes; at most 500 lines and 20480 bytes are recommended
          --> long/SKILL.md:5:1
@@ -215,7 +215,7 @@ fn long_and_strange_files() {
             1 | ---
               | ^^^
               |
-              = help: add `description:` and say what the skill does and when to use it
+              = help: add `description:` to say what the skill does and when to use it
 
             error[name-not-directory]: the name `x` differs from the name of its directory, `crlf`
              --> crlf/SKILL.md:2:7
@@ -341,7 +341,7 @@ fn json_is_a_promise() {
                 "line": 4,
                 "column": 1,
                 "message": "the field `version` is not in the specification",
-                "help": "some clients reject it; move it into `metadata`: `metadata:` / `  version: …`"
+                "help": "some clients reject unknown fields; move this field into `metadata`: `metadata:` / `  version: …`"
               }
             ]
           },

@@ -288,7 +288,7 @@ fn a_misspelled_field() {
         1 | ---
           | ^^^
           |
-          = help: add `description:` and say what the skill does and when to use it
+          = help: add `description:` to say what the skill does and when to use it
 
         warning[unknown-field]: the field `descripton` is not in the specification
          --> x/SKILL.md:3:1

@@ -178,7 +178,7 @@ fn without_a_repository() {
     // There is no git.
     let proxy = home.proxy().flag("--source", "github:a/b").env("PATH", "/nowhere");
     let mut stage = Stage::over_http(proxy);
-    let log = stage.editor.logged("there is no `git` in PATH");
+    let log = stage.editor.logged("cannot find `git` in PATH");
     assert!(log.contains("github:a/b") && log.contains("install git"), "{log}");
     stage.finish();
 }
@@ -200,7 +200,7 @@ fn a_lock_that_is_broken() {
         fs::write(home.lock(), text).expect("a file");
         let mut stage = Stage::over_http(home.proxy().flag("--source", &source));
         let log = stage.editor.logged("skills.lock");
-        assert!(log.contains("the last readable version is used; "), "{log}");
+        assert!(log.contains("using the last readable version; "), "{log}");
         let params = stage.new_session("s");
         let connection = stage.connect(&entry(&params), MCP_2025);
         assert_eq!(stage.names(&connection), json!(["review"]));

@@ -95,7 +95,7 @@ fn a_site_that_is_not_there() {
     let dead = TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr()).expect("an address");
     for (url, words) in [
         (format!("http://{dead}/"), "cannot fetch http://"),
-        (format!("http://{}/elsewhere", site()), "there is no index of skills at "),
+        (format!("http://{}/elsewhere", site()), "no index of skills found at "),
     ] {
         let (skills, home) = (Skills::review(), Home::new());
         let proxy = home.proxy().skill(&skills.dir("review")).flag("--source", &url);

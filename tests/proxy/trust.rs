@@ -136,7 +136,7 @@ fn what_changes_waits_again() {
         if said.contains("- `deploy` (it has changed since you trusted it): ") {
             break;
         }
-        assert!(said.contains("changed while it was read") && Instant::now() < deadline, "{said}");
+        assert!(said.contains("changed while we were reading it") && Instant::now() < deadline, "{said}");
     }
     // As it was is as it was trusted.
     project.write("Deploys. ZQ-description", "# ZQ-body");

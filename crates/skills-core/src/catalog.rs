@@ -298,7 +298,7 @@ pub fn estimate_tokens(text: &str) -> usize {
     quarters.div_ceil(4)
 }
 
-/// How a model accesses the skills of a catalog.
+/// The way in which a model accesses the skills in a catalog.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Guide {

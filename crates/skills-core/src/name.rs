@@ -169,7 +169,7 @@ impl NameRule {
         }
     }
 
-    /// Returns a hint how to fix `name`.
+    /// Returns a hint about how to fix `name`.
     pub fn help(self, name: &str, directory: Option<&str>) -> String {
         match (self, suggestion(name), directory) {
             (Self::Directory, Some(name), _) => {

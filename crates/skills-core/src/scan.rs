@@ -101,7 +101,7 @@ pub fn scan_files(files: &SkillFiles, rules: &Rules) -> Report {
         findings.add_for_file(
             Detector::NotScanned,
             "",
-            Some(&format!("it has more than {MAX_ENTRIES} files")),
+            Some(&format!("the skill has more than {MAX_ENTRIES} files")),
         );
     }
     findings.into_report()

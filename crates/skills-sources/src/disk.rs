@@ -39,7 +39,7 @@ pub fn write(path: &Path, text: &str) -> io::Result<()> {
         Err(error) if fs::symlink_metadata(path).is_ok() => {
             return Err(io::Error::new(
                 error.kind(),
-                format!("it is a symbolic link to a missing file: {error}"),
+                format!("the target of the symbolic link does not exist: {error}"),
             ));
         }
         Err(_) => path.to_owned(),

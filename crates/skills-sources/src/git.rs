@@ -45,7 +45,7 @@ pub(super) struct Fetched {
 #[non_exhaustive]
 pub enum GitError {
     /// `git` is not in `PATH`.
-    #[error("there is no `git` in PATH")]
+    #[error("cannot find `git` in PATH")]
     NoGit,
     /// The fetch timed out.
     #[error("git timed out after {} s", .0.as_secs())]
@@ -93,10 +93,10 @@ impl GitError {
             Self::NoGit => "install git, or remove the source",
             Self::TooLong(_) => "check the network and try again",
             Self::NoReference(_) => {
-                "check the name on the page of the repository; a name with a `/` is written `git+https://…#NAME:PATH`"
+                "check the name on the repository's page; to use a name with a `/`, write `git+https://…#NAME:PATH`"
             }
-            Self::NoDirectory(_) => "check the directory on the page of the repository",
-            Self::TooMuch(_) => "add the directory of the skills: `github:OWNER/REPO/PATH`",
+            Self::NoDirectory(_) => "check the directory on the repository's page",
+            Self::TooMuch(_) => "add the directory that contains the skills: `github:OWNER/REPO/PATH`",
             Self::Failed { .. } if said("Could not resolve host") || said("unable to access") => {
                 "check the network and the proxy settings (`git config http.proxy`)"
             }

@@ -288,7 +288,7 @@ impl Sources {
             statuses.push(here.map(Status::Here).or(old).unwrap_or(Status::Absent));
         }
         for error in locks.into_values().filter_map(|(_, error)| error) {
-            tracing::warn!("{error}; the last readable version is used; {}", error.hint());
+            tracing::warn!("{error}; using the last readable version; {}", error.hint());
         }
         let mut state = State { statuses, in_use, unsaved, skills: SkillSet::default() };
         self.assemble(&mut state);
@@ -305,7 +305,7 @@ impl Sources {
                 }
                 Status::Absent => {
                     Diagnostic::warning("source-absent", format!("{} is not in the cache", spec.address))
-                        .help(format!("`acp-skills-proxy update '{}'` fetches it", spec.address))
+                        .help(format!("run `acp-skills-proxy update '{}'` to fetch it", spec.address))
                 }
                 Status::Fetching => Diagnostic::warning(
                     SOURCE_FETCHING,

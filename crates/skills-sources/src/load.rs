@@ -130,7 +130,7 @@ fn not_approved(address: &Address, name: &skills_core::SkillName, is_known: bool
         "is not approved: a scan found a high risk in it, or it was left out"
     };
     Diagnostic::error("not-approved", format!("the skill `{name}` of {address} {why}"))
-        .help(format!("`acp-skills-proxy update '{address}'` shows it and asks for approval"))
+        .help(format!("run `acp-skills-proxy update '{address}'` to review and approve it"))
 }
 
 fn of_site(index: &RemoteIndex, wanted: &Wanted<'_>) -> SkillSet {

@@ -104,7 +104,7 @@ impl LockError {
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Broken { what, .. } if what.contains("merge") => {
-                "resolve the merge conflict with one of the two sides, then run `acp-skills-proxy update`"
+                "to resolve the merge conflict, keep one of the two sides, then run `acp-skills-proxy update`"
             }
             Self::Broken { .. } => {
                 "restore the file from version control, or remove it and run `acp-skills-proxy update`"
@@ -140,7 +140,7 @@ impl LockFile {
             }
             // Don't open anything else, since opening a FIFO would block.
             Ok(metadata) if !metadata.is_file() => {
-                return Err(unreadable(io::Error::other("it is not a regular file")));
+                return Err(unreadable(io::Error::other("not a regular file")));
             }
             Ok(_) => fs::read_to_string(path).map_err(unreadable)?,
         };
@@ -331,7 +331,7 @@ mod tests {
             assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
             let error = LockFile::read(&path).unwrap_err();
             assert!(
-                std::error::Error::source(&error).unwrap().to_string().contains("it is not a regular file"),
+                std::error::Error::source(&error).unwrap().to_string().contains("not a regular file"),
                 "{error}"
             );
         }

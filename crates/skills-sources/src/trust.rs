@@ -94,9 +94,9 @@ impl Trust {
             let skill = Skill::clone(&entry.skill).guarded(Guard::new(digest.as_str(), fingerprint));
             // Check again, since the file may have changed between discovery and the check above.
             if !files::is_unchanged(&skill).is_ok_and(|unchanged| unchanged) {
-                let why = "the skill has changed while it was read";
+                let why = "the skill changed while we were reading it";
                 let changed = Diagnostic::error("cannot-be-approved", why)
-                    .help("run `/skills reload` to read it again");
+                    .help("run `/skills reload` to read the skill again");
                 skills.skip(Skipped::new(file(&entry.skill), vec![changed]));
             } else if decisions.trusts(&place, &digest) {
                 skills.add(skill, entry.diagnostics.clone());
@@ -131,7 +131,7 @@ impl Trust {
                     decisions.set(place, waiting.digest.clone(), trusted);
                     decided.done.push(name);
                 }
-                Ok(_) => decided.failed.push((name, "it has just changed; review it again".to_owned())),
+                Ok(_) => decided.failed.push((name, "the skill has just changed; review it again".to_owned())),
                 Err(error) => decided.failed.push((name, error.to_string())),
             }
         }
@@ -140,7 +140,7 @@ impl Trust {
         }
         decided.unsaved = match &self.0.store {
             Some(store) => store.save(project, &decisions).err().map(|error| error.to_string()),
-            None => Some("there is no state directory on this system; set one with `--state DIR`".to_owned()),
+            None => Some("this system has no state directory; use `--state DIR` to set one".to_owned()),
         };
         if decided.unsaved.is_some() {
             self.0.unsaved.lock().entry(project.to_owned()).or_default().add(&decisions);

@@ -315,7 +315,7 @@ fn notes(found: &SkillSet, root: &Path) -> Vec<String> {
     let shadowed = found
         .shadowed()
         .iter()
-        .map(|skill| format!("there is more than one skill `{}`; the first one is used", skill.name));
+        .map(|skill| format!("found more than one skill `{}`; using the first one", skill.name));
     skipped.chain(shadowed).collect()
 }
 

@@ -62,7 +62,7 @@ fn invalid_settings_are_not_changed() {
             "{ \"agent_servers\": { \"Claude with skills\": { \"command\": \"x\" } } }",
             expect![[r#"
                 error: the settings already have an agent `Claude with skills`, in line 1
-                hint: `--agent 'Claude with skills'` puts the proxy in front of that agent; `--name` chooses another name for the new one
+                hint: use `--agent 'Claude with skills'` to put the proxy in front of that agent, or `--name` to choose another name for the new one
                 exit 2
             "#]],
         ),

@@ -203,8 +203,8 @@ fn announce(evaluation: &Evaluation, plan: &Plan, json: bool) -> anyhow::Result<
 fn usage_error(error: EvaluationError) -> anyhow::Error {
     let hint = match &error {
         EvaluationError::NoCases(_) => Some(
-            "add cases in evals/evals.json or evals/eval_queries.json of the skill; `acp-skills-proxy init NAME` creates a skill \
-             with examples",
+            "add cases to the skill's evals/evals.json or evals/eval_queries.json, or use `acp-skills-proxy init NAME` to create \
+             a skill with examples",
         ),
         EvaluationError::Resume { .. } => Some("leave out --resume to start a new iteration"),
         EvaluationError::Unwritable { .. } => return error.into(),

@@ -292,8 +292,8 @@ fn is_wanted(snippet: Snippet, name: &str) -> bool {
 
 fn no_agent(editor: &Editor, example: &str) -> UsageError {
     UsageError::new("no agent was given").hint(format!(
-        "try `acp-skills-proxy setup {} --agent {example}`; `acp-skills-proxy setup --agents` lists the known agents, and the \
-         command of any other agent goes after `--`",
+        "try `acp-skills-proxy setup {} --agent {example}`; use `acp-skills-proxy setup --agents` to list the \
+         known agents, or put the command of any other agent after `--`",
         editor.id
     ))
 }
@@ -328,7 +328,7 @@ fn flags(mut args: SkillArgs) -> anyhow::Result<Flags> {
     let loaded = skills::load(Settings::resolve(config)?.skills)?;
     let notes = match loaded.here.is_empty() && args.sources.is_empty() {
         true if !is_named => vec![
-            "you have no skills yet; put them into ~/.agents/skills, or name a directory with `--skills DIR`"
+            "you have no skills yet; put some into ~/.agents/skills, or use `--skills DIR` to choose a directory"
                 .to_owned(),
         ],
         true => loaded.why_none(),

@@ -74,7 +74,7 @@ pub(crate) fn page(summary: &Summary, files: &[String]) -> String {
     let frame = Frame {
         title: "Skill usage".to_owned(),
         command: "report",
-        note: "This page loads nothing and runs nothing.",
+        note: "This page loads no other files and runs no scripts.",
         script: None,
     };
     let charts = [skills(summary), over_time(summary), outcomes(summary), timing(summary)];

@@ -70,7 +70,7 @@ impl FileError {
         match self {
             Self::Changed(_) => Some("run the same command again to see the change to the new content"),
             Self::ReadOnly(_) => Some(
-                "if a program such as home-manager generates your settings, make the change there; `--print` shows it",
+                "if a program such as home-manager generates your settings, make the change there; use `--print` to see the change",
             ),
             Self::Dangling { .. } => Some("restore the target, or remove the link"),
             _ => None,

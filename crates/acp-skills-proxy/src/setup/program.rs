@@ -178,13 +178,13 @@ fn why(path: &Path) -> String {
         |name: &str| path.components().any(|part| matches!(part, Component::Normal(part) if part == name));
     match MANAGERS.iter().find(|(part, ..)| is_part(part)) {
         Some((_, manager, true)) => format!(
-            "it is in {dir} (managed by {manager}), so setup writes its full path; run setup again after an update, because that \
-             changes the path"
+            "the program is in {dir} (managed by {manager}), so setup writes the full path; run setup again after an update, because \
+             this will change the path"
         ),
         Some((_, manager, false)) => {
-            format!("it is in {dir} (managed by {manager}), so setup writes its full path")
+            format!("the program is in {dir} (managed by {manager}), so setup writes the full path")
         }
-        None => format!("it is in {dir}, so setup writes its full path"),
+        None => format!("the program is in {dir}, so setup writes the full path"),
     }
 }
 

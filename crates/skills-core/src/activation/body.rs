@@ -131,7 +131,7 @@ fn read(path: &Path) -> Result<OnDisk, ActivationError> {
     // We need to check the type before we open the file, since opening a FIFO would block until another process writes to it.
     let metadata = fs::metadata(path).map_err(failed)?;
     if !metadata.is_file() {
-        return Err(failed(io::Error::other("it is not a regular file")));
+        return Err(failed(io::Error::other("not a regular file")));
     }
     let file = File::open(path).map_err(failed)?;
     let mut bytes = Vec::new();

@@ -140,7 +140,7 @@ impl ScriptResult {
                 Some((
                     ScriptError::ExecutionTimeout,
                     format!(
-                        "the script was stopped after its timeout of {} s; give it less work, or ask the user to raise the timeout",
+                        "the script timed out after {} s; give it less work, or ask the user to increase the timeout",
                         limit.as_secs_f64()
                     ),
                 )),

@@ -79,7 +79,7 @@ fn read_text(text: &str, given: usize, context: &ParseContext<'_>, mut findings:
         findings.broken(
             Diagnostic::warning("invalid-yaml", "a quoted text continues here without indentation")
                 .at(problem.line + findings.lines_before, problem.column)
-                .help("indent the lines of the text, or put it in one line"),
+                .help("indent the lines of the text, or put the text on one line"),
         );
         yaml = Cow::Owned(fixed);
         composed = yaml::compose(&yaml);
@@ -173,14 +173,14 @@ fn report_split(split: &Split<'_>, findings: &mut Findings) {
         findings.broken(
             Diagnostic::warning("leading-blank-lines", "there are blank lines before the frontmatter")
                 .at(1, 0)
-                .help("remove them: the first line must be `---`"),
+                .help("remove these lines, because the first line must be `---`"),
         );
     }
     if split.indented_open {
         findings.broken(
             Diagnostic::warning("indented-fence", "the opening `---` is indented")
                 .at(split.line - 1, 1)
-                .help("remove the spaces before it"),
+                .help("remove the spaces before `---`"),
         );
     }
     match split.end {
@@ -188,12 +188,12 @@ fn report_split(split: &Split<'_>, findings: &mut Findings) {
         End::IndentedFence => findings.broken(
             Diagnostic::warning("indented-fence", "the closing `---` is indented")
                 .at(split.end_line, 1)
-                .help("remove the spaces before it"),
+                .help("remove the spaces before `---`"),
         ),
         End::Prose | End::Cut => findings.broken(
             Diagnostic::warning(
                 "frontmatter-not-closed",
-                "the frontmatter is not closed; it probably ends here",
+                "the frontmatter is not closed, but probably ends here",
             )
             .at(split.end_line, 0)
             .help("add a line `---` between the frontmatter and the body"),

@@ -116,7 +116,7 @@ fn value<'a>(source: &'a str, field: &Block<'a>, depth: u32, findings: &mut Find
                 _ => Problem {
                     line: 1,
                     column: field.start.column,
-                    message: Cow::Borrowed("there is no space after the colon"),
+                    message: Cow::Borrowed("expected a space after the colon"),
                     cause: Cause::Syntax,
                 },
             }
@@ -187,7 +187,7 @@ fn fields<'a>(source: &'a str, from: usize, first: u32, findings: &mut Findings)
                 if !text.is_empty() && !text.starts_with('#') && !std::mem::replace(&mut reported, true) {
                     let finding = Diagnostic::warning(
                         "not-a-field",
-                        "the line is not a `key: value` pair and is ignored",
+                        "expected a `key: value` pair; the line is ignored",
                     );
                     findings.broken(finding.at(number + findings.lines_before, 0));
                 }

@@ -51,12 +51,12 @@ pub fn read(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
     let invalid = |what| Err(io::Error::new(io::ErrorKind::InvalidData, what));
     let file = File::open(path)?;
     if system::is_device(&file.metadata()?) {
-        return invalid("it is not a regular file");
+        return invalid("not a regular file");
     }
     let mut bytes = Vec::new();
     file.take(max_bytes + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > max_bytes {
-        return invalid("it is larger than this program's files can be");
+        return invalid("the file exceeds the maximum size");
     }
     Ok(bytes)
 }
@@ -85,7 +85,7 @@ fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     system::private_file(options);
     let file = options.open(path).map_err(|error| system::explained(error, path))?;
     if system::is_stdout(&file) {
-        return Err(io::Error::other("it leads to stdout, which carries the protocol"));
+        return Err(io::Error::other("the path leads to stdout, which is reserved for the protocol"));
     }
     Ok(file)
 }

@@ -22,7 +22,7 @@ use tokio::process::Command;
 
 use super::{super::address::Transport, GitError};
 
-/// How much of git's stderr is kept, in bytes. The end is kept, because it contains the reason.
+/// The maximum number of bytes of git's stderr to keep. We keep the end, because it contains the reason.
 const MAX_STDERR_BYTES: usize = 16 * 1024;
 
 /// The number of threads for git's stdin, stdout and stderr.

@@ -82,7 +82,7 @@ fn approve_first(spec: &Spec, pinned: Pinned, store: &Store) -> Fetched {
 fn warn_of_risks(address: &Address, risks: &[(String, Finding)]) {
     for (path, finding) in risks {
         tracing::warn!(
-            "the skill in `{path}` of {address} is not used: {} ({}, {}); `acp-skills-proxy update '{address}'` shows it and asks for approval",
+            "the skill in `{path}` of {address} is not used: {} ({}, {}); run `acp-skills-proxy update '{address}'` to review and approve it",
             finding.reason,
             finding.code,
             finding.file

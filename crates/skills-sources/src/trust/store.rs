@@ -41,7 +41,7 @@ impl TrustStore {
         let file = self.file(project);
         let read = state::read::<Decisions>(&file).unwrap_or_else(|error| {
             tracing::warn!(
-                "cannot read {}: {error}; the skills of the project need your approval again",
+                "cannot read {}: {error}; you need to approve the project's skills again",
                 file.display()
             );
             None

@@ -50,7 +50,7 @@ pub(super) fn page(evaluation: &Evaluation, workspace: &Workspace, report: &Repo
     let frame = Frame {
         title: format!("Evaluation of {}", report.skill_name),
         command: "eval",
-        note: "This page loads nothing.",
+        note: "This page loads no other files.",
         script: Some(SCRIPT),
     };
     let page = Page {

@@ -50,10 +50,10 @@ pub(super) fn confirmed(how: How, question: &str) -> Result<bool, UsageError> {
     }
 }
 
-/// Returns a sentence: `A goes through the proxy`, `A and B go through the proxy`.
+/// Returns a sentence: `A uses the proxy`, `A and B use the proxy`.
 pub(super) fn through(names: &[String]) -> String {
-    let verb = if names.len() == 1 { "goes" } else { "go" };
-    format!("{} {verb} through the proxy", names.join(" and "))
+    let verb = if names.len() == 1 { "uses" } else { "use" };
+    format!("{} {verb} the proxy", names.join(" and "))
 }
 
 /// Returns a command line of `setup` with `flag` for the same settings.

@@ -51,7 +51,7 @@ fn a_single_directory_is_loaded() {
             "silent",
             expect![[r#"
                 cannot load the skill …/silent/SKILL.md:1: error[description-missing]: the skill has no description
-                  help: add `description:` and say what the skill does and when to use it"#]],
+                  help: add `description:` to say what the skill does and when to use it"#]],
         ),
         (
             "missing",

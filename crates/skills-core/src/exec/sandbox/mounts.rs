@@ -255,13 +255,13 @@ mod tests {
     fn directories_that_would_defeat_the_sandbox_are_rejected() {
         for (cwd, problem) in [
             ("/", "it contains /dev"),
-            ("/proc", "it belongs to the system"),
-            ("/proc/1/root", "it belongs to the system"),
-            ("/sys/fs/cgroup", "it belongs to the system"),
-            ("/dev/shm", "it belongs to the system"),
-            ("/etc/cron.d", "it belongs to the system"),
-            ("/usr", "it belongs to the system"),
-            ("/usr/local/lib", "it belongs to the system"),
+            ("/proc", "the directory belongs to the system"),
+            ("/proc/1/root", "the directory belongs to the system"),
+            ("/sys/fs/cgroup", "the directory belongs to the system"),
+            ("/dev/shm", "the directory belongs to the system"),
+            ("/etc/cron.d", "the directory belongs to the system"),
+            ("/usr", "the directory belongs to the system"),
+            ("/usr/local/lib", "the directory belongs to the system"),
             ("/run", "it contains /run"),
             ("/tmp", "it contains /tmp"),
             ("/var", "it contains /var/lib"),
@@ -269,13 +269,13 @@ mod tests {
             ("/opt/bubblewrap", "it contains /opt/bubblewrap/bwrap"),
             (
                 "/home/me/.claude/skills",
-                "it contains the skill `kit` directly, so scripts could change other skills in it",
+                "the directory contains the skill `kit` directly, so scripts could change other skills there",
             ),
         ] {
             check(&host(), cwd, "/home/me/.claude/skills/kit", Err(problem));
         }
         let elsewhere = Host { home: Some("/srv/people/me".into()), ..host() };
-        let problem = "it contains your home directory /srv/people/me";
+        let problem = "the directory contains your home directory /srv/people/me";
         check(&elsewhere, "/srv/people", "/a/kit", Err(problem));
     }
 
