@@ -177,7 +177,7 @@ fn long_and_strange_files() {
         &dir,
         &["long"],
         expect![[r#"
-        error[description-too-long]: `description` has 1499 characters; the maximum is 1024
+        error[description-too-long]: `description` has 1499 characters, but the maximum is 1024
          --> long/SKILL.md:3:14
           |
         3 | ...n: word word word word word word word wor... word word word word word word word wo
@@ -243,7 +243,7 @@ fn long_and_strange_files() {
         &dir,
         &["huge"],
         expect![[r#"
-            error[file-too-large]: the file has 1048577 bytes; the maximum is 1048576
+            error[file-too-large]: the file has 1048577 bytes, but the maximum is 1048576
             --> huge/SKILL.md
              = help: move details to files in `references/`
 

@@ -105,7 +105,7 @@ fn skills_that_are_not_there() {
         expect![[r#"
             error: cannot load the skill in …/skills
               …/skills: error[no-skill-md]: the directory has no SKILL.md
-                help: name the directory of one skill; scan a directory that has several skills
+                help: use the directory of a single skill; to use a directory with several skills, scan it
             hint: there are skills below it (2): `--skills …/skills` takes all of them, in a configuration `roots`
             exit 2
         "#]],

@@ -119,7 +119,7 @@ fn rules_of_ones_own() {
     let (code, stdout, stderr) = check();
     assert_eq!((code, stdout.as_str()), (Some(2), ""));
     expect![[r#"
-        error: cannot use the rules in `rules.yaml`: the rule `kind` is new, so it needs `in`, `patterns` and `reason`
+        error: cannot use the rules in `rules.yaml`: the rule `kind` is a new rule, so it needs `in`, `patterns` and `reason`
         hint: `acp-skills-proxy check --print-rules` shows how rules are written
     "#]].assert_eq(&stderr);
     assert_eq!(run(dir.path(), &["--rules", "rules.yaml", "evil"]).0, Some(2));

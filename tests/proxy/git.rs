@@ -75,7 +75,7 @@ fn the_first_start_fetches_and_the_next_needs_nothing() {
     let (repository, home) = (Repository::review(), Home::new());
     let source = repository.source("");
     let mut stage = Stage::over_http(home.proxy().flag("--source", &source));
-    stage.editor.logged(&format!("fetching {source}, which is not in the cache yet"));
+    stage.editor.logged(&format!("fetching {source}, because it is not in the cache yet"));
     let params = stage.new_session("s");
     // There is a server, although there may be no skill yet.
     let connection = stage.connect(&entry(&params), MCP_2025);

@@ -168,7 +168,7 @@ impl Sources {
             let address = &self.0.specs[number].address;
             // Log this as a warning, so that users can see why their skills are missing.
             tracing::warn!(
-                "fetching {address}, which is not in the cache yet; its skills will be available after that"
+                "fetching {address}, because it is not in the cache yet; the skills will be available after that"
             );
             let (sources, notify) = (self.clone(), Arc::clone(notify));
             let work = move || {
@@ -309,7 +309,7 @@ impl Sources {
                 }
                 Status::Fetching => Diagnostic::warning(
                     SOURCE_FETCHING,
-                    format!("{} is being fetched; its skills will be available after that", spec.address),
+                    format!("{} is being fetched; the skills will be available after that", spec.address),
                 ),
                 Status::Failed(why) => why.clone(),
             };

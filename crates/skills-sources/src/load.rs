@@ -127,7 +127,7 @@ fn not_approved(address: &Address, name: &skills_core::SkillName, is_known: bool
     let why = if is_known {
         "differs from the approved version"
     } else {
-        "is not approved: a scan found a high risk in it, or it was left out"
+        "is not approved, because a scan found a high risk or the skill was left out"
     };
     Diagnostic::error("not-approved", format!("the skill `{name}` of {address} {why}"))
         .help(format!("run `acp-skills-proxy update '{address}'` to review and approve it"))

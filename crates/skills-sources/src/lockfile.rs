@@ -155,7 +155,7 @@ impl LockFile {
         let lock: Self = serde_json::from_str(text).map_err(|error| error.to_string())?;
         if lock.version != VERSION {
             return Err(format!(
-                "the file has version {}, and this program supports version {VERSION}",
+                "the file has version {}, but this program only supports version {VERSION}",
                 lock.version
             )
             .into());

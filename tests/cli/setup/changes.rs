@@ -180,7 +180,7 @@ fn without_a_terminal_nothing_is_written() {
     assert!(printed.contains("+    \"Claude with skills\": {"), "{printed}");
     assert!(
         printed.ends_with(
-            "error: nothing was written: setup cannot ask, because stdin is not a terminal\n\
+            "error: cannot ask for confirmation, because stdin is not a terminal; nothing was written\n\
              hint: use `--yes` to write without asking, or `--print` to see the change\nexit 2\n"
         ),
         "{printed}"

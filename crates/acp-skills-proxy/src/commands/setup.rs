@@ -159,14 +159,14 @@ impl Place<'_> {
     /// Returns the error for settings that cannot be parsed.
     fn broken(&self, error: &SettingsError) -> UsageError {
         UsageError::new(format!("{}:{error}", shown_path(&self.path)))
-            .hint("nothing was changed; fix the error in the editor, then run this again")
+            .hint("nothing was changed; fix the error in the editor, then run this command again")
     }
 
     fn not_edited(&self, error: &EditError) -> UsageError {
         match error {
             EditError::Settings(error) => self.broken(error),
             other => UsageError::new(format!("{}: {other}", shown_path(&self.path)))
-                .hint("nothing was changed; the README shows how to edit the settings by hand"),
+                .hint("nothing was changed; see the README to edit the settings by hand"),
         }
     }
 }

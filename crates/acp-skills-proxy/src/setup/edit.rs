@@ -66,7 +66,7 @@ pub(crate) enum EditError {
     /// The agent differs from what the change expects.
     #[error("the agent `{0}` has changed in the meantime")]
     Other(String),
-    /// The result differs in more than this agent, which is a bug in this module.
+    /// The edit would change more than this agent, which is a bug in this module.
     #[error("changing `{0}` would change other settings too")]
     Unsafe(String),
 }
@@ -234,7 +234,7 @@ fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// Verifies that `after` differs from `before` in the change only.
+/// Verifies that the change is the only difference between `before` and `after`.
 fn verify(before: &Document, after: &Document, format: &Format, change: &Change) -> Result<(), EditError> {
     let name = change.name();
     let wrong = || EditError::Unsafe(name.to_owned());

@@ -34,7 +34,7 @@ pub(crate) enum FileError {
     Read {
         /// The file.
         path: PathBuf,
-        /// The error of the system.
+        /// The system's error.
         source: io::Error,
     },
     /// Writing failed.
@@ -42,7 +42,7 @@ pub(crate) enum FileError {
     Write {
         /// The file.
         path: PathBuf,
-        /// The error of the system.
+        /// The system's error.
         source: io::Error,
     },
     /// The file is a symbolic link whose target does not exist.

@@ -107,7 +107,7 @@ pub fn load_dir(dir: &Path) -> Result<(Skill, Vec<Diagnostic>), LoadError> {
         Ok(Visit::Plain(None, _)) => {
             let diagnostic = Diagnostic::error("no-skill-md", "the directory has no SKILL.md");
             Err(fail(
-                diagnostic.help("name the directory of one skill; scan a directory that has several skills"),
+                diagnostic.help("use the directory of a single skill; to use a directory with several skills, scan it"),
             ))
         }
         Err(error) => Err(fail(unreadable(&error))),

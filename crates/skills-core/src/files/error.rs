@@ -18,7 +18,7 @@ pub enum FileError {
     },
     /// The path of the skill's directory now contains a link, but contained none when discovery found the skill.
     #[error(
-        "cannot open the skill's directory {}: its path now contains a link; reload the skills",
+        "cannot open the skill's directory {}: the path now contains a link; reload the skills",
         shown_path(dir)
     )]
     LinkInPath {
@@ -76,7 +76,7 @@ pub enum FileError {
         path: String,
     },
     /// The file is larger than the hard cap.
-    #[error("`{}` has {size} bytes, more than the {cap} that can be read", path.escape_debug())]
+    #[error("`{}` has {size} bytes, but the maximum is {cap}", path.escape_debug())]
     TooLarge {
         /// The requested path.
         path: String,

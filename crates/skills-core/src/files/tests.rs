@@ -120,7 +120,7 @@ fn a_file_larger_than_the_hard_cap_is_not_read() {
     check(
         &files,
         &["huge"],
-        expect!["too-large: `huge` has 67108865 bytes, more than the 67108864 that can be read"],
+        expect!["too-large: `huge` has 67108865 bytes, but the maximum is 67108864"],
     );
 }
 

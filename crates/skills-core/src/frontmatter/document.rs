@@ -31,7 +31,7 @@ pub(super) fn read_bytes(bytes: &[u8], context: &ParseContext<'_>, verdict: Verd
         }
         Some(Fault::Utf16) => {
             findings.broken(
-                Diagnostic::warning("utf16", "the file is encoded in UTF-16").help("save the file as UTF-8"),
+                Diagnostic::warning("utf16", "the file is encoded as UTF-16").help("save the file as UTF-8"),
             );
         }
         None => {}
@@ -154,7 +154,7 @@ fn report_control_character(split: &Split<'_>, offset: usize, findings: &mut Fin
 
 /// Returns the diagnostic for a file that is too large. `size` is in bytes.
 pub(super) fn too_large(size: u64) -> Diagnostic {
-    Diagnostic::error("file-too-large", format!("the file has {size} bytes; the maximum is {MAX_FILE_BYTES}"))
+    Diagnostic::error("file-too-large", format!("the file has {size} bytes, but the maximum is {MAX_FILE_BYTES}"))
         .help("move details to files in `references/`")
 }
 
@@ -171,7 +171,7 @@ fn beginning(text: &str) -> &str {
 fn report_split(split: &Split<'_>, findings: &mut Findings) {
     if split.leading_blank {
         findings.broken(
-            Diagnostic::warning("leading-blank-lines", "there are blank lines before the frontmatter")
+            Diagnostic::warning("leading-blank-lines", "found blank lines before the frontmatter")
                 .at(1, 0)
                 .help("remove these lines, because the first line must be `---`"),
         );

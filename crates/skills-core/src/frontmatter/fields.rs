@@ -197,7 +197,7 @@ impl<'r, 'a> Reader<'r, 'a> {
         {
             let name = key.text().unwrap_or_default();
             let finding =
-                Diagnostic::warning(code, format!("`{name}` has {count} characters; the maximum is {max}"))
+                Diagnostic::warning(code, format!("`{name}` has {count} characters, but the maximum is {max}"))
                     .help("shorten the text and move details to the body");
             self.findings.broken(self.findings.at(value.start, finding));
         }

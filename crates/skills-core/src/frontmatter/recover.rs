@@ -74,7 +74,7 @@ fn level<'a>(
         findings.broken(findings.at(
             fields[MAX_FIELDS].start,
             invalid(&format!(
-                "the YAML is invalid and has many fields; only the first {MAX_FIELDS} are used"
+                "the YAML is invalid and has many fields, but only the first {MAX_FIELDS} are used"
             )),
         ));
     }
@@ -94,7 +94,7 @@ fn level<'a>(
 pub(super) fn duplicate(position: Position, key: &str, findings: &mut Findings) {
     let finding =
         Diagnostic::warning("duplicate-key", format!("duplicate field `{key}`; the first one is used"))
-            .help("remove one of them");
+            .help("remove one of the two");
     findings.broken(findings.at(position, finding));
 }
 

@@ -138,7 +138,7 @@ struct HeatMap {
 struct HeatRow {
     /// The query, or the name of the task.
     case: String,
-    /// For a query, whether the skill should be loaded.
+    /// The expected result of a query, in words. `None` for a task.
     expected: Option<&'static str>,
     cells: Vec<Cell>,
 }

@@ -106,8 +106,8 @@ impl Plan {
     /// Plans the changes of all agents that have a command. Agents that use the proxy already are updated.
     fn all(&mut self, request: &Request<'_>) -> Result<(), Refused> {
         if request.name.is_some() {
-            return Err(UsageError::new("`--name` needs one agent")
-                .hint("choose the agent with `--agent`")
+            return Err(UsageError::new("`--name` can only be used with one agent")
+                .hint("use `--agent` to choose the agent")
                 .into());
         }
         let mut has_command = false;

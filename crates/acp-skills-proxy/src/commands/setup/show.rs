@@ -37,7 +37,7 @@ pub(super) fn confirmed(how: How, question: &str) -> Result<bool, UsageError> {
         How::Show => Ok(false),
         How::Write => Ok(true),
         How::Ask if !std::io::stdin().is_terminal() => {
-            Err(UsageError::new("nothing was written: setup cannot ask, because stdin is not a terminal")
+            Err(UsageError::new("cannot ask for confirmation, because stdin is not a terminal; nothing was written")
                 .hint("use `--yes` to write without asking, or `--print` to see the change"))
         }
         How::Ask => {

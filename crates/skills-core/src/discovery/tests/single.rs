@@ -39,7 +39,7 @@ fn a_single_directory_is_loaded() {
             "none",
             expect![[r#"
                 cannot load the skill …/none: error[no-skill-md]: the directory has no SKILL.md
-                  help: name the directory of one skill; scan a directory that has several skills"#]],
+                  help: use the directory of a single skill; to use a directory with several skills, scan it"#]],
         ),
         (
             "nothing",

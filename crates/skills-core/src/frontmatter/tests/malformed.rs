@@ -53,7 +53,7 @@ fn line_ends_and_marks_and_unclosed_frontmatter() {
         "\n\n---\nname: pdf\ndescription: d\n---\nBody",
         expect![[r#"
             "pdf": "d"
-            1: warning[leading-blank-lines]: there are blank lines before the frontmatter
+            1: warning[leading-blank-lines]: found blank lines before the frontmatter
         "#]],
     );
     check(
